@@ -1,0 +1,42 @@
+# Every target sets up .venv by itself and reuses it. Needs python3 (3.10 to 3.13), pip and make.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/installed
+
+.PHONY: demo test test-all lint types unit wheel bench docs clean
+
+demo: $(INSTALLED)
+	$(PYTHON) examples/pool_graphs.py
+
+test: lint types unit wheel
+
+test-all: lint types wheel
+	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto
+
+lint: $(INSTALLED)
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+types: $(INSTALLED)
+	$(PYTHON) -m mypy
+
+unit: $(INSTALLED)
+	$(PYTHON) -m pytest -n auto -q
+
+wheel: $(INSTALLED)
+	$(PYTHON) tests/check_wheel.py
+
+bench: $(INSTALLED)
+	$(PYTHON) benchmarks/readouts_cpu.py
+
+docs: $(INSTALLED)
+	$(PYTHON) -m sphinx -W --keep-going -q docs site
+	@echo "The documentation is in site/index.html"
+
+clean:
+	rm -rf $(VENV) build dist site
+
+$(INSTALLED): pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@

@@ -1,0 +1,163 @@
+"""Readouts on a CPU against the two usual ways: time and memory of forward + backward to the node features.
+
+    python benchmarks/readouts_cpu.py [--threads 2] [--rounds 3] [--json FILE] [--plot FILE]
+
+Each contender runs in a process of its own, in turn, over and over: how fast an allocation is depends on what was
+freed before, and that must not depend on who ran first. Time is the median over all rounds. Memory is what the process
+grows by at its peak, over the inputs and the first use of the libraries.
+"""
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from sizes import draw_sizes
+from torch_geometric.utils import to_dense_batch
+
+from sopool.nn import AttentionalSecondOrderAggregation, BilinearSecondOrderAggregation
+
+CHANNELS, RANK = 160, 32
+BATCHES = {"NCI1": 2048, "PROTEINS": 1024, "REDDIT-BINARY": 128}
+
+
+def bimap_dense(x, weight, ptr, batch):
+    z, _ = to_dense_batch(x @ weight, batch)
+    return (z.transpose(1, 2) @ z).flatten(1)
+
+
+def bimap_loop(x, weight, ptr, batch):
+    return torch.stack([z.t() @ z for z in (x @ weight).split(ptr.diff().tolist())]).flatten(1)
+
+
+def attn_index_add(x, query, ptr, batch):
+    return x.new_zeros(ptr.numel() - 1, x.shape[1]).index_add(0, batch, x * (x @ query))
+
+
+def contenders(bimap, attn):
+    return {
+        "bimap: sopool, ptr": lambda x, ptr, batch: bimap(x, ptr=ptr),
+        "bimap: sopool, sorted index": lambda x, ptr, batch: bimap(x, batch),
+        "bimap: to_dense_batch + bmm": lambda x, ptr, batch: bimap_dense(x, bimap.weight, ptr, batch),
+        "bimap: loop over graphs": lambda x, ptr, batch: bimap_loop(x, bimap.weight, ptr, batch),
+        "attn: sopool, ptr": lambda x, ptr, batch: attn(x, ptr=ptr),
+        "attn: sopool, sorted index": lambda x, ptr, batch: attn(x, batch),
+        "attn: index_add": lambda x, ptr, batch: attn_index_add(x, attn.query, ptr, batch),
+        "H @ W: any bimap's least": lambda x, ptr, batch: x @ bimap.weight,
+        "H @ W, forward only": lambda x, ptr, batch: x.detach() @ bimap.weight.detach(),
+    }
+
+
+def run_one(like: str, name: str, threads: int) -> dict:
+    """Time one contender in this process."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    sizes = torch.from_numpy(draw_sizes(like, BATCHES[like]))
+    ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    batch = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    bimap, attn = BilinearSecondOrderAggregation(CHANNELS, RANK), AttentionalSecondOrderAggregation(CHANNELS)
+    run = contenders(bimap.requires_grad_(False), attn.requires_grad_(False))[name]
+    few = ptr[:9]
+    step(run, torch.randn(int(few[-1]), CHANNELS, requires_grad=True), few, batch[: int(few[-1])])
+    x = torch.randn(len(batch), CHANNELS, requires_grad=True)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step(run, x, ptr, batch)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    times = []
+    while len(times) < 9:
+        start = time.perf_counter()
+        step(run, x, ptr, batch)
+        times.append(time.perf_counter() - start)
+    return {"ms": [1e3 * t for t in times], "peak_mb": peak / 1024}
+
+
+def step(run, x, ptr, batch) -> None:
+    out = run(x, ptr, batch)
+    if out.requires_grad:
+        torch.autograd.grad(out, x, torch.ones_like(out))
+
+
+def measure(threads: int, rounds: int) -> dict:
+    results: dict = {}
+    for _ in range(rounds):
+        for like in BATCHES:
+            for name in contenders(None, None):
+                command = [sys.executable, __file__, "--one", like, name, "--threads", str(threads)]
+                run = subprocess.run(command, check=True, capture_output=True, text=True)
+                one = json.loads(run.stdout.splitlines()[-1])
+                best = results.setdefault(like, {}).setdefault(name, one | {"ms": []})
+                best["ms"] += one["ms"]
+                best["peak_mb"] = max(best["peak_mb"], one["peak_mb"])
+    return results
+
+
+def show(results: dict, threads: int) -> None:
+    table = Table(title=f"forward + backward to H, f = {CHANNELS}, rank {RANK}, float32, {threads} threads")
+    table.add_column("", no_wrap=True)
+    for like, graphs in BATCHES.items():
+        table.add_column(f"{like}\n{graphs}\nms", justify="right", no_wrap=True)
+        table.add_column("\n\nratio", justify="right")
+        table.add_column("\n\nMB", justify="right")
+    for name in next(iter(results.values())):
+        cells = []
+        for one in results.values():
+            ours = one.get(f"{name.split(':')[0]}: sopool, ptr")
+            own = median(ours["ms"]) if ours else None
+            ms = median(one[name]["ms"])
+            cells += [f"{ms:.1f}", f"{ms / own:.2f}" if own else "", f"{one[name]['peak_mb']:.0f}"]
+        table.add_row(name, *cells)
+    Console(width=120).print(table)
+    print("Under each name: number of graphs. ratio: time / that of sopool with ptr. MB: what the process grew by.")
+    print(f"{platform.machine()} {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}")
+
+
+def plot(results: dict, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    colours = {"sopool, ptr": "#1b6ca8", "to_dense_batch + bmm": "#c9c9c9", "loop over graphs": "#9a9a9a"}
+    colours["index_add"] = "#c9c9c9"
+    figure, axes = plt.subplots(1, 2, figsize=(9, 2.6), width_ratios=[3, 2], layout="constrained")
+    for axis, kind in zip(axes, ("bimap", "attn"), strict=True):
+        names = [n for n in next(iter(results.values())) if n.startswith(kind) and n.split(": ")[1] in colours]
+        for i, name in enumerate(names):
+            label = name.split(": ")[1]
+            heights = [median(one[name]["ms"]) for one in results.values()]
+            places = [j + 0.8 * (i - (len(names) - 1) / 2) / len(names) for j in range(len(heights))]
+            bars = axis.bar(places, heights, 0.8 / len(names), color=colours[label], label=label.split(",")[0])
+            axis.bar_label(bars, fmt="%.0f", fontsize=7)
+        axis.set_xticks(range(len(results)), [f"{like}\n{BATCHES[like]} graphs" for like in results], fontsize=7)
+        axis.set_title(f"sopool-{kind}: forward + backward, ms", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False, fontsize=7)
+    figure.savefig(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write all figures to this file as well")
+    parser.add_argument("--plot", type=Path, help="draw the times into this file (.svg, .png)")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(run_one(*args.one, args.threads)))
+        return
+    results = measure(args.threads, args.rounds)
+    show(results, args.threads)
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1))
+    if args.plot:
+        plot(results, args.plot)
+
+
+if __name__ == "__main__":
+    main()

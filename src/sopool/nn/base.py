@@ -1,0 +1,71 @@
+"""What every readout here shares: PyG's ``Aggregation`` contract outside, rows and ``ptr`` inside."""
+
+import inspect
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.aggr import Aggregation
+
+from sopool.ops.segments import find_segments
+
+
+class SegmentAggregation(Aggregation):
+    """A readout written as one method, ``pool(x, ptr)``: [N, channels] -> [G, out_channels].
+
+    The rows come in segment order, ``ptr`` [G + 1] checked; this class does the rest of the contract: an index in any
+    order, further dimensions, ``dim``. ``channels`` is the width of the input, None if the readout takes any.
+    """
+
+    def __init__(self, channels: int | None = None) -> None:
+        super().__init__()
+        if channels is not None and channels < 1:
+            raise ValueError(f"channels={channels}: it must be the number of node features, at least 1.")
+        self.channels = channels
+
+    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+        """The formula of the readout: rows [N, channels], ``ptr`` [G + 1] -> [G, out_channels]."""
+        raise NotImplementedError(f"{type(self).__name__} must define pool(x, ptr).")
+
+    @property
+    def out_channels(self) -> int | None:
+        """The width of the output, None where it depends on the input."""
+        return self.channels
+
+    def reset_parameters(self) -> None:
+        """Draw all learnable parameters anew."""
+
+    def forward(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+    ) -> Tensor:
+        """Pool ``x`` [*, N, channels] over dimension ``dim`` (N): [*, G, out_channels]."""
+        x = x.movedim(dim, -2)
+        if self.channels is not None and x.shape[-1] != self.channels:
+            raise ValueError(f"x has {x.shape[-1]} channels (shape {list(x.shape)}), {self!r} expects {self.channels}.")
+        if not x.is_floating_point():
+            raise TypeError(f"x has dtype {x.dtype}: pass floating-point features, for example x.float().")
+        segments = find_segments(x.shape[-2], x.device, ptr, index, dim_size)
+        if x.dim() == 2:
+            return self.pool(segments.sort(x), segments.ptr).movedim(-2, dim)
+        rows = x.flatten(0, -3).transpose(0, 1)  # [N, copies, channels]
+        rows = segments.sort(rows).transpose(0, 1).flatten(0, 1)
+        out = self.pool(rows, _repeat(segments.ptr, x.shape[:-2].numel(), x.shape[-2]))
+        return out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1]).movedim(-2, dim)
+
+    def __repr__(self) -> str:
+        """The channels, then what differs from the defaults."""
+        shown = [] if self.channels is None else [str(self.channels)]
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if name != "channels" and getattr(self, name) != parameter.default:
+                shown.append(f"{name}={getattr(self, name)!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _repeat(ptr: Tensor, copies: int, num_rows: int) -> Tensor:
+    """``ptr`` of ``copies`` batches laid end to end, each of ``num_rows`` rows."""
+    starts = ptr[:-1] + num_rows * torch.arange(copies, device=ptr.device).unsqueeze(1)
+    return torch.cat([starts.flatten(), ptr.new_full((1,), copies * num_rows)])

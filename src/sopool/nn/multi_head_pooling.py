@@ -1,0 +1,145 @@
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.inits import uniform
+
+from sopool.nn.normalize import EPS
+from sopool.ops import segment_gram
+from sopool.ops.segments import check_edges, find_segments
+
+
+class PooledGraphs(NamedTuple):
+    """A batch of G smaller graphs of k nodes each.
+
+    Graph g's node h is row g k + h. All k x k edges are there, row by row, those of weight zero too.
+    """
+
+    x: Tensor
+    """Node features [G k, channels]."""
+    edge_index: Tensor
+    """[2, G k k]."""
+    edge_weight: Tensor
+    """The entries of ``adj`` in the order of ``edge_index`` [G k k]."""
+    batch: Tensor
+    """The graph of each node [G k]."""
+    adj: Tensor
+    """A', adj[g, i, j] is the weight of the edge i -> j [G, k, k]."""
+    contribution: Tensor
+    """C^T: what each node of the input gives to each of its graph's new nodes [N, k]."""
+
+
+class MultiHeadSecondOrderPooling(torch.nn.Module):
+    r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) from the `"Second-Order Pooling for Graph
+    Neural Networks" <https://arxiv.org/abs/2007.10467>`_ paper as a layer that shrinks each graph to :math:`k` nodes.
+
+    .. math::
+        C = U H^{\top}, \quad H' = C H \in \mathbb{R}^{k \times f}, \quad A' = C A C^{\top} \in \mathbb{R}^{k \times k}
+
+    with :math:`A_{ij}` the summed weight of the edges :math:`i \to j`, ``edge_index[0] = i`` and ``edge_index[1] = j``.
+    Computed edge by edge; time and memory are linear in nodes and edges.
+
+    Args:
+        channels: Number of node features :math:`f`.
+        heads: Number of nodes :math:`k` of each pooled graph.
+        normalize: ``"degree"`` divides :math:`C` by the number of nodes, so that :math:`H'` is an average, and each
+            entry of :math:`A'` by the square roots of its row's and its column's sum of absolute values. (:math:`A'`
+            is signed: plain degrees may be negative.) None is the paper's formula, whose values explode: :math:`H'`
+            grows with n, :math:`A'` with the number of edges, block after block.
+    """
+
+    def __init__(self, channels: int, heads: int, normalize: str | None = "degree") -> None:
+        super().__init__()
+        if channels < 1 or heads < 1:
+            raise ValueError(f"channels={channels}, heads={heads}: both must be at least 1.")
+        if normalize not in ("degree", None):
+            raise ValueError(f"normalize={normalize!r}: choose 'degree', or None for the paper's formula.")
+        self.channels = channels
+        self.heads = heads
+        self.normalize = normalize
+        self.queries = torch.nn.Parameter(torch.empty(heads, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the queries anew, as ``torch.nn.Linear`` does."""
+        uniform(self.channels, self.queries)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
+    ) -> PooledGraphs:
+        """Pool a batch of graphs.
+
+        Args:
+            x: Node features [N, channels].
+            edge_index: Edges [2, E], directed; an edge given twice counts twice.
+            edge_weight: Their weights [E], 1 if left out.
+            batch: The graph of each node [N], in any order; one graph if left out.
+            batch_size: The number of graphs, ``batch.max() + 1`` if left out.
+        """
+        self._check(x, edge_index, edge_weight)
+        if batch is None:
+            batch, batch_size = edge_index.new_zeros(x.shape[0]), batch_size or 1
+        segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
+        check_edges(edge_index, batch)
+        contribution = x @ self.queries.t()
+        if self.normalize == "degree":
+            contribution = contribution / segments.ptr.diff().index_select(0, batch).unsqueeze(1)
+        neighbours = _propagate(contribution, edge_index, edge_weight)
+        both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([x, neighbours], 1)), segments.ptr)
+        pooled, adj = both.split([self.channels, self.heads], dim=2)
+        if self.normalize == "degree":
+            adj = normalize_by_degree(adj)
+        return _as_batch(pooled, adj, contribution)
+
+    def _check(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> None:
+        if x.dim() != 2 or x.shape[1] != self.channels:
+            raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
+            raise ValueError(
+                f"edge_index is {edge_index.dtype} of shape {list(edge_index.shape)}: it must be integers [2, edges]."
+            )
+        if edge_weight is not None and edge_weight.shape != (edge_index.shape[1],):
+            raise ValueError(
+                f"edge_weight has shape {list(edge_weight.shape)} for {edge_index.shape[1]} edges: "
+                "it must have one number per edge."
+            )
+
+    def __repr__(self) -> str:
+        shown = "" if self.normalize == "degree" else f", normalize={self.normalize!r}"
+        return f"{type(self).__name__}({self.channels}, heads={self.heads}{shown})"
+
+
+def normalize_by_degree(adj: Tensor) -> Tensor:
+    r"""Signed adjacencies [G, k, k] by absolute degree: :math:`A_{ij} / \sqrt{\sum_l |A_{il}| \sum_l |A_{lj}|}`."""
+    size = adj.abs()
+    out_degree, in_degree = size.sum(2, keepdim=True), size.sum(1, keepdim=True)
+    return adj * (out_degree + EPS).rsqrt() * (in_degree + EPS).rsqrt()
+
+
+def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+    """A x: each node sums over the targets of its edges."""
+    targets = x.index_select(0, edge_index[1])
+    if edge_weight is not None:
+        targets = targets * edge_weight.unsqueeze(1)
+    return x.new_zeros(x.shape, dtype=targets.dtype).index_add(0, edge_index[0], targets)
+
+
+def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> PooledGraphs:
+    """Lay k nodes per graph end to end, with all k x k edges: shapes known without looking at values."""
+    graphs, k, channels = pooled.shape
+    node = torch.arange(graphs * k, device=pooled.device).view(graphs, k)
+    source = node.unsqueeze(2).expand(graphs, k, k).reshape(-1)
+    target = node.unsqueeze(1).expand(graphs, k, k).reshape(-1)
+    return PooledGraphs(
+        x=pooled.reshape(graphs * k, channels),
+        edge_index=torch.stack([source, target]),
+        edge_weight=adj.reshape(-1),
+        batch=node.div(k, rounding_mode="floor").view(-1),
+        adj=adj,
+        contribution=contribution,
+    )

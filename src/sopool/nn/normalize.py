@@ -1,0 +1,87 @@
+"""Normalisations of second-order statistics, by name.
+
+H^T H grows with the number of nodes and is dominated by its largest entries; each of these tames one of the two.
+``"size"`` and ``"sqrt"`` make sense for any pooled values, ``"trace"`` and ``"matrix-sqrt"`` only for a symmetric
+matrix.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from sopool.ops.first_order import segment_sizes
+
+EPS = 1e-6
+ITERATIONS = 12
+
+FOR_VECTORS = (None, "size", "sqrt")
+FOR_MATRICES = (None, "size", "trace", "sqrt", "matrix-sqrt")
+
+
+def check_normalize(given: str | None, known: tuple[str | None, ...], owner: object) -> None:
+    """Raise unless ``given`` is one of ``known``, with the reason where another readout knows it."""
+    if given in known:
+        return
+    why = " It needs a symmetric matrix, and this readout gives none." if given in FOR_MATRICES else ""
+    raise ValueError(f"normalize={given!r} is not for {type(owner).__name__}.{why} Choose one of {list(known)}.")
+
+
+def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None) -> Tensor:
+    """Normalise [G, ...] by name; for a matrix-valued readout [G, f, f]."""
+    if how is None:
+        return pooled
+    if how == "size":
+        return pooled / segment_sizes(ptr, like=pooled).view(-1, *[1] * (pooled.dim() - 1))
+    if how == "trace":
+        trace = pooled.diagonal(dim1=1, dim2=2).sum(1)
+        return pooled / (trace + EPS).view(-1, 1, 1)
+    if how == "sqrt":
+        return _unit(signed_sqrt(pooled))
+    return matrix_sqrt(pooled)
+
+
+def signed_sqrt(values: Tensor) -> Tensor:
+    """sign(v) sqrt(|v|), as v / sqrt(|v| + eps): its slope stays finite at the exact zeros that ReLU makes."""
+    return values * (values.abs() + EPS).rsqrt()
+
+
+def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
+    r"""The square root of positive semi-definite matrices [G, f, f] by coupled Newton-Schulz iterations.
+
+    .. math::
+        Y_0 = S / \|S\|_F, \; Z_0 = I, \quad
+        T = \tfrac{1}{2} (3 I - Z Y), \; Y \leftarrow Y T, \; Z \leftarrow T Z,
+        \quad \sqrt{S} \approx \sqrt{\|S\|_F} \, Y
+
+    Matrix products only, no eigendecomposition: gradients stay finite for equal and for zero eigenvalues (n < f).
+    An eigenvalue :math:`\lambda` is exact once :math:`1.5^{iterations}` is well above
+    :math:`(\|S\|_F / \lambda)^{1/2}`; smaller ones come out too small, never wrong in sign.
+    Half types are computed in float32. From `"Towards Faster Training of Global Covariance Pooling Networks by
+    Iterative Matrix Square Root Normalization"
+    <https://arxiv.org/abs/1712.01034>`_, which scales by the trace.
+    """
+    dtype = s.dtype
+    with torch.autocast(s.device.type, enabled=False):
+        s = s.float() if dtype in (torch.float16, torch.bfloat16) else s
+        norm = (s.square().sum((1, 2), keepdim=True) + EPS**2).sqrt()
+        identity = torch.eye(s.shape[1], dtype=s.dtype, device=s.device)
+        y, z = s / norm, identity.expand_as(s)
+        for _ in range(iterations):
+            t = 1.5 * identity - 0.5 * (z @ y)
+            y, z = y @ t, t @ z
+        return (y * norm.sqrt()).to(dtype)
+
+
+def upper_triangle(s: Tensor) -> Tensor:
+    """The upper triangle of symmetric [G, f, f] as [G, f (f + 1) / 2], inner products kept (off-diagonal x sqrt 2)."""
+    rows, columns = torch.triu_indices(s.shape[1], s.shape[2], device=s.device).unbind()
+    scale = torch.where(rows == columns, 1.0, math.sqrt(2.0)).to(s.dtype)
+    return s[:, rows, columns] * scale
+
+
+def _unit(values: Tensor) -> Tensor:
+    """Each graph's values scaled to length one; all zeros stay zeros, with finite slopes."""
+    flat = values.flatten(1)
+    length = (flat.square().sum(1) + EPS).sqrt()
+    return values / length.view(-1, *[1] * (values.dim() - 1))

@@ -1,0 +1,81 @@
+"""The options shared by readouts whose result is a symmetric matrix."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.inits import uniform
+
+from sopool.nn.base import SegmentAggregation
+from sopool.nn.normalize import FOR_MATRICES, check_normalize, normalize_pooled, upper_triangle
+from sopool.ops import segment_gram, segment_mean, segment_sum
+
+
+class SymmetricAggregation(SegmentAggregation):
+    """Base of readouts that pool rows Z = H W (or H) into a symmetric matrix S, Z^T Z unless overridden.
+
+    S is normalised, then flattened; the first moment is appended if asked for.
+
+    Args:
+        channels: Number of node features.
+        rank: Width of the learned mapping W [channels, rank]; None for no mapping.
+        triangle: Keep the upper triangle only, off-diagonal entries times sqrt 2, so that inner products stay.
+        normalize: None (the paper), ``"size"`` (S / n), ``"trace"`` (S / tr S), ``"sqrt"`` (signed square root of each
+            entry, then length 1) or ``"matrix-sqrt"`` (S^(1/2), by Newton-Schulz iterations).
+        moments: ``(2,)`` (the paper) or ``(1, 2)``, which appends the first moment of Z: its sum, or its mean
+            if ``normalize`` takes the size out of S.
+    """
+
+    def __init__(
+        self,
+        channels: int | None,
+        rank: int | None = None,
+        triangle: bool = False,
+        normalize: str | None = None,
+        moments: Sequence[int] = (2,),
+    ) -> None:
+        super().__init__(channels)
+        if rank is not None and rank < 1:
+            raise ValueError(f"rank={rank}: it must be at least 1.")
+        check_normalize(normalize, FOR_MATRICES, self)
+        if tuple(moments) not in ((2,), (1, 2)):
+            raise ValueError(f"moments={moments!r}: choose (2,), as the paper, or (1, 2) to append the first moment.")
+        self.rank = rank
+        self.triangle = triangle
+        self.normalize = normalize
+        self.moments = tuple(moments)
+        self.weight = None
+        if channels is not None and rank is not None:
+            self.weight = torch.nn.Parameter(torch.empty(channels, rank))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw W anew, as ``torch.nn.Linear`` does."""
+        uniform(self.channels, self.weight)
+
+    def second_moment(self, z: Tensor, ptr: Tensor) -> Tensor:
+        """S [G, width, width]."""
+        return segment_gram(z, z, ptr)
+
+    @property
+    def width(self) -> int | None:
+        """The number of rows and columns of S."""
+        return self.channels if self.rank is None else self.rank
+
+    @property
+    def out_channels(self) -> int | None:
+        """The width of the output, None where it depends on the input."""
+        if self.width is None:
+            return None
+        second = self.width * (self.width + 1) // 2 if self.triangle else self.width**2
+        return second + (self.width if 1 in self.moments else 0)
+
+    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+        """Map, pool, normalise, flatten."""
+        z = x if self.weight is None else x @ self.weight
+        s = normalize_pooled(self.second_moment(z, ptr), ptr, self.normalize)
+        out = upper_triangle(s) if self.triangle else s.flatten(1)
+        if 1 not in self.moments:
+            return out
+        first = segment_sum(z, ptr) if self.normalize is None else segment_mean(z, ptr)
+        return torch.cat([out, first], dim=1)

@@ -1,0 +1,142 @@
+"""The one primitive, and its adjoint.
+
+    segment_gram(x, y, ptr)[g]  = X_g^T Y_g      [N, p], [N, q]    -> [G, p, q]
+    segment_apply(y, s, ptr)[i] = S_g(i) y_i     [N, q], [G, p, q] -> [N, p]
+
+Each is the other's gradient, so the pair is closed under differentiation. Both are torch operators
+(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with shapes known ahead. A backend for
+another device registers its kernel on them, ``_gram.register_kernel("cuda")``, and nothing else changes.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sopool.ops import torch_backend
+from sopool.ops.segments import find_segments
+
+# With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
+GRAM = "(Tensor x, Tensor? y, Tensor ptr) -> Tensor"
+APPLY = "(Tensor y, Tensor s, Tensor ptr, bool symmetrize=False) -> Tensor"
+
+
+def segment_gram(
+    x: Tensor,
+    y: Tensor,
+    ptr: Tensor | None = None,
+    *,
+    index: Tensor | None = None,
+    dim_size: int | None = None,
+) -> Tensor:
+    """X_g^T Y_g of every segment: [N, p], [N, q] -> [G, p, q].
+
+    Segments come as ``ptr`` [G + 1] or as ``index`` [N], sorted or not (with ``dim_size`` = G; if left out it is
+    ``index.max() + 1``, which on CUDA waits for the device). Pass the same tensor twice for the symmetric case.
+    Half types accumulate in float32. Under autocast the result is float32, as for every sum over many terms.
+    """
+    check_rows("x", x)
+    if y is not x:
+        check_rows("y", y)
+        if x.shape[0] != y.shape[0]:
+            raise ValueError(f"x has {x.shape[0]} rows and y has {y.shape[0]}: they must describe the same nodes.")
+    segments = find_segments(x.shape[0], x.device, ptr, index, dim_size)
+    rows = segments.sort(promote(x))
+    others = None if y is x else segments.sort(promote(y))
+    if others is not None:
+        check_alike("x", rows, "y", others)
+    out: Tensor = _gram(rows, others, segments.ptr)
+    return out
+
+
+def segment_apply(
+    y: Tensor,
+    s: Tensor,
+    ptr: Tensor | None = None,
+    *,
+    index: Tensor | None = None,
+) -> Tensor:
+    """S_g y_i for every row i of every segment g: [N, q], [G, p, q] -> [N, p]; segments as in :func:`segment_gram`."""
+    check_rows("y", y)
+    if s.dim() != 3 or s.shape[2] != y.shape[1]:
+        raise ValueError(f"s has shape {list(s.shape)}: it must be [segments, p, {y.shape[1]}] for y {list(y.shape)}.")
+    segments = find_segments(y.shape[0], y.device, ptr, index, s.shape[0])
+    rows, matrices = segments.sort(promote(y)), promote(s)
+    check_alike("y", rows, "s", matrices)
+    return segments.unsort(_apply(rows, matrices, segments.ptr))
+
+
+@torch.library.custom_op("sopool::segment_gram", mutates_args=(), schema=GRAM)
+def _gram(x: Tensor, y: Tensor | None, ptr: Tensor) -> Tensor:
+    with torch.autocast(x.device.type, enabled=False):
+        return torch_backend.segment_gram(x, x if y is None else y, ptr)
+
+
+@torch.library.custom_op("sopool::segment_apply", mutates_args=(), schema=APPLY)
+def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False) -> Tensor:
+    """With ``symmetrize`` (S_g + S_g^T) y_i: the sum, as large as S, is never stored."""
+    with torch.autocast(y.device.type, enabled=False):
+        return torch_backend.segment_apply(y, s, ptr, symmetrize)
+
+
+@_gram.register_fake
+def _(x: Tensor, y: Tensor | None, ptr: Tensor) -> Tensor:
+    return x.new_empty(ptr.shape[0] - 1, x.shape[1], (x if y is None else y).shape[1])
+
+
+@_apply.register_fake
+def _(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False) -> Tensor:
+    return y.new_empty(y.shape[0], s.shape[1])
+
+
+def _save_for_gram(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _save_for_apply(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, ctx.symmetrize = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _gram_backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    x, y, ptr = ctx.saved_tensors
+    if y is None:
+        return _apply(x, ds, ptr, symmetrize=True), None, None
+    dx = _apply(y, ds, ptr) if ctx.needs_input_grad[0] else None
+    dy = _apply(x, ds.transpose(1, 2), ptr) if ctx.needs_input_grad[1] else None
+    return dx, dy, None
+
+
+def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    y, s, ptr = ctx.saved_tensors
+    dy = _apply(dout, s.transpose(1, 2), ptr, ctx.symmetrize) if ctx.needs_input_grad[0] else None
+    ds = _gram(dout, y, ptr) if ctx.needs_input_grad[1] else None
+    if ds is not None and ctx.symmetrize:
+        ds = ds + ds.transpose(1, 2)
+    return dy, ds, None, None
+
+
+_gram.register_autograd(_gram_backward, setup_context=_save_for_gram)
+_apply.register_autograd(_apply_backward, setup_context=_save_for_apply)
+
+
+def promote(x: Tensor) -> Tensor:
+    """Under autocast, sums over nodes are float32: half types would overflow or lose the small terms."""
+    half = x.dtype in torch_backend.HALF and x.device.type != "meta"
+    return x.float() if half and torch.is_autocast_enabled(x.device.type) else x
+
+
+def check_rows(name: str, x: Tensor) -> None:
+    """Raise unless ``x`` is floating-point [rows, channels]."""
+    if x.dim() != 2:
+        raise ValueError(f"{name} has shape {list(x.shape)}: it must be [rows, channels].")
+    if not x.is_floating_point():
+        raise TypeError(f"{name} has dtype {x.dtype}: pass floating-point features, for example {name}.float().")
+
+
+def check_alike(name: str, x: Tensor, other: str, y: Tensor) -> None:
+    """Raise unless both are of one type and on one device."""
+    if x.device != y.device:
+        raise ValueError(f"{name} is on {x.device} and {other} on {y.device}: move them to one device.")
+    if x.dtype != y.dtype:
+        raise TypeError(f"{name} has dtype {x.dtype} and {other} {y.dtype}: cast one to the other's.")

@@ -1,0 +1,33 @@
+import os
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("long", deadline=None, max_examples=1000, suppress_health_check=list(HealthCheck))
+settings.load_profile("long" if os.environ.get("SOPOOL_TEST_ALL") else "default")
+
+torch.set_num_threads(1)  # tests run side by side
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("SOPOOL_TEST_ALL"):
+        return
+    skip = pytest.mark.skip(reason="slow: runs in make test-all")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def fresh_compiler():
+    """Compiled code must not leak from one test into the recompilation limit of the next."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()

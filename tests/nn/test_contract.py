@@ -1,0 +1,264 @@
+"""What every readout in the registry promises, tested on each. A new one is covered by its registry line."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given
+from torch.autograd import gradcheck, gradgradcheck
+from torch_geometric.nn import MessagePassing, Sequential
+from torch_geometric.nn.aggr import Aggregation, MultiAggregation
+
+from sopool.nn import READOUTS, SegmentAggregation, make_readout
+from tests.strategies import draw_rows, index_of, ptr_of, seeds, sizes
+
+CHANNELS = 3
+SIZES = [0, 4, 1, 0, 6, 2, 0]  # empty graphs first, in the middle and last
+every_readout = pytest.mark.parametrize("name", READOUTS)
+OURS = [name for name in READOUTS if isinstance(make_readout(name, CHANNELS), SegmentAggregation)]
+every_own_readout = pytest.mark.parametrize("name", OURS)
+
+
+def batch_of(sizes, dtype=torch.float64, seed=0):
+    return draw_rows(seed, sum(sizes), CHANNELS, dtype=dtype), ptr_of(sizes), index_of(sizes)
+
+
+def readout_of(name, dtype=torch.float64):
+    torch.manual_seed(1)
+    return make_readout(name, CHANNELS).to(dtype)
+
+
+@every_readout
+def test_is_an_aggregation_that_knows_its_width(name):
+    readout = readout_of(name)
+    x, ptr, _ = batch_of(SIZES)
+    assert isinstance(readout, Aggregation)
+    assert readout(x, ptr=ptr).shape == (len(SIZES), getattr(readout, "out_channels", CHANNELS))
+
+
+@every_readout
+@given(sizes=sizes, seed=seeds)
+def test_index_is_ptr_is_unsorted_index(name, sizes, seed):
+    readout = readout_of(name)
+    x, ptr, index = batch_of(sizes, seed=seed)
+    want = readout(x, ptr=ptr)
+    torch.testing.assert_close(readout(x, index, dim_size=len(sizes)), want)
+    shuffle = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    torch.testing.assert_close(readout(x[shuffle], index[shuffle], dim_size=len(sizes)), want)
+
+
+@every_readout
+@given(sizes=sizes, seed=seeds)
+def test_a_graph_does_not_see_its_batch(name, sizes, seed):
+    readout = readout_of(name)
+    x, ptr, _ = batch_of(sizes, seed=seed)
+    alone = [readout(part, ptr=torch.tensor([0, len(part)])) for part in (x.split(sizes) if sizes else [])]
+    torch.testing.assert_close(readout(x, ptr=ptr), torch.cat([readout(x[:0], ptr=ptr[:1]), *alone]))
+
+
+@every_readout
+def test_without_dim_size_trailing_empty_graphs_are_unknown(name):
+    x, ptr, index = batch_of(SIZES)
+    torch.testing.assert_close(readout_of(name)(x, index), readout_of(name)(x, ptr=ptr[:-1]))
+
+
+@every_readout
+def test_no_index_is_one_graph_and_no_rows_are_fine(name):
+    readout = readout_of(name)
+    x, *_ = batch_of([5])
+    torch.testing.assert_close(readout(x), readout(x, ptr=torch.tensor([0, 5])))
+    empty = readout(x[:0], torch.empty(0, dtype=torch.long), dim_size=2)
+    assert torch.equal(empty, torch.zeros_like(empty))
+    assert readout(x[:0], torch.empty(0, dtype=torch.long)).shape[0] == 0
+
+
+@every_readout
+def test_non_contiguous(name):
+    x, ptr, _ = batch_of(SIZES)
+    readout = readout_of(name)
+    torch.testing.assert_close(readout(x.t().contiguous().t(), ptr=ptr), readout(x, ptr=ptr))
+
+
+@every_own_readout
+@pytest.mark.parametrize("dim", [0, 1, -2, -3])
+def test_further_dimensions(name, dim):
+    """Each of the other dimensions' slices is pooled by itself."""
+    readout = readout_of(name)
+    _, ptr, index = batch_of(SIZES)
+    x = draw_rows(0, 2, len(index), CHANNELS)  # dim 1
+    want = torch.stack([readout(part, ptr=ptr) for part in x])
+    x, want = (t.movedim(1, dim) for t in (x, want))
+    torch.testing.assert_close(readout(x, ptr=ptr, dim=dim), want)
+    shuffle = torch.randperm(len(index))
+    shuffled = x.index_select(dim, shuffle)
+    torch.testing.assert_close(readout(shuffled, index[shuffle], dim_size=len(SIZES), dim=dim), want)
+
+
+@every_readout
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_types_against_float64(name, dtype):
+    x, ptr, _ = batch_of(SIZES, dtype)
+    got = readout_of(name, dtype)(x, ptr=ptr)
+    want = readout_of(name, dtype).double()(x.double(), ptr=ptr)
+    assert got.dtype == dtype
+    torch.testing.assert_close(got.double(), want, rtol=0.05, atol=0.02 * want.abs().max().item())
+
+
+@every_readout
+def test_autocast(name):
+    x, ptr, _ = batch_of(SIZES, torch.float32)
+    readout = readout_of(name, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = readout(x, ptr=ptr)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, readout(x, ptr=ptr), rtol=0.05, atol=0.05 * got.abs().max().item())
+
+
+@every_own_readout
+def test_gradients(name):
+    readout = readout_of(name)
+    x, ptr, _ = batch_of([3, 0, 1, 4])
+    inputs = (x.requires_grad_(), *readout.parameters())
+
+    def function(x, *parameters):
+        named = dict(zip(dict(readout.named_parameters()), parameters, strict=True))
+        return torch.func.functional_call(readout, named, (x,), {"ptr": ptr})
+
+    assert gradcheck(function, inputs)
+    assert gradgradcheck(function, inputs)
+    assert all(p.grad is None for p in readout.parameters())
+
+
+@every_readout
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_compiles_for_ptr_and_for_index(name, backend, fresh_compiler):
+    readout = readout_of(name, torch.float32)
+    compiled = torch.compile(readout, fullgraph=True, dynamic=True, backend=backend)
+    for batch in (SIZES, [3, 3], [1, 9, 0]):
+        x, ptr, index = batch_of(batch, torch.float32)
+        shuffle = torch.randperm(len(x))
+        shuffled = x[shuffle].requires_grad_()
+        want = readout(x.requires_grad_(), ptr=ptr)
+        torch.testing.assert_close(compiled(x, ptr=ptr), want)
+        torch.testing.assert_close(compiled(shuffled, index[shuffle], dim_size=len(batch)), want)
+        (gradient,) = torch.autograd.grad(compiled(x, ptr=ptr).square().sum(), x)
+        torch.testing.assert_close(gradient, torch.autograd.grad(want.square().sum(), x)[0], rtol=1e-4, atol=1e-4)
+
+
+@every_own_readout
+def test_compiles_once_for_all_batches(name, fresh_compiler):
+    from torch._dynamo.testing import CompileCounter
+
+    counter = CompileCounter()
+    compiled = torch.compile(readout_of(name, torch.float32), fullgraph=True, dynamic=True, backend=counter)
+    for batch in (SIZES, [3, 3], [5, 9, 2], [30, 2, 4, 7]):
+        x, ptr, _ = batch_of(batch, torch.float32)
+        compiled(x, ptr=ptr)
+    assert counter.frame_count == 1
+
+
+@every_own_readout
+def test_exports(name):
+    readout = readout_of(name, torch.float32)
+    x, ptr, _ = batch_of(SIZES, torch.float32)
+    shapes = {"x": {0: torch.export.Dim("nodes")}, "ptr": {0: torch.export.Dim("graphs", min=3)}}
+    program = torch.export.export(readout, (x,), {"ptr": ptr}, dynamic_shapes=shapes)
+    other, other_ptr, _ = batch_of([2, 5, 0], torch.float32)
+    torch.testing.assert_close(program.module()(other, ptr=other_ptr), readout(other, ptr=other_ptr))
+
+
+@every_readout
+def test_copies_and_round_trips(name):
+    readout = readout_of(name)
+    x, ptr, _ = batch_of(SIZES)
+    other = make_readout(name, CHANNELS).double()
+    other.load_state_dict(readout.state_dict())
+    for twin in (copy.deepcopy(readout), other):
+        assert torch.equal(twin(x, ptr=ptr), readout(x, ptr=ptr))
+        assert repr(twin) == repr(readout)
+
+
+@every_own_readout
+def test_meta_device(name):
+    with torch.device("meta"):
+        readout = make_readout(name, CHANNELS)
+        out = readout(torch.empty(5, CHANNELS), ptr=torch.empty(3, dtype=torch.long))
+        indexed = readout(torch.empty(5, CHANNELS), torch.empty(5, dtype=torch.long), dim_size=2)
+    assert out.shape == indexed.shape == (2, readout.out_channels)
+
+
+@every_own_readout
+def test_reset_parameters_draws_anew(name):
+    readout = readout_of(name)
+    before = [p.clone() for p in readout.parameters()]
+    readout.reset_parameters()
+    bound = CHANNELS**-0.5
+    for old, new in zip(before, readout.parameters(), strict=True):
+        assert not torch.equal(old, new)
+        assert new.abs().max() <= bound
+
+
+@every_readout
+def test_inside_multi_aggregation(name):
+    readout = readout_of(name)
+    x, ptr, index = batch_of(SIZES)
+    both = MultiAggregation([readout, "sum"])(x, index, dim_size=len(SIZES))
+    torch.testing.assert_close(both[:, :-CHANNELS], readout(x, ptr=ptr))
+
+
+@every_readout
+def test_as_aggr_of_message_passing(name):
+    """Edges into nodes: unsorted, with isolated nodes."""
+
+    class Layer(MessagePassing):
+        def forward(self, x, edge_index):
+            return self.propagate(edge_index, x=x)
+
+    readout = readout_of(name)
+    x = draw_rows(0, 5, CHANNELS)
+    edge_index = torch.tensor([[0, 1, 2, 3, 3, 0], [2, 0, 0, 2, 2, 3]])
+    got = Layer(aggr=readout)(x, edge_index)
+    torch.testing.assert_close(got, readout(x[edge_index[0]], edge_index[1], dim_size=5))
+
+
+@every_readout
+def test_inside_sequential(name):
+    readout = readout_of(name)
+    model = Sequential("x, batch", [(torch.nn.ReLU(), "x -> x"), (readout, "x, batch -> x")])
+    x, ptr, index = batch_of([2, 3])
+    torch.testing.assert_close(model(x, index), readout(x.relu(), ptr=ptr))
+
+
+@every_own_readout
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"index": torch.tensor([0, 0, -1])}, r"index\[2\] is -1"),
+        ({"index": torch.tensor([0, 0, 5]), "dim_size": 2}, r"index\[2\] is 5"),
+        ({"ptr": torch.tensor([0, 2])}, "ptr ends at 2, but there are 3 rows"),
+        ({"ptr": torch.tensor([0, 3, 2, 3])}, "goes down from 3 to 2"),
+        ({"index": torch.tensor([0, 1])}, "index has 2 entries for 3 rows"),
+    ],
+)
+def test_bad_input(name, given, says):
+    with pytest.raises(ValueError, match=says):
+        readout_of(name)(torch.ones(3, CHANNELS, dtype=torch.float64), **given)
+
+
+@every_own_readout
+def test_wrong_width_and_wrong_type(name):
+    with pytest.raises(ValueError, match=f"x has 4 channels.*expects {CHANNELS}"):
+        readout_of(name)(torch.ones(3, 4, dtype=torch.float64))
+    with pytest.raises(TypeError, match=r"x has dtype torch.int64.*x\.float\(\)"):
+        readout_of(name)(torch.ones(3, CHANNELS, dtype=torch.long), torch.zeros(3, dtype=torch.long))
+    with pytest.raises(TypeError, match=r"index has dtype torch.float32"):
+        readout_of(name)(torch.ones(3, CHANNELS, dtype=torch.float64), torch.zeros(3))
+    with pytest.raises(ValueError, match="index is on meta, the rows are on cpu"):
+        readout_of(name)(torch.ones(3, CHANNELS), torch.zeros(3, dtype=torch.long, device="meta"), dim_size=1)
+    with pytest.raises(ValueError, match="channels=0"):
+        make_readout(name, 0)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match=r"no readout 'sopool-bimapp'. Did you mean 'sopool-bimap'\?"):
+        make_readout("sopool-bimapp", 3)

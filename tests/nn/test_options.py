@@ -1,0 +1,169 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.autograd import gradcheck
+
+from sopool.nn import (
+    AttentionalSecondOrderAggregation,
+    BilinearSecondOrderAggregation,
+    CovarianceAggregation,
+    MultiHeadSecondOrderAggregation,
+    SecondOrderAggregation,
+)
+from sopool.nn.normalize import FOR_MATRICES, matrix_sqrt, signed_sqrt
+from tests.strategies import draw_rows, seeds
+
+PTR = torch.tensor([0, 4, 4, 9])
+H = draw_rows(0, 9, 3)
+
+
+def pooled(**options):
+    return SecondOrderAggregation(**options)(H, ptr=PTR)
+
+
+@given(seeds)
+def test_triangle_keeps_inner_products(seed):
+    h = draw_rows(seed, 9, 3)
+    whole, half = SecondOrderAggregation()(h, ptr=PTR), SecondOrderAggregation(triangle=True)(h, ptr=PTR)
+    assert half.shape == (3, 6)
+    torch.testing.assert_close(half @ half.T, whole @ whole.T)
+
+
+def test_size_and_trace():
+    s = pooled().view(3, 3, 3)
+    torch.testing.assert_close(pooled(normalize="size").view(3, 3, 3), s / torch.tensor([4, 1, 5]).view(3, 1, 1))
+    trace = s.diagonal(dim1=1, dim2=2).sum(1).clamp(min=1)  # the empty graph's is 0
+    torch.testing.assert_close(pooled(normalize="trace").view(3, 3, 3), s / trace.view(3, 1, 1), rtol=1e-5, atol=0)
+
+
+def test_sqrt_is_signed_and_of_length_one():
+    got, s = pooled(normalize="sqrt"), pooled()
+    assert torch.equal(got.sign(), s.sign())
+    torch.testing.assert_close(got.norm(dim=1), torch.tensor([1.0, 0, 1], dtype=torch.float64))
+    torch.testing.assert_close(got[0].square() * s[0].abs().sum(), s[0].abs(), rtol=1e-4, atol=1e-4)
+
+
+@given(seeds, st.floats(-12, 6))
+def test_signed_sqrt_has_a_finite_slope_everywhere(seed, exponent):
+    values = torch.cat([torch.zeros(1), 10**exponent * draw_rows(seed, 4)]).requires_grad_()
+    (slope,) = torch.autograd.grad(signed_sqrt(values).sum(), values)
+    assert slope.isfinite().all()
+    assert (slope >= 0).all()
+
+
+@given(seeds, st.integers(1, 6), st.integers(6, 40))
+def test_matrix_sqrt_squares_to_the_matrix(seed, f, n):
+    h = draw_rows(seed, n, f)
+    s = (h.T @ h)[None]
+    values, vectors = torch.linalg.eigh(s)
+    want = vectors @ values.clamp(min=0).sqrt().diag_embed() @ vectors.mT
+    torch.testing.assert_close(matrix_sqrt(s, iterations=30), want, rtol=1e-5, atol=1e-5)
+    close = matrix_sqrt(s)
+    assert float((close @ close - s).norm() / s.norm()) < 1e-2
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_matrix_sqrt_is_stable_where_nodes_are_few(n, scale):
+    h = (scale * draw_rows(0, n, 8, dtype=torch.float32)).requires_grad_()
+    root = SecondOrderAggregation(normalize="matrix-sqrt")(h, ptr=torch.tensor([0, n])).view(8, 8)
+    (slope,) = torch.autograd.grad(root.sum(), h)
+    assert root.isfinite().all()
+    assert slope.isfinite().all()
+    s = h.T @ h
+    torch.testing.assert_close(root @ root, s, rtol=0, atol=1e-2 * float(s.detach().norm()) + 1e-6)
+
+
+@pytest.mark.parametrize("normalize", FOR_MATRICES)
+@pytest.mark.parametrize("triangle", [False, True])
+@pytest.mark.parametrize("moments", [(2,), (1, 2)])
+def test_options_work_together(normalize, triangle, moments):
+    options = {"normalize": normalize, "triangle": triangle, "moments": moments}
+    for readout in (
+        SecondOrderAggregation(3, **options),
+        BilinearSecondOrderAggregation(3, 2, **options),
+        CovarianceAggregation(3, **options),
+        CovarianceAggregation(3, rank=2, **options),
+    ):
+        readout = readout.double()
+        relu = H.relu().requires_grad_()  # exact zeros
+        out = readout(relu, ptr=PTR)
+        assert out.shape == (3, readout.out_channels)
+        assert torch.equal(out[1], torch.zeros_like(out[1]))
+        (slope,) = torch.autograd.grad(out.sum(), relu)
+        assert slope.isfinite().all()
+        half = readout.to(torch.bfloat16)(H.to(torch.bfloat16), ptr=PTR)
+        assert half.dtype == torch.bfloat16
+        assert half.isfinite().all()
+
+
+@pytest.mark.parametrize("normalize", FOR_MATRICES)
+def test_gradients_of_the_normalisations(normalize):
+    assert gradcheck(lambda h: SecondOrderAggregation(normalize=normalize)(h, ptr=PTR), (H.clone().requires_grad_(),))
+
+
+def test_first_moment_is_appended():
+    sums = torch.stack([H[:4].sum(0), torch.zeros(3), H[4:].sum(0)])
+    torch.testing.assert_close(pooled(moments=(1, 2)), torch.cat([pooled(), sums], 1))
+    means = sums / torch.tensor([4, 1, 5]).view(3, 1)
+    torch.testing.assert_close(pooled(moments=[1, 2], normalize="size")[:, -3:], means)
+    torch.testing.assert_close(CovarianceAggregation(3, moments=(1, 2))(H, ptr=PTR)[:, -3:], sums)
+
+
+@pytest.mark.parametrize(
+    "make", [AttentionalSecondOrderAggregation, lambda f, **o: MultiHeadSecondOrderAggregation(f, 2, **o)]
+)
+def test_what_attention_may_be_asked_for(make):
+    torch.manual_seed(0)
+    plain = make(3).double()
+    for normalize in ("size", "sqrt"):
+        readout = make(3, normalize=normalize).double()
+        readout.load_state_dict(plain.state_dict())
+        out, want = readout(H, ptr=PTR), plain(H, ptr=PTR)
+        if normalize == "size":
+            torch.testing.assert_close(out, want / torch.tensor([4, 1, 5]).view(3, 1))
+        else:
+            assert torch.equal(out.sign(), want.sign())
+            torch.testing.assert_close(out.norm(dim=1), torch.tensor([1.0, 0, 1], dtype=torch.float64))
+    for normalize in ("trace", "matrix-sqrt"):
+        with pytest.raises(ValueError, match=f"normalize='{normalize}'.*needs a symmetric matrix.*'sqrt'"):
+            make(3, normalize=normalize)
+    for option in ("triangle", "moments"):
+        with pytest.raises(TypeError, match=option):
+            make(3, **{option: True})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"normalize": "trase"}, r"normalize='trase'.*'trace'"),
+        ({"moments": (1,)}, r"moments=\(1,\)"),
+        ({"moments": (1, 2, 3)}, r"moments=\(1, 2, 3\)"),
+        ({"rank": 0}, "rank=0"),
+    ],
+)
+def test_wrong_options(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        BilinearSecondOrderAggregation(3, **wrong)
+    with pytest.raises(ValueError, match="heads=0"):
+        MultiHeadSecondOrderAggregation(3, 0)
+
+
+def test_repr_shows_channels_and_what_differs():
+    assert repr(SecondOrderAggregation()) == "SecondOrderAggregation()"
+    assert repr(BilinearSecondOrderAggregation(160)) == "BilinearSecondOrderAggregation(160)"
+    shown = repr(BilinearSecondOrderAggregation(160, rank=16, triangle=True, normalize="size", moments=[1, 2]))
+    assert shown == "BilinearSecondOrderAggregation(160, rank=16, triangle=True, normalize='size', moments=(1, 2))"
+    assert (
+        repr(AttentionalSecondOrderAggregation(160, bias=True)) == "AttentionalSecondOrderAggregation(160, bias=True)"
+    )
+    assert repr(MultiHeadSecondOrderAggregation(160, 4)) == "MultiHeadSecondOrderAggregation(160, heads=4)"
+    assert repr(CovarianceAggregation(160, rank=32)) == "CovarianceAggregation(160, rank=32)"
+
+
+def test_out_channels():
+    assert SecondOrderAggregation().out_channels is None
+    assert SecondOrderAggregation(triangle=True).out_channels is None
+    assert BilinearSecondOrderAggregation(160, triangle=True, moments=(1, 2)).out_channels == 32 * 33 // 2 + 32
+    assert CovarianceAggregation(160).out_channels == 160**2

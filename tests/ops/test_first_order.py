@@ -1,0 +1,35 @@
+import torch
+from hypothesis import given
+from torch.autograd import gradcheck, gradgradcheck
+
+from sopool.ops import segment_mean, segment_softmax, segment_spread, segment_sum
+from tests.strategies import draw_rows, ptr_of, seeds, sizes, widths
+
+
+def parts(x, sizes):
+    return x.split(sizes) if sizes else []
+
+
+@given(sizes, widths, seeds)
+def test_against_torch_graph_by_graph(sizes, f, seed):
+    ptr, x = ptr_of(sizes), draw_rows(seed, sum(sizes), f)
+    none = x.new_zeros(0, f)
+    sums = [p.sum(0, keepdim=True) for p in parts(x, sizes)]
+    means = [p.mean(0, keepdim=True).nan_to_num() for p in parts(x, sizes)]
+    torch.testing.assert_close(segment_sum(x, ptr), torch.cat([none, *sums]))
+    torch.testing.assert_close(segment_mean(x, ptr), torch.cat([none, *means]))
+    torch.testing.assert_close(segment_softmax(x, ptr), torch.cat([none, *(p.softmax(0) for p in parts(x, sizes))]))
+    spread = [s.expand_as(p) for s, p in zip(sums, parts(x, sizes), strict=True)]
+    torch.testing.assert_close(segment_spread(segment_sum(x, ptr), ptr, sum(sizes)), torch.cat([none, *spread]))
+
+
+def test_softmax_does_not_overflow():
+    x = torch.tensor([[1e4], [1e4], [-1e4]])
+    torch.testing.assert_close(segment_softmax(x, torch.tensor([0, 3])), torch.tensor([[0.5], [0.5], [0.0]]))
+
+
+def test_gradients():
+    ptr, x = torch.tensor([0, 3, 3, 7]), draw_rows(0, 7, 2).requires_grad_()
+    for function in (segment_sum, segment_mean, segment_softmax):
+        assert gradcheck(lambda x, f=function: f(x, ptr), (x,))
+        assert gradgradcheck(lambda x, f=function: f(x, ptr), (x,))
