@@ -1,0 +1,115 @@
+"""Data sets from their TU text, and from the cache: how long, and how much memory.
+
+    python benchmarks/load_datasets.py FOLDER [NAME ...] [--pyg] [--rounds 3]
+
+FOLDER has NAME.zip files. Each load runs in a process of its own; time is the median over the rounds and does not count
+imports; memory is what the process grows by at its peak while it loads. With --pyg PyG's TUDataset reads the
+same files, once, unpacked beforehand (COLLAB: a minute and 6.5 GB). The cache column loads what an earlier call kept.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+
+def read_zip(folder: Path, name: str) -> Callable[[], int]:
+    from sopool.data.tu import read_tu
+
+    return lambda: read_tu(folder / f"{name}.zip").num_edges
+
+
+def read_cache(folder: Path, name: str) -> Callable[[], int]:
+    from sopool.data import load
+
+    return lambda: load(folder / f"{name}.zip").num_edges
+
+
+def read_pyg(folder: Path, name: str) -> Callable[[], int]:
+    from torch_geometric.datasets import TUDataset
+
+    return lambda: TUDataset(str(folder), name)._data.edge_index.shape[1]
+
+
+READERS = {"zip": read_zip, "cache": read_cache, "pyg": read_pyg}
+
+
+def run_one(reader: str, folder: Path, name: str) -> dict:
+    read = READERS[reader](folder, name)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    edges = read()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": seconds, "mb": (peak - before) / 1024, "edges": edges}
+
+
+def measure(reader: str, folder: Path, name: str, cache: str, rounds: int) -> dict:
+    command = [sys.executable, __file__, str(folder), name, "--one", reader]
+    runs = []
+    for _ in range(rounds):
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | {"SOPOOL_CACHE": cache})
+        runs.append(json.loads(done.stdout.splitlines()[-1]))
+    return {"seconds": median(run["seconds"] for run in runs), "mb": max(run["mb"] for run in runs)}
+
+
+def unpacked(folder: Path, name: str, into: Path) -> Path:
+    """The files where TUDataset looks for them."""
+    raw = into / name / "raw"
+    raw.mkdir(parents=True)
+    with zipfile.ZipFile(folder / f"{name}.zip") as archive:
+        for member in archive.namelist():
+            (raw / Path(member).name).write_bytes(archive.read(member))
+    return into
+
+
+def show(folder: Path, names: list[str], rounds: int, pyg: bool) -> None:
+    table = Table(title="Loading data sets: seconds, and MB that the process grew by")
+    for column in ("", "zip", "MB", "cache", "MB", *(["PyG", "MB", "PyG / zip"] if pyg else [])):
+        table.add_column(column, justify="right" if column else "left")
+    for name in names:
+        with tempfile.TemporaryDirectory() as scratch:
+            cache = f"{scratch}/cache"
+            text = measure("zip", folder, name, cache, rounds)
+            measure("cache", folder, name, cache, 1)  # fills it
+            kept = measure("cache", folder, name, cache, rounds)
+            row = [f"{text['seconds']:.2f}", f"{text['mb']:,.0f}", f"{kept['seconds']:.3f}", f"{kept['mb']:,.0f}"]
+            if pyg:
+                other = measure("pyg", unpacked(folder, name, Path(scratch)), name, cache, 1)
+                ratio = other["seconds"] / text["seconds"]
+                row += [f"{other['seconds']:.2f}", f"{other['mb']:,.0f}", f"{ratio:.1f}"]
+        table.add_row(name, *row)
+    packages = ", ".join(f"{package} {version(package)}" for package in ("torch", "torch-geometric", "numpy"))
+    table.caption = f"Python {platform.python_version()}, {packages}"
+    Console(width=100).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--pyg", action="store_true", help="PyTorch Geometric beside it")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", choices=READERS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(run_one(args.one, args.folder, args.names[0])))
+        return
+    show(args.folder, args.names or sorted(path.stem for path in args.folder.glob("*.zip")), args.rounds, args.pyg)
+
+
+if __name__ == "__main__":
+    main()

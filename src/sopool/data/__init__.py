@@ -1,0 +1,51 @@
+"""Graphs from anywhere, packed end to end, and features for their nodes."""
+
+from sopool.data.catalogue import PAPER, DatasetNote, find, list_datasets, load
+from sopool.data.choices import default_encoder, paper_encoder
+from sopool.data.convert import from_networkx, from_pyg, to_networkx, to_pyg
+from sopool.data.encoders import (
+    AttributeEncoder,
+    ConcatEncoder,
+    ConstantEncoder,
+    DegreeEncoder,
+    NodeLabelEncoder,
+    encoder_from_json,
+)
+from sopool.data.errors import DataError
+from sopool.data.features import NodeFeatures, remap
+from sopool.data.file import load_graphs, save_graphs
+from sopool.data.pack import Graph, pack
+from sopool.data.splits import read_splits, stratified_folds
+from sopool.data.store import GraphBatch, PackedGraphs, concatenate
+
+__all__ = [
+    "PAPER",
+    "AttributeEncoder",
+    "ConcatEncoder",
+    "ConstantEncoder",
+    "DataError",
+    "DatasetNote",
+    "DegreeEncoder",
+    "Graph",
+    "GraphBatch",
+    "NodeFeatures",
+    "NodeLabelEncoder",
+    "PackedGraphs",
+    "concatenate",
+    "default_encoder",
+    "encoder_from_json",
+    "find",
+    "from_networkx",
+    "from_pyg",
+    "list_datasets",
+    "load",
+    "load_graphs",
+    "pack",
+    "paper_encoder",
+    "read_splits",
+    "remap",
+    "save_graphs",
+    "stratified_folds",
+    "to_networkx",
+    "to_pyg",
+]

@@ -1,0 +1,204 @@
+"""The data sets known by name, where each is looked for, and one door for every kind of source."""
+
+import os
+import warnings
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sopool.data.archive import open_source, visible
+from sopool.data.boxed import boxed_names, load_boxed
+from sopool.data.cache import cache_folder, cached
+from sopool.data.chem import OnError, read_sdf, read_smiles_csv
+from sopool.data.download import Progress, download
+from sopool.data.errors import DataError
+from sopool.data.file import load_graphs
+from sopool.data.gin_text import read_gin
+from sopool.data.jsonl import read_jsonl
+from sopool.data.statistics import GraphStatistics, statistics
+from sopool.data.store import PackedGraphs
+from sopool.data.tu import read_tu
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the paper says of a data set."""
+
+    graphs: int
+    classes: int
+    max_nodes: int | None
+    mean_nodes: float
+
+
+PAPER = {
+    "MUTAG": Published(188, 2, 28, 18.0),
+    "PTC": Published(344, 2, 109, 25.6),
+    "PROTEINS": Published(1113, 2, 620, 39.1),
+    "NCI1": Published(4110, 2, 111, 29.9),
+    "DD": Published(1178, 2, None, 284.3),
+    "COLLAB": Published(5000, 3, 492, 74.5),
+    "IMDB-BINARY": Published(1000, 2, 136, 19.8),
+    "IMDB-MULTI": Published(1500, 3, 89, 13.0),
+    "REDDIT-BINARY": Published(2000, 2, 3783, 429.6),
+    "REDDIT-MULTI-5K": Published(5000, 5, 3783, 508.5),
+}
+
+NOTES = {
+    "PTC": "PTC is the file of the GIN and SOPool code (344 graphs, 25.6 nodes on average, 19 node labels), which the "
+    "paper's figures are about. It is not PTC_MR of the TU collection: accuracies on the two cannot be compared.",
+    "PTC_MR": "PTC_MR of the TU collection (344 graphs, 14.3 nodes on average, 18 node labels) is not the paper's PTC: "
+    "accuracies on the two cannot be compared. The paper's is called PTC here.",
+}
+
+
+class DatasetNote(UserWarning):
+    """Something to know about a data set, true but easily missed."""
+
+
+class Found(NamedTuple):
+    """Where a data set is: "root", "package", "cache" or, if nowhere, None; and the places that were searched."""
+
+    place: str | None
+    path: Path | None
+    searched: list[str]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of the catalogue."""
+
+    name: str
+    place: str | None
+    path: Path | None
+    paper: Published | None
+    statistics: GraphStatistics | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain dictionaries, numbers and strings."""
+        return {
+            "name": self.name,
+            "place": self.place,
+            "path": None if self.path is None else str(self.path),
+            "paper": None if self.paper is None else asdict(self.paper),
+            "statistics": None if self.statistics is None else self.statistics.to_json(),
+            "note": NOTES.get(self.name),
+        }
+
+
+def list_datasets(root: str | Path | None = None) -> list[Listed]:
+    """The sets of the paper and of the package: where each was found, without a download, and what is in it."""
+    listed = []
+    for name in dict.fromkeys([*PAPER, *boxed_names()]):
+        found = find(name, root)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DatasetNote)
+            have = None if found.place is None else statistics(load(name, root))
+        listed.append(Listed(name, found.place, found.path, PAPER.get(name), have))
+    return listed
+
+
+def find(name: str, root: str | Path | None = None) -> Found:
+    """Look for a data set by name: ``root`` (or ``SOPOOL_DATA``), then the package, then the cache."""
+    searched = []
+    for folder in _roots(root):
+        searched.append(f"{folder} (--root or SOPOOL_DATA)")
+        for path in (folder / f"{name}.zip", folder / name, folder / f"{name}.txt", folder / f"{name}.graphs"):
+            if path.exists():
+                return Found("root", path, searched)
+    searched.append(f"the package ({', '.join(boxed_names())})")
+    if name in boxed_names():
+        return Found("package", None, searched)
+    kept = cache_folder() / "downloads" / f"{name}.zip"
+    searched.append(str(kept.parent))
+    return Found("cache", kept, searched) if kept.is_file() else Found(None, None, searched)
+
+
+def load(
+    source: str | Path,
+    root: str | Path | None = None,
+    *,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    on_error: OnError = "skip",
+    progress: Progress | None = None,
+) -> PackedGraphs:
+    """Read graphs from a file or folder of any known kind, or a data set by its name.
+
+    Args:
+        source: A path (TU folder or zip, GIN text, ``.jsonl``, ``.csv`` of SMILES, ``.sdf``, ``.graphs``), or a name of
+            the TU collection, or one of the sets that ship with the package.
+        root: The folder where named sets are looked for first; ``SOPOOL_DATA`` if left out.
+        smiles_column: Of a CSV, if it has no usual name.
+        label_column: Of a CSV, or the property of an SDF, if it has no usual name.
+        on_error: "skip" molecules that cannot be read, with a warning, or "raise".
+        progress: Called while downloading.
+    """
+    path = Path(source)
+    if path.suffix or path.exists() or len(path.parts) > 1:
+        return _read(path, smiles_column, label_column, on_error)
+    name = str(source)
+    if name in NOTES:
+        warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
+    found = find(name, root)
+    if found.place == "package":
+        return load_boxed(name)
+    if found.path is None:
+        found = found._replace(path=_download(name, found, progress))
+    assert found.path is not None
+    return replace(_read(found.path, smiles_column, label_column, on_error), name=name)
+
+
+def _download(name: str, found: Found, progress: Progress | None) -> Path:
+    ways = (
+        f"Searched: {'; '.join(found.searched)}. Ways out: put {name}.zip of the TU collection (or a folder {name} "
+        "with its files) into a folder and name that with --root or SOPOOL_DATA; or give the path of your own file."
+    )
+    if name == "PTC":
+        raise DataError(f"PTC was not found. {NOTES['PTC']} {ways}")
+    try:
+        return download(name, cache_folder() / "downloads", progress)
+    except DataError as error:
+        raise DataError(f"{name} was not found. {error} {ways}") from error
+
+
+def _roots(root: str | Path | None) -> list[Path]:
+    given = root or os.environ.get("SOPOOL_DATA")
+    return [Path(given)] if given else []
+
+
+def _read(path: Path, smiles_column: str | None, label_column: str | None, on_error: OnError) -> PackedGraphs:
+    if not path.exists():
+        raise DataError("there is no such file or folder.", path)
+    kind = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    if path.is_dir() or kind == ".zip":
+        return cached(path, path.stem, lambda: _read_collection(path))
+    if kind == ".txt":
+        return cached(path, path.stem, lambda: read_gin(path))
+    if kind in (".jsonl", ".jsonl.gz"):
+        return cached(path, path.name.split(".")[0], lambda: read_jsonl(path))
+    if kind == ".graphs":
+        return load_graphs(path)
+    if kind in (".csv", ".csv.gz", ".tsv", ".smi"):
+        store, bad = read_smiles_csv(path, smiles_column, label_column, on_error)
+    elif kind == ".sdf":
+        store, bad = read_sdf(path, label_column, on_error)
+    else:
+        known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .sdf, .graphs"
+        raise DataError(f"unknown kind of file {kind!r}, expected one of {known}.", path)
+    if bad:
+        first = bad[0]
+        warnings.warn(
+            f"{path}: {len(bad)} of {len(bad) + len(store)} molecules were skipped, the first in row {first.row} "
+            f"({first.text!r}: {first.reason}).",
+            stacklevel=3,
+        )
+    return store
+
+
+def _read_collection(path: Path) -> PackedGraphs:
+    """A folder or zip: TU files if there are edges among them, else the one GIN text."""
+    with open_source(path) as source:
+        texts = visible(source.names, ".txt")
+    if len(texts) != 1 or texts[0].endswith("_A.txt"):
+        return read_tu(path)
+    return read_gin(path / texts[0] if path.is_dir() else path)

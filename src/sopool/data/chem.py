@@ -1,0 +1,283 @@
+"""Molecules as graphs, read from SMILES (a list, a CSV file) or from SDF files. Needs RDKit, the extra ``chem``."""
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from itertools import chain, takewhile
+from pathlib import Path
+from reprlib import repr as show
+from textwrap import shorten
+from typing import Any, Literal, NamedTuple
+
+from sopool.data.errors import DataError
+from sopool.data.lines import read_lines
+from sopool.data.pack import Graph, Label, pack
+from sopool.data.store import PackedGraphs
+
+SMILES_NAMES = ("smiles", "canonical_smiles", "smi")
+LABEL_NAMES = ("label", "class", "target", "y", "activity")
+OnError = Literal["skip", "raise"]
+PROPERTY = re.compile(r">.*<([^<>]+)>")
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+class BadMolecule(NamedTuple):
+    """A molecule that was left out."""
+
+    row: int
+    """From 1: the line of a CSV file, the record of an SDF file, the place in a list."""
+    text: str
+    """The SMILES, or the title of the record."""
+    reason: str
+
+
+class _Record(NamedTuple):
+    row: int
+    text: str
+    source: str
+    """What is parsed: the SMILES, or the whole record of an SDF file."""
+    label: Any
+    problem: str = ""
+    """Why the record is bad before it is parsed."""
+
+
+class _Source(NamedTuple):
+    unit: Literal["line", "record", "molecule"]
+    path: str | Path | None = None
+
+    def error(self, row: int, reason: str) -> DataError:
+        if self.unit == "line":
+            return DataError(reason, self.path, row)
+        return DataError(f"{self.unit} {row}: {reason}", self.path)
+
+
+def graph_of_molecule(molecule: Any) -> Graph:
+    """An RDKit molecule as a graph: atoms with their symbols, bonds in both directions with the names of their types.
+
+    Atoms keep their order. Hydrogens are nodes only where they are atoms of the molecule.
+    """
+    edges: list[tuple[int, int]] = []
+    names: list[str] = []
+    for bond in molecule.GetBonds():
+        pair = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        edges += [pair, pair[::-1]]
+        names += [bond.GetBondType().name.lower()] * 2
+    symbols = [atom.GetSymbol() for atom in molecule.GetAtoms()]
+    return Graph(len(symbols), edges, node_labels=symbols, edge_labels=names)
+
+
+def smiles_to_store(
+    smiles: Sequence[str], labels: Sequence[Label] | None = None, on_error: OnError = "skip", name: str = "molecules"
+) -> tuple[PackedGraphs, list[BadMolecule]]:
+    """Pack molecules given as SMILES, with a label each or without; also returns those left out, and why.
+
+    ``on_error="raise"`` stops at the first bad one instead. Hydrogens are nodes where the SMILES writes them as atoms.
+    """
+    texts, given = _listed(smiles), [None] * len(smiles) if labels is None else _listed(labels)
+    if len(given) != len(texts):
+        raise DataError(f"{len(given)} labels for {len(texts)} molecules.")
+    records = (
+        _Record(row, str(text), text, label) for row, (text, label) in enumerate(zip(texts, given, strict=True), 1)
+    )
+    return _gather(records, _from_smiles, labels is not None, on_error, name, _Source("molecule"))
+
+
+def read_smiles_csv(
+    path: str | Path,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    on_error: OnError = "skip",
+    name: str | None = None,
+    labelled: bool = True,
+) -> tuple[PackedGraphs, list[BadMolecule]]:
+    """Read molecules and their labels from two columns of a CSV file (comma, semicolon or tab), plain or ``.gz``.
+
+    The first line names the columns. Those not given are found by themselves: ``smiles`` (or ``canonical_smiles``,
+    ``smi``) and ``label`` (or ``class``, ``target``, ``y``, ``activity``), in upper or lower case. ``labelled=False``
+    reads molecules only, for prediction.
+    """
+    rows = _csv_rows(path)
+    header = next(rows, (1, list[str]()))[1]
+    smiles_at = _find(header, smiles_column, SMILES_NAMES, "smiles_column", path)
+    label_at = _find(header, label_column, LABEL_NAMES, "label_column", path) if labelled else smiles_at
+    records = (_csv_record(row, cells, len(header), smiles_at, label_at) for row, cells in rows)
+    return _gather(records, _from_smiles, labelled, on_error, name or _stem(path), _Source("line", path))
+
+
+def read_sdf(
+    path: str | Path,
+    label_property: str | None = None,
+    on_error: OnError = "skip",
+    name: str | None = None,
+    labelled: bool = True,
+) -> tuple[PackedGraphs, list[BadMolecule]]:
+    """Read the molecules of an SDF file, plain or ``.gz``, with one property of each as its label.
+
+    A property not given is found by itself, by the names that :func:`read_smiles_csv` knows. ``labelled=False`` reads
+    molecules only.
+    """
+    chosen = ""
+    if labelled:
+        found = list({key: None for _, record in _sdf_records(path) for key in _properties(record)})
+        chosen = found[_find(found, label_property, LABEL_NAMES, "label_property", path)]
+    records = (
+        _Record(row, record.partition("\n")[0].strip(), record, _properties(record).get(chosen))
+        for row, record in _sdf_records(path)
+    )
+    return _gather(records, _from_record, labelled, on_error, name or _stem(path), _Source("record", path))
+
+
+def _gather(
+    records: Iterable[_Record],
+    parse: Callable[[Any, str], Any],
+    labelled: bool,
+    on_error: OnError,
+    name: str,
+    source: _Source,
+) -> tuple[PackedGraphs, list[BadMolecule]]:
+    """Parse and pack what is good, list what is not."""
+    if on_error not in ("skip", "raise"):
+        raise ValueError(f"on_error must be 'skip' or 'raise', not {on_error!r}.")
+    chem = _rdkit("Chem")
+    graphs: list[Graph] = []
+    bad: list[BadMolecule] = []
+    with _rdkit("rdBase").BlockLogs():
+        for record in records:
+            try:
+                graphs.append(_graph(chem, record, parse, labelled))
+            except DataError as error:
+                if on_error == "raise":
+                    raise source.error(record.row, f"{error} Found {show(record.text)}.") from error
+                bad.append(BadMolecule(record.row, record.text, str(error)))
+    if not graphs and not bad:
+        raise DataError("there are no molecules.", source.path)
+    if not graphs:
+        first = source.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
+        raise DataError(f"all {len(bad)} molecules are bad. The first: {first}")
+    if labelled and source.path is not None and all(INTEGER.fullmatch(str(graph.label)) for graph in graphs):
+        for graph in graphs:
+            graph.label = int(str(graph.label))
+    return pack(graphs, name), bad
+
+
+def _graph(chem: Any, record: _Record, parse: Callable[[Any, str], Any], labelled: bool) -> Graph:
+    """The graph of one record; a DataError says why it is bad."""
+    if record.problem:
+        raise DataError(record.problem)
+    if labelled and (record.label is None or record.label == "" or record.label != record.label):  # None, "" or NaN
+        raise DataError("The label is missing.")
+    try:
+        molecule = parse(chem, record.source)
+        if molecule is not None:
+            chem.SanitizeMol(molecule)
+    except DataError:
+        raise
+    except (ValueError, RuntimeError) as error:
+        raise DataError(f"RDKit refuses the molecule: {str(error).strip()}.") from error
+    if molecule is None:
+        raise DataError("RDKit cannot parse it.")
+    if not molecule.GetNumAtoms():
+        raise DataError("The molecule has no atoms.")
+    graph = graph_of_molecule(molecule)
+    graph.label = record.label if labelled else None
+    return graph
+
+
+def _rdkit(module: str) -> Any:
+    try:
+        return import_module(f"rdkit.{module}")
+    except ImportError as error:
+        raise DataError("Reading molecules needs RDKit: pip install 'sopool[chem]'") from error
+
+
+def _from_smiles(chem: Any, text: str) -> Any:
+    if not isinstance(text, str) or not text.strip():
+        raise DataError("The SMILES is empty.")
+    settings = chem.SmilesParserParams()
+    settings.sanitize = settings.removeHs = False
+    return chem.MolFromSmiles(text.strip(), settings)
+
+
+def _from_record(chem: Any, text: str) -> Any:
+    return chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
+
+
+def _csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line it starts on."""
+    lines = (text for _, text in read_lines(path))
+    head: list[str] = []
+    for line in lines:
+        head.append(line)
+        if line.strip():
+            break
+    # A SMILES holds letters, digits and brackets in any number: only the line of names tells the delimiter safely.
+    reader = csv.reader(chain(head, lines), delimiter=max(",;\t", key="".join(head).count))
+    row = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield row, [cell.strip() for cell in cells]
+            row = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"not a CSV file: {error}.", path, row) from error
+
+
+def _csv_record(row: int, cells: list[str], width: int, smiles_at: int, label_at: int) -> _Record:
+    problem = f"The line has {len(cells)} cells, the first line has {width}." if any(cells[width:]) else ""
+    cells = cells + [""] * width
+    return _Record(row, cells[smiles_at], cells[smiles_at], cells[label_at], problem)
+
+
+def _sdf_records(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The text of each record, numbered from 1."""
+    row, lines = 1, list[str]()
+    for _, line in read_lines(path, errors="replace"):
+        if line.startswith("$$$$"):
+            yield row, "\n".join(lines)
+            row, lines = row + 1, []
+        else:
+            lines.append(line.rstrip("\r\n"))
+    if any(line.strip() for line in lines):
+        yield row, "\n".join(lines)
+
+
+def _properties(record: str) -> dict[str, str]:
+    """What follows the molecule: lines such as ``> <NAME>``, each with a value that ends at a blank line."""
+    lines = iter(record.partition("\nM  END")[2].split("\n"))
+    headers = (PROPERTY.match(line) for line in lines)
+    return {header[1]: "\n".join(takewhile(str.strip, lines)).strip() for header in headers if header}
+
+
+def _find(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:
+    """Which of the names is the wanted one, or a usual one."""
+    kind = "property" if option == "label_property" else "column"
+    for name in usual if wanted is None else (wanted,):
+        hits = [i for i, given in enumerate(names) if given == name]
+        hits = hits or [i for i, given in enumerate(names) if given.lower() == name.lower()]
+        if len(hits) > 1:
+            raise DataError(f"{name!r} names {len(hits)} of them: {_listing(names)}. Rename all but one.", path)
+        if hits:
+            return hits[0]
+    if wanted is None:
+        message = f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name the {kind} with {option}."
+    else:
+        known = {given.lower(): given for given in names}
+        close = get_close_matches(wanted.lower(), known, 1)
+        hint = f" Did you mean {known[close[0]]!r}?" if close else ""
+        message = f"there is no {kind} {wanted!r} ({option}). Found: {_listing(names)}.{hint}"
+    raise DataError(message, path)
+
+
+def _listing(names: list[str]) -> str:
+    return shorten(", ".join(names), 300) or "none"
+
+
+def _listed(values: Any) -> list[Any]:
+    """A list of a sequence, an array or a column of a data frame, with plain Python values."""
+    return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _stem(path: str | Path) -> str:
+    return Path(Path(path).name.removesuffix(".gz")).stem

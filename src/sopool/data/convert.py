@@ -1,0 +1,170 @@
+"""To and from lists of PyG ``Data`` and of NetworkX graphs."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import torch
+
+from sopool.data.errors import DataError
+from sopool.data.pack import Graph, Label, pack
+from sopool.data.store import PackedGraphs
+
+if TYPE_CHECKING:  # loading PyG takes longer than most of what is done here
+    from torch_geometric.data import Data
+
+
+def from_pyg(graphs: "Iterable[Data]", labels: Sequence[Label] | None = None, name: str = "graphs") -> PackedGraphs:
+    """Pack PyG graphs: ``x`` as attributes, ``node_label``, ``edge_label``, ``edge_attr``, ``edge_weight``, ``y``.
+
+    ``labels`` overrides ``y``, which may be a number or a tensor of one.
+    """
+    graphs = list(graphs)
+    given = _labels(graphs, labels, [data.y for data in graphs])
+    return pack((_from_data(i, data, label) for i, (data, label) in enumerate(zip(graphs, given, strict=True))), name)
+
+
+def to_pyg(store: PackedGraphs) -> "list[Data]":
+    """One PyG ``Data`` per graph, with what :func:`from_pyg` reads; labels as numbers from 0."""
+    return [_to_data(graph) for graph in store.to("cpu")]
+
+
+def from_networkx(
+    graphs: Iterable[nx.Graph],
+    labels: Sequence[Label] | None = None,
+    node_label: str = "label",
+    edge_label: str = "label",
+    weight: str = "weight",
+    name: str = "graphs",
+) -> PackedGraphs:
+    """Pack NetworkX graphs, directed or not, with parallel edges or not.
+
+    Nodes are taken in the graph's order, whatever their names. ``node_label``, ``edge_label`` and ``weight`` name the
+    attributes to read where nodes and edges have them; a graph's own label is ``graph.graph["label"]`` unless given.
+    """
+    graphs = list(graphs)
+    given = _labels(graphs, labels, [graph.graph.get("label") for graph in graphs])
+    packed = (
+        _from_nx(i, graph, label, node_label, edge_label, weight)
+        for i, (graph, label) in enumerate(zip(graphs, given, strict=True))
+    )
+    return pack(packed, name)
+
+
+def to_networkx(store: PackedGraphs) -> list[nx.Graph]:
+    """One NetworkX graph per graph: undirected if every edge is there in both directions, alike; parallel if any is."""
+    return [_to_nx(graph) for graph in store.to("cpu")]
+
+
+def _labels(graphs: Sequence[Any], given: Sequence[Label] | None, own: list[Any]) -> list[Any]:
+    if given is None:
+        return [value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value for value in own]
+    labels = list(given.tolist() if hasattr(given, "tolist") else given)
+    if len(labels) != len(graphs):
+        raise DataError(f"{len(labels)} labels for {len(graphs)} graphs: one per graph is needed.")
+    return labels
+
+
+def _from_data(number: int, data: "Data", label: Any) -> Graph:
+    if data.edge_index is None:
+        raise DataError(f"graph {number} has no edge_index: pass Data with edge_index [2, edges].")
+    node_labels, edge_labels = data.get("node_label"), data.get("edge_label")
+    return Graph(
+        num_nodes=int(data.num_nodes or 0),
+        edges=data.edge_index.t().numpy(),
+        label=int(label) if isinstance(label, float) and label.is_integer() else label,
+        node_labels=None if node_labels is None else node_labels.tolist(),
+        node_attributes=_columns(data.x),
+        edge_labels=None if edge_labels is None else edge_labels.tolist(),
+        edge_attributes=_columns(data.edge_attr),
+        edge_weights=None if data.edge_weight is None else data.edge_weight.float().numpy(),
+    )
+
+
+def _columns(values: torch.Tensor | None) -> Any:
+    """[n] or [n, ...] as float32 [n, d]."""
+    if values is None:
+        return None
+    return (values.unsqueeze(1) if values.dim() == 1 else values.flatten(1)).float().numpy()
+
+
+def _to_data(graph: PackedGraphs) -> "Data":
+    from torch_geometric.data import Data
+
+    data = Data(edge_index=graph.edge_index.long(), num_nodes=graph.num_nodes)
+    optional = {
+        "x": graph.node_attributes,
+        "y": graph.labels,
+        "node_label": None if graph.node_labels is None else graph.node_labels.long(),
+        "edge_label": None if graph.edge_labels is None else graph.edge_labels.long(),
+        "edge_attr": graph.edge_attributes,
+        "edge_weight": graph.edge_weights,
+    }
+    for key, value in optional.items():
+        if value is not None:
+            data[key] = value
+    return data
+
+
+def _from_nx(number: int, graph: nx.Graph, label: Any, node_label: str, edge_label: str, weight: str) -> Graph:
+    place = {node: i for i, node in enumerate(graph)}
+    edges, values = [], []
+    for source, target, data in graph.edges(data=True):
+        edges.append((place[source], place[target]))
+        values.append(data)
+        if not graph.is_directed() and source != target:
+            edges.append((place[target], place[source]))
+            values.append(data)
+    return Graph(
+        num_nodes=len(place),
+        edges=edges,
+        label=label,
+        node_labels=_attribute([graph.nodes[node] for node in graph], node_label, f"graph {number}, nodes"),
+        edge_labels=_attribute(values, edge_label, f"graph {number}, edges"),
+        edge_weights=_attribute(values, weight, f"graph {number}, edges"),
+    )
+
+
+def _attribute(values: list[dict[str, Any]], name: str, where: str) -> list[Any] | None:
+    found = [value[name] for value in values if name in value]
+    if not found:
+        return None
+    if len(found) != len(values):
+        raise DataError(f"{where}: {len(found)} of {len(values)} have the attribute {name!r}: all or none.")
+    return found
+
+
+def _to_nx(graph: PackedGraphs) -> nx.Graph:
+    edges = list(zip(*graph.edge_index.tolist(), strict=True))
+    data: list[dict[str, Any]] = [{} for _ in edges]
+    if graph.edge_labels is not None:
+        for item, code in zip(data, graph.edge_labels.tolist(), strict=True):
+            item["label"] = graph.edge_label_names[code]
+    if graph.edge_weights is not None:
+        for item, value in zip(data, graph.edge_weights.tolist(), strict=True):
+            item["weight"] = value
+    made = _kind(edges, data)()
+    for node in range(graph.num_nodes):
+        made.add_node(node)
+        if graph.node_labels is not None:
+            made.nodes[node]["label"] = graph.node_label_names[int(graph.node_labels[node])]
+    if graph.labels is not None:
+        made.graph["label"] = graph.classes[int(graph.labels[0])]
+    keep = edges if made.is_directed() else [pair for pair in edges if pair[0] <= pair[1]]
+    kept = data if made.is_directed() else [d for pair, d in zip(edges, data, strict=True) if pair[0] <= pair[1]]
+    made.add_edges_from((*pair, item) for pair, item in zip(keep, kept, strict=True))
+    return made
+
+
+def _kind(edges: list[tuple[int, int]], data: list[dict[str, Any]]) -> type[nx.Graph]:
+    """The simplest NetworkX class that holds these edges."""
+    forward = Counter((pair, tuple(item.items())) for pair, item in zip(edges, data, strict=True))
+    backward = Counter((pair[::-1], tuple(item.items())) for pair, item in zip(edges, data, strict=True))
+    kinds: dict[tuple[bool, bool], type[nx.Graph]] = {
+        (True, False): nx.Graph,
+        (True, True): nx.MultiGraph,
+        (False, False): nx.DiGraph,
+        (False, True): nx.MultiDiGraph,
+    }
+    return kinds[forward == backward, len(set(edges)) < len(edges)]

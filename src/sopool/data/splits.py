@@ -1,0 +1,158 @@
+"""Which graphs train and which test: folds made here or read from a file."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from sopool.data.errors import DataError
+
+Labels = Tensor | np.ndarray | Sequence[str | int]
+PARTS = ("train", "test", "validation")
+
+
+class Fold(NamedTuple):
+    """Numbers of graphs, sorted: one fold of a file."""
+
+    train: np.ndarray
+    test: np.ndarray
+    validation: np.ndarray | None = None
+
+
+def stratified_folds(labels: Labels, folds: int = 10, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(train, test) numbers of graphs for each fold, every class spread evenly over the tests.
+
+    These are the folds of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=seed)``, as in the
+    reference code. Classes may be numbers or names: the folds are the same.
+    """
+    values = _array(labels)
+    if folds < 2:
+        raise DataError(f"{folds} folds cannot be made: at least 2 are needed, one to test and one to train.")
+    classes, counts = _classes(values)
+    if counts.min() < folds:
+        small = counts.argmin()
+        raise DataError(
+            f"class {classes[small]} has fewer graphs ({counts[small]}) than there are folds ({folds}): "
+            "use fewer folds, or merge or drop the class."
+        )
+    from sklearn.model_selection import StratifiedKFold  # here: the command line need not wait for it
+
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    return [(train, test) for train, test in splitter.split(values, values)]
+
+
+def holdout(
+    train: np.ndarray | Sequence[int], labels: Labels, fraction: float = 0.1, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Set aside a ``fraction`` of the training graphs: (train, validation), every class in the same share.
+
+    ``labels`` are those of all graphs, so that ``labels[train]`` are those of the training graphs.
+    """
+    numbers = np.asarray(train, dtype=np.int64)
+    if not 0 < fraction < 1:
+        raise DataError(f"a fraction of {fraction} cannot be held out: it must lie between 0 and 1.")
+    values = _array(labels)[numbers]
+    classes, counts = _classes(values)
+    held = math.ceil(fraction * len(numbers))
+    if counts.min() < 2:
+        raise DataError(
+            f"class {classes[counts.argmin()]} has a single graph to train on: it cannot be held out and trained on."
+        )
+    if min(held, len(numbers) - held) < len(classes):
+        raise DataError(
+            f"{fraction:.0%} of {len(numbers)} graphs to train on is {held}, which leaves no graph of some of the "
+            f"{len(classes)} classes on one side: hold out another fraction."
+        )
+    from sklearn.model_selection import train_test_split
+
+    kept, aside = train_test_split(numbers, test_size=held, stratify=values, random_state=seed)
+    return np.sort(kept), np.sort(aside)
+
+
+def read_splits(path: str | Path, num_graphs: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(train, test) numbers of graphs for each fold of a file; graphs kept for validation are in neither.
+
+    See :func:`read_folds` for the file.
+    """
+    return [(fold.train, fold.test) for fold in read_folds(path, num_graphs)]
+
+
+def read_folds(path: str | Path, num_graphs: int) -> list[Fold]:
+    """Read folds from JSON, graphs numbered from 0.
+
+    Either ``{"test": [[0, 5, ...], ...]}``, where all other graphs train, or
+    ``{"folds": [{"train": [...], "test": [...], "validation": [...]}, ...]}``, where validation may be left out.
+    """
+    path = Path(path)
+    content = _read_json(path)
+    kind = next(iter(content)) if isinstance(content, dict) and len(content) == 1 else None
+    if kind not in ("test", "folds"):
+        raise DataError('expected {"test": [[...], ...]} or {"folds": [{"train": [...], "test": [...]}, ...]}.', path)
+    folds = content[kind]
+    if not isinstance(folds, list) or not folds:
+        raise DataError(f"{kind!r} must be a list of folds, at least one.", path)
+    if kind == "test":
+        folds = [{"test": fold} for fold in folds]
+    return [_fold(fold, kind, f"fold {i}", num_graphs, path) for i, fold in enumerate(folds)]
+
+
+def _fold(fold: Any, kind: str, where: str, num_graphs: int, path: Path) -> Fold:
+    needed = {"test"} if kind == "test" else {"train", "test"}
+    if not isinstance(fold, dict) or not needed <= set(fold) <= set(PARTS):
+        raise DataError(f"{where} must have train and test, may have validation, and nothing else.", path)
+    owner = np.full(num_graphs, -1)
+    for i, part in enumerate(PARTS):
+        for number in _numbers(fold.get(part, []), f"{where}, {part}", num_graphs, path):
+            if owner[number] >= 0:
+                other = "twice in" if owner[number] == i else f"in {PARTS[owner[number]]} and in"
+                raise DataError(f"{where}: graph {number} is {other} {part}.", path)
+            owner[number] = i
+    if kind == "test":
+        owner[owner < 0] = PARTS.index("train")
+    train, test, validation = (np.flatnonzero(owner == i) for i in range(len(PARTS)))
+    for part, members in (("train", train), ("test", test)):
+        if not members.size:
+            raise DataError(f"{where} has no graph to {part} on.", path)
+    return Fold(train, test, validation if validation.size else None)
+
+
+def _numbers(values: Any, where: str, num_graphs: int, path: Path) -> list[int]:
+    if not isinstance(values, list):
+        raise DataError(f"{where} must be a list of graph numbers, found {type(values).__name__}.", path)
+    for value in values:
+        if type(value) is not int:
+            raise DataError(f"{where}: {value!r} is not the number of a graph.", path)
+        if not 0 <= value < num_graphs:
+            raise DataError(f"{where}: there is no graph {value}, only 0 to {num_graphs - 1}.", path)
+    return values
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror}).", path) from error
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON: {error.msg} (column {error.colno}).", path, error.lineno) from error
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise DataError(f"not JSON: {error}.", path) from error
+
+
+def _array(labels: Labels) -> np.ndarray:
+    values = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if values.ndim != 1:
+        raise DataError(f"labels have shape {list(values.shape)}: one for each graph is needed.")
+    return values
+
+
+def _classes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes that occur and how often; at least two."""
+    classes, counts = np.unique(values, return_counts=True)
+    if len(classes) < 2:
+        found = f"all are of class {classes[0]}" if len(classes) else "there are no graphs"
+        raise DataError(f"{found}: graphs of at least two classes are needed.")
+    return classes, counts

@@ -1,0 +1,51 @@
+"""Small random data sets for hypothesis: directed edges, self-loops, duplicates, isolated nodes, no nodes at all."""
+
+from hypothesis import strategies as st
+
+from sopool.data.pack import Graph, pack
+
+names = st.one_of(st.integers(-3, 3), st.sampled_from(["C", "N", "O"]))
+numbers = st.floats(-100, 100, width=32)
+
+
+@st.composite
+def graph(draw, with_labels, with_attributes, with_weights, with_edge_labels, undirected):
+    n = draw(st.integers(0, 5))
+    pairs = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=7)) if n else []
+    if undirected:
+        pairs = [p for a, b in pairs for p in (((a, b), (b, a)) if a != b else ((a, b),))]
+    return Graph(
+        num_nodes=n,
+        edges=pairs,
+        label=draw(st.sampled_from(["yes", "no", 3])),
+        node_labels=[draw(names) for _ in range(n)] if with_labels else None,
+        node_attributes=[[draw(numbers), draw(numbers)] for _ in range(n)] if with_attributes else None,
+        edge_labels=[draw(names) for _ in pairs] if with_edge_labels else None,
+        edge_weights=[draw(numbers) for _ in pairs] if with_weights else None,
+    )
+
+
+@st.composite
+def stores(draw, undirected=False, min_size=1):
+    kinds = [draw(st.booleans()) for _ in range(2)]
+    edge_kinds = [False, False] if undirected else [draw(st.booleans()) for _ in range(2)]
+    return pack(draw(st.lists(graph(*kinds, *edge_kinds, undirected), min_size=min_size, max_size=6)), name="random")
+
+
+def as_lists(store):
+    """Everything a store says, graph by graph, with labels by name: for comparisons."""
+    out = []
+    for one in store:
+        out.append(
+            {
+                "nodes": one.num_nodes,
+                "edges": one.edge_index.t().tolist(),
+                "label": None if one.labels is None else one.classes[int(one.labels[0])],
+                "node_labels": None if one.node_labels is None else [one.node_label_names[c] for c in one.node_labels],
+                "edge_labels": None if one.edge_labels is None else [one.edge_label_names[c] for c in one.edge_labels],
+                "node_attributes": None if one.node_attributes is None else one.node_attributes.tolist(),
+                "edge_attributes": None if one.edge_attributes is None else one.edge_attributes.tolist(),
+                "edge_weights": None if one.edge_weights is None else one.edge_weights.tolist(),
+            }
+        )
+    return out

@@ -1,0 +1,160 @@
+import contextlib
+import http.server
+import threading
+import zipfile
+
+import pytest
+from torch_geometric.datasets import TUDataset
+
+from sopool.data.cache import cache_folder
+from sopool.data.catalogue import PAPER, DatasetNote, find, list_datasets, load
+from sopool.data.errors import DataError
+from sopool.data.file import save_graphs
+from sopool.data.pack import Graph, pack
+from tests.data.shared import DATA, needs_data
+
+TU = {
+    "A": "1, 2\n2, 1\n3, 4\n4, 3\n",
+    "graph_indicator": "1\n1\n2\n2\n",
+    "graph_labels": "1\n-1\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SOPOOL_DATA", raising=False)
+
+
+def write_zip(path, name="TINY"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, text in TU.items():
+            archive.writestr(f"{name}/{name}_{member}.txt", text)
+    return path
+
+
+@contextlib.contextmanager
+def server(folder, monkeypatch):
+    """The TU collection, on this machine."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(folder))
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        monkeypatch.setattr(TUDataset, "url", f"http://127.0.0.1:{running.server_port}")
+        yield
+        running.shutdown()
+        thread.join()
+
+
+def no_network(monkeypatch):
+    monkeypatch.setattr(TUDataset, "url", "http://127.0.0.1:9")
+
+
+def test_root_comes_before_the_package(tmp_path, monkeypatch):
+    write_zip(tmp_path / "root" / "MUTAG.zip", "MUTAG")
+    assert find("MUTAG").place == "package"
+    assert find("MUTAG", tmp_path / "root").place == "root"
+    assert len(load("MUTAG", tmp_path / "root")) == 2
+    monkeypatch.setenv("SOPOOL_DATA", str(tmp_path / "root"))
+    assert len(load("MUTAG")) == 2
+    monkeypatch.delenv("SOPOOL_DATA")
+    assert len(load("MUTAG")) == 188
+
+
+def test_downloaded_once_with_progress(tmp_path, monkeypatch):
+    size = write_zip(tmp_path / "web" / "TINY.zip").stat().st_size
+    seen = []
+    with server(tmp_path / "web", monkeypatch):
+        store = load("TINY", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (size, size)
+    assert store.name == "TINY"
+    no_network(monkeypatch)
+    assert len(load("TINY")) == len(store) == 2
+    assert find("TINY").place == "cache"
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", None])
+def test_a_bad_download_leaves_nothing(tmp_path, monkeypatch, content):
+    path = write_zip(tmp_path / "web" / "TINY.zip")
+    path.write_bytes(path.read_bytes()[:-30] if content is None else content)
+    with server(tmp_path / "web", monkeypatch), pytest.raises(DataError, match="TINY was not found"):
+        load("TINY")
+    assert not [path for path in cache_folder().rglob("*") if path.is_file()]
+
+
+def test_without_a_network_the_error_names_places_and_ways_out(tmp_path, monkeypatch):
+    no_network(monkeypatch)
+    says = r"NCI1 was not found.*could not be downloaded.*Searched: .*root.*package.*Ways out"
+    with pytest.raises(DataError, match=says):
+        load("NCI1", tmp_path / "root")
+    with server(tmp_path, monkeypatch), pytest.raises(DataError, match=r"[Nn]ot [Ff]ound"):
+        load("NO_SUCH_SET")
+
+
+def test_ptc_is_not_ptc_mr(tmp_path, monkeypatch):
+    no_network(monkeypatch)
+    with pytest.warns(DatasetNote, match="not PTC_MR"), pytest.raises(DataError, match="PTC was not found"):
+        load("PTC")
+    write_zip(tmp_path / "PTC_MR.zip", "PTC_MR")
+    with pytest.warns(DatasetNote, match="not the paper's PTC"):
+        load("PTC_MR", tmp_path)
+
+
+def test_every_kind_of_file(tmp_path):
+    store = pack([Graph(2, [(0, 1), (1, 0)], "x"), Graph(1, [], "y")])
+    save_graphs(store, tmp_path / "a.graphs")
+    lines = ['{"nodes": 2, "edges": [[0, 1]], "label": "x"}', '{"nodes": 1, "edges": [], "label": "y"}']
+    (tmp_path / "b.jsonl").write_text("\n".join(lines))
+    (tmp_path / "c.txt").write_text("2\n2 0\n0 1 1\n0 1 0\n1 1\n0 0\n")
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for member, text in TU.items():
+        (folder / f"d_{member}.txt").write_text(text)
+    write_zip(tmp_path / "e.zip")
+    with zipfile.ZipFile(tmp_path / "f.zip", "w") as archive:
+        archive.write(tmp_path / "c.txt", "f.txt")
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "g.txt").write_bytes((tmp_path / "c.txt").read_bytes())
+    for source in ("a.graphs", "b.jsonl", "c.txt", "d", "e.zip", "f.zip", "g"):
+        assert len(load(tmp_path / source)) == 2, source
+
+
+def test_sources_that_are_not_there(tmp_path):
+    with pytest.raises(DataError, match="no such file or folder"):
+        load(tmp_path / "missing.zip")
+    (tmp_path / "a.xlsx").write_text("?")
+    with pytest.raises(DataError, match=r"unknown kind of file '.xlsx', expected one of .zip"):
+        load(tmp_path / "a.xlsx")
+
+
+def test_molecules_that_are_skipped_are_told(tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\nnot a molecule,0\nCC,0\n")
+    with pytest.warns(UserWarning, match=r"1 of 3 molecules were skipped, the first in row 3"):
+        assert len(load(tmp_path / "m.csv")) == 2
+    with pytest.raises(DataError, match=r"m\.csv"):
+        load(tmp_path / "m.csv", on_error="raise")
+
+
+def test_the_list_without_any_data():
+    listed = {one.name: one for one in list_datasets()}
+    assert set(PAPER) <= set(listed)
+    assert listed["MUTAG"].statistics.graphs == 188
+    assert listed["NCI1"].place is None
+    assert listed["PTC"].to_json()["note"].startswith("PTC is the file")
+
+
+@needs_data
+def test_shared_sets_agree_with_the_paper():
+    for name in ("MUTAG", "PROTEINS", "IMDB-BINARY"):
+        store = load(name, DATA)
+        assert len(store) == PAPER[name].graphs
+        assert int(store.sizes.max()) == PAPER[name].max_nodes

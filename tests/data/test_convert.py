@@ -1,0 +1,85 @@
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given
+from torch_geometric.data import Data
+
+from sopool.data.convert import from_networkx, from_pyg, to_networkx, to_pyg
+from sopool.data.errors import DataError
+from tests.data.graphs import as_lists, stores
+
+
+def by_edges(graphs):
+    """NetworkX keeps edges by node, so their order may change: compare them as a sorted list."""
+    for one in graphs:
+        keys = [key for key in ("edges", "edge_labels", "edge_weights") if one[key] is not None]
+        rows = sorted(zip(*(one.pop(key) for key in keys), strict=True), key=repr)
+        one["rows"] = rows
+    return graphs
+
+
+@given(stores())
+def test_pyg_round_trip(store):
+    """Numbers stand for label names in PyG; everything else survives."""
+    again = from_pyg(to_pyg(store), labels=[store.classes[c] for c in store.labels])
+    assert again.edge_index.tolist() == store.edge_index.tolist()
+    assert again.node_ptr.tolist() == store.node_ptr.tolist()
+    assert again.labels.tolist() == store.labels.tolist() or len(set(store.labels.tolist())) < len(store.classes)
+    for name in ("node_attributes", "edge_weights"):
+        if getattr(store, name) is not None and getattr(store, name).numel():
+            assert torch.equal(getattr(again, name), getattr(store, name))
+    assert (again.node_labels is None) == (store.node_labels is None)
+
+
+@given(stores())
+def test_networkx_round_trip(store):
+    """Directed, undirected and parallel edges, self-loops, isolated nodes, labels, weights."""
+    want = [one | {"node_attributes": None} for one in as_lists(store)]
+    got = as_lists(from_networkx(to_networkx(store)))
+    for one in want + got:  # what no node or edge carries is not there in NetworkX
+        for key in ("node_labels", "edge_labels", "edge_weights"):
+            one[key] = one[key] or None
+    if any(bool(one["edges"]) for one in want):
+        assert by_edges(got) == by_edges(want)
+
+
+@given(stores(undirected=True))
+def test_undirected_graphs_come_back_undirected(store):
+    assert not any(graph.is_directed() for graph in to_networkx(store))
+
+
+def test_networkx_kinds():
+    graphs = [
+        nx.path_graph(3),
+        nx.DiGraph([(0, 1)]),
+        nx.MultiGraph([(0, 1), (0, 1)]),
+        nx.MultiDiGraph([(0, 1), (0, 1)]),
+    ]
+    kinds = [type(graph) for graph in to_networkx(from_networkx(graphs, labels=[0, 1, 0, 1]))]
+    assert kinds == [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph]
+
+
+def test_networkx_nodes_may_have_any_name():
+    graph = nx.Graph([("b", "a"), ("a", (1, 2))], label="mine")
+    graph.nodes["a"]["label"] = graph.nodes["b"]["label"] = graph.nodes[(1, 2)]["label"] = "C"
+    store = from_networkx([graph])
+    assert store.classes == ("mine",)
+    assert store.edge_index.t().tolist() == [[0, 1], [1, 0], [1, 2], [2, 1]]
+
+
+def test_labels_are_kept_as_given():
+    graphs = [Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1, y=torch.tensor([y])) for y in (5, -1)]
+    assert from_pyg(graphs).classes == (-1, 5)
+    assert from_pyg(graphs, labels=["no", "yes"]).classes == ("no", "yes")
+    assert from_pyg(graphs, labels=torch.tensor([1, 1])).classes == (1,)
+
+
+def test_errors():
+    with pytest.raises(DataError, match="1 labels for 2 graphs"):
+        from_networkx([nx.path_graph(2)] * 2, labels=[1])
+    with pytest.raises(DataError, match="graph 0 has no edge_index"):
+        from_pyg([Data(x=torch.ones(2, 1))])
+    mixed = nx.path_graph(3)
+    mixed.nodes[0]["label"] = "C"
+    with pytest.raises(DataError, match="graph 0, nodes: 1 of 3 have the attribute 'label'"):
+        from_networkx([mixed])
