@@ -11,6 +11,7 @@ import sys
 
 import torch
 
+from sopool.data import default_encoder, load
 from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, SegmentAggregation, make_readout
 from sopool.ops import segment_apply, segment_gram
 
@@ -66,6 +67,18 @@ def check_readout(name: str) -> None:
     check(f"{name} compiled", error(compiled(x.cuda(), ptr=ptr.cuda()), want), 1e-5)
 
 
+def check_store() -> None:
+    """A store on the device: the same batches and features as on the CPU."""
+    graphs = load("MUTAG")
+    features = default_encoder(graphs).fit(graphs).transform(graphs)
+    chosen = torch.randint(len(graphs), (64,))
+    want, got = graphs.batch(chosen), graphs.to("cuda").batch(chosen.cuda())
+    for name, here, there in zip(want._fields, want, got, strict=True):
+        assert torch.equal(here, there.cpu()), name
+    assert torch.equal(features.rows(want.nodes), features.to("cuda").rows(got.nodes).cpu())
+    print("batches and features on the device are those on the CPU")
+
+
 def check_no_waiting() -> None:
     """The checks of values and the sorting of an index do not wait for the device."""
     from sopool.ops.segments import check_edges, check_ptr_values, find_segments
@@ -109,6 +122,7 @@ def main() -> None:
     got = pool.cuda()(x.cuda(), edges.cuda(), batch=index.cuda(), batch_size=len(SIZES))
     check("MultiHeadSecondOrderPooling x", error(got.x, want.x), 1e-5)
     check("MultiHeadSecondOrderPooling adj", error(got.adj, want.adj), 1e-4)
+    check_store()
     check_no_waiting()
     check_assertions()
     print("all checks passed")
