@@ -1,0 +1,252 @@
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from sopool.data.errors import DataError
+from sopool.data.splits import holdout, read_folds, read_splits, stratified_folds
+from sopool.data.tu import read_tu
+from tests.data.shared import DATA, needs_data
+
+read = cache(lambda name: read_tu(DATA / f"{name}.zip"))
+seeds = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def classes(draw, smallest):
+    """The class of each graph, numbers in any order, two classes or more."""
+    sizes = draw(st.lists(st.integers(smallest, 15), min_size=2, max_size=4))
+    return np.array(draw(st.permutations(np.repeat(np.arange(len(sizes)), sizes).tolist())))
+
+
+def write(folder, content):
+    path = folder / "folds.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def as_lists(folds):
+    return [[None if part is None else part.tolist() for part in fold] for fold in folds]
+
+
+@given(st.data(), st.integers(2, 6), seeds)
+def test_folds_are_those_of_scikit_learn(data, folds, seed):
+    labels = data.draw(classes(smallest=folds))
+    theirs = StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels, labels)
+    ours = stratified_folds(labels, folds, seed)
+    assert as_lists(ours) == as_lists(theirs)
+    names = np.array(["zinc", "argon", "tin", "iron"])[labels]  # not in the order of the numbers
+    for same in (torch.from_numpy(labels), labels.tolist(), names, names.tolist()):
+        assert as_lists(stratified_folds(same, folds, seed)) == as_lists(ours)
+
+
+@given(st.data(), st.integers(2, 6), seeds)
+def test_every_graph_is_tested_once_and_classes_are_spread(data, folds, seed):
+    labels = data.draw(classes(smallest=folds))
+    made = stratified_folds(labels, folds, seed)
+    assert sorted(np.concatenate([test for _, test in made])) == list(range(len(labels)))
+    for train, test in made:
+        assert sorted([*train, *test]) == list(range(len(labels)))
+    counts = np.array([np.bincount(labels[test], minlength=labels.max() + 1) for _, test in made])
+    assert (np.ptp(counts, axis=0) <= 1).all()
+
+
+def test_defaults():
+    labels = np.arange(60) % 3
+    assert as_lists(stratified_folds(labels)) == as_lists(stratified_folds(labels, folds=10, seed=0))
+    assert as_lists(stratified_folds(labels)) != as_lists(stratified_folds(labels, seed=1))
+    assert as_lists([holdout(range(60), labels)]) == as_lists([holdout(range(60), labels, fraction=0.1, seed=0)])
+
+
+@pytest.mark.parametrize(
+    ("labels", "folds", "message"),
+    [
+        ([0] * 9 + [1] * 4, 5, r"class 1 has fewer graphs \(4\) than there are folds \(5\): use fewer folds"),
+        (["common"] * 9 + ["rare"], 2, r"class rare has fewer graphs \(1\) than there are folds \(2\)"),
+        (torch.tensor([3, 3, 3]), 2, "all are of class 3: graphs of at least two classes are needed"),
+        ([], 2, "there are no graphs: graphs of at least two classes are needed"),
+        ([0, 1] * 9, 1, "1 folds cannot be made: at least 2 are needed"),
+        ([0, 1] * 9, -3, "-3 folds cannot be made"),
+        (torch.zeros(4, 1), 2, r"labels have shape \[4, 1\]: one for each graph is needed"),
+        (np.array(3), 2, r"labels have shape \[\]: one for each graph is needed"),
+    ],
+)
+def test_folds_that_cannot_be_made(labels, folds, message):
+    with pytest.raises(DataError, match=message):
+        stratified_folds(labels, folds)
+
+
+@given(classes(smallest=1), st.data(), st.sampled_from([0.05, 0.1, 0.25, 0.5, 0.9]), seeds)
+def test_holdout_is_that_of_scikit_learn(labels, data, fraction, seed):
+    """Where scikit-learn can divide, the result is the same; where it cannot, the error is our own."""
+    train = np.array(data.draw(st.permutations(range(len(labels)))))[: data.draw(st.integers(1, len(labels)))]
+    of_train = labels[train]
+    try:
+        kept, aside = train_test_split(train, test_size=fraction, stratify=of_train, random_state=seed)
+    except ValueError:
+        with pytest.raises(DataError):
+            holdout(train, labels, fraction, seed)
+        return
+    if len(np.unique(of_train)) < 2:
+        with pytest.raises(DataError, match="graphs of at least two classes are needed"):
+            holdout(train, labels, fraction, seed)
+        return
+    for same in (labels, torch.from_numpy(labels), labels.tolist()):
+        ours = holdout(train, same, fraction, seed)
+        assert as_lists([ours]) == [[sorted(kept.tolist()), sorted(aside.tolist())]]
+    assert as_lists([holdout(train.tolist(), labels, fraction, seed)]) == as_lists([ours])
+
+
+@given(classes(smallest=8), st.sampled_from([0.25, 0.4, 0.5]), seeds)
+def test_holdout_is_stratified_disjoint_and_complete(labels, fraction, seed):
+    train = np.arange(1, len(labels))
+    kept, aside = holdout(train, labels, fraction, seed)
+    assert sorted([*kept, *aside]) == train.tolist()
+    assert len(aside) == np.ceil(fraction * len(train))
+    shares = np.bincount(labels[train]) * len(aside) / len(train)
+    assert (abs(np.bincount(labels[aside], minlength=len(shares)) - shares) <= 1).all()
+    assert as_lists([holdout(train, labels, fraction, seed)]) == as_lists([(kept, aside)])
+
+
+@pytest.mark.parametrize(
+    ("labels", "fraction", "message"),
+    [
+        ([0, 1] * 9, 0.0, "a fraction of 0.0 cannot be held out: it must lie between 0 and 1"),
+        ([0, 1] * 9, 1, "a fraction of 1 cannot be held out"),
+        ([0, 1] * 9, float("nan"), "a fraction of nan cannot be held out"),
+        ([0] * 9, 0.5, "all are of class 0: graphs of at least two classes"),
+        ([0] * 9 + [7], 0.5, "class 7 has a single graph to train on"),
+        ([0, 1] * 9, 0.05, "5% of 18 graphs to train on is 1, which leaves no graph of some of the 2 classes"),
+        ([0, 1] * 9, 0.95, "95% of 18 graphs to train on is 18, which leaves no graph"),
+        ([[0, 1]] * 9, 0.5, r"labels have shape \[9, 2\]"),
+    ],
+)
+def test_holdouts_that_cannot_be(labels, fraction, message):
+    with pytest.raises(DataError, match=message):
+        holdout(range(len(labels)), labels, fraction)
+    with pytest.raises(DataError, match="there are no graphs: graphs of at least two classes are needed"):
+        holdout([], [0, 1], 0.5)
+
+
+def test_read_tests(tmp_path):
+    path = write(tmp_path, {"test": [[4, 0], [1]]})
+    expected = [[[1, 2, 3], [0, 4]], [[0, 2, 3, 4], [1]]]
+    assert as_lists(read_splits(path, 5)) == as_lists(read_splits(str(path), 5)) == expected
+    assert as_lists(read_folds(path, 5)) == [[*fold, None] for fold in expected]
+
+
+def test_read_folds_with_validation(tmp_path):
+    folds = [{"train": [3, 1], "test": [0], "validation": [4, 2]}, {"train": [0], "test": [4, 1]}]
+    path = write(tmp_path, {"folds": [*folds, {**folds[1], "validation": []}]})
+    second = [[0], [1, 4], None]
+    assert as_lists(read_folds(path, 5)) == [[[1, 3], [0], [2, 4]], second, second]
+    assert as_lists(read_splits(path, 5)) == [[[1, 3], [0]], second[:2], second[:2]]
+    assert read_folds(path, 5)[0].validation.tolist() == [2, 4]
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), min_size=1, max_size=4), st.randoms())
+def test_files_say_what_was_written(tmp_path_factory, owners, random):
+    """Graphs given to train, test or validation come back there, in whatever order they were written."""
+    owners = [[*some, 0, 1, 2] for some in owners]
+    folds = [[[g for g, owner in enumerate(some) if owner == part] for part in range(3)] for some in owners]
+    shuffled = [[random.sample(part, len(part)) for part in fold] for fold in folds]
+    content = {"folds": [dict(zip(("train", "test", "validation"), fold, strict=True)) for fold in shuffled]}
+    assert as_lists(read_folds(write(tmp_path_factory.getbasetemp(), content), 9)) == folds
+
+
+def fold(**parts):
+    return {"folds": [{"train": [0], "test": [1]}, {"train": [0, 1], "test": [2], **parts}]}
+
+
+TOP = r'expected {"test": \[\[...\], ...\]} or {"folds"'
+KEYS = "must have train and test, may have validation, and nothing else"
+MALFORMED = [
+    ('{"test": [[0],\n [1,]]}', "not JSON: "),
+    ("", r"line 1: not JSON: Expecting value \(column 1\)"),
+    ("[" * 100_000, "not JSON: "),
+    ('{"test": [[' + "1" * 5000 + "]]}", "not JSON: "),
+    ([[0], [1]], TOP),
+    ({}, TOP),
+    ({"train": [[0]]}, TOP),
+    ({"test": [[0]], "folds": []}, TOP),
+    ({"test": []}, "'test' must be a list of folds, at least one"),
+    ({"test": {"0": [0]}}, "'test' must be a list of folds"),
+    ({"folds": None}, "'folds' must be a list of folds"),
+    ({"test": [0, 1]}, "fold 0, test must be a list of graph numbers, found int"),
+    ({"test": [[0], {"test": [1]}]}, "fold 1, test must be a list of graph numbers, found dict"),
+    ({"test": [[0], [4]]}, "fold 1, test: there is no graph 4, only 0 to 3"),
+    ({"test": [[-1]]}, "fold 0, test: there is no graph -1, only 0 to 3"),
+    ({"test": [[True]]}, "fold 0, test: True is not the number of a graph"),
+    ({"test": [[1.0]]}, "fold 0, test: 1.0 is not the number of a graph"),
+    ('{"test": [[NaN]]}', "fold 0, test: nan is not the number of a graph"),
+    ({"test": [["1"]]}, "fold 0, test: '1' is not the number of a graph"),
+    ({"test": [[0], [2, 1, 2]]}, "fold 1: graph 2 is twice in test"),
+    ({"test": [[0], []]}, "fold 1 has no graph to test on"),
+    ({"test": [[0, 1, 2, 3]]}, "fold 0 has no graph to train on"),
+    (fold(train=[]), "fold 1 has no graph to train on"),
+    (fold(test=[]), "fold 1 has no graph to test on"),
+    (fold(test=[1]), "fold 1: graph 1 is in train and in test"),
+    (fold(validation=[3, 2]), "fold 1: graph 2 is in test and in validation"),
+    (fold(train=[1, 1]), "fold 1: graph 1 is twice in train"),
+    (fold(validation=[9]), "fold 1, validation: there is no graph 9"),
+    (fold(validation=None), "fold 1, validation must be a list of graph numbers, found NoneType"),
+    (fold(valid=[3]), f"fold 1 {KEYS}"),
+    ({"folds": [{"test": [0]}]}, f"fold 0 {KEYS}"),
+    ({"folds": [{"train": [0]}]}, f"fold 0 {KEYS}"),
+    ({"folds": [[[0], [1]]]}, f"fold 0 {KEYS}"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), MALFORMED, ids=lambda value: repr(value)[:50])
+def test_malformed_files(tmp_path, content, message):
+    path = write(tmp_path, content)
+    for reader in (read_folds, read_splits):
+        with pytest.raises(DataError, match=message) as caught:
+            reader(path, 4)
+        assert (str(caught.value).startswith(str(path)), caught.value.path) == (True, path)
+
+
+def test_where_a_file_is_no_json(tmp_path):
+    with pytest.raises(DataError, match=r"folds.json, line 3: not JSON: .* \(column \d+\)") as caught:
+        read_splits(write(tmp_path, '{"test": [\n  [0],\n  [1 2]]}'), 4)
+    assert caught.value.line == 3
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(DataError, match=r"none.json: cannot be read \(No such file or directory\)"):
+        read_folds(tmp_path / "none.json", 4)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_folds(tmp_path, 4)
+    (tmp_path / "bytes.json").write_bytes(b'{"test": [[\xff]]}')
+    with pytest.raises(DataError, match=r"bytes.json: not JSON: .*utf-8"):
+        read_folds(tmp_path / "bytes.json", 4)
+
+
+LEFT_OUT = {"MUTAG": (188, 8), "PTC": (344, 4), "PROTEINS": (1113, 3), "NCI1": (4110, 0), "DD": (1178, 8)}
+LEFT_OUT |= {"COLLAB": (5000, 0), "IMDB-BINARY": (1000, 0), "IMDB-MULTI": (1500, 0), "REDDIT-BINARY": (2000, 0)}
+
+
+@needs_data
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_published_folds(name):
+    graphs, left_out = LEFT_OUT[name]
+    folds = read_splits(DATA / "folds" / f"{name}.json", graphs)
+    tested = np.concatenate([test for _, test in folds])
+    assert (len(folds), len(tested), len(np.unique(tested))) == (10, graphs - left_out, graphs - left_out)
+    assert all(np.array_equal(np.union1d(*fold), np.arange(graphs)) for fold in folds)
+    assert all(len(train) + len(test) == graphs for train, test in folds)
+
+
+@needs_data
+def test_folds_of_mutag():
+    labels = read("MUTAG").labels
+    folds = stratified_folds(labels)
+    assert [len(test) for _, test in folds] == [19] * 8 + [18] * 2
+    train, validation = holdout(folds[0][0], labels)
+    assert (len(train), len(validation)) == (152, 17)
+    assert np.array_equal(np.union1d(train, validation), folds[0][0])
