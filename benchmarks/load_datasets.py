@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,7 +72,9 @@ def unpacked(folder: Path, name: str, into: Path) -> Path:
     raw.mkdir(parents=True)
     with zipfile.ZipFile(folder / f"{name}.zip") as archive:
         for member in archive.namelist():
-            (raw / Path(member).name).write_bytes(archive.read(member))
+            # In pieces: a child's peak memory starts from what this process has.
+            with archive.open(member) as source, (raw / Path(member).name).open("wb") as target:
+                shutil.copyfileobj(source, target)
     return into
 
 

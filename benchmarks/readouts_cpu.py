@@ -104,8 +104,8 @@ def show(results: dict, threads: int) -> None:
     table.add_column("", no_wrap=True)
     for like, graphs in BATCHES.items():
         table.add_column(f"{like}\n{graphs}\nms", justify="right", no_wrap=True)
-        table.add_column("\n\nratio", justify="right")
-        table.add_column("\n\nMB", justify="right")
+        table.add_column("\n\nratio", justify="right", no_wrap=True)
+        table.add_column("\n\nMB", justify="right", no_wrap=True)
     for name in next(iter(results.values())):
         cells = []
         for one in results.values():
@@ -114,7 +114,7 @@ def show(results: dict, threads: int) -> None:
             ms = median(one[name]["ms"])
             cells += [f"{ms:.3g}", f"{ms / own:.2f}" if own else "", f"{one[name]['peak_mb']:.0f}"]
         table.add_row(name, *cells)
-    Console(width=120).print(table)
+    Console(width=140).print(table)
     print("Under each name: number of graphs. ratio: time / that of sopool with ptr. MB: what the process grew by.")
     print(f"{platform.machine()} {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}")
 

@@ -1,69 +1,60 @@
-"""Pool a batch of real graphs with every readout.
+"""Pool the 188 molecules of MUTAG with every readout.
 
-Four small social networks that ship with NetworkX go through a GIN with random weights; each readout then turns the
-node representations H into one vector per graph.
+They go through a GIN with random, untrained weights; each readout turns the node representations H into one vector per
+molecule; a logistic regression on these vectors is scored by ten-fold cross-validation. Nothing is tuned, so the
+accuracy is an honest one, of an untrained network. No download: the data ship with the package.
 """
 
 import time
 
-import networkx as nx
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch_geometric.data import Batch, Data
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch_geometric.nn import MLP, GINConv
-from torch_geometric.utils import from_networkx
 
+from sopool.data import load, paper_encoder
 from sopool.nn import READOUTS, make_readout
 
-GRAPHS = {
-    "karate": nx.karate_club_graph,
-    "florence": nx.florentine_families_graph,
-    "les mis.": nx.les_miserables_graph,
-    "women": nx.davis_southern_women_graph,
-}
 
-
-def load() -> Batch:
-    """The graphs as one PyG batch; each node's feature is the logarithm of its degree."""
-    graphs = []
-    for make in GRAPHS.values():
-        graph = make()
-        structure = from_networkx(nx.Graph(graph.edges))
-        degrees = torch.tensor([float(degree) for _, degree in nx.Graph(graph.edges).degree])
-        graphs.append(Data(x=degrees.log().unsqueeze(1), edge_index=structure.edge_index))
-    return Batch.from_data_list(graphs)
-
-
-def represent(batch: Batch, hidden: int = 16) -> torch.Tensor:
-    """H [nodes, 2 x hidden]: two GIN layers, concatenated."""
-    first = GINConv(MLP([1, hidden, hidden]))(batch.x, batch.edge_index).relu()
-    second = GINConv(MLP([hidden, hidden, hidden]))(first, batch.edge_index).relu()
-    return torch.cat([first, second], dim=1)
+def represent(x: torch.Tensor, edge_index: torch.Tensor, hidden: int = 16) -> torch.Tensor:
+    """H [nodes, width + 2 x hidden]: the features and two GIN layers, concatenated."""
+    first = GINConv(MLP([x.shape[1], hidden, hidden]))(x, edge_index).relu()
+    second = GINConv(MLP([hidden, hidden, hidden]))(first, edge_index).relu()
+    return torch.cat([x, first, second], dim=1)
 
 
 @torch.no_grad()
 def main() -> None:
     torch.manual_seed(0)
-    batch = load()
-    h = represent(batch)
-    table = Table(title=f"{batch.num_graphs} graphs, {batch.num_nodes} nodes, H has {h.shape[1]} channels")
+    graphs = load("MUTAG")
+    batch = graphs.batch(range(len(graphs)))
+    features = paper_encoder("MUTAG", unknown=False).fit(graphs).transform(graphs)
+    h = represent(features.rows(batch.nodes), batch.edge_index)
+    table = Table(title=f"MUTAG: {len(graphs)} graphs, {graphs.num_nodes:,} nodes, H has {h.shape[1]} channels")
     for column in ("readout", "class"):
         table.add_column(column, no_wrap=True)
-    for column in ("weights", "width", "ms", *GRAPHS):
+    for column in ("weights", "width", "ms", "accuracy, %"):
         table.add_column(column, justify="right")
+    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     for name in READOUTS:
         readout = make_readout(name, h.shape[1])
-        readout(h, batch.batch)
+        readout(h, ptr=batch.ptr)
         start = time.perf_counter()
-        embeddings = readout(h, batch.batch)
+        embeddings = readout(h, ptr=batch.ptr)
         ms = 1e3 * (time.perf_counter() - start)
-        parameters = sum(p.numel() for p in readout.parameters())
-        norms = [f"{norm:.3g}" for norm in embeddings.norm(dim=1).tolist()]
-        width = f"{embeddings.shape[1]:,}"
-        table.add_row(name, type(readout).__name__, f"{parameters:,}", width, f"{ms:.2f}", *norms)
-    table.caption = "Under each graph: the length of its embedding."
-    Console(width=120).print(table)
+        scores = 100 * cross_val_score(classifier, embeddings.numpy(), graphs.labels.numpy(), cv=folds)
+        weights = sum(p.numel() for p in readout.parameters())
+        accuracy = f"{scores.mean():.1f} ± {scores.std(ddof=1):.1f}"
+        table.add_row(name, type(readout).__name__, f"{weights:,}", f"{embeddings.shape[1]:,}", f"{ms:.2f}", accuracy)
+    table.caption = (
+        "Accuracy of a logistic regression, 10 folds, mean ± deviation;\nnothing else is trained, nothing tuned."
+    )
+    Console(width=110).print(table)
 
 
 if __name__ == "__main__":

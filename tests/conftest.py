@@ -1,4 +1,5 @@
 import os
+import tempfile
 
 import pytest
 import torch
@@ -18,6 +19,15 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def clean_temporary_folder():
+    """PyG leaves generated code in the temporary folder: give it one that goes away."""
+    with tempfile.TemporaryDirectory(prefix="sopool-tests-") as folder:
+        before, tempfile.tempdir = tempfile.tempdir, folder
+        yield
+        tempfile.tempdir = before
 
 
 @pytest.fixture(autouse=True)

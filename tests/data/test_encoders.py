@@ -140,13 +140,13 @@ def test_substitutes_for_many_models():
 
 
 def test_remap_that_cannot_be():
-    store = labelled("ab", "bcc")
-    features = ConcatEncoder([ConstantEncoder(), NodeLabelEncoder(unknown=False)]).fit(store).transform(store)
+    store, parts = labelled("ab", "bcc"), [ConstantEncoder(), *(NodeLabelEncoder(unknown=False) for _ in range(2))]
+    features = ConcatEncoder(parts).fit(store).transform(store)
     assert torch.equal(remap(features, features.seen(store, [0, 1])).codes, features.codes)
     with pytest.raises(DataError, match=r"^2 nodes have a value that is not seen"):
         remap(features, features.seen(store, [0]))
-    for wrong in (torch.ones(4), torch.ones(3).bool(), torch.ones(1, 4).bool()):
-        with pytest.raises(ValueError, match=r"seen must be bool of shape \[4\], found torch"):
+    for wrong in (torch.ones(7), torch.ones(6).bool(), torch.ones(1, 7).bool()):
+        with pytest.raises(ValueError, match=r"seen must be bool of shape \[7\], found torch"):
             remap(features, wrong)
 
 

@@ -250,3 +250,9 @@ def test_folds_of_mutag():
     train, validation = holdout(folds[0][0], labels)
     assert (len(train), len(validation)) == (152, 17)
     assert np.array_equal(np.union1d(train, validation), folds[0][0])
+
+
+@pytest.mark.parametrize("wrong", [-1, 4])
+def test_holdout_of_graphs_that_are_not_there(wrong):
+    with pytest.raises(DataError, match=f"there is no graph {wrong} to train on: there are 4"):
+        holdout([0, 1, 2, wrong], [0, 0, 1, 1], 0.5)

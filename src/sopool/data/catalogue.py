@@ -180,7 +180,7 @@ def _read(path: Path, smiles_column: str | None, label_column: str | None, on_er
         return load_graphs(path)
     if kind in (".csv", ".csv.gz", ".tsv", ".smi"):
         store, bad = read_smiles_csv(path, smiles_column, label_column, on_error)
-    elif kind == ".sdf":
+    elif kind in (".sdf", ".sdf.gz"):
         store, bad = read_sdf(path, label_column, on_error)
     else:
         known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .sdf, .graphs"

@@ -71,7 +71,7 @@ class NodeFeatures:
 
 
 def remap(features: NodeFeatures, seen: Tensor) -> NodeFeatures:
-    """Make values unknown whose columns are not ``seen`` [width], see :func:`restrict`.
+    """Make values unknown whose columns are not ``seen`` [width], see :meth:`NodeFeatures.seen`.
 
     So a model knows only the values in its training graphs, and yet the models of all folds share one column space.
     """
@@ -96,8 +96,9 @@ def nodes_of(store: PackedGraphs, graphs: Graphs) -> Tensor:
         raise DataError(
             f"graphs must be whole numbers, or a mask of {count}; found {chosen.dtype} {list(chosen.shape)}."
         )
+    chosen = chosen.long()
     wrong = chosen[(chosen < 0) | (chosen >= count)]
     if wrong.numel():
         raise DataError(f"there is no graph {int(wrong[0])}: {store.name} has {count}, numbered from 0.")
-    member = torch.zeros(count, dtype=torch.bool, device=store.device).index_fill_(0, chosen.flatten().long(), True)
+    member = torch.zeros(count, dtype=torch.bool, device=store.device).index_fill_(0, chosen.flatten(), True)
     return member.repeat_interleave(store.sizes, output_size=store.num_nodes)

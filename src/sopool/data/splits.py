@@ -55,7 +55,11 @@ def holdout(
     numbers = np.asarray(train, dtype=np.int64)
     if not 0 < fraction < 1:
         raise DataError(f"a fraction of {fraction} cannot be held out: it must lie between 0 and 1.")
-    values = _array(labels)[numbers]
+    values = _array(labels)
+    wrong = numbers[(numbers < 0) | (numbers >= len(values))]
+    if wrong.size:
+        raise DataError(f"there is no graph {wrong[0]} to train on: there are {len(values)}, numbered from 0.")
+    values = values[numbers]
     classes, counts = _classes(values)
     held = math.ceil(fraction * len(numbers))
     if counts.min() < 2:

@@ -1,10 +1,15 @@
-"""Segments grouped for batched products: by size, a cache-full at a time."""
+"""Segments grouped for batched products: by size class, a cache-full at a time.
+
+A segment's class depends on its own size alone, so its result does not depend on the others in its batch.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.index import ptr2index
 
 # Values worked on at a time: 4 MB of float32 stay in a CPU's cache; a GPU wants few, large launches.
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
@@ -13,11 +18,15 @@ LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
 
 
 class Chunk(NamedTuple):
-    """Segments of a few sizes: ``groups`` holds (rows per segment, number of segments) in the order of ``segments``."""
+    """Segments of a few classes: ``groups`` holds (rows per segment, number of segments) in the order of ``segments``.
+
+    A segment smaller than its class repeats its last row; ``pads`` says where.
+    """
 
     groups: list[tuple[int, int]]
     segments: Tensor
     rows: Tensor
+    pads: Tensor
 
     def split_rows(self, rows: Tensor) -> list[Tensor]:
         """Gathered rows [sum n k, w] as one [k, n, w] per group."""
@@ -44,20 +53,39 @@ class Plan(NamedTuple):
 
 def plan(ptr: Tensor, row_width: int, segment_width: int) -> Plan:
     """Group the segments. ``row_width`` and ``segment_width``: the values that each row and each segment add."""
-    sizes, order = ptr.diff().sort(stable=True)
-    starts = ptr[:-1].index_select(0, order)
-    distinct, counts = torch.unique_consecutive(sizes, return_counts=True)
-    limit = LARGE.get(ptr.device.type, LARGE["cpu"])
-    groups = [(n, k) for n, k in zip(distinct.tolist(), counts.tolist(), strict=True) if n * row_width < limit]
-    small = sum(k for _, k in groups)
-    positions = zip(order[small:].tolist(), starts[small:].tolist(), sizes[small:].tolist(), strict=True)
-    large = [(segment, start, start + size) for segment, start, size in positions]
+    device = ptr.device
+    bounds = ptr.cpu().numpy()  # the sizes decide what is launched, so they must be known here
+    starts, sizes = bounds[:-1], bounds[1:] - bounds[:-1]
+    classes = size_classes(sizes)
+    order = np.argsort(classes, kind="stable")
+    limit = LARGE.get(device.type, LARGE["cpu"])
+    small = int(np.searchsorted(classes[order] * row_width, limit))
+    large = [(int(g), int(bounds[g]), int(bounds[g + 1])) for g in order[small:]]
+    counts = np.bincount(classes[order[:small]])
+    groups = [(n, int(counts[n])) for n in np.flatnonzero(counts).tolist()]
     chunks, done = [], 0
-    for taken in _cut(groups, _limit(ptr.device), row_width, segment_width):
-        here = slice(done, done + sum(k for _, k in taken))
-        chunks.append(Chunk(taken, order[here], _rows(starts[here], sizes[here], sum(n * k for n, k in taken))))
-        done = here.stop
+    for taken in _cut(groups, _limit(device), row_width, segment_width):
+        here = order[done : done + sum(k for _, k in taken)]
+        arrays = (here, *_rows(starts[here], sizes[here], classes[here]))
+        chunks.append(Chunk(taken, *(torch.from_numpy(array).to(device) for array in arrays)))
+        done += len(here)
     return Plan(chunks, large)
+
+
+def size_classes(sizes: np.ndarray) -> np.ndarray:
+    """Sizes rounded up to four steps per power of two: few classes, and a tenth more rows on average."""
+    step = 1 << np.maximum(np.frexp(sizes)[1] - 3, 0)
+    classes: np.ndarray = -(-sizes // step) * step
+    return classes
+
+
+def segment_of_rows(ptr: Tensor, num_rows: int) -> Tensor:
+    """The segment of each row [N]."""
+    if ptr.device.type == "cpu":
+        bounds = ptr.numpy()
+        return torch.from_numpy(np.repeat(np.arange(len(bounds) - 1), bounds[1:] - bounds[:-1]))
+    segments: Tensor = ptr2index(ptr, output_size=num_rows)
+    return segments
 
 
 def blocks(start: int, end: int, device: torch.device, row_width: int) -> Iterator[slice]:
@@ -86,10 +114,12 @@ def _cut(
         yield taken
 
 
-def _rows(starts: Tensor, sizes: Tensor, total: int) -> Tensor:
-    """The rows of segments, one segment after the other."""
-    shift = starts - sizes.cumsum(0) + sizes  # where a segment's rows are, less where they will lie
-    return shift.repeat_interleave(sizes, output_size=total).add_(torch.arange(total, device=starts.device))
+def _rows(starts: np.ndarray, sizes: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of segments, one segment after the other, each filled up to its class; and where it is filled up."""
+    first = np.cumsum(classes) - classes
+    offset = np.arange(classes.sum()) - np.repeat(first, classes)
+    last = np.repeat(sizes - 1, classes)
+    return np.repeat(starts, classes) + np.minimum(offset, last), np.flatnonzero(offset > last)
 
 
 def _limit(device: torch.device) -> int:
