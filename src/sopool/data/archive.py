@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from sopool.data.errors import DataError
 
 MAX_UNPACKED = 4 * 2**30
-"""A zip that unpacks to more bytes than this, all members together, is refused."""
+"""A zip (all members together) or gzip file that unpacks to more bytes than this is refused."""
 
 CHUNK = 2**20
 """Bytes per chunk: small enough for the parser's arrays to stay in the cache."""

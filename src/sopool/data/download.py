@@ -5,10 +5,10 @@ import urllib.request
 from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from sopool.data.errors import DataError
 from sopool.data.tu import read_tu
+from sopool.data.whole_file import whole_file
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes done and the bytes in all, None if the server does not say."""
@@ -29,16 +29,10 @@ def download(name: str, folder: Path, progress: Progress | None = None) -> Path:
     target = folder / f"{name}.zip"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=folder, prefix=f".{name}.", suffix=".zip", delete=False) as file:
-            temporary = Path(file.name)
-            try:
+        with whole_file(target) as temporary:
+            with temporary.open("xb") as file:
                 _fetch(tu_address(name), file.write, progress)
-                file.flush()
-                read_tu(temporary, name=name)
-                temporary.replace(target)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            read_tu(temporary, name=name)
     except (urllib.error.URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(f"{name} could not be downloaded from the TU collection: {reason}.") from error

@@ -1,7 +1,6 @@
 """One store, one file: safetensors (arrays, memory-mapped) with the names as JSON in its header. No pickle."""
 
 import json
-import uuid
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from safetensors.torch import save_file
 
 from sopool.data.errors import DataError
 from sopool.data.store import Names, PackedGraphs, check_values
+from sopool.data.whole_file import whole_file
 
 FORMAT = "sopool graphs 1"
 NAMES = ("classes", "node_label_names", "edge_label_names")
@@ -30,17 +30,11 @@ DTYPES = {
 
 def save_graphs(store: PackedGraphs, path: str | Path) -> None:
     """Write ``store`` to one file: whole or not at all, also if interrupted."""
-    path = Path(path)
     header = {"format": FORMAT, "name": store.name}
     header |= {name: json.dumps(list(getattr(store, name))) for name in NAMES}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in store.tensors().items()}
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
+    with whole_file(path) as temporary:
         save_file(tensors, temporary, metadata=header)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def load_graphs(path: str | Path, check: bool = True) -> PackedGraphs:

@@ -3,7 +3,6 @@
 import difflib
 import gzip
 import json
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -17,6 +16,7 @@ from sopool.data.errors import DataError
 from sopool.data.lines import number_lines, read_lines
 from sopool.data.pack import Graph, pack
 from sopool.data.store import EDGE_FIELDS, NAMED, NODE_FIELDS, PackedGraphs, check_values
+from sopool.data.whole_file import whole_file
 
 KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS)
 MAX_NODES = 2**31 - 1  # node numbers are int32 in a store
@@ -54,18 +54,12 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
     """
     path = Path(path)
     check_values(store)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            # Neither name nor time in the gzip header: equal graphs give equal bytes.
-            packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else file
-            with packed:
-                for record in _records(store.to("cpu")):
-                    packed.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as temporary, temporary.open("xb") as file:
+        # Neither name nor time in the gzip header: equal graphs give equal bytes.
+        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else file
+        with packed:
+            for record in _records(store.to("cpu")):
+                packed.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
 
 
 def _read_graph(text: str, number: int, ids: dict[str | int, int]) -> Graph:

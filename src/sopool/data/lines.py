@@ -6,9 +6,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from sopool.data.archive import MAX_UNPACKED
 from sopool.data.errors import DataError
-
-MAX_UNPACKED = 4 * 2**30  # a small gzip file may unpack to any size: stop before the memory is full
 
 
 def read_lines(path: str | Path, errors: str = "strict") -> Iterator[tuple[int, str]]:

@@ -135,11 +135,7 @@ class PackedGraphs:
         """Graph numbers [B] from anything that selects, negative ones counted from the end."""
         count = len(self)
         if isinstance(which, slice):
-            return (
-                torch.arange(count, device=self.device)[which]
-                if (which.step or 1) > 0
-                else self._numbers(list(range(count))[which])
-            )
+            return torch.tensor(range(count)[which], dtype=torch.long, device=self.device)
         chosen = torch.as_tensor([which] if isinstance(which, int) else which, device=self.device)
         if chosen.dtype == torch.bool:
             if chosen.shape != (count,):
