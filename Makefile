@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 .PHONY: demo test test-all lint types unit wheel bench docs clean
 
 demo: $(INSTALLED)
-	$(PYTHON) examples/pool_graphs.py
+	$(VENV)/bin/sopool demo
 
 test: lint types unit wheel
 

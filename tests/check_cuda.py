@@ -1,11 +1,12 @@
 """The readouts on a CUDA device against float64 on the CPU: values, gradients, half types, compile, assertions.
 
-    python tests/check_cuda.py
+    python -m tests.check_cuda
 
 Needs a GPU, torch and torch-geometric; no test runner. Prints one line per check and fails at the first that is wrong.
 """
 
 import copy
+import itertools
 import subprocess
 import sys
 
@@ -13,7 +14,9 @@ import torch
 
 from sopool.data import default_encoder, load
 from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, SegmentAggregation, make_readout
+from sopool.nn.gnn import VARIANTS
 from sopool.ops import segment_apply, segment_gram
+from tests.training.graphs import bank_of, little_store, run_config, tables_of
 
 SIZES = [0, 40, 1, 0, 900, 3, 3, 17, 0]
 BAD = {
@@ -105,6 +108,28 @@ def check_assertions() -> None:
         print(f"{label}: refused")
 
 
+def check_bank() -> None:
+    """The law of the bank on the GPU: against the CPU, and against a run by itself. Every GNN, every readout."""
+    store = little_store()
+    tables = {device: tables_of(store).to(device) for device in ("cpu", "cuda")}
+    worst = {"cpu": 0.0, "alone": 0.0}
+    for gnn, pool in zip(itertools.cycle(VARIANTS), READOUTS, strict=False):
+        join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
+        model = {"gnn": gnn, "pool": pool, "join": join}
+        configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1)) for fold in range(3)]
+        banks = {device: bank_of(tables[device], configs) for device in tables}
+        alone = bank_of(tables["cuda"], configs[1:2])
+        for bank in (*banks.values(), alone):
+            for _ in range(20):
+                bank.run_epoch()
+        together = banks["cuda"].values
+        worst["alone"] = max(worst["alone"], error(alone.values, together[1:2].cpu()))
+        if "max" not in (pool, VARIANTS[gnn].how):  # ties up to rounding go one way or the other
+            worst["cpu"] = max(worst["cpu"], error(together, banks["cpu"].values))
+    check("bank of 3 against a run by itself, float64, 100 steps", worst["alone"], 1e-9)
+    check("bank on the GPU against the CPU, float64, 100 steps", worst["cpu"], 1e-6)
+
+
 def main() -> None:
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     x, ptr, _ = batch()
@@ -123,6 +148,7 @@ def main() -> None:
     check("MultiHeadSecondOrderPooling x", error(got.x, want.x), 1e-5)
     check("MultiHeadSecondOrderPooling adj", error(got.adj, want.adj), 1e-4)
     check_store()
+    check_bank()
     check_no_waiting()
     check_assertions()
     print("all checks passed")

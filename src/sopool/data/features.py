@@ -40,9 +40,10 @@ class NodeFeatures:
         slots = torch.zeros_like(elsewhere).index_fill(0, self.fallback[elsewhere], True)
         return int(slots[self.codes.long()].any(1).sum())
 
-    def rows(self, nodes: Tensor | None = None) -> Tensor:
-        """The features of some nodes, or of all, as a matrix [n, width], float32."""
-        codes = self.codes if nodes is None else self.codes.index_select(0, nodes)
+    def rows(self, nodes: Tensor | None = None, codes: Tensor | None = None) -> Tensor:
+        """The features of some nodes, or of all, as a matrix [n, width], float32; ``codes`` if not their own."""
+        if codes is None:
+            codes = self.codes if nodes is None else self.codes.index_select(0, nodes)
         rows = torch.zeros(codes.shape[0], self.width, device=codes.device).scatter_(1, codes.long(), 1.0)
         if self.dense is not None and self.dense_columns is not None:
             rows.index_copy_(1, self.dense_columns, self.dense if nodes is None else self.dense.index_select(0, nodes))
@@ -55,8 +56,11 @@ class NodeFeatures:
 
     def seen(self, store: PackedGraphs, graphs: Graphs) -> Tensor:
         """Which columns some graphs of the store use [width], bool; those that may always be used are set as well."""
-        codes = self.codes[nodes_of(store, graphs).to(self.codes.device)]
-        return self._always.index_fill_(0, codes.flatten().long(), True)
+        return self.used(nodes_of(store, graphs).to(self.codes.device))
+
+    def used(self, nodes: Tensor) -> Tensor:
+        """Which columns some nodes use [width], bool, given by number or as a mask; see :meth:`seen`."""
+        return self._always.index_fill_(0, self.codes[nodes].flatten().long(), True)
 
     def substitutes(self, seen: Tensor) -> Tensor:
         """The column to use for each column [..., width], int64, given which are ``seen`` [..., width]; -1 for none.

@@ -1,5 +1,6 @@
 """One store, one file: safetensors (arrays, memory-mapped) with the names as JSON in its header. No pickle."""
 
+import hashlib
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -80,3 +81,12 @@ def _names(text: str) -> Names:
 
 
 assert set(DTYPES) | set(NAMES) | {"name"} == {item.name for item in fields(PackedGraphs)}
+
+
+def content_key(store: PackedGraphs) -> str:
+    """A key of everything in a store but its name: equal for equal graphs, wherever they came from."""
+    digest = hashlib.sha256(json.dumps([list(getattr(store, name)) for name in NAMES]).encode())
+    for name, tensor in sorted(store.tensors().items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

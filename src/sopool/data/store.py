@@ -104,8 +104,8 @@ class PackedGraphs:
     def batch(self, graphs: Tensor | Sequence[int]) -> GraphBatch:
         """Lay some graphs side by side, repeats allowed: index operations only, wherever the store lives."""
         graphs = torch.as_tensor(graphs, dtype=torch.long, device=self.device)
-        ptr, nodes = _take(self.node_ptr, graphs)
-        edge_ptr, edges = _take(self.edge_ptr, graphs)
+        ptr, nodes = take_segments(self.node_ptr, graphs)
+        edge_ptr, edges = take_segments(self.edge_ptr, graphs)
         shift = ptr[:-1].repeat_interleave(edge_ptr.diff(), output_size=edges.numel())
         edge_index = self.edge_index.index_select(1, edges) + shift
         return GraphBatch(graphs, ptr, edge_ptr, nodes, edges, edge_index)
@@ -113,8 +113,8 @@ class PackedGraphs:
     def __getitem__(self, which: int | slice | Sequence[int] | Tensor) -> "PackedGraphs":
         """Some of the graphs, or one, as a store of their own: by number, slice, list, or boolean mask."""
         graphs = self._numbers(which)
-        ptr, nodes = _take(self.node_ptr, graphs)
-        edge_ptr, edges = _take(self.edge_ptr, graphs)
+        ptr, nodes = take_segments(self.node_ptr, graphs)
+        edge_ptr, edges = take_segments(self.edge_ptr, graphs)
         taken: dict[str, Any] = {"node_ptr": ptr, "edge_ptr": edge_ptr}
         taken["edge_index"] = self.edge_index.index_select(1, edges)
         if self.labels is not None:
@@ -229,8 +229,8 @@ def describe(store: PackedGraphs) -> str:
     return ", ".join(parts)
 
 
-def _take(ptr: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
-    """The ``ptr`` of some segments laid end to end, and where their members come from."""
+def take_segments(ptr: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
+    """The ``ptr`` of some segments laid end to end [B + 1], and where their members come from [n]."""
     starts = ptr.index_select(0, segments)
     counts = ptr.index_select(0, segments + 1) - starts
     new = torch.zeros(segments.numel() + 1, dtype=torch.long, device=ptr.device)

@@ -4,7 +4,7 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.base import SegmentAggregation
 from sopool.nn.normalize import FOR_VECTORS, check_normalize, normalize_pooled
-from sopool.ops import segment_attend
+from sopool.nn.stacked import attend
 
 
 class AttentionalSecondOrderAggregation(SegmentAggregation):
@@ -42,5 +42,5 @@ class AttentionalSecondOrderAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """H^T (H mu + b)."""
-        pooled = segment_attend(x, self.query, ptr, self.query_bias)
+        pooled = attend(x, self.query, ptr, self.query_bias)
         return normalize_pooled(pooled.squeeze(2), ptr, self.normalize)

@@ -4,7 +4,7 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.base import SegmentAggregation
 from sopool.nn.normalize import FOR_VECTORS, check_normalize, normalize_pooled
-from sopool.ops import segment_attend
+from sopool.nn.stacked import attend
 
 
 class MultiHeadSecondOrderAggregation(SegmentAggregation):
@@ -44,9 +44,9 @@ class MultiHeadSecondOrderAggregation(SegmentAggregation):
     @property
     def out_channels(self) -> int:
         """The number of heads times the channels."""
-        return self.heads * self.queries.shape[1]
+        return self.heads * self.queries.shape[-1]
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """U H^T H = (H^T H U^T)^T."""
-        pooled = segment_attend(x, self.queries.t(), ptr).transpose(1, 2)
+        pooled = attend(x, self.queries.mT, ptr).transpose(1, 2)
         return normalize_pooled(pooled.flatten(1), ptr, self.normalize)

@@ -3,6 +3,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.base import SegmentAggregation
+from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_softmax
 
 
@@ -36,4 +37,4 @@ class SoftmaxAttentionAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """H^T softmax(H mu)."""
-        return segment_gram(x, segment_softmax(x @ self.query, ptr), ptr).squeeze(2)
+        return segment_gram(x, segment_softmax(project(x, self.query, ptr), ptr), ptr).squeeze(2)

@@ -8,6 +8,7 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.base import SegmentAggregation
 from sopool.nn.normalize import FOR_MATRICES, check_normalize, normalize_pooled, upper_triangle
+from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_mean, segment_sum
 
 
@@ -72,7 +73,7 @@ class SymmetricAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """Map, pool, normalise, flatten."""
-        z = x if self.weight is None else x @ self.weight
+        z = x if self.weight is None else project(x, self.weight, ptr)
         s = normalize_pooled(self.second_moment(z, ptr), ptr, self.normalize)
         out = upper_triangle(s) if self.triangle else s.flatten(1)
         if 1 not in self.moments:

@@ -1,0 +1,119 @@
+"""Agreement with the authors' code: bimap at `--preset paper`, hidden 32, batch 32, on the same ten folds.
+
+    python benchmarks/agreement.py [--datasets MUTAG PTC ...] [--seeds 3] [--device cuda] [--runs DIR] [--json FILE]
+
+All seeds and folds of a data set are trained together, the data sets side by side in processes of their own. What is in
+the store already is not trained again. The authors' figures are those measured with their code on these folds.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import mean
+
+from rich.console import Console
+from rich.table import Table
+
+from sopool.data.catalogue import load
+from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.local import train_all
+from sopool.training.config import Setting
+from sopool.training.run_store import RunStore
+from sopool.training.trainer import Progress
+
+ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
+PROTOCOLS = ("per-fold-max", "single-epoch")
+AUTHORS = {  # per-fold-max, single-epoch, in per cent; IMDB-BINARY with hidden 64
+    "MUTAG": (94.7, 88.8),
+    "PTC": (74.7, 65.4),
+    "PROTEINS": (79.4, 75.4),
+    "IMDB-BINARY": (77.6, 72.6),
+    "IMDB-MULTI": None,
+    "NCI1": None,
+}
+
+
+def evaluate(name: str, args: argparse.Namespace) -> list[dict]:
+    """Train all seeds of one data set; a list of results, one for each seed."""
+    store, runs = load(name, args.root), RunStore(args.runs)
+    setting = Setting(hidden=64 if name == "IMDB-BINARY" else 32)
+    requests = [
+        Request(["sopool-bimap"], PROTOCOLS, settings=[setting], epochs=args.epochs, seed=seed, preset="paper")
+        for seed in range(args.seeds)
+    ]
+    evaluators = [Evaluator(store, request, runs) for request in requests]
+    configs = [config for evaluator in evaluators for config in evaluator.first_runs()]
+    done, total = 0, args.epochs * len(configs)
+
+    def report(progress: Progress) -> None:
+        nonlocal done
+        before, done = done, done + progress.models * progress.epochs
+        if done * 20 // total > before * 20 // total:
+            print(f"{name}: {done / total:.0%}", file=sys.stderr, flush=True)
+        for note in progress.stopped:
+            print(note, file=sys.stderr, flush=True)
+
+    train_all(store, runs, configs, args.device, args.workers, report)
+    return [evaluator.evaluate(args.device)[0].to_json() for evaluator in evaluators]
+
+
+def show(results: dict[str, list[dict]]) -> None:
+    table = Table(title="bimap as in the authors' code: per cent, mean over seeds (each seed), ten folds")
+    for column in ("", "protocol", "sopool", "authors' code", "difference"):
+        table.add_column(column, justify="right" if column == "difference" else "left", no_wrap=True)
+    for name, seeds in results.items():
+        for at, protocol in enumerate(PROTOCOLS):
+            each = [100 * one["protocols"][protocol]["mean"] for one in seeds]
+            spread = mean(100 * one["protocols"][protocol]["std"] for one in seeds)
+            theirs = AUTHORS.get(name)
+            table.add_row(
+                name,
+                protocol,
+                f"{mean(each):.1f} +- {spread:.1f} ({', '.join(f'{one:.1f}' for one in each)})",
+                "not measured" if theirs is None else f"{theirs[at]:.1f}",
+                "" if theirs is None else f"{mean(each) - theirs[at]:+.1f}",
+            )
+    table.caption = "+-: deviation over folds (ddof 0), mean over seeds. per-fold-max is optimistic."
+    Console(width=120).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=list(AUTHORS))
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=350)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(evaluate(args.datasets[0], args)))
+        return
+    flags = ["--root", args.root, "--seeds", args.seeds, "--epochs", args.epochs, "--device", args.device]
+    flags += ["--runs", args.runs, *(["--workers", args.workers] if args.workers else [])]
+    results, waiting = {}, list(args.datasets)
+    together = len(waiting) if args.device == "cuda" else 1
+    while waiting:
+        names, waiting = waiting[:together], waiting[together:]
+        started = {
+            name: subprocess.Popen(
+                [sys.executable, __file__, "--one", "--datasets", name, *map(str, flags)], stdout=subprocess.PIPE
+            )
+            for name in names
+        }
+        for name, process in started.items():
+            out, _ = process.communicate()
+            if process.returncode == 0:
+                results[name] = json.loads(out.splitlines()[-1])
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1))
+    show(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Cross-validation, side by side: seconds per model-epoch of the same model trained in different ways.
+
+    python benchmarks/cross_validation.py [--datasets MUTAG ...] [--threads 1 2] [--device cuda] [--json FILE]
+    python benchmarks/cross_validation.py --check
+
+The job: SOPool bimap on GIN-0 (see rivals/__init__.py), 50 steps of 32 graphs on the first of ten stratified folds,
+then the accuracy on all graphs, those to train and those to test. Each contender runs in a process of its own, in turn,
+over and over, with each number of threads; what counts is the number it is fastest with. Time is the median over the
+epochs of all rounds, the first epochs of each process left out. Reading the data and building the model do not count.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from rivals import BATCH, authors_way, pyg_way
+from torch_geometric.data import Batch
+
+from sopool.data import NodeFeatures, PackedGraphs, load, paper_encoder, stratified_folds
+
+ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATASETS = ("MUTAG", "IMDB-BINARY", "PROTEINS", "NCI1")
+WARM_UP = 2
+UNSTEADY = 1.25
+"""Rounds that differ by more than this say that something else used the machine."""
+
+Timer = Callable[[str, Path, str, int], list[float]]
+"""(data set, root, device, epochs) -> seconds per model-epoch, once for each epoch after warming up."""
+
+
+class Job(NamedTuple):
+    """What a trainer is given."""
+
+    store: PackedGraphs
+    features: NodeFeatures
+    labels: torch.Tensor
+    train_ids: list[int]
+    test_ids: list[int]
+
+
+def prepare(name: str, root: Path) -> Job:
+    store = load(name, root)
+    if store.labels is None:
+        sys.exit(f"{name} in {root} has no labels.")
+    train, test = stratified_folds(store.labels)[0]
+    features = paper_encoder(name, unknown=False).fit(store).transform(store)
+    return Job(store, features, store.labels, train.tolist(), test.tolist())
+
+
+def time_rival(trainer: Callable, name: str, root: Path, device: str, epochs: int) -> list[float]:
+    """Time a trainer of one model. Its accuracies are Python numbers, so it has waited for the device by then."""
+    run = trainer(*prepare(name, root), seed=0, device=device)
+    times = []
+    for _ in range(WARM_UP + epochs):
+        start = time.perf_counter()
+        run.epoch()
+        times.append(time.perf_counter() - start)
+    return times[WARM_UP:]
+
+
+CONTENDERS: dict[str, Timer] = {
+    "authors' way": partial(time_rival, authors_way.AuthorsTrainer),
+    "PyG": partial(time_rival, pyg_way.PygTrainer),
+}
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """Seconds of every epoch: data set -> contender -> threads -> rounds."""
+    results: dict = {}
+    for turn in range(args.rounds):
+        for name in args.datasets:
+            for threads in args.threads:
+                for contender in CONTENDERS:
+                    print(f"round {turn + 1}/{args.rounds}: {name}, {contender}, threads: {threads}", file=sys.stderr)
+                    times = in_a_process(name, contender, threads, args)
+                    results.setdefault(name, {}).setdefault(contender, {}).setdefault(threads, []).append(times)
+    return results
+
+
+def in_a_process(name: str, contender: str, threads: int, args: argparse.Namespace) -> list[float]:
+    command = [sys.executable, __file__, "--one", name, contender, "--threads", str(threads)]
+    command += ["--root", str(args.root), "--device", args.device, "--epochs", str(args.epochs)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class Best(NamedTuple):
+    """A contender's time with the number of threads that suits it."""
+
+    seconds: float
+    threads: int
+    steady: bool
+
+
+def best(by_threads: dict[int, list[list[float]]]) -> Best:
+    seconds, threads = min((median(chain(*rounds)), threads) for threads, rounds in by_threads.items())
+    medians = [median(times) for times in by_threads[threads]]
+    return Best(seconds, threads, max(medians) <= UNSTEADY * min(medians))
+
+
+def summarise(results: dict) -> dict[str, dict[str, Best]]:
+    return {name: {who: best(times) for who, times in row.items()} for name, row in results.items()}
+
+
+def show(results: dict, device: str) -> None:
+    table = Table(title=f"seconds per model-epoch, {device}")
+    table.add_column("", no_wrap=True)
+    for contender in CONTENDERS:
+        table.add_column(f"{contender}\nseconds", justify="right", no_wrap=True)
+        table.add_column("\nthreads", justify="right", no_wrap=True)
+        table.add_column("\nratio", justify="right", no_wrap=True)
+    summary = summarise(results)
+    for name, row in summary.items():
+        fastest = min(one.seconds for one in row.values())
+        cells = []
+        for one in row.values():
+            seconds = f"{one.seconds:.3g}{'' if one.steady else ' ~'}"
+            cells += [seconds, str(one.threads), f"{one.seconds / fastest:.2f}"]
+        table.add_row(name, *cells)
+    Console(width=140).print(table)
+    print("ratio: time / that of the fastest in the row.")
+    if not all(one.steady for row in summary.values() for one in row.values()):
+        print(f"~ Rounds differ by more than {UNSTEADY - 1:.0%}: the machine was busy, run it again.")
+    print(", ".join(f"{value}" for value in machine(device).values()))
+
+
+def machine(device: str) -> dict[str, str]:
+    return {
+        "system": f"{platform.machine()} {platform.system()}",
+        "device": torch.cuda.get_device_name() if device == "cuda" else f"{os.cpu_count()} cores",
+        "python": f"Python {platform.python_version()}",
+        "torch": f"torch {torch.__version__}",
+    }
+
+
+def check(root: Path) -> None:
+    """Raise unless the rivals are the same model, and learn."""
+    job = prepare("MUTAG", root)
+    check_same_model(job)
+    for trainer in (authors_way.AuthorsTrainer, pyg_way.PygTrainer):
+        run = trainer(*job, seed=0)
+        curve = [run.epoch() for _ in range(30)]
+        train, test = (median(accuracies) for accuracies in zip(*curve[20:], strict=True))  # one epoch alone is jumpy
+        print(f"{trainer.__name__}: accuracy, median of epochs 21 to 30: train {train:.3f}, test {test:.3f}")
+        assert train > 0.85, "it does not learn"
+
+
+def check_same_model(job: Job) -> None:
+    """With equal weights, in float64: equal logits and gradients in training, equal logits in evaluation."""
+    rows = job.features.rows().double()
+    graphs = authors_way.make_graphs(job.store, rows, job.labels)[:BATCH]
+    data = Batch.from_data_list(pyg_way.make_graphs(job.store, rows, job.labels)[:BATCH])
+    torch.manual_seed(0)
+    ours, theirs = (way.Model(job.features.width, 2).double() for way in (authors_way, pyg_way))
+    with torch.no_grad():
+        for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            one.uniform_(-0.3, 0.3)  # all of them, the batch norms' too, which start as ones and zeros
+            other.copy_(one)
+    logits = []
+    for model, given in ((ours, graphs), (theirs, data)):
+        torch.manual_seed(1)  # the same dropout
+        logits.append(model(given))
+        F.cross_entropy(logits[-1], data.y).backward()
+    gradients = [(one.grad, other.grad) for one, other in zip(ours.parameters(), theirs.parameters(), strict=True)]
+    pairs = {
+        "logits in training": [tuple(logits)],
+        "gradients": gradients,
+        "logits in evaluation": [(ours.eval()(graphs), theirs.eval()(data))],
+    }
+    for what, several in pairs.items():
+        difference = max((one - other).abs().max().item() for one, other in several)
+        print(f"{what}: largest difference {difference:.1e}")
+        for one, other in several:
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=DATASETS, metavar="NAME")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the folder with NAME.zip files (%(default)s)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers to choose the best of (1 2)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--rounds", type=int, default=3, help="processes for each contender (%(default)s)")
+    parser.add_argument("--epochs", type=int, default=5, help="timed in each process (%(default)s)")
+    parser.add_argument("--json", type=Path, help="write all figures to this file as well")
+    parser.add_argument("--check", action="store_true", help="see that the rivals are one model and learn, no timing")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads[0])
+    if args.check:
+        check(args.root)
+        return
+    if args.one:
+        name, contender = args.one
+        print(json.dumps(CONTENDERS[contender](name, args.root, args.device, args.epochs)))
+        return
+    results = measure(args)
+    show(results, args.device)
+    if args.json:
+        args.json.write_text(json.dumps({"machine": machine(args.device), "seconds": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

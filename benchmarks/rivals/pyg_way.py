@@ -1,0 +1,121 @@
+"""The way of a PyTorch Geometric user: ``Data`` objects, ``DataLoader``, ``GINConv``, ``to_dense_batch``."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GINConv
+from torch_geometric.utils import to_dense_batch
+
+from rivals import BATCH, DROPOUT, HIDDEN, LAYERS, LEARNING_RATE, RANK, STEPS
+from sopool.data import NodeFeatures, PackedGraphs
+
+EVALUATION_BATCH = 256
+
+
+def make_graphs(store: PackedGraphs, rows: Tensor, labels: Tensor) -> list[Data]:
+    """One ``Data`` for each graph of the store, with its ``rows`` [N, d] of features."""
+    edges = store.edge_index.long().split(store.edge_ptr.diff().tolist(), dim=1)
+    parts = rows.split(store.sizes.tolist())
+    # Copies, not views: PyG would carry the storage of the whole data set along.
+    return [
+        Data(x=x.clone(), edge_index=edge_index.clone(), y=y)
+        for x, edge_index, y in zip(parts, edges, labels.split(1), strict=True)
+    ]
+
+
+class Draws:
+    """``STEPS`` batches of graph numbers, each drawn without replacement."""
+
+    def __init__(self, graphs: int, seed: int) -> None:
+        self.graphs = graphs
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __len__(self) -> int:
+        return STEPS
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for _ in range(STEPS):
+            yield torch.randperm(self.graphs, generator=self.generator)[:BATCH].tolist()
+
+
+def gin(channels: int) -> GINConv:
+    return GINConv(
+        nn.Sequential(
+            nn.Linear(channels, HIDDEN),
+            nn.BatchNorm1d(HIDDEN),
+            nn.ReLU(),
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.BatchNorm1d(HIDDEN),
+            nn.ReLU(),
+        )
+    )
+
+
+class Model(nn.Module):
+    """GIN-0, all layers side by side, bilinear second-order pooling, one linear map."""
+
+    def __init__(self, channels: int, classes: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(gin(channels if i == 0 else HIDDEN) for i in range(LAYERS))
+        self.bimap = nn.Linear(channels + LAYERS * HIDDEN, RANK, bias=False)
+        self.head = nn.Linear(RANK * RANK, classes)
+
+    def forward(self, data: Data) -> Tensor:
+        states = [data.x]
+        for layer in self.layers:
+            states.append(layer(states[-1], data.edge_index))
+        z, _ = to_dense_batch(self.bimap(torch.cat(states, 1)), data.batch, batch_size=data.num_graphs)
+        pooled = torch.bmm(z.transpose(1, 2), z).flatten(1)
+        return F.dropout(self.head(pooled), DROPOUT, self.training)
+
+
+class PygTrainer:
+    """One model on one fold."""
+
+    def __init__(
+        self,
+        store: PackedGraphs,
+        features: NodeFeatures,
+        labels: Tensor,
+        train_ids: Sequence[int] | np.ndarray,
+        test_ids: Sequence[int] | np.ndarray,
+        seed: int,
+        device: str = "cpu",
+    ) -> None:
+        torch.manual_seed(seed)
+        graphs = make_graphs(store, features.rows(), labels)
+        train = [graphs[i] for i in train_ids]
+        self.loader = DataLoader(train, batch_sampler=Draws(len(train), seed))
+        self.train_loader = DataLoader(train, EVALUATION_BATCH)
+        self.test_loader = DataLoader([graphs[i] for i in test_ids], EVALUATION_BATCH)
+        self.model = Model(features.width, int(labels.max()) + 1).to(device)
+        self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE)
+        self.device = device
+
+    def epoch(self) -> tuple[float, float]:
+        """Train for an epoch, then evaluate all graphs: accuracy on those to train and on those to test."""
+        self.model.train()
+        total = torch.zeros((), device=self.device)
+        for data in self.loader:
+            data = data.to(self.device)
+            self.optimiser.zero_grad()
+            loss = F.cross_entropy(self.model(data), data.y)
+            loss.backward()
+            self.optimiser.step()
+            total += loss.detach()
+        self.loss = total.item() / STEPS
+        return self.accuracy(self.train_loader), self.accuracy(self.test_loader)
+
+    @torch.no_grad()
+    def accuracy(self, loader: DataLoader) -> float:
+        self.model.eval()
+        right = torch.zeros((), dtype=torch.long, device=self.device)
+        for data in loader:
+            data = data.to(self.device)
+            right += (self.model(data).argmax(1) == data.y).sum()
+        return right.item() / len(loader.dataset)

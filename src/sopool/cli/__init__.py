@@ -1,0 +1,57 @@
+"""The command line: thin, over plain functions. A module for each command, which imports what it needs when called.
+
+So ``sopool --help`` and completion in the shell wait for neither PyTorch nor anything built on it.
+"""
+
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from sopool import __version__
+from sopool.cli import datasets, demo, evaluate, inspect, runs
+from sopool.cli.output import say, show_warning
+
+app = typer.Typer(
+    help="Second-order pooling for graph neural networks.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+app.command()(demo.demo)
+app.command()(datasets.datasets)
+app.command()(inspect.inspect)
+app.command()(evaluate.evaluate)
+app.add_typer(runs.app, name="runs")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"sopool {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line. A user's mistake gives a message and exit code 2, never a traceback."""
+    warnings.showwarning = show_warning
+    try:
+        app()
+    except ValueError as error:
+        from sopool.data.errors import DataError
+
+        if not isinstance(error, DataError):
+            raise
+        say("error", str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)

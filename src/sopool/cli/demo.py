@@ -1,0 +1,85 @@
+"""``sopool demo``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from sopool.cli.output import check_target, out, say
+from sopool.cli.training import choose_device, curves_of, results_of, show_results, summary, train
+
+if TYPE_CHECKING:
+    from sopool.experiments.evaluation import Evaluation
+    from sopool.report.results import Result
+
+FOLDER = Path("sopool-demo")
+POOLS = ("sopool-bimap", "sum-avg")
+HIDDEN = (16, 32)
+EPOCHS, STEPS = 20, 25
+NEXT = "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,per-fold-max"
+
+
+def demo(
+    runs: Annotated[Path, typer.Option(help="The folder where its runs are kept.")] = FOLDER / "runs",
+    out_file: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture of the curves.")] = FOLDER
+    / "curves.svg",
+) -> None:
+    """Second-order pooling against a plain sum on MUTAG, honestly compared: about a minute on two cores."""
+    from sopool.data.boxed import load_boxed
+    from sopool.experiments.evaluation import Evaluator, Request, make_grid
+    from sopool.training.run_store import RunStore
+
+    if out_file.parent == FOLDER:
+        FOLDER.mkdir(exist_ok=True)
+    check_target(out_file)
+    store = load_boxed("MUTAG")
+    grid = make_grid(HIDDEN, (32,), (0.01,), (0.5,))
+    evaluator = Evaluator(store, Request(POOLS, ("fair",), settings=grid, epochs=EPOCHS, steps=STEPS), RunStore(runs))
+    console = out()
+    count = evaluator.total_epochs // EPOCHS
+    _say(
+        console,
+        f"MUTAG: {len(store)} molecules, which of them make bacteria mutate? A GIN with bilinear second-order pooling "
+        f"(sopool-bimap) against one that adds node vectors up (sum-avg): 10 folds, hidden {HIDDEN[0]} or {HIDDEN[1]}, "
+        f"epoch and width chosen on held-out graphs, 3 final runs for each fold. {count} runs of {EPOCHS} epochs.\n",
+    )
+    evaluations, tally = train(evaluator, choose_device("auto"), None)
+    results = results_of(evaluations)
+    show_results(results, POOLS[1], console)
+    _say(console, f"\n{meaning(results)}\n\n{summary(tally, runs)}{_draw(evaluations, out_file)}\nTry next: {NEXT}")
+
+
+def meaning(results: "Sequence[Result]") -> str:
+    """What the figures say, and what they do not."""
+    from sopool.report.results import compare
+
+    (found,) = compare(results, POOLS[1])
+    gain, low, high = (100 * x for x in (found.comparison.difference, found.comparison.low, found.comparison.high))
+    if low <= 0 <= high:
+        verdict = "which includes 0: neither is shown to be better"
+    else:
+        verdict = f"which does not include 0: {POOLS[0] if gain > 0 else POOLS[1]} is better here"
+    return (
+        f"What this means: {POOLS[0]} differs from {POOLS[1]} by {gain:+.1f} points, with a 95 % interval from "
+        f"{low:+.1f} to {high:+.1f}, {verdict}. A test fold has 18 or 19 molecules, so one of them is more than 5 "
+        f"points of its accuracy; and {EPOCHS} epochs of {STEPS} batches are few, the paper trains 350 of 50. The "
+        "figures are honest for so short a training: no test fold had a say in what was chosen."
+    )
+
+
+def _draw(evaluations: Sequence["Evaluation"], path: Path) -> str:
+    from sopool.report.curves import plot_curves
+
+    try:
+        plot_curves(curves_of(evaluations, "fair"), path)
+    except ImportError as error:
+        say("note", f"no picture of the curves: {error}")
+        return ""
+    return f" The curves are in {path}."
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(escape(text), highlight=False)

@@ -1,0 +1,125 @@
+"""``sopool evaluate``."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from sopool.cli.loading import load_source
+from sopool.cli.options import LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names, numbers, whole_numbers
+from sopool.cli.output import check_target, out, to_text
+from sopool.cli.training import (
+    choose_device,
+    curves_of,
+    default_reference,
+    results_of,
+    show_results,
+    summary,
+    train,
+)
+
+
+def evaluate(
+    source: Source,
+    gnn: Annotated[str, typer.Option(help="The message-passing layers, such as gin-0, gcn, graphsage.")] = "gin-0",
+    pool: Annotated[str, typer.Option(help="Poolings, such as sopool-bimap,sum-avg.")] = "sopool-bimap",
+    protocol: Annotated[str, typer.Option(help="Any of fair, single-epoch, per-fold-max.")] = "fair",
+    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers. Several make a grid.")] = "32",
+    batch_size: Annotated[str, typer.Option(help="Graphs in a batch, likewise.")] = "32",
+    lr: Annotated[str, typer.Option(help="Learning rates, likewise.")] = "0.01",
+    dropout: Annotated[str, typer.Option(help="Dropouts, likewise.")] = "0.5",
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
+    steps: Annotated[int, typer.Option(min=1, help="Batches in an epoch.")] = 50,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Of all chance but the folds, which are always the same.")] = 0,
+    preset: Annotated[
+        Literal["default", "paper"], typer.Option(help="The model as we would have it, or exactly as the paper's code.")
+    ] = "default",
+    reference: Annotated[
+        str | None, typer.Option(help="The pooling to compare with.", show_default="the first first-order one")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="The folder where all runs are kept.")] = Path("runs"),
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the curves of the first protocol: .svg or .png.")
+    ] = None,
+    root: Root = None,
+    smiles_column: SmilesColumn = None,
+    label_column: LabelColumn = None,
+    on_error: WhenUnreadable = "skip",
+) -> None:
+    """Cross-validate poolings on a data set: all folds and settings side by side.
+
+    A list is given with commas. What was interrupted goes on where it was when the same command is given again; what
+    is finished is not trained again.
+    """
+    from sopool.experiments.evaluation import Evaluator, Request, make_grid
+    from sopool.training.run_store import RunStore
+
+    pools, protocols = names("--pool", pool), names("--protocol", protocol)
+    grid = make_grid(
+        whole_numbers("--hidden", hidden),
+        whole_numbers("--batch-size", batch_size),
+        numbers("--lr", lr),
+        numbers("--dropout", dropout),
+    )
+    request = Request(pools, protocols, gnn, grid, epochs, folds, seed, steps, preset)
+    request.check()
+    against = _reference(reference, pools)
+    to_stdout = json_file == Path("-")
+    if json_file and not to_stdout:
+        check_target(json_file)
+    if plot:
+        _check_plot(plot)
+    place = choose_device(device)
+    store = load_source(source, root, smiles_column, label_column, on_error)
+
+    evaluations, tally = train(Evaluator(store, request, RunStore(runs)), place, workers)
+    said = summary(tally, runs)
+    if json_file:
+        _write_json(to_text([one.to_json() for one in evaluations]), None if to_stdout else json_file)
+    console = out(stderr=to_stdout)
+    show_results(results_of(evaluations), against, console)
+    if plot:
+        from sopool.report.curves import plot_curves
+
+        plot_curves(curves_of(evaluations, protocols[0]), plot)
+        said += f" The curves are in {plot}."
+    console.print(escape(said), highlight=False)
+
+
+def _reference(wanted: str | None, pools: list[str]) -> str:
+    from sopool.data.errors import DataError
+
+    if wanted is not None and wanted not in pools:
+        raise DataError(f"--reference {wanted} is not among the poolings to evaluate: {', '.join(pools)}.")
+    return wanted or default_reference(pools)
+
+
+def _check_plot(path: Path) -> None:
+    from sopool.data.errors import DataError
+    from sopool.report.curves import SUFFIXES
+
+    check_target(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
+    if find_spec("matplotlib") is None:
+        raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
+
+
+def _write_json(text: str, path: Path | None) -> None:
+    from sopool.data.whole_file import whole_file
+
+    if path is None:
+        print(text)
+        return
+    with whole_file(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")

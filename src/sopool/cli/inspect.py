@@ -1,0 +1,32 @@
+"""``sopool inspect``."""
+
+from typing import Annotated
+
+import typer
+
+from sopool.cli.loading import load_source
+from sopool.cli.options import AsJson, LabelColumn, Root, SmilesColumn, Source, WhenUnreadable
+from sopool.cli.output import print_result
+
+
+def inspect(
+    source: Source,
+    root: Root = None,
+    rounds: Annotated[int, typer.Option(min=0, help="Rounds of colour refinement.")] = 4,
+    smiles_column: SmilesColumn = None,
+    label_column: LabelColumn = None,
+    on_error: WhenUnreadable = "skip",
+    as_json: AsJson = False,
+) -> None:
+    """Look at a data set: sizes, classes, oddities, and what a network can tell apart at best."""
+    from sopool.data.statistics import statistics, warnings
+    from sopool.report.terminal import inspection
+
+    store = load_source(source, root, smiles_column, label_column, on_error)
+    found = statistics(store, rounds)
+    cautions = warnings(found)
+    print_result(
+        as_json,
+        lambda: found.to_json() | {"cautions": cautions},
+        lambda: inspection(found, store.sizes, cautions),
+    )

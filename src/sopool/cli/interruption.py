@@ -1,0 +1,45 @@
+"""Ctrl-C and SIGTERM, heard while a model trains."""
+
+import os
+import signal
+from contextlib import suppress
+from multiprocessing import active_children
+from types import FrameType, TracebackType
+from typing import Any
+
+STOPPING = b"\nStopping at the end of this epoch, to go on from there later. Once more to stop at once.\n"
+
+
+class Interruption:
+    """Calling it tells whether to stop: true from the first signal on. The second one is a ``KeyboardInterrupt``."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    @property
+    def exit_code(self) -> int:
+        """As shells have it: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + (self.signal or signal.SIGINT)
+
+    def __enter__(self) -> "Interruption":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._heard)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def __call__(self) -> bool:
+        """Whether a signal was heard."""
+        return self.signal is not None
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            for worker in active_children():  # whoever waits for them would wait for all that they have in hand
+                worker.terminate()
+            raise KeyboardInterrupt
+        self.signal = number
+        with suppress(OSError):
+            os.write(2, STOPPING)  # straight: the streams of Python may be in the middle of a write

@@ -1,0 +1,50 @@
+"""Reading the data set that a command was given, with a bar while it is downloaded."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
+
+from sopool.cli.options import OnError
+
+if TYPE_CHECKING:
+    from sopool.data.store import PackedGraphs
+
+
+def load_source(
+    source: str, root: Path | None, smiles_column: str | None, label_column: str | None, on_error: OnError
+) -> "PackedGraphs":
+    """The graphs of a name or path."""
+    from sopool.data.catalogue import load
+
+    with _download_bar() as progress:
+        return load(
+            source,
+            root,
+            smiles_column=smiles_column,
+            label_column=label_column,
+            on_error=on_error,
+            progress=progress,
+        )
+
+
+@contextmanager
+def _download_bar() -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on the error stream, there once something is downloaded."""
+    columns = (*Progress.get_default_columns()[:2], DownloadColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+
+    def report(done: int, total: int | None) -> None:
+        if not bar.tasks:
+            bar.start()
+            bar.add_task("downloading", total=total)
+        bar.update(bar.tasks[0].id, completed=done)
+
+    try:
+        yield report
+    finally:
+        if bar.tasks:
+            bar.stop()

@@ -1,0 +1,61 @@
+"""Options that several commands share, and lists in one option: ``--hidden 16,32,64``."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import typer
+
+OnError = Literal["skip", "raise"]
+
+Source = Annotated[
+    str, typer.Argument(metavar="DATA", help="A data set's name, or the path of a file or folder of graphs.")
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="Where named data sets are looked for first.", envvar="SOPOOL_DATA", show_default="SOPOOL_DATA"),
+]
+SmilesColumn = Annotated[str | None, typer.Option(help="The column of a CSV that holds the SMILES.")]
+LabelColumn = Annotated[str | None, typer.Option(help="The column of a CSV, or property of an SDF, to predict.")]
+WhenUnreadable = Annotated[OnError, typer.Option(help="What to do about a molecule that cannot be read.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+Item = TypeVar("Item")
+
+
+def names(option: str, text: str) -> list[str]:
+    """The items of a comma-separated list, each once; a ``DataError`` that names the option if one is empty."""
+    return _items(option, text, str, "a name")
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """Likewise, of whole numbers."""
+    return _items(option, text, int, "a whole number")
+
+
+def numbers(option: str, text: str) -> list[float]:
+    """Likewise, of finite numbers."""
+    return _items(option, text, _finite, "a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _items(option: str, text: str, convert: Callable[[str], Item], kind: str) -> list[Item]:
+    from sopool.data.errors import DataError
+
+    found = []
+    for part in text.split(","):
+        item = part.strip()
+        try:
+            if not item:
+                raise ValueError
+            found.append(convert(item))
+        except ValueError:
+            raise DataError(f"{option} {text}: {item!r} is not {kind}. A list looks like a,b,c.") from None
+    return list(dict.fromkeys(found))

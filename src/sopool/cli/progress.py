@@ -1,0 +1,149 @@
+"""How training gets on: a bar in a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as RichProgress
+
+from sopool.cli.output import say
+
+if TYPE_CHECKING:
+    from sopool.training.trainer import Progress, Report
+
+REPORTS = 20
+"""Reports that the shown accuracy is an average of."""
+MARKS = 200
+"""Reports that the time left is estimated from, once they span this many seconds: workers report at the same time."""
+SPAN = 2.0
+
+
+class Tally:
+    """What is done of the model-epochs and runs of an evaluation.
+
+    Only what was trained here tells how long the rest takes: runs that were found in the store count as done, no more.
+    """
+
+    def __init__(self, total: int, runs: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total, self.runs, self.clock = total, runs, clock
+        self.done = self.trained = self.finished = 0
+        self.start = clock()
+        self._recent: deque[tuple[int, float]] = deque(maxlen=REPORTS)
+        self._marks: deque[tuple[float, int]] = deque(maxlen=MARKS)
+
+    def add(self, progress: "Progress") -> None:
+        """Count a report of the trainer."""
+        epochs = progress.models * progress.epochs
+        self.done += epochs
+        self.finished += progress.finished
+        if progress.accuracy is not None:
+            self.trained += epochs
+            self._recent.append((progress.models, progress.accuracy))
+            self._marks.append((self.clock(), self.trained))
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return self.clock() - self.start
+
+    @property
+    def percent(self) -> int:
+        """Rounded down: 100 means all."""
+        return 100 * self.done // max(1, self.total)
+
+    @property
+    def accuracy(self) -> float | None:
+        """Of the graphs that are looked at, in the last reports; None before the first."""
+        models = sum(count for count, _ in self._recent)
+        return sum(count * accuracy for count, accuracy in self._recent) / models if models else None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to go, at the speed of late; None before it is known."""
+        (start, before), (end, now) = (self._marks[0], self._marks[-1]) if self._marks else ((0.0, 0), (0.0, 0))
+        if end - start < SPAN:
+            return None
+        return (self.total - self.done) * (end - start) / (now - before)
+
+    def facts(self) -> list[str]:
+        """In words, what is known of: runs, accuracy, time left."""
+        facts = [f"{self.finished:,}/{self.runs:,} runs"]
+        if self.accuracy is not None:
+            facts.append(f"accuracy {100 * self.accuracy:.1f} %")
+        if self.left is not None:
+            facts.append(f"{timedelta(seconds=round(self.left))} left")
+        return facts
+
+
+@contextmanager
+def training_progress(tally: Tally) -> Iterator["Report"]:
+    """Something to report to, which counts and shows it on the error stream."""
+    console = Console(stderr=True)
+    shown: _Display = Bar(console) if console.is_interactive and sys.stderr.isatty() else Lines(_to_stderr)
+
+    def report(progress: "Progress") -> None:
+        tally.add(progress)
+        for message in progress.stopped:
+            say("warning", message, console)
+        shown.show(tally)
+
+    try:
+        yield report
+    finally:
+        shown.close()
+
+
+class _Display(Protocol):
+    def show(self, tally: Tally) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Bar:
+    """One bar over all model-epochs, gone at the end."""
+
+    def __init__(self, console: Console) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TextColumn("{task.fields[facts]}"))
+        self._bar = RichProgress(*columns, console=console, transient=True, expand=True, refresh_per_second=4)
+        self._task = self._bar.add_task("training", facts="")
+        self._bar.start()
+
+    def show(self, tally: Tally) -> None:
+        """What stands there from the next refresh on."""
+        facts = "  ".join([f"{tally.percent} %", *tally.facts()])
+        self._bar.update(self._task, total=tally.total, completed=tally.done, facts=facts)
+
+    def close(self) -> None:
+        """Take it away."""
+        self._bar.stop()
+
+
+class Lines:
+    """A line at every tenth of the way; in between at most one in 10 s, and in long runs ever fewer."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write, self._tenths, self._when = write, 0, 0.0
+
+    def show(self, tally: Tally) -> None:
+        """Print a line, if one is due."""
+        if tally.accuracy is None:
+            return  # Not before training has begun: what is found in the store passes in a moment.
+        # The last tenth is over when the last run is saved.
+        tenths, now = min(tally.percent // 10, 9 + (tally.finished >= tally.runs)), tally.elapsed
+        if tenths > self._tenths or now - self._when >= max(10.0, now / 50):
+            self._tenths, self._when = tenths, now
+            epochs = f"{tally.done:,}/{tally.total:,} model-epochs"
+            self._write(f"{tally.percent} %: {', '.join([epochs, *tally.facts()])}")
+
+    def close(self) -> None:
+        """Nothing to take away."""
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,119 @@
+"""Training and showing an evaluation: what ``evaluate`` and ``demo`` have in common."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from sopool.cli.interruption import Interruption
+from sopool.cli.output import say
+from sopool.cli.progress import Tally, training_progress
+
+if TYPE_CHECKING:
+    from sopool.experiments.evaluation import Evaluation, Evaluator
+    from sopool.report.results import Result
+    from sopool.training.record import Run
+
+
+def choose_device(wanted: str) -> str:
+    """``auto`` is the GPU if there is one; a ``DataError`` for a device that is not there."""
+    import torch
+
+    from sopool.data.errors import DataError
+
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if not (wanted == "cpu" or re.fullmatch(r"cuda(:\d+)?", wanted)):
+        raise DataError(f"there is no device {wanted!r}: it is auto, cpu, cuda or, with several GPUs, cuda:1.")
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if wanted != "cpu" and int(wanted[5:] or 0) >= there:
+        have = "none" if there == 0 else "one" if there == 1 else f"{there}, cuda:0 to cuda:{there - 1}"
+        raise DataError(
+            f"--device {wanted}: no such GPU. PyTorch {torch.__version__} finds {have} here. Leave --device out to "
+            "take what is there."
+        )
+    return wanted
+
+
+def train(evaluator: "Evaluator", device: str, workers: int | None) -> tuple[list["Evaluation"], Tally]:
+    """Train what is missing, with progress. Interrupted or failed, it says so and leaves the program."""
+    from sopool.experiments.local import WorkerDiedError
+
+    tally = Tally(evaluator.total_epochs, evaluator.total_epochs // evaluator.request.epochs)
+    kept = "What was trained"
+    with Interruption() as interruption:
+        try:
+            with training_progress(tally) as report:
+                evaluations = evaluator.evaluate(device, workers, report, interruption)
+        except WorkerDiedError as error:
+            if not interruption():
+                say("error", str(error))
+                raise typer.Exit(1) from error
+            evaluations, kept = None, "What was saved before"  # a signal to all processes: they just went
+        except KeyboardInterrupt:
+            evaluations, kept = None, "What was saved before"
+    if evaluations is None:
+        say("note", f"stopped. {kept} is in {evaluator.runs.folder}: run the same command again to go on.")
+        raise typer.Exit(interruption.exit_code)
+    return evaluations, tally
+
+
+def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:
+    """One for each pooling and protocol, with the time that its runs took."""
+    from sopool.report.results import Result
+
+    return [
+        Result(one.dataset, one.gnn, one.pool, outcome, _seconds(one, protocol))
+        for one in evaluations
+        for protocol, outcome in one.outcomes.items()
+    ]
+
+
+def show_results(results: Sequence["Result"], reference: str, console: Console) -> None:
+    """The tables; the second one only where there is something to compare."""
+    from sopool.report.results import comparison_table, results_table
+
+    console.print(results_table(results))
+    if len({result.pool for result in results}) > 1:
+        console.print(comparison_table(results, reference))
+
+
+def summary(tally: Tally, folder: Path) -> str:
+    """How much was trained, how fast, and where it is."""
+    if not tally.trained:
+        return f"Nothing was left to train: all {tally.runs:,} runs are in {folder}."
+    speed = tally.trained / max(tally.elapsed, 1e-9)
+    text = f"Trained {tally.trained:,} model-epochs in {tally.elapsed:,.0f} s: {speed:,.1f} per second."
+    return f"{text} All {tally.runs:,} runs are in {folder}."
+
+
+def default_reference(pools: Sequence[str]) -> str:
+    """What the others are compared with: the first first-order pooling, else the first of all."""
+    from sopool.experiments.presets import FIRST_ORDER
+
+    return next((pool for pool in pools if pool in (*FIRST_ORDER, "sum-avg")), pools[0])
+
+
+def curves_of(evaluations: Sequence["Evaluation"], protocol: str) -> dict[str, Sequence["Run"]]:
+    """The runs that a protocol reports, for a picture: the final ones, or those of the setting that was best."""
+    from sopool.training.protocols import PROTOCOLS
+
+    looks = PROTOCOLS[protocol].looks[-1]
+    series: dict[str, Sequence[Run]] = {}
+    for one in evaluations:
+        setting = one.outcomes[protocol].setting
+        runs = one.runs[looks]
+        series[one.pool] = runs if looks == "chosen" else [run for run in runs if run.config.setting == setting]
+    return series
+
+
+def _seconds(evaluation: "Evaluation", protocol: str) -> float:
+    import numpy as np
+
+    from sopool.training.protocols import PROTOCOLS
+
+    runs = [run for looks in PROTOCOLS[protocol].looks for run in evaluation.runs.get(looks, [])]
+    return float(sum(np.nansum(run.curves["seconds"]) for run in runs))

@@ -1,0 +1,34 @@
+"""Which runs are trained together."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from sopool.training.config import RunConfig
+
+MOST = {"cpu": 10, "cuda": 256}
+"""Models in one bank: on a CPU as many as stay in the cache, on a GPU as many as keep it busy."""
+
+
+def make_banks(
+    configs: Sequence[RunConfig], device: str, workers: int, train_sizes: Sequence[int]
+) -> list[list[RunConfig]]:
+    """Runs of one shape together, in banks small enough that every worker has one.
+
+    ``train_sizes``: the number of training graphs of each run, which limits its batch.
+    """
+    groups: dict[Hashable, list[RunConfig]] = defaultdict(list)
+    for config, size in zip(configs, train_sizes, strict=True):
+        groups[shape(config), min(config.batch_size, size)].append(config)
+    most = MOST[device]
+    share = -(-len(configs) // max(1, workers))
+    banks = []
+    for group in groups.values():
+        pieces = -(-len(group) // min(most, share))
+        banks += [group[piece::pieces] for piece in range(pieces)]
+    return sorted(banks, key=len, reverse=True)
+
+
+def shape(config: RunConfig) -> str:
+    """What the runs of a bank have in common: all but fold, seed, learning rate and dropout."""
+    return replace(config, fold=0, seed=0, repeat=0, lr=0.0, dropout=0.0).key

@@ -1,0 +1,201 @@
+"""Cross-validation of poolings on one data set, under one or several protocols."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from sopool.data.errors import DataError
+from sopool.data.file import content_key
+from sopool.data.store import PackedGraphs
+from sopool.experiments.local import encoder_for, train_all
+from sopool.experiments.presets import Preset, check_name, model_config
+from sopool.training.config import Looks, RunConfig, Setting
+from sopool.training.protocols import PROTOCOLS, Outcome, choose_settings
+from sopool.training.record import Run
+from sopool.training.run_store import RunStore
+from sopool.training.trainer import Report
+
+FINAL_RUNS = 3
+VERSIONS = ("sopool", "python", "torch", "torch-geometric", "numpy")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for."""
+
+    pools: Sequence[str]
+    protocols: Sequence[str] = ("fair",)
+    gnn: str = "gin-0"
+    settings: Sequence[Setting] = (Setting(),)
+    epochs: int = 350
+    folds: int = 10
+    seed: int = 0
+    steps: int = 50
+    preset: Preset = "default"
+
+    def check(self) -> None:
+        """Raise a ``DataError`` for anything that cannot be."""
+        for protocol in self.protocols:
+            check_name("protocol", protocol, PROTOCOLS)
+        numbers = {"epochs": self.epochs, "steps": self.steps}
+        for setting in self.settings:
+            numbers |= {"hidden": setting.hidden, "batch-size": setting.batch_size}
+            if not setting.lr > 0:
+                raise DataError(f"a learning rate of {setting.lr} is not possible: it must be positive.")
+            if not 0 <= setting.dropout < 1:
+                raise DataError(f"a dropout of {setting.dropout} is not possible: it must be at least 0 and below 1.")
+        for name, number in numbers.items():
+            if number < 1:
+                raise DataError(f"{name} {number} is not possible: it must be at least 1.")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What one pooling reached."""
+
+    dataset: str
+    gnn: str
+    pool: str
+    outcomes: dict[str, Outcome]
+    runs: dict[Looks, list[Run]] = field(repr=False)
+    fingerprint: str = ""
+
+    @property
+    def model_epochs(self) -> int:
+        """Epochs trained, over all runs."""
+        return sum(int(np.isfinite(run.curves["step_loss"]).sum()) for runs in self.runs.values() for run in runs)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent training, a run's share of its bank; workers side by side count each for itself."""
+        return float(sum(np.nansum(run.curves["seconds"]) for runs in self.runs.values() for run in runs))
+
+    def to_json(self) -> dict[str, Any]:
+        """For the command line's ``--json``: accuracies as fractions."""
+        environments = [run.environment for runs in self.runs.values() for run in runs]
+        return {
+            "dataset": self.dataset,
+            "gnn": self.gnn,
+            "pool": self.pool,
+            "protocols": {name: outcome.to_json() for name, outcome in self.outcomes.items()},
+            "model_epochs": self.model_epochs,
+            "seconds": round(self.seconds, 3),
+            "device": sorted({str(one["device"]) for one in environments}),
+            "versions": {name: environments[0][name] for name in VERSIONS} if environments else {},
+            "fingerprint": self.fingerprint,
+        }
+
+
+def make_grid(
+    hidden: Sequence[int], batch_sizes: Sequence[int], rates: Sequence[float], dropouts: Sequence[float]
+) -> list[Setting]:
+    """All combinations, repeats left out."""
+    return list(dict.fromkeys(Setting(*values) for values in product(hidden, batch_sizes, rates, dropouts)))
+
+
+class Evaluator:
+    """Plans the runs of a request, has them trained, and reads the results off."""
+
+    def __init__(self, store: PackedGraphs, request: Request, runs: RunStore) -> None:
+        request.check()
+        if store.labels is None:
+            raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")
+        self.store, self.request, self.runs = store, request, runs
+        self.fingerprint = content_key(store)
+        self.models = {pool: model_config(store, request.gnn, pool, request.preset) for pool in request.pools}
+        self.encoders = {looks: repr(encoder_for(store, looks)) for looks in ("test", "validation", "chosen")}
+
+    def evaluate(
+        self,
+        device: str = "cpu",
+        workers: int | None = None,
+        report: Report = lambda _: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> list[Evaluation] | None:
+        """Train what is missing and judge; None if ``stop`` said so before the end."""
+        for phase in (self.first_runs, self.final_runs):
+            if not train_all(self.store, self.runs, phase(), device, workers, report, stop):
+                return None
+        return [self._judge(pool) for pool in self.request.pools]
+
+    @property
+    def total_epochs(self) -> int:
+        """Model-epochs of all runs, those that are still to be chosen included."""
+        final = self.request.folds * FINAL_RUNS * len(self.request.pools) if "fair" in self.request.protocols else 0
+        return (len(self.first_runs()) + final) * self.request.epochs
+
+    def first_runs(self) -> list[RunConfig]:
+        """All settings on all folds: on the test folds, and to choose a setting on held-out graphs."""
+        wanted = self._first_looks
+        runs = [run for pool in self.request.pools for looks in wanted for run in self._grid(pool, looks)]
+        return _once(runs)
+
+    @property
+    def _first_looks(self) -> list[Looks]:
+        wanted: list[Looks] = []
+        if {"per-fold-max", "single-epoch"} & set(self.request.protocols):
+            wanted.append("test")
+        if "fair" in self.request.protocols and len(self.request.settings) > 1:
+            wanted.append("validation")
+        return wanted
+
+    def final_runs(self) -> list[RunConfig]:
+        """The runs that ``fair`` reports, once the settings are chosen."""
+        if "fair" not in self.request.protocols:
+            return []
+        return _once([run for pool in self.request.pools for run in self._final(pool)])
+
+    def _grid(self, pool: str, looks: Looks) -> list[RunConfig]:
+        folds = range(self.request.folds)
+        return [self._config(pool, looks, fold, setting) for setting in self.request.settings for fold in folds]
+
+    def _final(self, pool: str) -> list[RunConfig]:
+        if len(self.request.settings) > 1:
+            chosen = choose_settings(self._load(self._grid(pool, "validation")))
+        else:
+            chosen = dict.fromkeys(range(self.request.folds), self.request.settings[0])
+        return [
+            replace(self._config(pool, "chosen", fold, setting), repeat=repeat)
+            for repeat in range(1, FINAL_RUNS + 1)
+            for fold, setting in chosen.items()
+        ]
+
+    def _config(self, pool: str, looks: Looks, fold: int, setting: Setting) -> RunConfig:
+        config = RunConfig(
+            data=self.store.name,
+            fingerprint=self.fingerprint,
+            encoder=self.encoders[looks],
+            model=self.models[pool],
+            fold=fold,
+            folds=self.request.folds,
+            seed=self.request.seed,
+            looks=looks,
+            epochs=self.request.epochs,
+            steps=self.request.steps,
+        )
+        return config.with_setting(setting)
+
+    def _judge(self, pool: str) -> Evaluation:
+        runs = {looks: self._load(self._grid(pool, looks)) for looks in self._first_looks}
+        if "fair" in self.request.protocols:
+            runs["chosen"] = self._load(self._final(pool))
+        labels = self.store.labels.cpu().numpy() if self.store.labels is not None else np.zeros(0)
+        outcomes = {
+            name: PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels) for name in self.request.protocols
+        }
+        return Evaluation(self.store.name, self.request.gnn, pool, outcomes, runs, self.fingerprint)
+
+    def _load(self, configs: Sequence[RunConfig]) -> list[Run]:
+        found = [(config, self.runs.load(config)) for config in configs]
+        missing = [config.key for config, run in found if run is None]
+        if missing:
+            raise DataError(f"runs are missing in the store, or were removed meanwhile: {', '.join(missing[:5])}.")
+        return [run for _, run in found if run is not None]
+
+
+def _once(configs: Sequence[RunConfig]) -> list[RunConfig]:
+    """Two names may stand for one model, as ``sum-avg`` and ``sum`` do: it is trained once."""
+    return list({config.key: config for config in configs}.values())

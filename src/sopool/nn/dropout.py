@@ -1,0 +1,41 @@
+"""Dropout without a state: which values are dropped follows from a key, on every device alike."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+# Multipliers of murmur3's 32-bit finaliser and of a Weyl sequence, as signed numbers; products wrap around.
+WEYL, FIRST, SECOND = -1640531527, -2048144789, -1028477387
+
+
+class Dropout(NamedTuple):
+    """Dropout for a stack of M models in one training step."""
+
+    keys: Tensor
+    """A number for each model and step [M], int32."""
+    rates: Tensor
+    """The share of values to drop [M]."""
+
+    def __call__(self, values: Tensor, place: int = 0) -> Tensor:
+        """Drop some of ``values`` [M g, w] and scale the others up; ``place`` tells the uses in one step apart."""
+        per_model = values.view(self.keys.numel(), -1)
+        numbers = random_bits(self.keys + place * WEYL, per_model.shape[1])
+        dropped = numbers < (self.rates.double() * 2**31).int().unsqueeze(1)
+        scale = 1 / (1 - self.rates.to(values.dtype)).unsqueeze(1)
+        return (per_model * scale).masked_fill(dropped, 0).view_as(values)
+
+
+def random_bits(keys: Tensor, count: int) -> Tensor:
+    """31 random bits for each key and position [M, count], int32, by two rounds of murmur3's finaliser."""
+    bits = torch.arange(count, dtype=torch.int32, device=keys.device).mul_(WEYL).unsqueeze(0) ^ keys.unsqueeze(1)
+    bits = _mix(_mix(bits).add_(keys.unsqueeze(1)))
+    return bits.bitwise_and_(0x7FFFFFFF)
+
+
+def _mix(bits: Tensor) -> Tensor:
+    """Murmur3's finaliser, in place. The shifts are arithmetic, so what they pull in from the sign is masked away."""
+    for shift, multiplier in ((16, FIRST), (13, SECOND), (16, 1)):
+        bits.bitwise_xor_((bits >> shift).bitwise_and_((1 << (32 - shift)) - 1))
+        bits.mul_(multiplier)
+    return bits

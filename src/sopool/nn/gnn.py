@@ -1,0 +1,80 @@
+"""The seven message-passing networks of the paper, by name.
+
+    h_i <- relu(batch_norm(f(aggregate of h_j over the neighbours j of i and i itself)))
+
+f is a linear map, or a multi-layer perceptron linear-norm-relu-linear. From `"How Powerful are Graph Neural Networks?"
+<https://arxiv.org/abs/1810.00826>`_. Every node hears itself, so isolated nodes need no care.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.nn.stacked import NormedLinear, model_rows
+from sopool.ops.first_order import segment_spread
+from sopool.ops.grouped import Rows
+from sopool.ops.neighbors import How, Neighbors, aggregate
+
+
+class Variant(NamedTuple):
+    """What tells the networks apart."""
+
+    how: How
+    linears: int
+    """2: a multi-layer perceptron; 1: a linear map."""
+    learn_eps: bool = False
+    """Whether a node hears itself with a learned weight 1 + eps."""
+
+
+VARIANTS = {
+    "gin-0": Variant("sum", 2),
+    "gin-eps": Variant("sum", 2, learn_eps=True),
+    "sum-1-layer": Variant("sum", 1),
+    "mean-mlp": Variant("mean", 2),
+    "gcn": Variant("mean", 1),
+    "max-mlp": Variant("max", 2),
+    "graphsage": Variant("max", 1),
+}
+
+
+class Blocks(torch.nn.ModuleList):
+    """The f of a layer, with the norm and the relu after it."""
+
+    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+        """[N, in] -> [N, out]; ``rows``: those of each model."""
+        for block in self:
+            x = block(x, rows)
+        return x
+
+
+class GNN(torch.nn.Module):
+    """Message-passing layers of one variant; alone, or as a stack of models (see :mod:`sopool.nn.stacked`)."""
+
+    def __init__(self, variant: str, in_channels: int, hidden: int, layers: int) -> None:
+        super().__init__()
+        if variant not in VARIANTS:
+            raise ValueError(f"There is no GNN {variant!r}. Known: {', '.join(VARIANTS)}.")
+        self.how, linears, learn_eps = VARIANTS[variant]
+        self.layers = torch.nn.ModuleList()
+        for layer in range(layers):
+            widths = [hidden if layer else in_channels] + [hidden] * linears
+            self.layers.append(Blocks(NormedLinear(*pair) for pair in pairwise(widths)))
+        self.eps = torch.nn.Parameter(torch.zeros(layers)) if learn_eps else None
+
+    def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, models: int = 1) -> list[Tensor]:
+        """The input and the output of each layer [N, ...]."""
+        rows, out = model_rows(ptr, models), [x]
+        for number, layer in enumerate(self.layers):
+            x = self._hear(x, neighbors, rows, number)
+            x = layer(x, rows)
+            out.append(x)
+        return out
+
+    def _hear(self, x: Tensor, neighbors: Neighbors, rows: Rows, layer: int) -> Tensor:
+        heard = aggregate(x, neighbors, self.how)
+        if self.eps is None:
+            return heard
+        eps = self.eps.view(len(rows.sizes), -1)[:, layer : layer + 1]
+        return heard + segment_spread(eps, rows.ptr, x.shape[0]) * x

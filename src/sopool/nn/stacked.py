@@ -1,0 +1,91 @@
+"""Layers that serve one model, or a stack of models at once.
+
+Stacking M modules of one kind gives the same module with one more axis in front of each parameter, [M, ...]. A batch
+then holds the graphs of model 0, those of model 1 and so on, equally many for each: which rows belong to which model
+follows from ``ptr``. Nothing else in a layer changes.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.inits import uniform
+
+from sopool.ops import segment_attend, segment_gram, segment_spread
+from sopool.ops.grouped import Rows, grouped_linear, grouped_norm_relu, grouped_norm_relu_eval
+
+
+def model_rows(ptr: Tensor, models: int) -> Rows:
+    """Where each model's rows lie, from where each graph's rows start [M g + 1]."""
+    graphs = ptr.numel() - 1
+    if graphs % models:
+        raise ValueError(f"{graphs} graphs cannot be shared evenly among {models} stacked models.")
+    return Rows(ptr[:: graphs // models] if graphs else ptr.new_zeros(models + 1))
+
+
+def project(x: Tensor, weight: Tensor, ptr: Tensor) -> Tensor:
+    """H W, or H_m W_m for a stack of weights: [N, f], [f, h] or [M, f, h] -> [N, h]."""
+    if weight.dim() == 2:
+        return x @ weight
+    return grouped_linear(x, weight, model_rows(ptr, weight.shape[0]))
+
+
+def attend(x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None) -> Tensor:
+    """H^T (H q + b) of every graph, with one query or a stack: [N, f], [f, k] or [M, f, k] -> [G, f, k]."""
+    if query.dim() == 2:
+        return segment_attend(x, query, ptr, bias)
+    score = project(x, query, ptr)
+    if bias is not None:
+        score = score + segment_spread(bias, model_rows(ptr, bias.shape[0]).ptr, x.shape[0])
+    return segment_gram(x, score, ptr)
+
+
+class Linear(torch.nn.Module):
+    """Scores of graphs, X W + b: [G, in] -> [G, out]. The weight is stored as it is used, [in, out]."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(in_channels, out_channels))
+        self.bias = torch.nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw anew, as ``torch.nn.Linear`` does."""
+        uniform(self.weight.shape[-2], self.weight)
+        uniform(self.weight.shape[-2], self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[G, in] -> [G, out], or [M g, in] -> [M g, out]."""
+        if self.weight.dim() == 2:
+            return torch.addmm(self.bias, x, self.weight)
+        per_model = x.view(self.weight.shape[0], -1, x.shape[1])
+        return torch.baddbmm(self.bias.unsqueeze(1), per_model, self.weight).flatten(0, 1)
+
+
+class NormedLinear(torch.nn.Module):
+    """relu(batch_norm(H W)): [N, in] -> [N, out]. The batch norm takes away any bias, so there is none."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(in_channels, out_channels))
+        self.scale = torch.nn.Parameter(torch.ones(out_channels))
+        self.shift = torch.nn.Parameter(torch.zeros(out_channels))
+        self.register_buffer("running_mean", torch.zeros(out_channels))
+        self.register_buffer("running_var", torch.ones(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weight anew, as ``torch.nn.Linear`` does."""
+        bound = 1 / math.sqrt(self.weight.shape[-2])
+        torch.nn.init.uniform_(self.weight, -bound, bound)
+
+    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+        """``rows``: those of each model."""
+        one = self.weight.dim() == 2
+        tensors = (self.weight, self.scale, self.shift, self.running_mean, self.running_var)
+        weight, scale, shift, *running = (tensor.unsqueeze(0) if one else tensor for tensor in tensors)
+        layer = grouped_norm_relu if self.training else grouped_norm_relu_eval
+        return layer(x, weight, scale, shift, (running[0], running[1]), rows)

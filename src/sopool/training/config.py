@@ -1,0 +1,76 @@
+"""What one run is: a model, the graphs it trains on, how it is trained, and what is looked at."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
+
+from sopool.models.config import ModelConfig
+
+Looks = Literal["test", "validation", "chosen"]
+
+
+class Setting(NamedTuple):
+    """What a grid varies."""
+
+    hidden: int = 32
+    batch_size: int = 32
+    lr: float = 0.01
+    dropout: float = 0.5
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One model on one fold. Equal configurations give equal results, whatever else is trained beside them."""
+
+    data: str
+    fingerprint: str
+    """Of the graphs, labels and classes, see :func:`sopool.data.file.content_key`."""
+    encoder: str
+    model: ModelConfig
+    fold: int
+    folds: int = 10
+    split_seed: int = 0
+    seed: int = 0
+    repeat: int = 0
+    """0 to choose a setting, 1, 2, ... for the final runs of the ``fair`` protocol."""
+    looks: Looks = "test"
+    """``test``: the test fold at every epoch. ``validation``: a tenth of the training graphs is held out and looked at
+    instead. ``chosen``: likewise, and then the test fold, once, at the epoch that was best on the held-out graphs."""
+    holdout: float = 0.1
+    epochs: int = 350
+    steps: int = 50
+    """Batches per epoch, each drawn without replacement from the training graphs."""
+    batch_size: int = 32
+    lr: float = 0.01
+    halve_every: int = 50
+    """Epochs after which the learning rate is halved, again and again."""
+    dropout: float = 0.5
+    precision: Literal["float32", "float64"] = "float32"
+
+    @property
+    def setting(self) -> Setting:
+        """Its place in a grid."""
+        return Setting(self.model.hidden, self.batch_size, self.lr, self.dropout)
+
+    def with_setting(self, setting: Setting) -> "RunConfig":
+        """The same run at another place of a grid."""
+        model = replace(self.model, hidden=setting.hidden)
+        return replace(self, model=model, batch_size=setting.batch_size, lr=setting.lr, dropout=setting.dropout)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for :meth:`from_json`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> "RunConfig":
+        """From what :meth:`to_json` gave; ``TypeError`` or ``KeyError`` if it is something else."""
+        if set(saved) != {item.name for item in fields(cls)}:
+            raise KeyError("not the configuration of a run")
+        return cls(**(saved | {"model": ModelConfig(**saved["model"])}))
+
+    @property
+    def key(self) -> str:
+        """A name for it: the hash of everything above."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,81 @@
+"""What a run was made with: versions, device, threads, git commit."""
+
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import sopool
+
+PACKAGES = ("torch", "torch-geometric", "numpy")
+
+
+def environment(device: str) -> dict[str, Any]:
+    """Everything beside the configuration that may change a result; JSON, the same keys on every machine.
+
+    ``commit`` is that of the checkout which this package runs from, with ``-dirty`` where a tracked file was changed;
+    None for an installed package, or without git.
+    """
+    return {
+        "sopool": sopool.__version__,
+        "python": platform.python_version(),
+        **{name: _version(name) for name in PACKAGES},
+        "platform": platform.platform(),
+        "device": device_name(device),
+        "threads": torch.get_num_threads(),
+        "commit": commit(),
+    }
+
+
+def device_name(device: str) -> str:
+    """Such as ``NVIDIA H200`` or ``AMD EPYC 9654 96-Core Processor``; the device's type where that is all one knows."""
+    kind = torch.device(device).type
+    if kind == "cuda":
+        return torch.cuda.get_device_name(device)
+    return _cpu_name() if kind == "cpu" else kind
+
+
+@cache
+def commit() -> str | None:
+    """The git commit of the checkout that this package is part of."""
+    here = Path(sopool.__file__).parent
+    # An installed package may lie below somebody else's checkout: it must be tracked by this one.
+    if _output("git", "-C", str(here), "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None
+    return _output("git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+@cache
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("model name")]
+    if not names and platform.system() == "Darwin":
+        names = [_output("sysctl", "-n", "machdep.cpu.brand_string") or ""]
+    return next(filter(None, [*names, platform.processor(), platform.machine()]), "cpu")
+
+
+@cache
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _output(*command: str) -> str | None:
+    # A git hook sets variables that point to another repository; and looking must not write to this one.
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables["GIT_OPTIONAL_LOCKS"] = "0"
+    try:
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

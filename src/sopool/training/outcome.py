@@ -1,0 +1,76 @@
+"""What a protocol reports."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sopool.training.config import Setting
+
+
+class Stop(NamedTuple):
+    """A run that did not reach its last epoch."""
+
+    fold: int
+    setting: Setting
+    repeat: int
+    epoch: int
+    """The one, from 1, in which the loss was no longer finite."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a protocol reports, in fractions. Everything in a tuple is in the order of the folds."""
+
+    protocol: str
+    optimistic: str
+    """``optimistic`` or ``less optimistic`` where test folds helped to choose; empty where they did not."""
+    folds: tuple[float, ...]
+    """Accuracy of each test fold; the mean of its final runs under ``fair``."""
+    epochs: int | tuple[int, ...] | tuple[tuple[int, ...], ...]
+    """``single-epoch``: the one for all folds. ``per-fold-max``: one for each. ``fair``: one for each final run."""
+    setting: Setting | tuple[Setting, ...]
+    """``fair``: one for each fold. Otherwise the one that was best."""
+    balanced_accuracy: tuple[float, ...]
+    roc_auc: tuple[float | None, ...]
+    """None where the fold lacks a class, or a run has nothing to show."""
+    repeats: int = 1
+    """Runs for each fold, averaged within it."""
+    stopped: tuple[Stop, ...] = ()
+    """Among all the runs looked at, not only those of the setting that was best."""
+
+    @property
+    def mean(self) -> float:
+        """Over folds."""
+        return float(np.mean(self.folds))
+
+    @property
+    def std(self) -> float:
+        """Over folds, with ``ddof=0``, as the published figures: the root of the mean squared deviation."""
+        return float(np.std(self.folds, ddof=0))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, plain."""
+        if isinstance(self.setting, Setting):
+            setting: Any = self.setting._asdict()
+        else:
+            setting = [each._asdict() for each in self.setting]
+        return {
+            "protocol": self.protocol,
+            "optimistic": self.optimistic,
+            "mean": self.mean,
+            "std": self.std,
+            "ddof": 0,
+            "folds": list(self.folds),
+            "balanced_accuracy": list(self.balanced_accuracy),
+            "roc_auc": list(self.roc_auc),
+            "repeats": self.repeats,
+            "epochs": np.array(self.epochs).tolist(),
+            "setting": setting,
+            "stopped": [stop._asdict() | {"setting": stop.setting._asdict()} for stop in self.stopped],
+        }
+
+
+def describe(setting: Setting) -> str:
+    """A setting in words."""
+    return f"hidden {setting.hidden}, batch {setting.batch_size}, lr {setting.lr:g}, dropout {setting.dropout:g}"

@@ -1,0 +1,39 @@
+"""Which graphs a run trains on and which it looks at."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from sopool.data.splits import holdout, stratified_folds
+from sopool.training.config import RunConfig
+
+
+class Split(NamedTuple):
+    """Numbers of graphs. ``validation`` is empty for a run that looks at the test fold at every epoch."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+
+class Splitter:
+    """The splits of one data set; the folds are made once."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        self.labels = labels
+        self._folds = lru_cache(lambda folds, seed: stratified_folds(labels, folds, seed))
+
+    def __call__(self, config: RunConfig) -> Split:
+        """What a run trains on and looks at. Each final run of ``fair`` holds out graphs of its own."""
+        train, test = self._folds(config.folds, config.split_seed)[config.fold]
+        if config.looks == "test":
+            return Split(train, train[:0], test)
+        seed = run_seed(config)
+        return Split(*holdout(train, self.labels, config.holdout, seed), test)
+
+
+def run_seed(config: RunConfig) -> int:
+    """A 32-bit number for the seed, fold and repeat of a run: runs of other models or settings share it."""
+    words = np.random.SeedSequence([config.seed, config.fold, config.repeat]).generate_state(1)
+    return int(words[0])

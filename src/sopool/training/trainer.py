@@ -1,0 +1,182 @@
+"""Train banks to the end, with checkpoints: what was interrupted goes on, and ends with the same numbers."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from sopool.training.bank import Bank, ModelState, learning_rate
+from sopool.training.config import RunConfig
+from sopool.training.environment import environment
+from sopool.training.recorder import Recorder
+from sopool.training.run_store import RunStore
+from sopool.training.splits import Splitter
+from sopool.training.tables import GraphTables
+
+CHECKPOINT_SECONDS = 20.0
+
+
+class Progress(NamedTuple):
+    """One epoch of a bank is done, or some of its runs were found further on."""
+
+    models: int
+    epochs: int
+    """Epochs that each of the models moved on by."""
+    accuracy: float | None = None
+    """On the graphs that are looked at, averaged over the models."""
+    finished: int = 0
+    """Runs that are complete now."""
+    stopped: tuple[str, ...] = ()
+    """What to say about runs that were given up."""
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains runs on one data set and device, and keeps them in a store."""
+
+    tables: GraphTables
+    store: RunStore
+    report: Report = lambda _: None
+    stop: Callable[[], bool] = lambda: False
+    """Asked after each epoch; if so, checkpoints are written and training ends."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the graphs are."""
+        return self.tables.node_ptr.device
+
+    def train(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
+        """Train runs of one shape; those that another process is at, or has just finished, are left, and given back."""
+        splitter = Splitter(self.tables.labels.cpu().numpy())
+        with ExitStack() as claims:
+            mine = [config for config in configs if claims.enter_context(self.store.claim(config))]
+            mine = [config for config in mine if self.store.load(config) is None]
+            started = [(config, *self._begin(config, splitter)) for config in mine]
+            started.sort(key=lambda item: item[2])
+            for epoch, together in groupby(started, key=lambda item: item[2]):
+                members = list(together)
+                self._train([item[1] for item in members], [item[3] for item in members], epoch)
+                if self.stop():
+                    break
+            return [config for config in configs if config not in mine]
+
+    def _begin(self, config: RunConfig, splitter: Splitter) -> tuple[Recorder, int, ModelState | None]:
+        """A run's recorder, the epochs it has behind it and its state: from its checkpoint, if there is one."""
+        recorder = Recorder(config, splitter(config), splitter.labels, self.tables.classes)
+        saved = self.store.load_checkpoint(config)
+        if saved is None:
+            return recorder, 0, None
+        arrays, facts = saved
+        recorder.restore(arrays, facts["chosen_epoch"])
+        state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
+        self.report(Progress(1, facts["epoch"]))
+        return recorder, facts["epoch"], state
+
+    def _train(self, recorders: list[Recorder], states: list[ModelState | None], epoch: int) -> None:
+        """Train runs that are at the same epoch."""
+        bank = self._bank(recorders, _join(states), epoch)
+        seen = time.monotonic()
+        while recorders and bank.epoch < bank.configs[0].epochs:
+            lost = self._epoch(bank, recorders)
+            if lost:
+                kept = [m for m in range(len(recorders)) if m not in lost]
+                self._finish(bank, recorders, lost)
+                recorders = [recorders[m] for m in kept]
+                bank = bank.keep(kept) if kept else bank
+            done = bank.epoch == bank.configs[0].epochs
+            if not done and (self.stop() or time.monotonic() - seen > CHECKPOINT_SECONDS):
+                self._checkpoint(bank, recorders)
+                seen = time.monotonic()
+            if not done and self.stop():
+                return
+        self._finish(bank, recorders, range(len(recorders)))
+
+    def _bank(self, recorders: list[Recorder], state: ModelState | None, epoch: int) -> Bank:
+        return Bank(
+            self.tables,
+            [recorder.config for recorder in recorders],
+            [recorder.split for recorder in recorders],
+            state,
+            epoch,
+        )
+
+    def _epoch(self, bank: Bank, recorders: list[Recorder]) -> list[int]:
+        """Train and look; the models whose loss is not finite any more."""
+        start, epoch = time.perf_counter(), bank.epoch
+        losses = bank.run_epoch()
+        every = bank.scores([recorder.graphs for recorder in recorders])
+        seconds = (time.perf_counter() - start) / len(recorders)
+        lost, accuracies = [], []
+        for m, (recorder, loss, scores) in enumerate(zip(recorders, losses, every, strict=True)):
+            if not (np.isfinite(loss) and np.isfinite(scores).all()):
+                recorder.stop(epoch)
+                lost.append(m)
+                continue
+            rate = learning_rate(recorder.config, epoch)
+            recorder.record(epoch, scores, step_loss=float(loss), learning_rate=rate, seconds=seconds)
+            accuracies.append(recorder.curves[f"{recorder.looked_at}_accuracy"][epoch])
+            if recorder.is_best(epoch):
+                recorder.keep(epoch, bank.values[m], bank.statistics[m])
+        notes = tuple(_describe(recorders[m]) for m in lost)
+        self.report(Progress(len(recorders), 1, float(np.mean(accuracies)) if accuracies else None, 0, notes))
+        return lost
+
+    def _checkpoint(self, bank: Bank, recorders: list[Recorder]) -> None:
+        for m, recorder in enumerate(recorders):
+            state = {name: tensor[m] for name, tensor in vars(bank.state).items()}
+            facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch}
+            self.store.save_checkpoint(recorder.config, state | recorder.arrays(), facts)
+
+    def _finish(self, bank: Bank, recorders: list[Recorder], which: Iterable[int]) -> None:
+        """Score what is scored at the end only, and save."""
+        which = list(which)
+        if not which:
+            return
+        facts = environment(str(bank.device))
+        predictions = self._predictions(bank.keep(which), [recorders[m] for m in which])
+        for m, one in zip(which, predictions, strict=True):
+            self.store.save(recorders[m].finish(one, facts))
+        left = sum(bank.configs[0].epochs - bank.epoch for m in which)
+        self.report(Progress(1, left, finished=len(which)))
+
+    def _predictions(self, bank: Bank, recorders: list[Recorder]) -> list[dict[str, np.ndarray]]:
+        """Of the validation graphs, and of the test graphs where it is due, at each run's best epoch."""
+        out: list[dict[str, np.ndarray]] = [{} for _ in recorders]
+        ready = [m for m, recorder in enumerate(recorders) if recorder.best]
+        if not ready:
+            return out
+        best = [recorders[m].best for m in ready]
+        small = bank.keep(ready)
+        snapshot = replace(
+            small.state,
+            values=torch.stack([one["best_values"] for one in best]).to(bank.device),
+            statistics=torch.stack([one["best_statistics"] for one in best]).to(bank.device),
+        )
+        parts = ("validation", "test") if bank.configs[0].looks == "chosen" else ("validation",)
+        for part in parts:
+            graphs = [getattr(recorders[m].split, part) for m in ready]
+            for m, numbers, scores in zip(ready, graphs, small.scores(graphs, snapshot), strict=True):
+                out[m] |= {f"{part}_graphs": numbers, f"{part}_logits": scores.astype(np.float32)}
+        return out
+
+
+def _join(states: Sequence[ModelState | None]) -> ModelState | None:
+    """States of one model each as one; None if they have not begun."""
+    known = [state for state in states if state is not None]
+    if not known:
+        return None
+    return ModelState(*(torch.cat(tensors) for tensors in zip(*(vars(state).values() for state in known), strict=True)))
+
+
+def _describe(recorder: Recorder) -> str:
+    config = recorder.config
+    where = f"{config.model.pool}, fold {config.fold + 1}, {config.setting}"
+    return f"the loss of {where} is not finite in epoch {(recorder.stopped or 0) + 1}: this run is stopped there."

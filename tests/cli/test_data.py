@@ -1,0 +1,75 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def test_inspect_a_boxed_set(run):
+    shown = run("inspect", "MUTAG")
+    assert shown.returncode == 0, shown.stderr
+    for words in ("188", "1: 125 (66.5%)", "-1: 63 (33.5%)", "per graph 10 to 28", "colour refinement", "█"):
+        assert words in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_inspect_as_json(call):
+    found = json.loads(call("inspect", "MUTAG", "--json").out)
+    assert found["graphs"] == 188
+    assert found["nodes_max"] == 28
+    assert found["duplicates"]["rounds"] == 4
+    assert found["cautions"] == []
+
+
+def test_cautions(call, tmp_path):
+    (tmp_path / "one.jsonl").write_text('{"nodes": 1, "edges": [], "label": "x"}\n' * 3)
+    shown = call("inspect", "one.jsonl")
+    assert "Caution: All graphs are of one class" in shown.out
+
+
+def test_datasets(call):
+    shown = call("datasets")
+    assert shown.code == 0, shown.err
+    for words in ("MUTAG", "SOLUBILITY", "REDDIT-MULTI-5K", "(5,000)", "package"):
+        assert words in shown.out
+    listed = json.loads(call("datasets", "--json").out)
+    assert {one["name"] for one in listed} >= {"MUTAG", "NCI1", "SOLUBILITY"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["inspect", "missing.zip"], "missing.zip: there is no such file or folder"),
+        (["inspect", "[/odd].zip"], "[/odd].zip: there is no such file or folder"),
+        (["inspect", "bad.jsonl"], "bad.jsonl, line 1"),
+        (["inspect"], "Missing argument"),
+        (["inspekt"], "No such command"),
+        (["inspect", "MUTAG", "--rounds", "-1"], "--rounds"),
+    ],
+)
+def test_mistakes_get_a_message_and_no_traceback(call, tmp_path, arguments, says):
+    (tmp_path / "bad.jsonl").write_text("{")
+    shown = call(*arguments)
+    assert shown.code == 2
+    assert says in " ".join(shown.err.split())
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+
+
+def test_a_mistake_in_a_process_of_its_own(run):
+    shown = run("inspect", "missing.zip")
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("error: missing.zip")
+
+
+def test_version_and_help(call):
+    assert call("--version").out.startswith("sopool ")
+    shown = call("--help").out
+    for command in ("inspect", "datasets", "evaluate", "runs", "demo"):
+        assert command in shown
+
+
+def test_starting_waits_for_nothing_heavy():
+    heavy = {"torch", "torch_geometric", "sklearn", "matplotlib", "numpy"}
+    code = f"import sys, sopool.cli; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

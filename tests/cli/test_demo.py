@@ -1,0 +1,36 @@
+import sys
+
+import pytest
+
+from sopool.cli import demo
+from sopool.training.run_store import RunStore
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(demo, "EPOCHS", 1)
+    monkeypatch.setattr(demo, "STEPS", 1)
+    monkeypatch.setattr(demo, "HIDDEN", (2, 4))
+
+
+def test_demo(quick, call, tmp_path, monkeypatch):
+    shown = call("demo")
+    assert shown.code == 0, shown.err
+    for words in ("188 molecules", "Gain over sum-avg", "What this means", "1 epochs", "Try next: sopool evaluate"):
+        assert words in shown.out
+    assert {path.name for path in tmp_path.iterdir()} == {"sopool-demo"}
+    assert {path.name for path in (tmp_path / "sopool-demo").iterdir()} == {"runs", "curves.svg"}
+    assert len(RunStore(tmp_path / "sopool-demo" / "runs").list()) == 100
+
+    (tmp_path / "sopool-demo" / "curves.svg").unlink()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    again = call("demo")
+    assert again.code == 0
+    assert "Nothing was left to train" in again.out
+    assert "no picture of the curves: drawing needs matplotlib: pip install" in again.err
+
+
+def test_a_picture_that_cannot_be_written(call):
+    shown = call("demo", "--out", "nowhere/curves.svg")
+    assert shown.code == 2
+    assert "there is no folder nowhere" in shown.err

@@ -1,0 +1,185 @@
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sopool.cli import app
+from sopool.experiments.evaluation import Evaluator
+from sopool.experiments.local import WorkerDiedError
+from sopool.training.run_store import RunStore
+from tests.cli.conftest import TINY
+
+POOLS = ["--pool", "sopool-bimap,sum-avg", "--hidden", "4,8"]
+BOTH = ["--protocol", "fair,single-epoch"]
+PLAIN = {"\n"}
+
+
+def is_plain(text):
+    return all(character in PLAIN or character.isprintable() for character in text)
+
+
+@pytest.fixture(scope="session")
+def evaluated(tmp_path_factory, clean_environment):
+    """A small evaluation, through typer's own runner: its folder and what was printed."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    files = ["--runs", folder / "runs", "--json", folder / "found.json", "--plot", folder / "curves.svg"]
+    command = ["evaluate", "MUTAG", *POOLS, *BOTH, *TINY, *files]
+    return folder, CliRunner().invoke(app, [str(part) for part in command], env=clean_environment)
+
+
+def test_the_tables(evaluated):
+    folder, shown = evaluated
+    assert shown.exit_code == 0, shown.output
+    for words in ("single-epoch (less optimistic)", "Gain over sum-avg, in points", "2 x 3", "95 % interval"):
+        assert words in shown.stdout
+    assert "Trained 56 model-epochs" in shown.stdout
+    assert f"All 28 runs are in {folder / 'runs'}" in shown.stdout
+    assert is_plain(shown.stdout)
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(evaluated):
+    lines = evaluated[1].stderr.splitlines()
+    assert 2 <= len(lines) <= 20
+    assert lines[-1].startswith("100 %: 56/56 model-epochs, 28/28 runs, accuracy ")
+    assert is_plain(evaluated[1].stderr)
+
+
+def test_the_json(evaluated):
+    first, second = json.loads((evaluated[0] / "found.json").read_text())
+    assert (first["pool"], second["pool"]) == ("sopool-bimap", "sum-avg")
+    for one in (first, second):
+        assert (one["dataset"], one["gnn"], one["model_epochs"]) == ("MUTAG", "gin-0", 28)
+        assert one["seconds"] > 0
+        assert one["device"]
+        assert {"sopool", "torch"} <= set(one["versions"])
+        assert len(one["fingerprint"]) >= 16
+        assert set(one["protocols"]) == {"fair", "single-epoch"}
+        for outcome in one["protocols"].values():
+            assert len(outcome["folds"]) == 2
+            assert outcome["mean"] == pytest.approx(sum(outcome["folds"]) / 2)
+            assert all(0 <= fold <= 1 for fold in outcome["folds"])
+            assert {"std", "epochs", "setting"} <= set(outcome)
+        assert [setting["hidden"] in (4, 8) for setting in one["protocols"]["fair"]["setting"]] == [True, True]
+
+
+def test_the_curves(evaluated):
+    assert "<svg" in (evaluated[0] / "curves.svg").read_text()
+
+
+def test_a_second_time_nothing_is_trained(evaluated, call):
+    folder = evaluated[0]
+    before = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*.safetensors")}
+    shown = call("evaluate", "MUTAG", *POOLS, *BOTH, *TINY, "--runs", folder / "runs", "--json", "-")
+    assert shown.code == 0
+    assert json.loads(shown.out) == json.loads((folder / "found.json").read_text())
+    assert "Nothing was left to train: all 28 runs are in" in shown.err
+    assert "model-epochs" not in shown.err
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_the_reference_can_be_chosen(evaluated, call):
+    shown = call("evaluate", "MUTAG", *POOLS, *TINY, "--runs", evaluated[0] / "runs", "--reference", "sopool-bimap")
+    assert "Gain over sopool-bimap" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--hidden", "16,x"], "--hidden 16,x: 'x' is not a whole number"),
+        (["--batch-size", "0"], "batch-size 0 is not possible"),
+        (["--lr", "0.1,-1"], "learning rate of -1.0 is not possible"),
+        (["--dropout", "1"], "dropout of 1.0 is not possible"),
+        (["--pool", "sopool-bimap,sopool-bimapp"], "Did you mean 'sopool-bimap'?"),
+        (["--gnn", "gin0"], "Did you mean 'gin-0'?"),
+        (["--protocol", "fairr"], "Did you mean 'fair'?"),
+        (["--reference", "sum"], "--reference sum is not among the poolings to evaluate: sopool-bimap"),
+        (["--device", "tpu"], "there is no device 'tpu'"),
+        (["--device", "cuda:99"], "--device cuda:99: no such GPU"),
+        (["--folds", "100"], "fewer graphs (63) than there are folds (100)"),
+        (["--folds", "1"], "--folds"),
+        (["--epochs", "0"], "--epochs"),
+        (["--preset", "papper"], "--preset"),
+        (["--json", "nowhere/found.json"], "there is no folder nowhere"),
+        (["--json", "."], "this is a folder"),
+        (["--plot", "curves.pdf"], ".svg or .png, not '.pdf'"),
+        (["--runs", "file"], "this is a file; a store of runs is a folder"),
+    ],
+)
+def test_mistakes(call, tmp_path, arguments, says):
+    (tmp_path / "file").touch()
+    shown = call("evaluate", "MUTAG", *arguments)
+    assert shown.code == 2
+    assert says in " ".join(shown.err.split())
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_own_data(call, tmp_path):
+    edges = {"ring": [[0, 1], [1, 2], [2, 0]], "path": [[0, 1], [1, 2]]}
+    lines = [json.dumps({"nodes": 3, "edges": edges[kind], "label": kind}) for kind in edges]
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines * 6))
+    shown = call("evaluate", "mine.jsonl", "--pool", "sum", "--protocol", "per-fold-max", *TINY, "--json", "found.json")
+    assert shown.code == 0, shown.err
+    assert "Gain" not in shown.out
+    assert json.loads((tmp_path / "found.json").read_text())[0]["dataset"] == "mine"
+    assert len(RunStore(tmp_path / "runs").list()) == 2
+
+
+LONG = ["evaluate", "MUTAG", "--pool", "sum", *BOTH, "--hidden", "4", "--epochs", "60", "--steps", "1", "--folds", "2"]
+
+
+def test_interrupted_and_resumed_it_ends_with_the_same_figures(start, call, tmp_path):
+    process = start(*LONG, "--workers", "1")
+    process.stderr.readline()  # training has begun
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Stopping at the end of this epoch" in err
+    assert "note: stopped. What was trained is in runs: run the same command again to go on." in err
+    assert "Traceback" not in err
+    assert any(info.epoch for info in RunStore(tmp_path / "runs").list() if info.kind == "interrupted")
+
+    resumed = call(*LONG, "--workers", "1", "--json", "resumed.json")
+    assert "Trained 480 model-epochs" not in resumed.out
+    whole = call(*LONG, "--workers", "1", "--json", "whole.json", "--runs", "other")
+    assert "Trained 480 model-epochs" in whole.out
+    found = [json.loads(Path(name).read_text())[0]["protocols"] for name in ("resumed.json", "whole.json")]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(call, monkeypatch, number, code):
+    """The first asks to stop; the second does, whatever is going on; then they mean what they meant before."""
+    before = signal.getsignal(number)
+
+    def polite(self, device, workers, report, stop):
+        assert not stop()
+        os.kill(os.getpid(), number)
+        assert stop()
+
+    def stubborn(self, device, workers, report, stop):
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
+        raise AssertionError("still here")
+
+    for evaluate, says in ((polite, "What was trained is in runs"), (stubborn, "What was saved before is in runs")):
+        monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+        shown = call("evaluate", "MUTAG")
+        assert shown.code == code
+        assert says in shown.err
+        assert signal.getsignal(number) is before
+
+
+def test_a_worker_that_died(call, monkeypatch):
+    def die(*_):
+        raise WorkerDiedError("A worker process was killed.")
+
+    monkeypatch.setattr(Evaluator, "evaluate", die)
+    shown = call("evaluate", "MUTAG")
+    assert shown.code == 1
+    assert shown.err == "error: A worker process was killed.\n"

@@ -1,0 +1,34 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sopool.cli.options import names, numbers, whole_numbers
+from sopool.data.errors import DataError
+
+
+@given(st.lists(st.integers(), min_size=1), st.sampled_from([",", ", ", " ,"]))
+def test_whole_numbers(given, comma):
+    assert whole_numbers("--hidden", comma.join(map(str, given))) == list(dict.fromkeys(given))
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_numbers(given):
+    assert numbers("--lr", ",".join(map(str, given))) == list(dict.fromkeys(given))
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "bad"),
+    [
+        (whole_numbers, "16,x", "'x' is not a whole number"),
+        (whole_numbers, "16,,32", "'' is not a whole number"),
+        (whole_numbers, "1.5", "'1.5' is not a whole number"),
+        (numbers, "0.1,inf", "'inf' is not a number"),
+        (numbers, "nan", "'nan' is not a number"),
+        (names, "", "'' is not a name"),
+        (names, "sum,", "'' is not a name"),
+    ],
+)
+def test_the_bad_item_is_named(read, text, bad):
+    with pytest.raises(DataError) as error:
+        read("--option", text)
+    assert str(error.value).startswith(f"--option {text}: {bad}")

@@ -1,0 +1,54 @@
+import io
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from rich.console import Console
+
+from sopool.report.runs import groups_table, runs_table
+from sopool.training.config import Setting
+from sopool.training.run_info import RunInfo
+from tests.training.runs import CONFIG
+
+WHEN = datetime(2030, 1, 2, tzinfo=timezone.utc)
+BASE = replace(CONFIG, data="REDDIT-MULTI-5K", looks="validation", model=replace(CONFIG.model, pool="sopool-m-attn"))
+
+
+def info(config, kind="finished"):
+    return RunInfo("" if config is None else config.key, config, kind, None, 1_500_000, WHEN)
+
+
+def shown(table, width):
+    console = Console(width=width, file=io.StringIO())
+    console.print(table)
+    return console.file.getvalue()
+
+
+def experiment(config):
+    settings = [Setting(hidden) for hidden in (16, 32, 64)]
+    return [info(replace(config.with_setting(setting), fold=fold)) for setting in settings for fold in range(10)]
+
+
+def test_one_line_for_an_experiment():
+    (line,) = [line for line in shown(groups_table(experiment(BASE)), 160).splitlines() if "REDDIT" in line]
+    for words in ("REDDIT-MULTI-5K, gin-0, sopool-m-attn", "validation, 350 x 50", "3 x 10", "30 finished", "45.0 MB"):
+        assert words in line
+
+
+def test_what_tells_experiments_apart_is_said():
+    paper = replace(BASE, model=replace(BASE.model, dropout_on="logits"))
+    other = replace(BASE, epochs=20)
+    text = shown(
+        groups_table(experiment(BASE) + experiment(paper) + experiment(other) + [info(None, "unreadable")]), 200
+    )
+    lines = [line for line in text.splitlines() if "REDDIT" in line]
+    assert ["dropout_on embedding" in line for line in lines] == [True, False, False]
+    assert ["dropout_on logits" in line for line in lines] == [False, True, False]
+    assert "1 unreadable" in text
+
+
+def test_words_stay_whole():
+    runs = [*experiment(BASE), info(replace(BASE, seed=3), "interrupted")]
+    for table in (groups_table(runs), runs_table(runs)):
+        text = shown(table, 130)
+        for word in ("REDDIT-MULTI-5K", "sopool-m-attn", "2030-01-02"):
+            assert word in text

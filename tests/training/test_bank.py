@@ -1,0 +1,133 @@
+"""The law of the bank: M models side by side give what M runs by themselves give."""
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from sopool.nn import READOUTS
+from sopool.nn.gnn import VARIANTS
+from sopool.training.bank import new_model
+from sopool.training.splits import run_seed
+from tests.training.graphs import bank_of, little_store, run_config, tables_of
+from tests.training.reference import Reference
+
+GRID = list(itertools.product(VARIANTS, READOUTS))
+# Every GNN and every readout at least once; all pairs in make test-all.
+SAMPLE = [(gnn, list(READOUTS)[i % len(READOUTS)]) for i, gnn in enumerate([*VARIANTS, "gin-0", "gin-0"])]
+PAIRS = GRID if os.environ.get("SOPOOL_TEST_ALL") else SAMPLE
+FIRST_ORDER = ("sum", "mean", "max")
+
+
+def members(gnn, pool, precision="float64", **changes):
+    """Four runs that differ in everything that runs of a bank may differ in."""
+    model = {"gnn": gnn, "pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"}
+    different = [
+        {"fold": 0, "seed": 0, "lr": 0.01, "dropout": 0.5},
+        {"fold": 1, "seed": 0, "lr": 0.003, "dropout": 0.0},
+        {"fold": 2, "seed": 1, "lr": 0.01, "dropout": 0.2},
+        {"fold": 0, "seed": 2, "lr": 0.02, "dropout": 0.5},
+    ]
+    return [run_config(model=model, precision=precision, **(changes | one)) for one in different]
+
+
+def train(bank, epochs):
+    """Losses after each epoch, and at the end parameters, running statistics and scores of all graphs."""
+    losses = [bank.run_epoch() for _ in range(epochs)]
+    scores = bank.scores([np.arange(len(bank.tables))] * len(bank.configs))
+    return np.array(losses), bank.values.numpy(), bank.statistics.numpy(), np.stack(scores)
+
+
+@pytest.mark.parametrize(("gnn", "pool"), PAIRS)
+@pytest.mark.parametrize(("precision", "epochs"), [("float64", 20), ("float32", 2)])
+def test_a_bank_gives_what_separate_runs_give(gnn, pool, precision, epochs):
+    """100 steps in double precision, 10 in single; step by step, since a difference would only grow."""
+    tables, configs = tables_of(little_store()), members(gnn, pool, precision)
+    together = train(bank_of(tables, configs), epochs)
+    for m, config in enumerate(configs):
+        alone = train(bank_of(tables, [config]), epochs)
+        tolerance = 1e-9 if precision == "float64" else 1e-4
+        for mine, all_of_them in zip(alone, together, strict=True):
+            axis = 1 if all_of_them.shape[0] == epochs and all_of_them.ndim == 2 else 0
+            np.testing.assert_allclose(mine.take(0, axis), all_of_them.take(m, axis), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("gnn", "pool"), PAIRS)
+def test_a_run_is_the_plain_loop(gnn, pool):
+    """Against the reference, which shares no layer, readout or optimiser with the package.
+
+    Nodes in like places (both of a graph of two) tie up to rounding, and the gradient of a maximum goes to one or the
+    other: then only the first loss is compared.
+    """
+    ties = pool == "max" or VARIANTS[gnn].how == "max"
+    store = little_store(directed=gnn == "mean-mlp")
+    tables = tables_of(store)
+    on = "logits" if gnn in ("gin-0", "gcn") else "embedding"
+    join = "per-layer" if pool in FIRST_ORDER else "concat"
+    config = run_config(model={"gnn": gnn, "pool": pool, "dropout_on": on, "join": join}, steps=1 if ties else 5)
+    bank, seed = bank_of(tables, [config]), run_seed(config)
+    model = new_model(config, tables.features.width, tables.classes)
+    plain = Reference(store, tables.features, model, config, bank.splits[0].train, seed)
+    for epoch in range(1 if ties else 3):
+        assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
+    if ties:
+        return
+    values = torch.cat([p.detach().flatten() for p in plain.model.parameters()])
+    torch.testing.assert_close(bank.values[0], values, rtol=1e-8, atol=1e-9)
+    statistics = torch.cat(
+        [torch.cat([norm.running_mean, norm.running_var]) for norms in plain.norms for norm in norms]
+    )
+    torch.testing.assert_close(bank.statistics[0], statistics, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("pool", list(READOUTS))
+def test_others_in_the_bank_change_no_bit(pool):
+    tables, configs = tables_of(little_store(graphs=60, seed=1)), members("gin-0", pool, "float32", batch_size=12)
+    small, large = train(bank_of(tables, configs[:2]), 3), train(bank_of(tables, configs[::-1]), 3)
+    for before, after in zip(small[1:], large[1:], strict=True):
+        np.testing.assert_array_equal(before, after[::-1][:2])
+
+
+def test_a_model_that_leaves_changes_no_bit():
+    tables, configs = tables_of(little_store()), members("gin-eps", "sopool-attn", "float32")
+    whole, left = bank_of(tables, configs), bank_of(tables, configs)
+    train(whole, 2)
+    train(left, 2)
+    rest = left.keep([1, 3])
+    ours, theirs = train(rest, 2), train(whole, 2)
+    np.testing.assert_array_equal(ours[1], theirs[1][[1, 3]])
+
+
+def test_only_values_seen_in_training_count_where_graphs_are_held_out():
+    store = little_store(graphs=40)
+    tables = tables_of(store, unknown=True)
+    config = run_config(looks="validation", folds=4)
+    bank = bank_of(tables, [config])
+    seen = tables.columns_used(torch.from_numpy(bank.splits[0].train))
+    unknown = int(tables.features.fallback[0])
+    expected = torch.where(seen, torch.arange(len(seen)), tables.features.fallback)
+    assert torch.equal(bank.substitutes[0], expected)
+    rare = bank.substitutes.clone()
+    rare[0, 0] = unknown
+    changed = tables.batch(torch.tensor([[0, 1]]), rare).x
+    plain = tables.batch(torch.tensor([[0, 1]]), bank.substitutes).x
+    assert torch.equal(changed[:, unknown], plain[:, 0] + plain[:, unknown])
+    assert changed[:, 0].eq(0).all()
+
+
+def test_batch_is_no_larger_than_the_training_fold():
+    bank = bank_of(tables_of(little_store()), [run_config(batch_size=500)])
+    assert bank.batch_size == len(bank.splits[0].train)
+    assert np.isfinite(bank.run_epoch()).all()
+
+
+def test_models_differ_by_their_seeds_only():
+    tables = tables_of(little_store())
+    state = torch.get_rng_state()
+    a, b = (bank_of(tables, [run_config(seed=seed)]).values for seed in (0, 1))
+    again = bank_of(tables, [run_config(seed=0)]).values
+    assert torch.equal(a, again)
+    assert not torch.equal(a, b)
+    assert torch.equal(state, torch.get_rng_state())

@@ -1,0 +1,51 @@
+"""Batches against the store's own, and neighbours against its edges."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from sopool.data.choices import default_encoder
+from sopool.data.errors import DataError
+from sopool.training.tables import GraphTables
+from tests.data.graphs import stores
+
+
+@given(stores(), st.data())
+def test_a_batch_is_the_graphs_side_by_side(store, data):
+    assume(store.num_nodes)
+    features = default_encoder(store).fit(store).transform(store)
+    tables = GraphTables.build(store, features)
+    chosen = data.draw(st.lists(st.integers(0, len(store) - 1), min_size=1, max_size=5))
+    batch = tables.batch(torch.tensor(chosen).unsqueeze(0))
+    expected = store.batch(chosen)
+    assert torch.equal(batch.ptr, expected.ptr)
+    assert torch.equal(batch.x, features.rows(expected.nodes))
+    heard = sorted((target, source) for source, target in expected.edge_index.t().tolist())
+    heard = sorted(heard + [(node, node) for node in range(len(expected.nodes))])
+    neighbors = batch.neighbors
+    assert pairs(neighbors.ptr, neighbors.nodes) == heard
+    assert pairs(*neighbors.heard_by) == sorted((source, target) for target, source in heard)
+
+
+def pairs(ptr, nodes):
+    owners = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr.numpy()))
+    return sorted(zip(owners.tolist(), nodes.tolist(), strict=True))
+
+
+@given(stores(undirected=True))
+def test_undirected_graphs_have_one_set_of_lists(store):
+    assume(store.num_nodes)
+    tables = GraphTables.build(store, default_encoder(store).fit(store).transform(store))
+    assert tables.heard_by is None
+    batch = tables.batch(torch.arange(len(store)).unsqueeze(0))
+    assert batch.neighbors.heard_by[1] is batch.neighbors.nodes
+
+
+def test_graphs_without_labels_cannot_be_learned():
+    from sopool.data.pack import Graph, pack
+
+    store = pack([Graph(2, [(0, 1), (1, 0)])], name="plain")
+    with pytest.raises(DataError, match="plain has no labels"):
+        GraphTables.build(store, default_encoder(store).fit(store).transform(store))

@@ -1,0 +1,140 @@
+"""Training with a store: curves, checkpoints, runs that fail."""
+
+import numpy as np
+import pytest
+import torch
+
+from sopool.training import trainer as trainer_module
+from sopool.training.run_store import RunStore
+from sopool.training.trainer import Trainer
+from tests.training.graphs import little_store, run_config, tables_of
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return tables_of(little_store(graphs=30), unknown=True)
+
+
+def folds(**changes):
+    return [run_config(fold=fold, **changes) for fold in range(3)]
+
+
+def results(store, configs):
+    return [store.load(config) for config in configs]
+
+
+def assert_same(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.config, one.chosen_epoch, one.stopped) == (other.config, other.chosen_epoch, other.stopped)
+        for mine, its in ((one.curves, other.curves), (one.predictions, other.predictions)):
+            assert mine.keys() == its.keys()
+            for name in mine.keys() - {"seconds"}:
+                np.testing.assert_array_equal(mine[name], its[name])
+
+
+@pytest.mark.parametrize("looks", ["test", "validation", "chosen"])
+def test_what_is_recorded(tables, tmp_path, looks):
+    store, configs = RunStore(tmp_path), folds(looks=looks)
+    Trainer(tables, store).train(configs)
+    split = "test" if looks == "test" else "validation"
+    for run in results(store, configs):
+        names = {"step_loss", "learning_rate", "seconds"}
+        names |= {f"{part}_{what}" for part in ("train", split) for what in ("accuracy", "loss")}
+        assert run.curves.keys() == names
+        assert all(curve.shape == (4,) and np.isfinite(curve).all() for curve in run.curves.values())
+        np.testing.assert_allclose(run.curves["learning_rate"], [0.01, 0.01, 0.005, 0.005])
+        labels = tables.labels.numpy()[run.predictions[f"{split}_graphs"]]
+        epochs = [0, 1, 2, 3] if looks == "test" else [run.chosen_epoch]
+        scores = run.predictions[f"{split}_logits"].reshape(len(epochs), len(labels), 2)
+        accuracies = (scores.argmax(2) == labels).mean(1)
+        np.testing.assert_allclose(run.curves[f"{split}_accuracy"][epochs], accuracies)
+
+
+def test_a_run_that_may_not_look_at_the_test_fold_does_not(tables, tmp_path):
+    store, configs = RunStore(tmp_path), folds(looks="validation")
+    Trainer(tables, store).train(configs)
+    for run in results(store, configs):
+        assert not [name for name in {**run.curves, **run.predictions} if "test" in name]
+
+
+def test_the_chosen_epoch_is_the_best_on_validation(tables, tmp_path):
+    store, configs = RunStore(tmp_path), folds(looks="chosen", epochs=12)
+    Trainer(tables, store).train(configs)
+    for run in results(store, configs):
+        ranks = list(zip(-run.curves["validation_accuracy"], run.curves["validation_loss"], strict=True))
+        assert run.chosen_epoch == min(range(12), key=ranks.__getitem__)
+        assert len(run.predictions["test_logits"]) == len(run.predictions["test_graphs"])
+
+
+@pytest.mark.parametrize("looks", ["test", "chosen"])
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_an_interrupted_run_ends_with_the_same_numbers(tables, tmp_path, looks, after):
+    whole, broken = RunStore(tmp_path / "whole"), RunStore(tmp_path / "broken")
+    configs = folds(looks=looks, precision="float32")
+    Trainer(tables, whole).train(configs)
+    seen = []
+    Trainer(tables, broken, seen.append, lambda: sum(one.epochs for one in seen) >= after).train(configs)
+    assert all(run is None for run in results(broken, configs))
+    # other company than before: one alone, then the rest
+    Trainer(tables, broken).train(configs[1:2])
+    Trainer(tables, broken).train(configs)
+    assert_same(results(whole, configs), results(broken, configs))
+
+
+def test_checkpoints_at_every_epoch_change_nothing(tables, tmp_path, monkeypatch):
+    plain, often = RunStore(tmp_path / "plain"), RunStore(tmp_path / "often")
+    Trainer(tables, plain).train(folds())
+    monkeypatch.setattr(trainer_module, "CHECKPOINT_SECONDS", -1.0)
+    Trainer(tables, often).train(folds())
+    assert_same(results(plain, folds()), results(often, folds()))
+
+
+def test_runs_at_different_epochs_are_trained_apart(tables, tmp_path):
+    """As after a kill in the midst of writing the checkpoints of a bank."""
+    whole, store, configs = RunStore(tmp_path / "whole"), RunStore(tmp_path / "store"), folds()
+    Trainer(tables, whole).train(configs)
+    for config, epochs in zip(configs, (1, 2, 3), strict=True):
+        seen = []
+        Trainer(tables, store, seen.append, lambda seen=seen, epochs=epochs: len(seen) >= epochs).train([config])
+    Trainer(tables, store).train(configs)
+    assert_same(results(whole, configs), results(store, configs))
+
+
+@pytest.mark.parametrize("looks", ["test", "chosen"])
+def test_a_loss_that_is_not_finite_stops_its_run_only(tables, tmp_path, looks):
+    store, alone, reports = RunStore(tmp_path / "store"), RunStore(tmp_path / "alone"), []
+    good = folds(looks=looks)
+    bad = run_config(fold=1, seed=5, lr=1e300, looks=looks)
+    Trainer(tables, store, reports.append).train([good[0], bad, *good[1:]])
+    Trainer(tables, alone).train(good)
+    assert_same(results(alone, good), results(store, good))
+    failed = store.load(bad)
+    assert failed.stopped == 0
+    assert np.isnan(failed.curves["step_loss"]).all()
+    notes = [note for one in reports for note in one.stopped]
+    assert len(notes) == 1
+    assert "fold 2" in notes[0]
+    assert sum(one.models * one.epochs for one in reports) == 4 * 4
+    assert sum(one.finished for one in reports) == 4
+
+
+def test_a_run_that_another_process_is_at_is_left_alone(tables, tmp_path):
+    store, configs = RunStore(tmp_path), folds()
+    with RunStore(tmp_path).claim(configs[0]) as mine:
+        assert mine
+        Trainer(tables, store).train(configs)
+    assert [run is None for run in results(store, configs)] == [True, False, False]
+
+
+def test_a_finished_run_is_not_run_again(tables, tmp_path, monkeypatch):
+    store, configs = RunStore(tmp_path), folds()
+    Trainer(tables, store).train(configs)
+    monkeypatch.setattr(trainer_module.Bank, "run_epoch", lambda self: pytest.fail("trained again"))
+    Trainer(tables, store).train(configs)
+
+
+def test_predictions_are_float32_whatever_the_precision(tables, tmp_path):
+    store, config = RunStore(tmp_path), run_config(precision="float64", looks="chosen")
+    Trainer(tables, store).train([config])
+    assert store.load(config).predictions["test_logits"].dtype == np.float32
+    assert torch.get_default_dtype() == torch.float32
