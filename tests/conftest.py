@@ -5,7 +5,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=40)
+# Fixtures that choose between two ways to compute the same serve all examples of a test.
+once = [HealthCheck.function_scoped_fixture]
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=40, suppress_health_check=once)
 settings.register_profile("long", deadline=None, max_examples=1000, suppress_health_check=list(HealthCheck))
 settings.load_profile("long" if os.environ.get("SOPOOL_TEST_ALL") else "default")
 

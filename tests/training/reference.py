@@ -88,7 +88,7 @@ class Reference:
             pooled = torch.stack([pool(self.config.model.pool, part, readout) for part in h.split(sizes)])
             if self.config.model.dropout_on == "embedding":
                 pooled = dropout(pooled, place)
-            scores = pooled @ head.weight + head.bias
+            scores = pooled @ head.weight.t() + head.bias
             total = total + (dropout(scores, place) if self.config.model.dropout_on == "logits" else scores)
         return total
 

@@ -9,7 +9,7 @@ import sopool
 from sopool.training import environment as module
 from sopool.training.environment import commit, device_name, environment
 
-KEYS = ["sopool", "python", "torch", "torch-geometric", "numpy", "platform", "device", "threads", "commit"]
+KEYS = ["sopool", "python", "torch", "torch-geometric", "numpy", "numba", "platform", "device", "threads", "commit"]
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from sopool.training.run_store import RunStore
 from sopool.training.trainer import Report
 
 FINAL_RUNS = 3
-VERSIONS = ("sopool", "python", "torch", "torch-geometric", "numpy")
+VERSIONS = ("sopool", "python", "torch", "torch-geometric", "numpy", "numba")
 
 
 @dataclass(frozen=True)

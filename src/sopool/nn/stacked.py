@@ -8,11 +8,12 @@ follows from ``ptr``. Nothing else in a layer changes.
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.ops import segment_attend, segment_gram, segment_spread
-from sopool.ops.grouped import Rows, grouped_linear, grouped_norm_relu, grouped_norm_relu_eval
+from sopool.ops.grouped import Rows, grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
 
 
 def model_rows(ptr: Tensor, models: int) -> Rows:
@@ -41,25 +42,25 @@ def attend(x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None) ->
 
 
 class Linear(torch.nn.Module):
-    """Scores of graphs, X W + b: [G, in] -> [G, out]. The weight is stored as it is used, [in, out]."""
+    """Scores of graphs, X W^T + b: [G, in] -> [G, out]."""
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.empty(in_channels, out_channels))
+        self.weight = torch.nn.Parameter(torch.empty(out_channels, in_channels))
         self.bias = torch.nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw anew, as ``torch.nn.Linear`` does."""
-        uniform(self.weight.shape[-2], self.weight)
-        uniform(self.weight.shape[-2], self.bias)
+        uniform(self.weight.shape[-1], self.weight)
+        uniform(self.weight.shape[-1], self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """[G, in] -> [G, out], or [M g, in] -> [M g, out]."""
         if self.weight.dim() == 2:
-            return torch.addmm(self.bias, x, self.weight)
+            return F.linear(x, self.weight, self.bias)
         per_model = x.view(self.weight.shape[0], -1, x.shape[1])
-        return torch.baddbmm(self.bias.unsqueeze(1), per_model, self.weight).flatten(0, 1)
+        return grouped_scores(per_model, self.weight, self.bias).flatten(0, 1)
 
 
 class NormedLinear(torch.nn.Module):
@@ -84,8 +85,9 @@ class NormedLinear(torch.nn.Module):
 
     def forward(self, x: Tensor, rows: Rows) -> Tensor:
         """``rows``: those of each model."""
-        one = self.weight.dim() == 2
-        tensors = (self.weight, self.scale, self.shift, self.running_mean, self.running_var)
-        weight, scale, shift, *running = (tensor.unsqueeze(0) if one else tensor for tensor in tensors)
+        tensors = [self.weight, self.scale, self.shift, self.running_mean, self.running_var]
+        if self.weight.dim() == 2:
+            tensors = [tensor.unsqueeze(0) for tensor in tensors]
+        weight, scale, shift, mean, variance = tensors
         layer = grouped_norm_relu if self.training else grouped_norm_relu_eval
-        return layer(x, weight, scale, shift, (running[0], running[1]), rows)
+        return layer(x, weight, scale, shift, (mean, variance), rows)

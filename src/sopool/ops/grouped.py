@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from sopool.ops import compiled
 
 EPS = 1e-5
 MOMENTUM = 0.1
@@ -26,14 +27,6 @@ class Rows:
         self.ptr = ptr
         self.sizes: list[int] = ptr.diff().tolist()
         self._by_type: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
-
-    @cached_property
-    def _every(self) -> Tensor:
-        return torch.arange(sum(self.sizes), device=self.ptr.device)
-
-    def sums(self, x: Tensor) -> Tensor:
-        """The sum of each model's rows, one row after the other: [N, f] -> [M, f]."""
-        return F.embedding_bag(self._every, x, self.ptr, mode="sum", include_last_offset=True)
 
     def share(self, like: Tensor) -> Tensor:
         """1 / the number of rows, 1 where there are none [M, 1]."""
@@ -106,7 +99,7 @@ def grouped_norm_relu_eval(
     if not on_cpu(x) or torch.is_grad_enabled():
         return rows.unblock(torch.baddbmm(bias.unsqueeze(1), rows.block(x), weight).relu())
     out = x.new_empty(x.shape[0], weight.shape[2])
-    for own, w, b, o in zip(x.split(rows.sizes), weight, bias, out.split(rows.sizes), strict=True):
+    for own, w, o, b in zip(*_models(x, rows.sizes, weight, out), bias.unbind(), strict=True):
         torch.addmm(b, own, w, out=o).relu_()
     return out
 
@@ -122,8 +115,8 @@ class _Linear(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         ctx.sizes = sizes
         out = x.new_empty(x.shape[0], weight.shape[2])
-        for rows, w, o in zip(x.split(sizes), weight, out.split(sizes), strict=True):
-            torch.mm(rows, w, out=o)
+        for own, w, o in zip(*_models(x, sizes, weight, out), strict=True):
+            torch.mm(own, w, out=o)
         return out
 
     @staticmethod
@@ -132,7 +125,7 @@ class _Linear(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         d_weight = torch.empty_like(weight)
-        _linear_backward(x, weight, gradient.split(ctx.sizes), ctx.sizes, dx, d_weight)
+        _linear_backward(x, weight, gradient, ctx.sizes, dx, d_weight)
         return dx, d_weight, None
 
 
@@ -143,44 +136,79 @@ class _NormReLU(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, running: tuple[Tensor, Tensor], rows: Rows
     ) -> Tensor:
-        sizes = rows.sizes
         z = x.new_empty(x.shape[0], weight.shape[2])
-        for own, w, o in zip(x.split(sizes), weight, z.split(sizes), strict=True):
+        y, (mean, variance, inverse) = torch.empty_like(z), scale.new_empty(3, *scale.shape)
+        finish = _normalise(z, scale, shift, rows, mean, variance, inverse, y)
+        for m, (own, w, o) in enumerate(zip(*_models(x, rows.sizes, weight, z), strict=True)):
             torch.mm(own, w, out=o)
-        share = rows.share(x)
-        mean = rows.sums(z).mul_(share)
-        for own, m in zip(z.split(sizes), mean, strict=True):
-            own.sub_(m)
-        y = z.square()
-        variance = rows.sums(y).mul_(share)
-        inverse = (variance + EPS).rsqrt_()
-        for own, f, b, o in zip(z.split(sizes), scale * inverse, shift, y.split(sizes), strict=True):
-            torch.addcmul(b, own, f, out=o)
+            finish(m)
         rows.update(running, mean, variance)
-        ctx.save_for_backward(x, weight, scale, z, y.relu_(), inverse)
+        ctx.save_for_backward(x, weight, scale, z, y, inverse)
         ctx.rows = rows
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """dz = slope (g - mean(g) - z^ mean(g z^)), z^ = centred / deviation: for each model affine in z and g."""
         x, weight, scale, centred, y, inverse = ctx.saved_tensors
         rows: Rows = ctx.rows
-        g = torch.ops.aten.threshold_backward(gradient, y, 0)
-        d_shift = rows.sums(g)
-        dz = g * centred
-        d_scale = rows.sums(dz).mul_(inverse)
-        slope = scale * inverse
-        share = slope * -rows.share(x)
-        constant, factor = share * d_shift, (share * inverse).mul_(d_scale)
-        parts = [tensor.split(rows.sizes) for tensor in (g, centred, dz)]
-        for own, c, o, k, f, s in zip(*parts, constant, factor, slope, strict=True):
-            torch.addcmul(k, c, f, out=o).addcmul_(own, s)
+        dz, (d_scale, d_shift) = torch.empty_like(y), scale.new_empty(2, *scale.shape)
+        begin = _normalise_backward(gradient, centred, y, scale, inverse, rows, dz, d_scale, d_shift)
         dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         d_weight = torch.empty_like(weight)
-        _linear_backward(x, weight, parts[2], rows.sizes, dx, d_weight)
+        _linear_backward(x, weight, dz, rows.sizes, dx, d_weight, begin)
         return dx, d_weight, d_scale, d_shift, None, None
+
+
+def _normalise(
+    z: Tensor, scale: Tensor, shift: Tensor, rows: Rows, mean: Tensor, variance: Tensor, inverse: Tensor, y: Tensor
+) -> Callable[[int], None]:
+    """For one model after the other: its statistics, y, and z centred."""
+    if compiled.serves(z):
+        pieces = (scale.detach().contiguous(), shift.detach().contiguous())
+        return compiled.prepare("norm_relu", z, rows.ptr, *pieces, EPS, mean, variance, inverse, y)
+    zs, ys = z.split_with_sizes(rows.sizes), y.split_with_sizes(rows.sizes)
+
+    def finish(m: int) -> None:
+        share = 1 / max(1, rows.sizes[m])
+        torch.sum(zs[m], 0, out=mean[m]).mul_(share)
+        torch.sum(torch.square(zs[m].sub_(mean[m]), out=ys[m]), 0, out=variance[m]).mul_(share)
+        torch.add(variance[m], EPS, out=inverse[m]).rsqrt_()
+        torch.addcmul(shift[m], zs[m], scale[m] * inverse[m], out=ys[m]).relu_()
+
+    return finish
+
+
+def _normalise_backward(
+    gradient: Tensor,
+    centred: Tensor,
+    y: Tensor,
+    scale: Tensor,
+    inverse: Tensor,
+    rows: Rows,
+    dz: Tensor,
+    d_scale: Tensor,
+    d_shift: Tensor,
+) -> Callable[[int], None]:
+    """For one model after the other: dz, and the gradients of scale and shift.
+
+    dz = slope (g - mean(g) - z^ mean(g z^)) with z^ = centred / deviation: for each model affine in centred and g.
+    """
+    if compiled.serves(y):
+        given = (gradient.contiguous(), centred, y.detach(), rows.ptr, scale.detach().contiguous(), inverse)
+        return compiled.prepare("norm_relu_backward", *given, dz, d_scale, d_shift)
+    parts = list(zip(*(tensor.split_with_sizes(rows.sizes) for tensor in (gradient, centred, y, dz)), strict=True))
+
+    def begin(m: int) -> None:
+        own, c, ys, out = parts[m]
+        g = torch.ops.aten.threshold_backward(own, ys, 0)
+        torch.sum(g, 0, out=d_shift[m])
+        torch.sum(torch.mul(g, c, out=out), 0, out=d_scale[m]).mul_(inverse[m])
+        slope = scale[m] * inverse[m]
+        share = slope / -max(1, rows.sizes[m])
+        torch.addcmul(share * d_shift[m], c, share * inverse[m] * d_scale[m], out=out).addcmul_(g, slope)
+
+    return begin
 
 
 class _BlockNormReLU(torch.autograd.Function):
@@ -225,10 +253,48 @@ _block_norm_relu: Callable[..., Tensor] = _BlockNormReLU.apply
 
 
 def _linear_backward(
-    x: Tensor, weight: Tensor, gradients: tuple[Tensor, ...], sizes: list[int], dx: Tensor | None, d_weight: Tensor
+    x: Tensor,
+    weight: Tensor,
+    gradient: Tensor,
+    sizes: list[int],
+    dx: Tensor | None,
+    d_weight: Tensor,
+    begin: Callable[[int], None] = lambda _: None,
 ) -> None:
-    for rows, g, o in zip(x.split(sizes), gradients, d_weight, strict=True):
-        torch.mm(rows.t(), g, out=o)
-    if dx is not None:
-        for w, g, o in zip(weight, gradients, dx.split(sizes), strict=True):
-            torch.mm(g, w.t(), out=o)
+    """The gradients of x and of the weights, model by model; ``begin`` makes a model's part of ``gradient`` ready."""
+    d_rows = (None,) * len(sizes) if dx is None else dx.split_with_sizes(sizes)
+    parts = zip(*_models(x, sizes, weight, gradient), d_weight.unbind(), d_rows, strict=True)
+    for m, (own, w, g, dw, d_own) in enumerate(parts):
+        begin(m)
+        torch.mm(own.t(), g, out=dw)
+        if d_own is not None:
+            torch.mm(g, w.t(), out=d_own)
+
+
+def _models(x: Tensor, sizes: list[int], weight: Tensor, out: Tensor) -> tuple[tuple[Tensor, ...], ...]:
+    """Each model's rows, its weights, and its rows of what comes out."""
+    return x.split_with_sizes(sizes), weight.unbind(), out.split_with_sizes(sizes)
+
+
+def grouped_scores(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """X_m W_m^T + b_m for equally many rows each: [M, g, f], [M, h, f], [M, h] -> [M, g, h], for a small h."""
+    return _scores(x, weight, bias)
+
+
+class _Scores(torch.autograd.Function):
+    """With few classes autograd's own product for the weights' gradient takes twenty times as long as this one."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.baddbmm(bias.unsqueeze(1), x, weight.transpose(1, 2))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        dx = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None
+        return dx, torch.bmm(gradient.transpose(1, 2), x), gradient.sum(1)
+
+
+_scores: Callable[..., Tensor] = _Scores.apply

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sopool.ops import compiled
 from sopool.ops.grouping import blocks, plan, segment_of_rows
 from sopool.ops.segments import check_ptr_values
 
@@ -25,6 +26,8 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
         return _weighted_sum(x, y, ptr).unsqueeze(2)
     if p == 1 and x.dtype != torch.float64:
         return _weighted_sum(y, x, ptr).unsqueeze(1)
+    if p * q <= compiled.WIDEST and compiled.serves(x):
+        return compiled.segment_gram(x, y, ptr)
     out = x.new_empty(ptr.numel() - 1, p, q)
     grouped = plan(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
@@ -60,6 +63,8 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False) -
         return s.squeeze(2).index_select(0, segment_of_rows(ptr, y.shape[0])).mul_(y)
     if p == 1:
         return _row_dot(y, s.squeeze(1), segment_of_rows(ptr, y.shape[0]))
+    if p * q <= compiled.WIDEST and compiled.serves(y):
+        return compiled.segment_apply(y, s, ptr, symmetrize)
     out = y.new_empty(y.shape[0], p)
     grouped = plan(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()

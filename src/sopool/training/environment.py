@@ -12,7 +12,7 @@ import torch
 
 import sopool
 
-PACKAGES = ("torch", "torch-geometric", "numpy")
+PACKAGES = ("torch", "torch-geometric", "numpy", "numba")
 
 
 def environment(device: str) -> dict[str, Any]:

@@ -1,0 +1,149 @@
+"""Whole evaluations: protocols from one store, workers, kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sopool.data.catalogue import load
+from sopool.data.errors import DataError
+from sopool.experiments import local
+from sopool.experiments.evaluation import Evaluator, Request, make_grid
+from sopool.training.config import Setting
+from sopool.training.run_store import RunStore
+from tests.experiments.little_evaluation import REQUEST, results
+from tests.training.graphs import little_store
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return results(tmp_path_factory.mktemp("expected"), 1)
+
+
+def start(folder, workers=1):
+    command = [sys.executable, "-m", "tests.experiments.little_evaluation", str(folder), str(workers)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def test_killed_again_and_again_it_ends_with_the_same_numbers(tmp_path, expected):
+    """kill -9 once some checkpoints are there, three times."""
+    for kills in range(1, 4):
+        process = start(tmp_path)
+        while process.poll() is None and len(list(tmp_path.glob("*/checkpoint.safetensors"))) < 2 * kills:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    last = start(tmp_path)
+    out, _ = last.communicate(timeout=300)
+    assert json.loads(out) == json.loads(json.dumps(expected))
+
+
+@pytest.mark.slow
+def test_workers_change_no_number_and_go_with_their_parent(tmp_path, expected):
+    process = start(tmp_path, workers=2)
+    while process.poll() is None and not list(tmp_path.glob("*/checkpoint.safetensors")):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    time.sleep(2)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")}
+    time.sleep(2)
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")}, "the workers train on"
+    out, _ = start(tmp_path, workers=2).communicate(timeout=300)
+    assert json.loads(out) == json.loads(json.dumps(expected))
+
+
+def test_two_at_once_on_one_store_train_everything_once(tmp_path, expected):
+    first, second = start(tmp_path), start(tmp_path)
+    outs = [json.loads(process.communicate(timeout=300)[0]) for process in (first, second)]
+    assert outs == [json.loads(json.dumps(expected))] * 2
+
+
+def test_runs_are_planned_once(tmp_path):
+    evaluator = Evaluator(load("MUTAG"), REQUEST, RunStore(tmp_path))
+    first = evaluator.first_runs()
+    assert len({run.key for run in first}) == len(first) == 2 * 2 * 2 * 2  # pools, looks, settings, folds
+    assert evaluator.total_epochs == (16 + 2 * 2 * 3) * 6
+
+
+def test_two_names_of_one_model_share_its_runs(tmp_path):
+    request = Request(["sum", "sum-avg"], ["single-epoch"], epochs=1, folds=2, steps=1)
+    evaluator = Evaluator(load("MUTAG"), request, RunStore(tmp_path))
+    assert len(evaluator.first_runs()) == 2
+    one, other = evaluator.evaluate()
+    assert one.outcomes == other.outcomes
+    assert (one.pool, other.pool) == ("sum", "sum-avg")
+
+
+def test_progress_adds_up_to_the_total(tmp_path):
+    for _ in range(2):  # trained, then found
+        seen = []
+        evaluator = Evaluator(load("MUTAG"), REQUEST, RunStore(tmp_path))
+        evaluator.evaluate(workers=1, report=seen.append)
+        assert sum(one.models * one.epochs for one in seen) == evaluator.total_epochs
+        assert sum(one.finished for one in seen) == evaluator.total_epochs // REQUEST.epochs
+
+
+def test_stopped_and_resumed(tmp_path, expected):
+    seen = []
+    assert (
+        Evaluator(load("MUTAG"), REQUEST, RunStore(tmp_path)).evaluate(
+            workers=1, report=seen.append, stop=lambda: len(seen) > 4
+        )
+        is None
+    )
+    assert results(tmp_path, 1) == expected
+
+
+def test_banks_hold_runs_of_one_shape():
+    store = load("MUTAG")
+    evaluator = Evaluator(store, REQUEST, RunStore("unused"))
+    configs = evaluator.first_runs()
+    banks = local.make_banks(configs, "cpu", 2, [90] * len(configs))
+    assert sorted(run.key for bank in banks for run in bank) == sorted(run.key for run in configs)
+    for bank in banks:
+        assert len({(run.model.hidden, run.model.pool, run.looks) for run in bank}) == 1
+    huge = local.make_banks(configs, "cuda", 1, [90] * len(configs))
+    assert len(huge) == 2 * 2 * 2  # pools, looks, widths
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"protocols": ["fare"]}, "Did you mean 'fair'"),
+        ({"pools": ["sopool-bimp"]}, "Did you mean 'sopool-bimap'"),
+        ({"gnn": "gin"}, "there is no GNN 'gin'"),
+        ({"settings": [Setting(lr=0)]}, "learning rate of 0"),
+        ({"settings": [Setting(dropout=1.0)]}, "dropout of 1.0"),
+        ({"settings": [Setting(hidden=0)]}, "hidden 0"),
+        ({"epochs": 0}, "epochs 0"),
+        ({"folds": 80}, "folds"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path, changes, message):
+    request = Request(**({"pools": ["sum"]} | changes))
+    with pytest.raises(DataError, match=message):
+        Evaluator(load("MUTAG"), request, RunStore(tmp_path)).evaluate()
+
+
+def test_graphs_without_labels_are_refused(tmp_path):
+    from dataclasses import replace
+
+    store = replace(little_store(), labels=None, classes=())
+    with pytest.raises(DataError, match="no labels"):
+        Evaluator(store, Request(["sum"]), RunStore(tmp_path))
+
+
+def test_a_grid_is_all_combinations_once():
+    assert make_grid([16, 32, 16], [32], [0.01], [0.0, 0.5]) == [
+        Setting(16, 32, 0.01, 0.0),
+        Setting(16, 32, 0.01, 0.5),
+        Setting(32, 32, 0.01, 0.0),
+        Setting(32, 32, 0.01, 0.5),
+    ]

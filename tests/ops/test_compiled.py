@@ -1,0 +1,67 @@
+"""The compiled loops against plain products, and against the way without them."""
+
+import importlib.util
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sopool.ops import compiled, torch_backend
+from tests.strategies import draw_rows, ptr_of, seeds, sizes, widths
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not installed")
+dtypes = st.sampled_from([torch.float32, torch.float64])
+
+
+@given(sizes, widths, widths, seeds, dtypes, st.integers(0, 30))
+def test_products_are_those_of_each_graph(sizes, p, q, seed, dtype, longest):
+    """At any size from which on graphs are large."""
+    ptr = ptr_of(sizes)
+    x, y = draw_rows(seed, sum(sizes), p, dtype=dtype), draw_rows(seed + 1, sum(sizes), q, dtype=dtype)
+    s = draw_rows(seed + 2, len(sizes), p, q, dtype=dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "LONGEST", longest)
+        gram = compiled.segment_gram(x, y, ptr)
+        applied = compiled.segment_apply(y, s, ptr, symmetrize=False)
+    for g, size in enumerate(sizes):
+        rows = slice(ptr[g], ptr[g] + size)
+        torch.testing.assert_close(gram[g], x[rows].t() @ y[rows])
+        torch.testing.assert_close(applied[rows], y[rows] @ s[g].t())
+
+
+@given(sizes, widths, seeds)
+def test_symmetrised_product(sizes, q, seed):
+    ptr, y = ptr_of(sizes), draw_rows(seed, sum(sizes), q)
+    s = draw_rows(seed + 1, len(sizes), q, q)
+    expected = compiled.segment_apply(y, s + s.mT, ptr, symmetrize=False)
+    torch.testing.assert_close(compiled.segment_apply(y, s, ptr, symmetrize=True), expected)
+
+
+def test_arguments_need_not_be_contiguous():
+    ptr, x = ptr_of([3, 4]), draw_rows(0, 4, 7).t()
+    s = draw_rows(1, 4, 4, 2).permute(2, 0, 1)
+    torch.testing.assert_close(compiled.segment_gram(x, x, ptr), compiled.segment_gram(x.contiguous(), x.clone(), ptr))
+    expected = compiled.segment_apply(x.contiguous(), s.contiguous(), ptr, symmetrize=False)
+    torch.testing.assert_close(compiled.segment_apply(x, s, ptr, symmetrize=False), expected)
+
+
+def test_serves_one_thread_and_whole_precision_only(monkeypatch, way):
+    monkeypatch.undo()
+    x = torch.zeros(2, 2)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert compiled.serves(x)
+    assert not compiled.serves(x.bfloat16())
+    assert not compiled.serves(torch.zeros(2, 2, device="meta"))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert not compiled.serves(x)
+
+
+@pytest.mark.parametrize("size", [1, compiled.LONGEST, compiled.LONGEST + 1])
+def test_a_graph_does_not_see_the_others(size, monkeypatch):
+    """Bit for bit."""
+    monkeypatch.setattr(compiled, "serves", lambda x: True)
+    x = draw_rows(0, size + 50, 8, dtype=torch.float32)
+    together = torch_backend.segment_gram(x, x, ptr_of([20, size, 30]))
+    alone = torch_backend.segment_gram(x[20 : 20 + size].clone(), x[20 : 20 + size].clone(), ptr_of([size]))
+    assert torch.equal(alone[0], together[1])
