@@ -4,8 +4,8 @@
     python benchmarks/cross_validation.py --check
 
 The job: SOPool bimap on GIN-0 (see rivals/__init__.py), 50 steps of 32 graphs of one of ten stratified folds, then the
-accuracy on all graphs, those to train and those to test. The rivals train the first fold, sopool all ten, or six seeds
-of all ten, and its time is divided by their number. Each contender runs in a process of its own, in turn,
+accuracy on all graphs, those to train and those to test. The rivals train the first fold, sopool all ten, and its
+time is divided by ten. Each contender runs in a process of its own, in turn,
 over and over, with each number of threads; what counts is the number it is fastest with. Time is the median over the
 epochs of all rounds, the first epochs of each process left out. Reading the data and building the model do not count.
 """
@@ -77,17 +77,14 @@ def time_rival(trainer: Callable, name: str, root: Path, device: str, epochs: in
     return times[WARM_UP:]
 
 
-def time_sopool(name: str, root: Path, device: str, epochs: int, seeds: int = 1) -> list[float]:
+def time_sopool(name: str, root: Path, device: str, epochs: int) -> list[float]:
     """Time all ten folds in banks, as ``sopool evaluate`` trains them; on a CPU the threads are worker processes."""
     workers = torch.get_num_threads() if device == "cpu" else 1
     with tempfile.TemporaryDirectory() as folder:
         runs = RunStore(folder)
-        requests = [
-            Request(["sopool-bimap"], ["per-fold-max"], epochs=WARM_UP + epochs, seed=seed, preset="paper")
-            for seed in range(seeds)
-        ]
         store = load(name, root)
-        configs = [config for request in requests for config in Evaluator(store, request, runs).first_runs()]
+        request = Request(["sopool-bimap"], ["per-fold-max"], epochs=WARM_UP + epochs, preset="paper")
+        configs = Evaluator(store, request, runs).first_runs()
         train_all(store, runs, configs, device, workers)
         shares = [runs.load(config).curves["seconds"][WARM_UP:] for config in configs]
     return [mean(epoch) / workers for epoch in zip(*shares, strict=True)]
@@ -96,8 +93,7 @@ def time_sopool(name: str, root: Path, device: str, epochs: int, seeds: int = 1)
 CONTENDERS: dict[str, Timer] = {
     "authors' way": partial(time_rival, authors_way.AuthorsTrainer),
     "PyG": partial(time_rival, pyg_way.PygTrainer),
-    "sopool, 10 folds": time_sopool,
-    "sopool, 60 models": partial(time_sopool, seeds=6),
+    "sopool": time_sopool,
 }
 
 
@@ -148,14 +144,14 @@ def show(results: dict, device: str) -> None:
         table.add_column("\nratio", justify="right", no_wrap=True)
     summary = summarise(results)
     for name, row in summary.items():
-        ours = row["sopool, 10 folds"].seconds
+        ours = row["sopool"].seconds
         cells = []
         for one in row.values():
             seconds = f"{one.seconds:.3g}{'' if one.steady else ' ~'}"
             cells += [seconds, str(one.threads), f"{one.seconds / ours:.2f}"]
         table.add_row(name, *cells)
     Console(width=140).print(table)
-    print("ratio: time / that of sopool with ten folds. Its threads are processes of one thread each.")
+    print("ratio: time / that of sopool. Its threads are processes of one thread each.")
     if not all(one.steady for row in summary.values() for one in row.values()):
         print(f"~ Rounds differ by more than {UNSTEADY - 1:.0%}: the machine was busy, run it again.")
     print(", ".join(f"{value}" for value in machine(device).values()))

@@ -33,6 +33,9 @@ def main() -> None:
         constraints = str(ROOT / "constraints.txt")
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel], check=True)
         subprocess.run([python, "-c", USE], check=True, cwd=folder)
+        evaluate = [python.with_name("sopool"), "evaluate", "MUTAG", "--epochs", "1", "--steps", "1", "--folds", "2"]
+        subprocess.run(evaluate, check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        print("and so does sopool evaluate, without any extra")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,7 @@
+"""Experiments: grids, presets, cross-validation on this machine, comparisons."""
+
+from sopool.experiments.comparison import corrected_paired_test
+from sopool.experiments.evaluation import Evaluation, Evaluator, Request, make_grid
+from sopool.experiments.presets import POOLS, model_config
+
+__all__ = ["POOLS", "Evaluation", "Evaluator", "Request", "corrected_paired_test", "make_grid", "model_config"]

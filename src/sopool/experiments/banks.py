@@ -20,11 +20,12 @@ def make_banks(
     groups: dict[Hashable, list[RunConfig]] = defaultdict(list)
     for config, size in zip(configs, train_sizes, strict=True):
         groups[shape(config), min(config.batch_size, size)].append(config)
-    most = MOST[device]
-    share = -(-len(configs) // max(1, workers))
+    share = -(-len(configs) // workers)
     banks = []
     for group in groups.values():
-        pieces = -(-len(group) // min(most, share))
+        pieces = -(-len(group) // min(MOST[device], share))
+        if pieces > 1:  # as many for each worker: none waits for the last one
+            pieces = min(len(group), -(-pieces // workers) * workers)
         banks += [group[piece::pieces] for piece in range(pieces)]
     return sorted(banks, key=len, reverse=True)
 

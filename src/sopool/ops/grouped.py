@@ -24,7 +24,7 @@ class Rows:
     """Where the rows of each model lie: ``ptr[m]:ptr[m + 1]``."""
 
     def __init__(self, ptr: Tensor) -> None:
-        self.ptr = ptr
+        self.ptr = ptr.contiguous()
         self.sizes: list[int] = ptr.diff().tolist()
         self._by_type: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
 
@@ -130,7 +130,7 @@ class _Linear(torch.autograd.Function):
 
 
 class _NormReLU(torch.autograd.Function):
-    """For a CPU: what needs a model's own numbers goes model by model, the rest over all rows at once."""
+    """For a CPU: product and norm of one model after the other, while its rows are in the cache."""
 
     @staticmethod
     def forward(
