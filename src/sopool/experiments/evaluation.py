@@ -84,7 +84,7 @@ class Evaluation:
             "model_epochs": self.model_epochs,
             "seconds": round(self.seconds, 3),
             "device": sorted({str(one["device"]) for one in environments}),
-            "versions": {name: environments[0][name] for name in VERSIONS} if environments else {},
+            "versions": {name: environments[0].get(name) for name in VERSIONS} if environments else {},
             "fingerprint": self.fingerprint,
         }
 
