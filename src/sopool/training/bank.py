@@ -92,17 +92,19 @@ class Bank:
             dropout = Dropout(keys[step], dropped) if dropping else None
             losses.append(self._step(graphs[step], dropout, learning_rates, self.epoch * self.steps + step + 1))
         self.epoch += 1
-        return torch.stack(losses).mean(0).cpu().numpy()
+        each = torch.stack(losses, dim=1).flatten(1).cpu().numpy()  # of one model in a row: summed in one order
+        means: np.ndarray = each.astype(np.float64).mean(1)
+        return means
 
     def _step(self, graphs: Tensor, dropout: Dropout | None, rates: Tensor, number: int) -> Tensor:
-        """One batch [M, B] for each model and one step of the optimiser; the losses [M]."""
+        """One batch [M, B] for each model and one step of the optimiser; the losses [M, B]."""
         batch = self.tables.batch(graphs, self.substitutes)
         scores = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
         labels = self.tables.labels.index_select(0, graphs.flatten())
-        loss = F.cross_entropy(scores, labels, reduction="none").view(graphs.shape).mean(1)
-        gradients = torch.autograd.grad(loss.sum(), self.parameters)
+        losses = F.cross_entropy(scores, labels, reduction="none").view(graphs.shape)
+        gradients = torch.autograd.grad(losses.sum() / graphs.shape[1], self.parameters)
         self.adam.step(self.values, _flatten(gradients), rates, number)
-        return loss.detach()
+        return losses.detach()
 
     @torch.no_grad()
     def scores(self, graphs: Sequence[np.ndarray], snapshot: ModelState | None = None) -> list[np.ndarray]:
