@@ -81,6 +81,18 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tables, tmp_path, looks, 
     assert_same(results(whole, configs), results(broken, configs))
 
 
+def test_a_checkpoint_of_other_models_is_not_taken(tables, tmp_path, monkeypatch):
+    """Such as one of a version that stored a weight the other way round."""
+    whole, store, config = RunStore(tmp_path / "whole"), RunStore(tmp_path / "store"), run_config()
+    Trainer(tables, whole).train([config])
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer_module, "layout_of", lambda *_: "another")
+        Trainer(tables, store, stop=lambda: True).train([config])
+    assert store.load_checkpoint(config) is not None
+    Trainer(tables, store).train([config])
+    assert_same(results(whole, [config]), results(store, [config]))
+
+
 def test_checkpoints_at_every_epoch_change_nothing(tables, tmp_path, monkeypatch):
     plain, often = RunStore(tmp_path / "plain"), RunStore(tmp_path / "often")
     Trainer(tables, plain).train(folds())

@@ -8,6 +8,8 @@ A bank of M models gives what M banks of one give. Nothing is shared between mod
 run's own seed and epoch, every sum is over one graph or the rows of one model.
 """
 
+import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -168,6 +170,15 @@ def new_model(config: RunConfig, in_channels: int, classes: int) -> FlatClassifi
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run_seed(config))
         return FlatClassifier(config.model, in_channels, classes)
+
+
+def layout_of(config: RunConfig, in_channels: int, classes: int) -> str:
+    """What the columns of a :class:`ModelState` stand for: all parameters and buffers by name and shape, hashed."""
+    with torch.device("meta"):
+        model = FlatClassifier(config.model, in_channels, classes)
+    tensors = itertools.chain(model.named_parameters(), model.named_buffers())
+    text = " ".join(f"{name}{list(tensor.shape)}" for name, tensor in tensors)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _flatten(tensors: Iterable[Tensor]) -> Tensor:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from sopool.training.bank import Bank, ModelState, learning_rate
+from sopool.training.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.config import RunConfig
 from sopool.training.environment import environment
 from sopool.training.recorder import Recorder
@@ -75,6 +75,8 @@ class Trainer:
         if saved is None:
             return recorder, 0, None
         arrays, facts = saved
+        if facts.get("layout") != layout_of(config, self.tables.features.width, self.tables.classes):
+            return recorder, 0, None  # written by a version whose models look otherwise
         recorder.restore(arrays, facts["chosen_epoch"])
         state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
         self.report(Progress(1, facts["epoch"]))
@@ -132,7 +134,8 @@ class Trainer:
     def _checkpoint(self, bank: Bank, recorders: list[Recorder]) -> None:
         for m, recorder in enumerate(recorders):
             state = {name: tensor[m] for name, tensor in vars(bank.state).items()}
-            facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch}
+            layout = layout_of(recorder.config, self.tables.features.width, self.tables.classes)
+            facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch, "layout": layout}
             self.store.save_checkpoint(recorder.config, state | recorder.arrays(), facts)
 
     def _finish(self, bank: Bank, recorders: list[Recorder], which: Iterable[int]) -> None:
