@@ -36,7 +36,7 @@ def score(logits: Any, labels: Any) -> Scores:
         # Not balanced_accuracy_score: it warns where a class is predicted that does not occur.
         "balanced_accuracy": float(recall_score(labels, predicted, labels=present, average="macro", zero_division=0)),
         "roc_auc": _roc_auc(logits, labels) if finite.all() and 1 < logits.shape[1] == len(present) else None,
-        "loss": _cross_entropy(logits, labels) if finite.all() else None,
+        "loss": cross_entropy(logits, labels) if finite.all() else None,
     }
 
 
@@ -62,7 +62,9 @@ def _roc_auc(logits: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean(areas))
 
 
-def _cross_entropy(logits: np.ndarray, labels: np.ndarray) -> float:
+def cross_entropy(logits: np.ndarray, labels: np.ndarray) -> float:
+    """The mean over graphs, natural logarithm, in float64 whatever the logits are."""
+    logits = logits.astype(np.float64)
     return float(np.mean(_log_sum_exp(logits) - logits[np.arange(len(labels)), labels]))
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from sopool.training.config import RunConfig
+from sopool.training.metrics import cross_entropy
 from sopool.training.record import Run
 from sopool.training.splits import Split
 
@@ -93,10 +94,3 @@ class Recorder:
             self.logits = arrays["logits"].numpy().copy()
         self.best = {name: arrays[name] for name in ("best_values", "best_statistics") if name in arrays}
         self.chosen_epoch = chosen_epoch
-
-
-def cross_entropy(logits: np.ndarray, labels: np.ndarray) -> float:
-    """The mean over graphs, in double precision."""
-    wide = logits.astype(np.float64)
-    wide = wide - wide.max(1, keepdims=True)
-    return float((np.log(np.exp(wide).sum(1)) - wide[np.arange(len(labels)), labels]).mean())

@@ -132,9 +132,9 @@ class Trainer:
         return lost
 
     def _checkpoint(self, bank: Bank, recorders: list[Recorder]) -> None:
+        layout = layout_of(bank.configs[0], self.tables.features.width, self.tables.classes)
         for m, recorder in enumerate(recorders):
             state = {name: tensor[m] for name, tensor in vars(bank.state).items()}
-            layout = layout_of(recorder.config, self.tables.features.width, self.tables.classes)
             facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch, "layout": layout}
             self.store.save_checkpoint(recorder.config, state | recorder.arrays(), facts)
 
