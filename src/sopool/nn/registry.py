@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from torch_geometric.nn.aggr import Aggregation, MaxAggregation, MeanAggregation, SumAggregation
+from torch_geometric.nn.aggr import Aggregation
 
 from sopool.nn.attentional import AttentionalSecondOrderAggregation
 from sopool.nn.bilinear import BilinearSecondOrderAggregation
 from sopool.nn.covariance import CovarianceAggregation
+from sopool.nn.first_order import MaxAggregation, MeanAggregation, SumAggregation
 from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
 from sopool.nn.second_order import SecondOrderAggregation
 from sopool.nn.softmax_attention import SoftmaxAttentionAggregation
