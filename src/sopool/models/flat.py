@@ -8,6 +8,7 @@ from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
 from sopool.nn.registry import make_readout
 from sopool.nn.stacked import Linear
+from sopool.ops.joined import join
 from sopool.ops.neighbors import Neighbors
 
 
@@ -34,7 +35,7 @@ class FlatClassifier(torch.nn.Module):
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[Tensor]:
         """Graph embeddings [G, ...]: one, or one for each layer."""
         layers = self.gnn(x, neighbors, ptr, self.models)
-        layers = [torch.cat(layers, dim=1)] if self.config.join == "concat" else layers
+        layers = [join(layers)] if self.config.join == "concat" else layers
         return [readout(h, ptr=ptr) for readout, h in zip(self.readouts, layers, strict=True)]
 
     def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Tensor:
