@@ -59,12 +59,16 @@ class HierarchicalClassifier(Classifier):
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
         left = self.blocks(x, neighbors, ptr)
-        readouts = [read_out(block.x, block.ptr, self.config.block_readout) for block in left]
+        readouts = [self._read(block, pool) for block, pool in zip(left, self.pools, strict=True)]
         penalty: Tensor | None = None
         for block in left:
             penalty = add(penalty, block.loss)
         score = self._each if self.config.head == "per-block" else self._together
         return Scored(score(readouts, dropout), penalty)
+
+    def _read(self, block: Pooled, pool: torch.nn.Module) -> Tensor:
+        assert isinstance(pool, GraphPooling)
+        return read_out(block, pool, self.config.block_readout)
 
     def _each(self, readouts: list[Tensor], dropout: Dropout | None) -> Tensor:
         scores = []

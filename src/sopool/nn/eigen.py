@@ -56,7 +56,7 @@ class EigenPooling(GraphPooling):
 
         def lift(y: Tensor) -> Tensor:
             """[K, m c] -> [N, c]."""
-            parts = y.view(y.shape[0], self.vectors, -1).transpose(1, 2)
+            parts = y.reshape(y.shape[0], self.vectors, y.shape[1] // self.vectors).transpose(1, 2)
             lifted = segment_apply(vectors, parts, clusters.ptr)
             return lifted.new_zeros(lifted.shape).index_copy(0, rows, lifted)
 

@@ -105,7 +105,7 @@ class PooledReadout(torch.nn.Module):
     def forward(self, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:
         """Graph embeddings [G, out_channels], and what each graph adds to its loss [G]."""
         pooled = self.pooling.pool(x, graphs)
-        return read_out(pooled.x, pooled.ptr, self.way), pooled.loss
+        return read_out(pooled, self.pooling, self.way), pooled.loss
 
 
 def readout_width(pooling: GraphPooling, way: Way) -> int:
@@ -120,10 +120,11 @@ def readout_width(pooling: GraphPooling, way: Way) -> int:
     return pooling.nodes * pooling.out_channels
 
 
-def read_out(x: Tensor, ptr: Tensor, way: Way) -> Tensor:
-    """One vector of the nodes of each graph: [n, f] -> [G, 2 f], or [G, k f] where each has k."""
+def read_out(pooled: Pooled, pooling: GraphPooling, way: Way) -> Tensor:
+    """One vector of the nodes that ``pooling`` left of each graph [G, width]."""
+    x, ptr = pooled.x, pooled.ptr
     if way == "concat":
-        return x.view(ptr.numel() - 1, -1)
+        return x.reshape(ptr.numel() - 1, readout_width(pooling, way))
     largest: Tensor = MaxAggregation()(x, ptr=ptr)
     return torch.cat([largest, segment_mean(x, ptr)], dim=1)
 
@@ -138,6 +139,6 @@ def dense_pooled(
         x.reshape(-1, channels),
         new,
         lambda: Graphs(new, Dense(weights())),
-        lambda y: segment_apply(contribution, y.view(graphs, nodes, -1).transpose(1, 2), ptr),
+        lambda y: segment_apply(contribution, y.reshape(graphs, nodes, y.shape[1]).transpose(1, 2), ptr),
         loss,
     )

@@ -55,25 +55,25 @@ class SortConvolutionAggregation(SegmentAggregation):
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """Sort, keep k, convolve twice."""
         graphs = ptr.numel() - 1
-        first = self._convolve(self._sorted(x, ptr), self.weight, self.bias, graphs)
+        first = self._convolve(self._sorted(x, ptr), self.k, self.weight, self.bias)
         pairs = first.view(graphs, self.k, 16)[:, : self.k // 2 * 2].unflatten(1, (-1, 2)).amax(2)
         windows = pairs.unfold(1, 5, 1).transpose(2, 3).flatten(2)  # [G, places, 80]
-        second = self._convolve(windows.flatten(0, 1), self.next_weight, self.next_bias, graphs)
+        second = self._convolve(windows.flatten(0, 1), self.k // 2 - 4, self.next_weight, self.next_bias)
         return second.view(graphs, self.out_channels) * (ptr.diff() > 0).unsqueeze(1)
 
-    def _convolve(self, rows: Tensor, weight: Tensor, bias: Tensor, graphs: int) -> Tensor:
-        """relu(X W + b) for equally many rows of each graph, and so of each model: [G r, f] -> [G r, h]."""
-        each = rows.shape[0] // max(1, graphs)
-        ptr = torch.arange(graphs + 1, device=rows.device) * each
-        out = project(rows, weight, ptr)
-        return (out.view(*bias.shape[:-1], -1, bias.shape[-1]) + bias.unsqueeze(-2)).relu().view_as(out)
+    def _convolve(self, rows: Tensor, each: int, weight: Tensor, bias: Tensor) -> Tensor:
+        """relu(X W + b), with ``each`` rows of every graph and so equally many of every model: [G r, f] -> [G r, h]."""
+        if bias.dim() == 1:
+            return (rows @ weight + bias).relu()
+        out = project(rows, weight, torch.arange(0, rows.shape[0] + 1, each, device=rows.device))
+        return (out.view(bias.shape[0], -1, bias.shape[1]) + bias.unsqueeze(1)).relu().view_as(out)
 
     def _sorted(self, x: Tensor, ptr: Tensor) -> Tensor:
         """The first k nodes of each graph by their last channel, zeros where there are fewer [G k, f]."""
-        with torch.no_grad():
-            order = rank(x[:, -1], ptr, then=x.sum(1))
+        order: Tensor = rank(x[:, -1].detach(), ptr, x.detach().sum(1))
         place = torch.arange(self.k, device=x.device)
         there = place < ptr.diff().unsqueeze(1)
-        at = torch.where(there, ptr[:-1].unsqueeze(1) + place, x.shape[0]).flatten()
-        rows = F.pad(order, (0, 1), value=x.shape[0]).index_select(0, at)
-        return F.pad(x, (0, 0, 0, 1)).index_select(0, rows)
+        at = (ptr[:-1].unsqueeze(1) + place).flatten()  # past a small graph: any row, which is not used
+        rows = F.pad(order, (0, self.k)).index_select(0, at)
+        first = F.pad(x, (0, 0, 0, 1)).index_select(0, rows)  # one row more: there may be none
+        return first.masked_fill(~there.view(-1, 1), 0)

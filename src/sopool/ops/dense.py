@@ -23,5 +23,5 @@ class Dense(NamedTuple):
                 "The largest value over neighbours is not defined where edges have weights, as in graphs pooled to k "
                 "nodes: take a GNN that sums or averages, such as gin-0 or gcn, or another pooling."
             )
-        total = x + (self.weights @ x.view(*self.weights.shape[:2], -1)).view_as(x)
+        total = x + (self.weights @ x.reshape(*self.weights.shape[:2], x.shape[1])).view_as(x)
         return total if how == "sum" else total / self.degrees

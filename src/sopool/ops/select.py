@@ -13,6 +13,7 @@ from torch import Tensor
 from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs
 from sopool.ops.neighbors import Neighbors
+from sopool.ops.segments import check_ptr_values
 
 ROUNDING = 1e-9
 """Of ratio times nodes: what is taken off before it is rounded up, so that 0.1 of 30 is 3."""
@@ -47,14 +48,16 @@ def select_top(score: Tensor, graphs: Graphs, ratio: float, exact: bool | None =
     spare = None if exact else graph >= number
     graph = graph.clamp(max=max(0, number - 1))
     at = (ptr[graph] + place - new[graph]).clamp(max=max(0, count - 1))
-    return Selection(rank(score, ptr).index_select(0, at), new, spare)
+    return Selection(rank(score, ptr, None).index_select(0, at), new, spare)
 
 
-def rank(score: Tensor, ptr: Tensor, then: Tensor | None = None) -> Tensor:
+@torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
+def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     """The nodes of each graph from the highest ``score`` [N] to the lowest, graph by graph [N].
 
     Among equals the one with the higher ``then`` [N] comes first, then the one that comes first now.
     """
+    check_ptr_values(ptr, score.numel())
     if then is None:
         order = _falling(score)
     else:
@@ -62,6 +65,11 @@ def rank(score: Tensor, ptr: Tensor, then: Tensor | None = None) -> Tensor:
         order = order.index_select(0, _falling(score.index_select(0, order)))
     graph = torch.searchsorted(ptr, order, right=True)
     return order.index_select(0, graph.argsort(stable=True))
+
+
+@rank.register_fake
+def _(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
+    return ptr.new_empty(score.shape)
 
 
 def _falling(values: Tensor) -> Tensor:
