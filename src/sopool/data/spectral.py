@@ -71,7 +71,8 @@ def cluster(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
 
 def _level(graphs: Structure, spec: ClusterSpec) -> ClusterLevel:
     labels = [_assign(graphs, g, spec.size) for g in range(len(graphs.node_ptr) - 1)]
-    counts = np.array([label.max() + 1 if len(label) else 0 for label in labels], np.int64)
+    least = 1 if spec.size is None else 0  # where every graph is one cluster, an empty one is, too
+    counts = np.array([label.max(initial=least - 1) + 1 for label in labels], np.int64)
     node_ptr = np.concatenate([np.zeros(1, np.int64), counts.cumsum()])
     of_node = np.concatenate([np.zeros(0, np.int64), *labels]) + np.repeat(node_ptr[:-1], np.diff(graphs.node_ptr))
     order = np.argsort(of_node, kind="stable")

@@ -36,7 +36,15 @@ class ClusterTables:
     @classmethod
     def build(cls, store: PackedGraphs, spec: ClusterSpec) -> "ClusterTables":
         """From a store; the clusters are computed unless they are in the cache."""
-        return _tables(clusters_of(store, spec))
+        return cls.of(clusters_of(store, spec))
+
+    @classmethod
+    def of(cls, levels: Sequence[ClusterLevel]) -> "ClusterTables":
+        """The tables of the first level, which hold those of the next."""
+        rows, vectors, sizes, node_ptr, edges, edge_ptr = (torch.from_numpy(array) for array in levels[0])
+        smaller = PackedGraphs(node_ptr, edge_ptr, edges)
+        above = cls.of(levels[1:]) if len(levels) > 1 else None
+        return cls(rows, vectors, sizes, node_ptr, make_lists(smaller, 1), make_lists(smaller, 0), above)
 
     def to(self, device: torch.device | str) -> "ClusterTables":
         """The same on another device."""
@@ -62,11 +70,3 @@ class ClusterTables:
             vectors=self.vectors.index_select(0, nodes),
             graphs=Graphs(new, Neighbors(*hears, heard_by, above)),
         )
-
-
-def _tables(levels: Sequence[ClusterLevel]) -> ClusterTables:
-    """The tables of the first level, which hold those of the next."""
-    rows, vectors, sizes, node_ptr, edges, edge_ptr = (torch.from_numpy(array) for array in levels[0])
-    smaller = PackedGraphs(node_ptr, edge_ptr, edges)
-    above = _tables(levels[1:]) if len(levels) > 1 else None
-    return ClusterTables(rows, vectors, sizes, node_ptr, make_lists(smaller, 1), make_lists(smaller, 0), above)
