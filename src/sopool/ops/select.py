@@ -105,7 +105,7 @@ def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> t
         packed, total = moved[known], int(new[-1])
     else:  # as many entries as before; those past the last list are no one's
         total = nodes.numel()
-        packed = moved.new_zeros(total + 1).scatter(0, torch.where(known, before[:-1], total), moved)
+        packed = moved.new_zeros(total + 1).scatter(0, torch.where(known, before[:-1], total), moved.clamp(min=0))
     entry = torch.arange(total, device=ptr.device)
     row = (torch.searchsorted(new, entry, right=True) - 1).clamp(max=selection.rows.numel() - 1)
     at = (start[row] + entry - new[row]).clamp(max=max(0, packed.numel() - 1))
