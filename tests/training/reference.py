@@ -81,7 +81,7 @@ class Reference:
         for norms, layer in zip(self.norms, model.gnn.layers, strict=True):
             for norm, block in zip(norms, layer, strict=True):
                 norm.weight, norm.bias = block.scale, block.shift
-        self.optimizer = torch.optim.Adam(list(parameters.values()), lr=config.lr)
+        self.optimizer = torch.optim.Adam(list(parameters.values()), lr=config.lr, weight_decay=config.weight_decay)
 
     def logits(self, numbers, dropout):
         graphs = [dense_graph(self.store, self.features, int(number)) for number in numbers]

@@ -82,6 +82,18 @@ def test_a_run_is_the_plain_loop(gnn, pool):
     torch.testing.assert_close(bank.statistics[0], statistics, rtol=1e-9, atol=1e-9)
 
 
+def test_weight_decay_is_torch_s():
+    store = little_store()
+    tables, config = tables_of(store), run_config(weight_decay=0.1)
+    bank = bank_of(tables, [config])
+    model = new_model(config, tables.features.width, tables.classes)
+    plain = Reference(store, tables.features, model, config, bank.splits[0].train, run_seed(config))
+    for epoch in range(3):
+        assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
+    values = torch.cat([p.detach().flatten() for p in plain.model.parameters()])
+    torch.testing.assert_close(bank.values[0], values, rtol=1e-8, atol=1e-9)
+
+
 @pytest.mark.parametrize("pool", list(READOUTS))
 def test_others_in_the_bank_change_no_bit(pool):
     tables, configs = tables_of(little_store(graphs=60, seed=1)), members("gin-0", pool, "float32", batch_size=12)

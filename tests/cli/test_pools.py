@@ -1,0 +1,55 @@
+import json
+
+from sopool.experiments.presets import POOLS
+from sopool.nn import POOLINGS
+from tests.cli.conftest import TINY
+
+
+def test_all_poolings_are_listed(call):
+    shown = call("pools")
+    assert shown.code == 0
+    for name in POOLS:
+        assert name in shown.out
+    assert "for f = 160 features" in shown.out
+
+
+def test_the_parameters_follow_from_the_width(call):
+    listed = {one["name"]: one for one in json.loads(call("pools", "--channels", "10", "--json").out)}
+    assert set(listed) == set(POOLS) - {"sum-avg"}
+    counts = {name: listed[name]["parameters"] for name in ("sum", "sopool-bimap", "sopool-m-attn", "diffpool")}
+    assert counts == {"sum": 0, "sopool-bimap": 320, "sopool-m-attn": 80, "diffpool": 80}
+    assert listed["sagpool"]["width"] == 20
+    assert {name for name, one in listed.items() if one["hierarchical"]} == set(POOLINGS)
+    assert all(one["paper"] and one["formula"] and one["cost"] and one["vector"] for one in listed.values())
+
+
+def test_a_hierarchy_from_the_command_line(call):
+    options = ["--pool", "sopool-m-attn,eigenpool", "--blocks", "2", "--head", "sum-readout", "--hidden", "4"]
+    shown = call("evaluate", "MUTAG", *options, "--protocol", "fair,single-epoch", *TINY, "--json", "found.json")
+    assert shown.code == 0, shown.err
+    assert "MUTAG, gin-0, 2 blocks, sum-readout" in shown.out
+    with open("found.json") as file:
+        first, second = json.load(file)
+    assert (first["pool"], first["blocks"], first["head"]) == ("sopool-m-attn", 2, "sum-readout")
+    assert second["protocols"]["fair"]["repeats"] == 3
+    again = call("evaluate", "MUTAG", *options, "--protocol", "fair,single-epoch", *TINY)
+    assert "Nothing was left to train" in again.out
+    listed = call("runs")
+    assert "eigenpool" in listed.out
+    assert listed.code == 0
+
+
+def test_a_preset_sets_what_is_not_asked_for(call):
+    short = ["--epochs", "1", "--folds", "2", "--workers", "1", "--device", "cpu"]
+    shown = call(
+        "evaluate", "MUTAG", "--preset", "sagpool", "--pool", "sagpool", "--blocks", "1", "--hidden", "8", *short
+    )
+    assert shown.code == 0, shown.err
+    assert "8/128/0.0005/0.5" in shown.out
+    assert "MUTAG, gcn, 1 block, sum-readout" in shown.out
+
+
+def test_a_head_needs_blocks(call):
+    shown = call("evaluate", "MUTAG", "--pool", "diffpool", "--head", "per-block", *TINY)
+    assert shown.code == 2
+    assert "--blocks" in shown.err
