@@ -6,11 +6,13 @@ import os
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from sopool.data import make_agreement
 from sopool.models import make_model, stack
-from sopool.training.bank import Bank
+from sopool.training.bank import Bank, new_model
+from sopool.training.batches import draw
 from sopool.training.splits import Splitter
 from tests.models.cases import CASES, batch_of, model_of, permuted, tables_for, without_twins
 from tests.training.graphs import bank_of, little_store, run_config
@@ -128,6 +130,19 @@ def test_layout_is_known_without_memory(config):
         model = make_model(config, tables.features.width, tables.classes)
     want = model_of(config, tables).state_dict()
     assert {name: tensor.shape for name, tensor in model.state_dict().items()} == {n: t.shape for n, t in want.items()}
+
+
+@pytest.mark.parametrize("name", ["diffpool, flat", "diffpool, 2 blocks"])
+def test_penalties_are_part_of_the_training_loss(name):
+    config = CASES[name]
+    tables, run = tables_for(config), run_config(model=vars(config), steps=1, dropout=0.0)
+    bank = bank_of(tables, [run])
+    graphs = torch.from_numpy(draw(bank.seeds[0], 0, bank.splits[0].train, 1, bank.batch_size).graphs)
+    model = new_model(run, tables.features.width, tables.classes).double().train()
+    scores, penalty = model.classify(*batch_of(tables, graphs[0]))
+    entropy = F.cross_entropy(scores, tables.labels[graphs[0]])
+    assert penalty.mean() > 0.1
+    assert bank.run_epoch()[0] == pytest.approx((entropy + penalty.mean()).item(), rel=1e-9)
 
 
 LEARNS = 0.85

@@ -1,5 +1,7 @@
 """Each pooling layer against its formula, dense and graph by graph; and what PyG's layers do otherwise."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
@@ -141,6 +143,29 @@ def test_lifting_is_the_transposed_map(name):
         assert (lifted.abs().sum(1) > 0).sum() == len(out.x)
     else:
         torch.testing.assert_close((out.x * y).sum(), (x * lifted).sum())
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux to measure memory")
+@pytest.mark.parametrize("name", [name for name in POOLINGS if name != "eigenpool"])
+def test_memory_is_linear(name):
+    """A ring of 20,000 nodes, forward and backward: a matrix of pairs of nodes alone would take 1.6 GB."""
+    nodes = 20_000
+    ring = torch.stack([torch.arange(nodes), torch.arange(nodes).roll(-1)])
+    x = torch.randn(nodes, 8, requires_grad=True)
+    graphs = Graphs(torch.tensor([0, nodes]), neighbors_of(torch.cat([ring, ring.flip(0)], 1), nodes))
+    layer, before = make_pooling(name, 8), memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    out = layer.pool(x, graphs)
+    smaller = out.graphs()
+    again = layer.pool(out.x, smaller)
+    loss = again.x.sum() + (0 if out.loss is None else out.loss.sum())
+    loss.backward()
+    assert memory("VmHWM") - before < 300e6
+
+
+def memory(kind):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(kind))
 
 
 def test_weighted_and_signed_edges_count_in_sagpool():

@@ -1,9 +1,14 @@
 """Clusters of a batch against clusters of each graph."""
 
+import pytest
 import torch
 
 from sopool.data.spectral import ClusterSpec, cluster
+from sopool.nn import EigenPooling
+from sopool.ops.graphs import Graphs
+from sopool.ops.neighbors import Neighbors
 from sopool.training.clusters import ClusterTables
+from tests.strategies import draw_rows
 from tests.training.graphs import little_store
 
 SPEC = ClusterSpec(3, 2, 2)
@@ -38,3 +43,24 @@ def alone(graph):
 def test_moved_to_a_device():
     tables = ClusterTables.of(cluster(little_store(), SPEC)).to("meta")
     assert tables.rows.device.type == tables.hears.nodes.device.type == tables.above.vectors.device.type == "meta"
+
+
+def test_eigenpool_is_its_formula():
+    """U_c^T H_c of each cluster, and back to the nodes through U_c."""
+    store = little_store()
+    batch = store.batch([1, 5, 7, 2])
+    found = ClusterTables.of(cluster(store, SPEC)).take(batch.graphs, batch.ptr, batch.nodes)
+    x = draw_rows(0, len(batch.nodes), 3)
+    empty = torch.zeros(len(x) + 1, dtype=torch.long), torch.empty(0, dtype=torch.long)
+    layer = EigenPooling(3, vectors=2, size=3)
+    out = layer.pool(x, Graphs(batch.ptr, Neighbors(*empty, empty, found)))
+    assert out.x.shape == (len(found.ptr) - 1, layer.out_channels)
+    y, lifted = draw_rows(1, *out.x.shape), torch.zeros_like(x)
+    for number, (first, last) in enumerate(zip(found.ptr[:-1], found.ptr[1:], strict=True)):
+        rows, vectors = found.rows[first:last], found.vectors[first:last].double()
+        torch.testing.assert_close(out.x[number], (vectors.t() @ x[rows]).flatten())
+        lifted[rows] = vectors @ y[number].view(2, 3)
+    torch.testing.assert_close(out.lift(y), lifted)
+    assert out.graphs() is found.graphs
+    with pytest.raises(ValueError, match="needs clusters with 3 eigenvectors each, and the graphs come with 2"):
+        EigenPooling(3, vectors=3).pool(x, Graphs(batch.ptr, Neighbors(*empty, empty, found)))

@@ -59,7 +59,7 @@ class TopKPooling(SelectPooling):
     """
 
     def score(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """H p / |p|."""
+        """H p / norm(p)."""
         return project(x, self.query / self.query.norm(dim=-2, keepdim=True), graphs.ptr)
 
 

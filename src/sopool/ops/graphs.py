@@ -2,8 +2,8 @@
 
 A pooled graph is again a graph, so layers and poolings see one record, block after block. What they may ask of it:
 
-    hear(x)         x + A x           A: [n, n] of each graph, never stored; A_ij: how much node i hears of node j
-    degrees         1 + sum_j |A_ij|  absolute, for weights may be negative
+    hear(x)         x + A x               A: [n, n] of each graph, never stored; A_ij: how much node i hears of j
+    degrees         1 + sum_j abs(A_ij)   absolute, for weights may be negative
     hear_evenly(x)  D^(-1/2) (A + I) D^(-1/2) x
 """
 
