@@ -137,7 +137,7 @@ def test_penalties_are_part_of_the_training_loss(name):
     config = CASES[name]
     tables, run = tables_for(config), run_config(model=vars(config), steps=1, dropout=0.0)
     bank = bank_of(tables, [run])
-    graphs = torch.from_numpy(draw(bank.seeds[0], 0, bank.splits[0].train, 1, bank.batch_size).graphs)
+    graphs = torch.from_numpy(draw(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
     model = new_model(run, tables.features.width, tables.classes).double().train()
     scores, penalty = model.classify(*batch_of(tables, graphs[0]))
     entropy = F.cross_entropy(scores, tables.labels[graphs[0]])

@@ -109,7 +109,7 @@ class Reference:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = config.lr * 0.5 ** (epoch // config.halve_every)
-        graphs, keys = draw(self.seed, epoch, self.train, config.steps, config.batch_size)
+        graphs, keys = (one[:, 0] for one in draw([self.seed], epoch, [self.train], config.steps, config.batch_size))
         losses = []
         for numbers, key in zip(graphs, keys, strict=True):
             dropout = Dropout(torch.tensor([int(key)], dtype=torch.int32), torch.tensor([config.dropout]))

@@ -29,6 +29,11 @@ class Classifier(torch.nn.Module):
         weight = next(self.heads.parameters())
         return weight.shape[0] if weight.dim() == 3 else 1
 
+    @property
+    def capturable(self) -> bool:
+        """Whether a step can be captured into a CUDA graph: all of its layers say so."""
+        return all(getattr(layer, "capturable", True) for layer in self.modules() if layer is not self)
+
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores and penalties."""
         raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, dropout).")

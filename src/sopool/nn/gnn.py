@@ -14,8 +14,8 @@ from torch import Tensor
 
 from sopool.nn.stacked import NormedLinear, model_rows
 from sopool.ops.first_order import segment_spread
-from sopool.ops.grouped import Rows
 from sopool.ops.neighbors import How, Neighbors, aggregate
+from sopool.ops.rows import Rows
 
 
 class Variant(NamedTuple):
@@ -76,5 +76,5 @@ class GNN(torch.nn.Module):
         heard = aggregate(x, neighbors, self.how)
         if self.eps is None:
             return heard
-        eps = self.eps.view(len(rows.sizes), -1)[:, layer : layer + 1]
+        eps = self.eps.view(len(rows), -1)[:, layer : layer + 1]
         return heard + segment_spread(eps, rows.ptr, x.shape[0]) * x

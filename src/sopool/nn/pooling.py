@@ -5,12 +5,12 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.aggr import MaxAggregation
 
 from sopool.nn.base import describe
 from sopool.ops import segment_apply, segment_mean
 from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs
+from sopool.ops.largest import segment_max
 from sopool.ops.neighbors import neighbors_of
 from sopool.ops.segments import check_edges, find_segments
 
@@ -125,8 +125,7 @@ def read_out(pooled: Pooled, pooling: GraphPooling, way: Way) -> Tensor:
     x, ptr = pooled.x, pooled.ptr
     if way == "concat":
         return x.reshape(ptr.numel() - 1, readout_width(pooling, way))
-    largest: Tensor = MaxAggregation()(x, ptr=ptr)
-    return torch.cat([largest, segment_mean(x, ptr)], dim=1)
+    return torch.cat([segment_max(x, ptr), segment_mean(x, ptr)], dim=1)
 
 
 def dense_pooled(

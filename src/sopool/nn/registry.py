@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from torch_geometric.nn.aggr import Aggregation, MaxAggregation, MeanAggregation, SumAggregation
+from torch_geometric.nn.aggr import Aggregation
 
 from sopool.nn.attentional import AttentionalSecondOrderAggregation
 from sopool.nn.bilinear import BilinearSecondOrderAggregation
 from sopool.nn.covariance import CovarianceAggregation
 from sopool.nn.diff import DiffPooling
 from sopool.nn.eigen import EigenPooling
+from sopool.nn.first_order import MaxAggregation, MeanAggregation, SumAggregation
 from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
 from sopool.nn.multi_head_pooling import MultiHeadSecondOrderPooling
 from sopool.nn.pooling import GraphPooling, PooledReadout, Way

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.ops import segment_attend, segment_gram, segment_spread
-from sopool.ops.grouped import Rows, grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
+from sopool.ops.grouped import grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
+from sopool.ops.rows import Rows
 
 
 def model_rows(ptr: Tensor, models: int) -> Rows:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
+from sopool.ops import backends
 from sopool.ops.dense import Dense
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ How = Literal["sum", "mean", "max"]
 
 
 class Neighbors(NamedTuple):
-    """Whom each node hears: ``nodes[ptr[i]:ptr[i + 1]]``, itself among them, so no list is empty."""
+    """Whom each node hears: ``nodes[ptr[i]:ptr[i + 1]]``, itself among them; a list is empty only for a spare row."""
 
     ptr: Tensor
     """[n + 1], int64."""
@@ -33,15 +35,13 @@ class Neighbors(NamedTuple):
 
 
 def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
-    """The sum, mean or largest value over each node's list: [n, f] -> [n, f]."""
+    """The sum, mean or largest value over each node's list, zero over an empty one: [n, f] -> [n, f]."""
     if isinstance(neighbors, Dense):
         return neighbors.aggregate(x, how)
     if how == "max":
-        rows = x.index_select(0, neighbors.nodes)
-        largest: Tensor = torch.segment_reduce(rows, "max", offsets=neighbors.ptr, unsafe=True)
-        return largest
+        return _max(x, neighbors)
     total = _sum(x, neighbors)
-    return total if how == "sum" else total / neighbors.ptr.diff().unsqueeze(1).to(x.dtype)
+    return total if how == "sum" else total / neighbors.ptr.diff().clamp(min=1).unsqueeze(1).to(x.dtype)
 
 
 def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
@@ -62,16 +62,50 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, neighbors: Neighbors) -> Tensor:
         ctx.heard_by = neighbors.heard_by
-        return _bag(x, neighbors.ptr, neighbors.nodes)
+        return _list_sum(x, neighbors.ptr, neighbors.nodes)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return _bag(gradient, *ctx.heard_by), None
+        return _list_sum(gradient, *ctx.heard_by), None
+
+
+class _Max(torch.autograd.Function):
+    """Nodes that share the largest value share the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, neighbors: Neighbors) -> Tensor:
+        from sopool.ops.triton import neighbors as kernels
+
+        largest, shared = kernels.list_max(x, neighbors.ptr, neighbors.nodes)
+        ctx.save_for_backward(x, largest, shared)
+        ctx.heard_by = neighbors.heard_by
+        return largest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        from sopool.ops.triton import neighbors as kernels
+
+        x, largest, shared = ctx.saved_tensors
+        return kernels.list_max_backward(x, largest, gradient / shared.clamp(min=1), ctx.heard_by), None
 
 
 _sum: Callable[[Tensor, Neighbors], Tensor] = _Sum.apply
+_max_by_kernel: Callable[[Tensor, Neighbors], Tensor] = _Max.apply
 
 
-def _bag(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
+def _max(x: Tensor, neighbors: Neighbors) -> Tensor:
+    if backends.serves(x):
+        return _max_by_kernel(x, neighbors)
+    rows = x.index_select(0, neighbors.nodes)
+    largest: Tensor = torch.segment_reduce(rows, "max", offsets=neighbors.ptr, unsafe=True)
+    return largest
+
+
+def _list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
+    if backends.serves(x):
+        from sopool.ops.triton import neighbors as kernels
+
+        return kernels.list_sum(x, ptr, nodes)
     return F.embedding_bag(nodes, x, ptr, mode="sum", include_last_offset=True)

@@ -1,7 +1,8 @@
-"""Adam for a stack of models, each with its own learning rate and its own number of steps."""
+"""Adam for a stack of models, each with its own learning rate."""
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,9 +24,18 @@ class Adam:
         """Before the first step."""
         return cls(torch.zeros_like(values), torch.zeros_like(values))
 
-    def step(self, values: Tensor, gradient: Tensor, rates: Tensor, step: int) -> None:
-        """Update ``values`` [M, P] in place at the ``rates`` [M, 1]; ``step`` counts from 1."""
+    def step(self, values: Tensor, gradient: Tensor, pace: Tensor, root: Tensor) -> None:
+        """Update ``values`` [M, P] in place; ``pace`` [M, 1] and ``root`` are those of :func:`unbias`."""
         self.mean.lerp_(gradient, 1 - BETA1)
         self.square.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-        denominator = self.square.sqrt().div_((1 - BETA2**step) ** 0.5).add_(EPS)
-        values.sub_((self.mean / denominator).mul_(rates / (1 - BETA1**step)))
+        denominator = self.square.sqrt().div_(root).add_(EPS)
+        values.sub_((self.mean / denominator).mul_(pace))
+
+
+def unbias(rates: np.ndarray, first: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """What takes the start at zero out of both means, for ``steps`` steps from number ``first`` (of 1) on.
+
+    The pace, rate / (1 - beta1^t) [steps, M, 1], and the root of 1 - beta2^t [steps].
+    """
+    number = np.arange(first, first + steps, dtype=np.float64)
+    return rates / (1 - BETA1**number)[:, None, None], np.sqrt(1 - BETA2**number)

@@ -22,14 +22,14 @@ from sopool.models.classifier import Classifier
 from sopool.models.make import make_model
 from sopool.models.stack import stack
 from sopool.nn.dropout import Dropout
-from sopool.training.adam import Adam
-from sopool.training.batches import draw
+from sopool.ops import backends
+from sopool.training.adam import Adam, unbias
+from sopool.training.batches import Draws, draw
+from sopool.training.capture import CapturedSteps, Steps
 from sopool.training.config import RunConfig
 from sopool.training.splits import Split, run_seed
-from sopool.training.tables import GraphTables
-
-EVALUATED_NODES = {"cpu": 2048, "cuda": 16384}
-"""Nodes of each model evaluated together: on a CPU a cache-full."""
+from sopool.training.tables import GraphTables, Room
+from sopool.training.watch import Watch
 
 
 @dataclass
@@ -72,37 +72,49 @@ class Bank:
         self.steps, self.batch_size = first.steps, min(first.batch_size, min(len(split.train) for split in splits))
         self.weight_decay = first.weight_decay
         self.seeds = [run_seed(config) for config in self.configs]
-        self.device = tables.node_ptr.device
+        self.device = tables.device
         self.dtype = getattr(torch, first.precision)
         fresh = [new_model(config, tables.features.width, tables.classes) for config in self.configs]
         self.model = stack(fresh).to(self.device, self.dtype)
         self._take(ModelState.start(self.model) if state is None else state)
         self.substitutes = self._substitutes()
+        rates = np.array([config.dropout for config in self.configs])
+        self.dropped = self._numbers(rates) if rates.any() else None
+        self._drawn: Draws | None = None
+        self._captured: CapturedSteps | None = None
+        self._watch: Watch | None = None
 
     def run_epoch(self) -> np.ndarray:
         """Train for one epoch; the loss of each model, averaged over the steps [M]."""
         self.model.train()
-        draws = [
-            draw(seed, self.epoch, split.train, self.steps, self.batch_size)
-            for seed, split in zip(self.seeds, self.splits, strict=True)
-        ]
-        graphs = torch.from_numpy(np.stack([one.graphs for one in draws], axis=1)).to(self.device)
-        keys = torch.from_numpy(np.stack([one.keys for one in draws], axis=1)).to(self.device)
-        learning_rates = self._column([learning_rate(config, self.epoch) for config in self.configs])
-        dropped = self._column([config.dropout for config in self.configs]).flatten()
-        dropping = any(config.dropout for config in self.configs)
-        losses = []
-        for step in range(self.steps):
-            dropout = Dropout(keys[step], dropped) if dropping else None
-            losses.append(self._step(graphs[step], dropout, learning_rates, self.epoch * self.steps + step + 1))
+        draws = self._draw(self.epoch) if self._drawn is None else self._drawn
+        steps = self._steps(draws)
+        if self.captures:
+            self._captured = self._captured or CapturedSteps(self._step, list(vars(self.state).values()), steps)
+            losses = self._captured.run(steps, [self.tables.room(graphs) for graphs in draws.graphs])
+        else:
+            losses = torch.stack([self._step(steps.at(number)) for number in range(self.steps)])
         self.epoch += 1
-        each = torch.stack(losses, dim=1).flatten(1).cpu().numpy()  # of one model in a row: summed in one order
+        self._drawn = self._draw(self.epoch) if self.captures else None  # while the device is at work
+        each = losses.transpose(0, 1).flatten(1).cpu().numpy()  # of one model in a row: summed in one order
         means: np.ndarray = each.astype(np.float64).mean(1)
         return means
 
-    def _step(self, graphs: Tensor, dropout: Dropout | None, rates: Tensor, number: int) -> Tensor:
+    def _draw(self, epoch: int) -> Draws:
+        return draw(self.seeds, epoch, [split.train for split in self.splits], self.steps, self.batch_size)
+
+    def _steps(self, draws: Draws) -> Steps:
+        """What this epoch's steps are made of, on the device."""
+        rates = np.array([[learning_rate(config, self.epoch)] for config in self.configs])
+        paces, roots = unbias(rates, self.epoch * self.steps + 1, self.steps)
+        graphs, keys = (torch.from_numpy(one).to(self.device) for one in draws)
+        return Steps(graphs, keys, self._numbers(paces), self._numbers(roots))
+
+    def _step(self, step: Steps, room: Room | None = None) -> Tensor:
         """One batch [M, B] for each model and one step of the optimiser; the losses [M, B]."""
-        batch = self.tables.batch(graphs, self.substitutes)
+        graphs = step.graphs
+        batch = self.tables.batch(graphs, self.substitutes, room)
+        dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
         scores, penalty = self.model.classify(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
         labels = self.tables.labels.index_select(0, graphs.flatten())
         losses = F.cross_entropy(scores, labels, reduction="none")
@@ -111,29 +123,27 @@ class Bank:
         gradient = _flatten(gradients)
         if self.weight_decay:
             gradient.add_(self.values, alpha=self.weight_decay)
-        self.adam.step(self.values, gradient, rates, number)
+        self.adam.step(self.values, gradient, step.pace, step.root)
         return losses.detach()
 
+    def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Scores of each model for graphs of its own, [n, classes] each."""
+        if self._watch is None or not self._watch.serves(graphs):
+            self._watch = Watch(self._score, self.tables, graphs, self.captures)
+        return self._watch.scores()
+
     @torch.no_grad()
-    def scores(self, graphs: Sequence[np.ndarray], snapshot: ModelState | None = None) -> list[np.ndarray]:
-        """Scores of each model for graphs of its own, [n, classes] each; those of a ``snapshot`` if one is given."""
-        current = self.state
-        if snapshot is not None:
-            self._take(snapshot)
+    def _score(self, graphs: Tensor, room: Room | None) -> Tensor:
+        """Scores of as many graphs for each model: [M, g] -> [M, g, classes]."""
         self.model.eval()
-        nodes = EVALUATED_NODES.get(self.device.type, EVALUATED_NODES["cpu"])
-        chunk = max(1, int(nodes / max(1.0, self.tables.mean_nodes)))
-        most = max(len(numbers) for numbers in graphs)
-        padded = np.stack([np.resize(numbers, -(-most // chunk) * chunk) for numbers in graphs])
-        out = []
-        for part in torch.from_numpy(padded).to(self.device).split(chunk, dim=1):
-            batch = self.tables.batch(part, self.substitutes)
-            scores = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr)
-            out.append(scores.view(*part.shape, -1))
-        if snapshot is not None:
-            self._take(current)
-        every = torch.cat(out, dim=1).cpu().numpy()
-        return [scores[: len(numbers)] for scores, numbers in zip(every, graphs, strict=True)]
+        batch = self.tables.batch(graphs, self.substitutes, room)
+        scores: Tensor = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr)
+        return scores.view(*graphs.shape, -1)
+
+    @property
+    def captures(self) -> bool:
+        """Whether steps are captured: where kernels do all the work, and nothing waits for the device."""
+        return self.device.type == "cuda" and backends.serves(self.values) and self.model.capturable
 
     @property
     def state(self) -> ModelState:
@@ -155,8 +165,8 @@ class Bank:
             for tensor, piece in zip(tensors, pieces, strict=True):
                 tensor.data = piece.view(tensor.shape)
 
-    def _column(self, numbers: Sequence[float]) -> Tensor:
-        return torch.tensor(numbers, dtype=self.dtype, device=self.device).unsqueeze(1)
+    def _numbers(self, numbers: np.ndarray) -> Tensor:
+        return torch.from_numpy(numbers).to(self.device, self.dtype)
 
     def _substitutes(self) -> Tensor | None:
         """For runs with a validation split only the values in their training graphs count [M, width]."""

@@ -1,21 +1,39 @@
-"""Which graphs a run draws, and the keys of its dropout: a function of its seed and the epoch, nothing else."""
+"""Which graphs runs draw, and the keys of their dropout: a function of a run's seed and the epoch, nothing else."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 
 class Draws(NamedTuple):
-    """One epoch of a run."""
+    """One epoch of several runs."""
 
     graphs: np.ndarray
-    """Numbers of graphs for each step, drawn without replacement [steps, batch]."""
+    """Numbers of graphs for each step, drawn without replacement [steps, runs, batch]."""
     keys: np.ndarray
-    """A key for the dropout of each step [steps], int32."""
+    """A key for the dropout of each step [steps, runs], int32."""
 
 
-def draw(seed: int, epoch: int, train: np.ndarray, steps: int, batch: int) -> Draws:
-    """The batches of one epoch."""
-    random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
-    graphs = np.stack([train[random.choice(len(train), batch, replace=False)] for _ in range(steps)])
-    return Draws(graphs, random.integers(-(2**31), 2**31, steps, dtype=np.int32))
+def draw(seeds: Sequence[int], epoch: int, trains: Sequence[np.ndarray], steps: int, batch: int) -> Draws:
+    """The batches of one epoch, for runs with these seeds and training graphs."""
+    numbers, keys = [], []
+    for seed, train in zip(seeds, trains, strict=True):
+        random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
+        numbers.append(random.integers(0, np.arange(len(train) - batch, len(train)) + 1, (steps, batch)))
+        keys.append(random.integers(-(2**31), 2**31, steps, dtype=np.int32))
+    places = _make_distinct(np.stack(numbers, axis=1), np.array([len(train) for train in trains]))
+    graphs = np.stack([train[places[:, run]] for run, train in enumerate(trains)], axis=1)
+    return Draws(graphs, np.stack(keys, axis=1))
+
+
+def _make_distinct(numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Floyd's way to a random subset, all steps of all runs at a time.
+
+    ``numbers[..., i]`` is drawn from 0 to size - batch + i; where that one is taken already, the largest is not.
+    """
+    batch = numbers.shape[-1]
+    for i in range(1, batch):
+        taken = (numbers[..., :i] == numbers[..., i : i + 1]).any(-1)
+        numbers[..., i] = np.where(taken, sizes - batch + i, numbers[..., i])
+    return numbers

@@ -1,6 +1,7 @@
 """A data set as the bank needs it: graphs laid side by side by index operations alone."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 from sopool.data.edges import edge_blocks
 from sopool.data.errors import DataError
 from sopool.data.features import NodeFeatures
-from sopool.data.store import PackedGraphs, take_segments
+from sopool.data.store import PackedGraphs, spread, take_segments
 from sopool.ops.neighbors import Neighbors
 
 if TYPE_CHECKING:
@@ -27,13 +28,23 @@ class Lists(NamedTuple):
     nodes: Tensor
     """Numbered from 0 within each graph [L], int32."""
 
-    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """The (ptr, nodes) of a batch: the lists of its ``nodes``, numbered within it."""
-        list_ptr, members = take_segments(self.graph_ptr, graphs)
-        shift = ptr[:-1].repeat_interleave(list_ptr.diff(), output_size=members.numel())
+    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor, room: "Room | None") -> tuple[Tensor, Tensor]:
+        """The (ptr, nodes) of a batch: the lists of its ``nodes``, numbered within it; empty ones for spare nodes."""
+        listed = None if room is None else room.listed
+        list_ptr, members = take_segments(self.graph_ptr, graphs, listed)
+        shift = spread(ptr[:-1], list_ptr, listed)
         starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
         torch.cumsum(self.lengths.index_select(0, nodes), 0, out=starts[1:])
+        starts = starts if room is None else starts.clamp_(max=list_ptr[-1])
         return starts, shift.add_(self.nodes.index_select(0, members))
+
+
+class Room(NamedTuple):
+    """How much space a batch has: shapes that are known before the graphs are, as a captured step needs them."""
+
+    nodes: int
+    listed: int
+    """Members of all lists."""
 
 
 class Batch(NamedTuple):
@@ -71,6 +82,11 @@ class GraphTables:
         return self.node_ptr.numel() - 1
 
     @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.node_ptr.device
+
+    @property
     def mean_nodes(self) -> float:
         """Nodes per graph."""
         return self.hears.lengths.numel() / max(1, len(self))
@@ -91,16 +107,30 @@ class GraphTables:
         """Which columns of the features some graphs use [width], bool."""
         return self.features.used(take_segments(self.node_ptr, graphs.to(self.node_ptr.device))[1])
 
-    def batch(self, graphs: Tensor, substitutes: Tensor | None = None) -> Batch:
-        """Lay ``graphs`` [M, g] side by side; model m sees column ``substitutes[m, c]`` [M, width] where c is due."""
+    def room(self, graphs: np.ndarray) -> Room:
+        """What a batch of these graphs takes."""
+        nodes, listed = self._sizes
+        return Room(int(nodes[graphs].sum()), int(listed[graphs].sum()))
+
+    @cached_property
+    def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The nodes and list members of each graph, on the host."""
+        return self.node_ptr.diff().cpu().numpy(), self.hears.graph_ptr.diff().cpu().numpy()
+
+    def batch(self, graphs: Tensor, substitutes: Tensor | None = None, room: Room | None = None) -> Batch:
+        """Lay ``graphs`` [M, g] side by side; model m sees column ``substitutes[m, c]`` [M, width] where c is due.
+
+        With ``room`` nothing waits for the device, and rows past ``ptr[-1]`` are spare: they belong to no graph.
+        """
         chosen = graphs.flatten()
-        ptr, nodes = take_segments(self.node_ptr, chosen)
-        hears = self.hears.take(chosen, ptr, nodes)
-        heard_by = hears if self.heard_by is None else self.heard_by.take(chosen, ptr, nodes)
+        space = None if room is None else room.nodes
+        ptr, nodes = take_segments(self.node_ptr, chosen, space)
+        hears = self.hears.take(chosen, ptr, nodes, room)
+        heard_by = hears if self.heard_by is None else self.heard_by.take(chosen, ptr, nodes, room)
         codes = None
         if substitutes is not None:
-            rows = ptr[:: graphs.shape[1]].diff()
-            model = torch.arange(len(rows), device=ptr.device).repeat_interleave(rows, output_size=nodes.numel())
+            models = torch.arange(len(graphs), device=ptr.device)
+            model = spread(models, ptr[:: graphs.shape[1]], space)
             codes = substitutes[model.unsqueeze(1), self.features.codes.index_select(0, nodes).long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
         return Batch(self.features.rows(nodes, codes), Neighbors(*hears, heard_by, clusters), ptr)

@@ -51,7 +51,7 @@ class Trainer:
     @property
     def device(self) -> torch.device:
         """Where the graphs are."""
-        return self.tables.node_ptr.device
+        return self.tables.device
 
     def train(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
         """Train runs of one shape; those that another process is at, or has just finished, are left, and given back."""
@@ -157,16 +157,16 @@ class Trainer:
         if not ready:
             return out
         best = [recorders[m].best for m in ready]
-        small = bank.keep(ready)
-        snapshot = replace(
-            small.state,
+        then = replace(
+            bank.state.rows(ready),
             values=torch.stack([one["best_values"] for one in best]).to(bank.device),
             statistics=torch.stack([one["best_statistics"] for one in best]).to(bank.device),
         )
+        small = self._bank([recorders[m] for m in ready], then, bank.epoch)
         parts = ("validation", "test") if bank.configs[0].looks == "chosen" else ("validation",)
         for part in parts:
             graphs = [getattr(recorders[m].split, part) for m in ready]
-            for m, numbers, scores in zip(ready, graphs, small.scores(graphs, snapshot), strict=True):
+            for m, numbers, scores in zip(ready, graphs, small.scores(graphs), strict=True):
                 out[m] |= {f"{part}_graphs": numbers, f"{part}_logits": scores.astype(np.float32)}
         return out
 

@@ -1,0 +1,34 @@
+"""The largest value of each column over segments."""
+
+import torch
+from torch import Tensor
+
+from sopool.ops.segments import check_ptr_values
+
+
+def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
+    """max over the rows of each segment, zero for an empty one; the gradient goes to the first: [N, f] -> [G, f]."""
+    if x.shape[0] == 0:
+        return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
+    first = _first_largest(x, ptr)
+    return x.gather(0, first.clamp(max=x.shape[0] - 1)).masked_fill(first == x.shape[0], 0)
+
+
+@torch.library.custom_op("sopool::first_largest", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
+def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
+    """The first row that holds the largest value of each column, N for an empty segment: [N, f] -> [G, f]."""
+    rows, segments = x.shape[0], ptr.numel() - 1
+    check_ptr_values(ptr, rows)
+    largest = torch.segment_reduce(x.detach(), "max", offsets=ptr, initial=float("-inf"), unsafe=True)
+    row = torch.arange(rows, device=x.device)
+    segment = torch.searchsorted(ptr[1:], row, right=True)  # past the last for rows that belong to none
+    here = segment.clamp(max=max(0, segments - 1))
+    is_largest = (x == largest.index_select(0, here)) & (segment < segments).unsqueeze(1)
+    candidates = torch.where(is_largest, row.unsqueeze(1), rows)
+    first = torch.full((segments, x.shape[1]), rows, device=x.device)
+    return first.scatter_reduce_(0, here.unsqueeze(1).expand_as(candidates), candidates, "amin")
+
+
+@_first_largest.register_fake
+def _(x: Tensor, ptr: Tensor) -> Tensor:
+    return x.new_empty(ptr.shape[0] - 1, x.shape[1], dtype=torch.long)

@@ -1,0 +1,117 @@
+"""Kernels for message passing over lists: a program takes some nodes, and several members of their lists at a time."""
+
+from typing import Any
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+NODES, MEMBERS = 8, 8
+
+
+def list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
+    """The sum over each list, zero for an empty one: [n, f] -> [n, f]."""
+    return _launch(_sum_kernel, x, ptr, nodes)[0]
+
+
+def list_max(x: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest value of each list, zero for an empty one, and how many members share it: [n, f] each."""
+    largest, shared = _launch(_max_kernel, x, ptr, nodes, outputs=2)
+    return largest, shared
+
+
+def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, heard_by: tuple[Tensor, Tensor]) -> Tensor:
+    """What reaches each node: the ``share`` [n, f] of every list that it is the largest of."""
+    return _launch(_max_backward_kernel, x, *heard_by, largest, share)[0]
+
+
+def _launch(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:
+    count, width = ptr.numel() - 1, x.shape[1]
+    x = x if x.stride(1) == 1 else x.contiguous()
+    out = [x.new_empty(count, width) for _ in range(outputs)]
+    columns = min(64, max(16, triton.next_power_of_2(width)))
+    grid = (triton.cdiv(count, NODES), triton.cdiv(width, columns))
+    if count and width:
+        kernel[grid](
+            x, ptr, nodes, *more, *out, count, width, x.stride(0),
+            NODES=NODES, MEMBERS=MEMBERS, F=columns, num_warps=4,
+        )  # fmt: skip
+    return out
+
+
+@triton.jit
+def _lists(ptr, count, NODES: tl.constexpr):
+    """Some nodes, where their lists start, how long they are, and how long the longest is."""
+    node = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
+    start = tl.load(ptr + node, mask=node < count, other=0)
+    length = tl.load(ptr + node + 1, mask=node < count, other=0) - start
+    return node, start, length, tl.max(length, 0)
+
+
+@triton.jit
+def _members(nodes, start, length, at, MEMBERS: tl.constexpr):
+    """The next members of each list, and which of them there are."""
+    place = at + tl.arange(0, MEMBERS)
+    there = place[None, :] < length[:, None]
+    return tl.load(nodes + start[:, None] + place[None, :], mask=there, other=0), there
+
+
+@triton.jit
+def _sum_kernel(
+    x, ptr, nodes, out, count, width, x_row,
+    NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
+) -> None:  # fmt: skip
+    node, start, length, longest = _lists(ptr, count, NODES)
+    column = tl.program_id(1) * F + tl.arange(0, F)
+    total = tl.zeros([NODES, F], out.dtype.element_ty)
+    for at in range(0, longest, MEMBERS):
+        member, there = _members(nodes, start, length, at, MEMBERS)
+        inside = there[:, :, None] & (column < width)[None, None, :]
+        total += tl.sum(tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=inside, other=0.0), 1)
+    tl.store(out + node[:, None] * width + column[None, :], total, mask=_inside(node, column, count, width))
+
+
+@triton.jit
+def _max_kernel(
+    x, ptr, nodes, out, shared, count, width, x_row,
+    NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
+) -> None:  # fmt: skip
+    node, start, length, longest = _lists(ptr, count, NODES)
+    column = tl.program_id(1) * F + tl.arange(0, F)
+    best = tl.full([NODES, F], float("-inf"), out.dtype.element_ty)
+    ties = tl.zeros([NODES, F], out.dtype.element_ty)
+    for at in range(0, longest, MEMBERS):
+        member, there = _members(nodes, start, length, at, MEMBERS)
+        inside = there[:, :, None] & (column < width)[None, None, :]
+        value = tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=inside, other=float("-inf"))
+        here = tl.maximum(tl.max(value, 1), best)
+        ties = tl.where(here > best, 0.0, ties) + tl.sum((inside & (value == here[:, None, :])).to(ties.dtype), 1)
+        best = here
+    at_out, there = node[:, None] * width + column[None, :], _inside(node, column, count, width)
+    tl.store(out + at_out, tl.where(length[:, None] > 0, best, 0.0), mask=there)
+    tl.store(shared + at_out, ties, mask=there)
+
+
+@triton.jit
+def _max_backward_kernel(
+    x, ptr, nodes, largest, share, out, count, width, x_row,
+    NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
+) -> None:  # fmt: skip
+    node, start, length, longest = _lists(ptr, count, NODES)
+    column = tl.program_id(1) * F + tl.arange(0, F)
+    there = _inside(node, column, count, width)
+    own = tl.load(x + node[:, None] * x_row + column[None, :], mask=there, other=0.0)
+    total = tl.zeros([NODES, F], out.dtype.element_ty)
+    for at in range(0, longest, MEMBERS):
+        member, here = _members(nodes, start, length, at, MEMBERS)
+        inside = here[:, :, None] & (column < width)[None, None, :]
+        where = member[:, :, None] * width + column[None, None, :]
+        most = tl.load(largest + where, mask=inside, other=0.0)
+        part = tl.load(share + where, mask=inside, other=0.0)
+        total += tl.sum(tl.where(most == own[:, None, :], part, 0.0), 1)
+    tl.store(out + node[:, None] * width + column[None, :], total, mask=there)
+
+
+@triton.jit
+def _inside(node, column, count, width):
+    return (node < count)[:, None] & (column < width)[None, :]

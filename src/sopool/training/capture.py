@@ -1,0 +1,100 @@
+"""The training steps of a bank as CUDA graphs.
+
+A step of small graphs is some hundred short kernels, and starting them one by one takes longer than running them. So a
+step is captured once and replayed. That fixes its shapes: batches get room for somewhat more nodes and list members
+than they have (see :class:`~sopool.training.tables.Room`), rounded up so that a few captures serve all. Which step it
+is, is a number on the device.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.training.tables import Room
+
+
+class Steps(NamedTuple):
+    """What the steps of one epoch are made of, or one of them (then without the first axis)."""
+
+    graphs: Tensor
+    """The batch of each model [steps, M, batch]."""
+    keys: Tensor
+    """Of the dropout [steps, M], int32."""
+    pace: Tensor
+    """See :func:`sopool.training.adam.unbias` [steps, M, 1]."""
+    root: Tensor
+    """[steps]."""
+
+    def at(self, number: int | Tensor) -> "Steps":
+        """One step, by its number on the host or on the device [1]."""
+        if isinstance(number, int):
+            return Steps(*(tensor[number] for tensor in self))
+        return Steps(*(tensor.index_select(0, number).squeeze(0) for tensor in self))
+
+
+class CapturedSteps:
+    """Replays ``step``, a function that changes nothing but the ``state`` and gives the losses [M, batch]."""
+
+    def __init__(self, step: Callable[[Steps, Room], Tensor], state: Sequence[Tensor], like: Steps) -> None:
+        self._step, self._state = step, list(state)
+        self._steps = Steps(*(torch.empty_like(tensor) for tensor in like))
+        self._losses = torch.empty_like(like.graphs, dtype=self._state[0].dtype)
+        self._number = torch.zeros(1, dtype=torch.long, device=like.graphs.device)
+        self._graphs: dict[Room, torch.cuda.CUDAGraph] = {}
+
+    def run(self, steps: Steps, needed: Sequence[Room]) -> Tensor:
+        """One epoch, given the room that each step needs; its losses [steps, M, batch]."""
+        rooms = [round_up(room) for room in needed]
+        for mine, given in zip(self._steps, steps, strict=True):
+            mine.copy_(given)
+        for number, room in enumerate(rooms):
+            if room not in self._graphs:
+                self._graphs[room] = self._capture(room, number)
+        self._number.zero_()
+        for room in rooms:
+            self._graphs[room].replay()
+        return self._losses
+
+    def _capture(self, room: Room, number: int) -> torch.cuda.CUDAGraph:
+        """Kernels are compiled by a first step, one that fits into the room; it is taken back."""
+        before = [tensor.clone() for tensor in self._state]
+        self._number.fill_(number)
+        run_aside(lambda: self._next(room))
+        for tensor, old in zip(self._state, before, strict=True):
+            tensor.copy_(old)
+        return capture(lambda: self._next(room), next(iter(self._graphs.values()), None))
+
+    def _next(self, room: Room) -> None:
+        self._losses.index_copy_(0, self._number, self._step(self._steps.at(self._number), room).unsqueeze(0))
+        self._number.add_(1)
+
+
+def round_up(room: Room) -> Room:
+    """To sixteen sizes per power of two, 64 at least: some three per cent more."""
+    return Room(*(_round(count) for count in room))
+
+
+def _round(count: int) -> int:
+    step = max(64, 1 << max(0, count.bit_length() - 5))
+    return max(1, -(-count // step)) * step
+
+
+def run_aside(work: Callable[[], None]) -> None:
+    """Run on a stream of its own, as a capture does, so that what is set up once per stream is there."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        work()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+
+
+def capture(work: Callable[[], None], beside: torch.cuda.CUDAGraph | None = None) -> torch.cuda.CUDAGraph:
+    """Record what ``work`` would run; in the memory of another one, if the two never run at the same time."""
+    graph = torch.cuda.CUDAGraph()
+    pool = None if beside is None else beside.pool()
+    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+        work()
+    return graph

@@ -1,0 +1,65 @@
+"""The scores of the same graphs, epoch after epoch."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sopool.training.capture import capture, run_aside
+from sopool.training.tables import GraphTables, Room
+
+TOGETHER = {"cpu": 2048, "cuda": 1 << 20}
+"""Nodes scored together, on a CPU of each model (a cache-full), on a GPU of all."""
+
+
+class Watch:
+    """Scores graphs of its own for each model by ``score``, [M, g] -> [M, g, classes], some at a time."""
+
+    def __init__(
+        self,
+        score: Callable[[Tensor, Room | None], Tensor],
+        tables: GraphTables,
+        graphs: Sequence[np.ndarray],
+        captured: bool,
+    ) -> None:
+        self.graphs = list(graphs)
+        self._score, self._captured = score, captured
+        self._parts = [
+            (torch.from_numpy(part).to(tables.device), self._room(tables, part)) for part in self._cut(tables)
+        ]
+        self._out: Tensor | None = None
+        self._replay: torch.cuda.CUDAGraph | None = None
+
+    def serves(self, graphs: Sequence[np.ndarray]) -> bool:
+        """Whether these are the graphs it watches."""
+        return len(graphs) == len(self.graphs) and all(map(np.array_equal, self.graphs, graphs))
+
+    def scores(self) -> list[np.ndarray]:
+        """As the models are now: [n, classes] each."""
+        if self._captured and self._out is None:  # who asks once may not ask again
+            run_aside(self._run)
+        elif self._captured:
+            self._replay = self._replay or capture(self._run)
+            self._replay.replay()
+        else:
+            self._run()
+        assert self._out is not None
+        every = self._out.cpu().numpy()
+        return [scores[: len(numbers)] for scores, numbers in zip(every, self.graphs, strict=True)]
+
+    def _run(self) -> None:
+        self._out = torch.cat([self._score(part, room) for part, room in self._parts], dim=1)
+
+    def _room(self, tables: GraphTables, part: np.ndarray) -> Room | None:
+        return tables.room(part) if self._captured else None
+
+    def _cut(self, tables: GraphTables) -> list[np.ndarray]:
+        """As many graphs for each model, [M, g] at a time; a model with fewer begins anew."""
+        most = max(len(numbers) for numbers in self.graphs)
+        nodes = TOGETHER.get(tables.device.type, TOGETHER["cpu"])
+        nodes = nodes if tables.device.type == "cpu" else nodes // len(self.graphs)
+        pieces = -(-most // max(1, int(nodes / max(1.0, tables.mean_nodes))))
+        chunk = -(-most // max(1, pieces))
+        padded = np.stack([np.resize(numbers, pieces * chunk) for numbers in self.graphs])
+        return np.split(padded, max(1, pieces), axis=1)
