@@ -116,6 +116,19 @@ def test_large_graphs_by_lanczos_iterations():
     np.testing.assert_allclose(leading.T @ leading, np.eye(4), atol=1e-3)
 
 
+def test_leading_vectors_are_those_of_the_normalised_adjacency():
+    graph = little_store(seed=4)[3]
+    edges, nodes = graph.edge_index.numpy(), graph.num_nodes
+    whole = np.eye(nodes)
+    np.add.at(whole, tuple(edges), 0.5)
+    np.add.at(whole, tuple(edges[::-1]), 0.5)
+    share = whole.sum(1) ** -0.5
+    normalised = share[:, None] * whole * share
+    vectors = leading_vectors(edges, nodes, 2)
+    for value, vector in zip(np.linalg.eigvalsh(normalised)[::-1], vectors.T, strict=False):
+        np.testing.assert_allclose(normalised @ vector, value * vector, atol=1e-9)
+
+
 def test_signs_follow_the_nodes():
     """A star with a tail has vectors without symmetry: permuting nodes permutes them, sign and all."""
     edges = np.array([[0, 0, 0, 3, 4], [1, 2, 3, 4, 5]])

@@ -20,7 +20,7 @@ def leading_vectors(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
 
     loops = np.arange(nodes)
     source, target = np.concatenate([edges, edges[::-1], np.stack([loops, loops])], axis=1)
-    weights = np.full(len(source), 0.5)
+    weights = np.where(np.arange(len(source)) < len(source) - nodes, 0.5, 1.0)
     share = 1 / np.sqrt(np.bincount(source, weights, minlength=nodes))
     normalised = coo_array((weights * share[source] * share[target], (source, target)), shape=(nodes, nodes)).tocsr()
     if nodes <= LARGE or count >= nodes - 1:
@@ -33,7 +33,7 @@ def laplacian_vectors(source: np.ndarray, target: np.ndarray, sizes: np.ndarray,
     """For graphs of given ``sizes`` [K] laid end to end, the eigenvectors of each one's Laplacian [N, count], float32.
 
     Those of the smallest eigenvalues; zeros where a graph has fewer nodes than that. Edges, numbered through all
-    graphs, count without direction. Of the two signs the one with the larger sum of cubes is taken.
+    graphs, count without direction. Of the two signs the one with which the sum of cubes is positive is taken.
     """
     ptr = np.concatenate([[0], sizes.cumsum()])
     owner = np.searchsorted(ptr, source, side="right") - 1
