@@ -47,6 +47,18 @@ def test_a_preset_sets_what_is_not_asked_for(call):
     assert "MUTAG, gcn, 1 block, sum-readout" in " ".join(shown.out.split())
 
 
+def test_options_of_poolings(call):
+    options = ["--pool", "sopool-m-attn", "--blocks", "1", "--protocol", "single-epoch", *TINY, "--hidden", "4"]
+    words = ["--pool-options", "heads=3,normalize=none", "--block-readout", "concat", "--json", "-"]
+    (found,) = json.loads(call("evaluate", "MUTAG", *options, *words).out)
+    assert found["pool_options"] == {"heads": 3, "normalize": None}
+    assert found["block_readout"] == "concat"
+    for bad, says in (("haeds=3", "unexpected keyword argument 'haeds'"), ("heads=0", "it must be at least 1")):
+        shown = call("evaluate", "MUTAG", *options, "--pool-options", bad)
+        assert shown.code == 2
+        assert says in " ".join(shown.err.split())
+
+
 def test_a_head_needs_blocks(call):
     shown = call("evaluate", "MUTAG", "--pool", "diffpool", "--head", "per-block", *TINY)
     assert shown.code == 2

@@ -57,6 +57,8 @@ def test_sortpool_s_k_is_that_of_the_training_graphs(mutag, tmp_path):
         assert config.model.pool_options == {"k": sort_size(mutag.sizes[train])}
         assert RunConfig.from_json(config.to_json()) == config
     assert {config.model.pool_options["k"] for config in found} <= {18, 19, 20}
+    asked = runs(mutag, tmp_path, pools=["sortpool"], protocols=["single-epoch"], pool_options={"k": 12})
+    assert {config.model.pool_options["k"] for config in asked} == {12}
 
 
 def test_sagpool_s_own_training(mutag, tmp_path):
@@ -95,6 +97,8 @@ def test_names_of_runs_stay_when_settings_are_added():
         ({"pools": ["topkpool"], "blocks": 4}, "4 blocks are not possible"),
         ({"pools": ["diffpool"], "blocks": 2, "gnn": "graphsage"}, "largest value over neighbours"),
         ({"pools": ["sagpol"]}, "Did you mean 'sagpool'"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"ratio": 1}}, "sopool-bimap cannot be made with ratio=1"),
+        ({"pools": ["topkpool"], "blocks": 1, "block_readout": "concat"}, "cannot be put side by side"),
     ],
 )
 def test_what_cannot_be(tmp_path, changes, says):

@@ -115,10 +115,11 @@ def test_diffpool(sizes, seed):
         torch.testing.assert_close(out.loss[g], 0.7 * link + 0.2 * entropy, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("normalize", ["degree", "adjacency", None])
 @given(sizes=sizes, seed=seeds)
-def test_multi_head_pooling_is_the_layer_for_edges(sizes, seed):
+def test_multi_head_pooling_is_the_layer_for_edges(normalize, sizes, seed):
     """As a block it gives what the layer that takes ``edge_index`` gives; that one has A[i, j] from i to j."""
-    layer = MultiHeadSecondOrderPooling(CHANNELS, heads=3).double()
+    layer = MultiHeadSecondOrderPooling(CHANNELS, 3, normalize).double()
     x, edge_index, _ = random_graphs(sizes, seed)
     graphs = Graphs(ptr_of(sizes), neighbors_of(edge_index, len(x)))
     want = layer(x, edge_index, None, index_of(sizes), len(sizes))
@@ -257,6 +258,19 @@ def test_hierarchies_halve_the_number_of_nodes():
     assert [layer.ratio for layer in make_blocks("topkpool", 8, 2, {"ratio": 0.8})] == [0.8, 0.8]
     with pytest.raises(ValueError, match="blocks=4"):
         make_blocks("topkpool", 8, 4, {})
+
+
+def test_normalising_the_adjacency_only():
+    x, edge_index, _ = random_graphs([5], 0)
+    plain, adjacency, degree = (
+        MultiHeadSecondOrderPooling(CHANNELS, 3, how).double() for how in (None, "adjacency", "degree")
+    )
+    for other in (adjacency, degree):
+        other.load_state_dict(plain.state_dict())
+    outs = [layer(x, edge_index) for layer in (plain, adjacency, degree)]
+    torch.testing.assert_close(outs[1].x, outs[0].x)
+    torch.testing.assert_close(outs[1].adj, normalize_by_degree(outs[0].adj))
+    torch.testing.assert_close(outs[2].x, outs[0].x / 5)
 
 
 def test_bad_options():

@@ -8,7 +8,17 @@ import typer
 from rich.markup import escape
 
 from sopool.cli.loading import load_source
-from sopool.cli.options import LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names, numbers, whole_numbers
+from sopool.cli.options import (
+    LabelColumn,
+    Root,
+    SmilesColumn,
+    Source,
+    WhenUnreadable,
+    names,
+    numbers,
+    settings,
+    whole_numbers,
+)
 from sopool.cli.output import check_target, out, to_text
 from sopool.cli.training import (
     choose_device,
@@ -34,6 +44,12 @@ def evaluate(
     head: Annotated[
         Literal["per-block", "sum-readout"] | None,
         typer.Option(help="Scores of each block averaged, or one classifier of all.", show_default="per-block"),
+    ] = None,
+    block_readout: Annotated[
+        Literal["max-mean", "concat"], typer.Option(help="What a block's classifier sees of the nodes left.")
+    ] = "max-mean",
+    pool_options: Annotated[
+        str | None, typer.Option(help="Options of the poolings, such as rank=16,triangle=true or heads=32.")
     ] = None,
     protocol: Annotated[str, typer.Option(help="Any of fair, single-epoch, per-fold-max.")] = "fair",
     hidden: Annotated[
@@ -88,7 +104,19 @@ def evaluate(
         [own.dropout] if dropout is None else numbers("--dropout", dropout),
     )
     request = Request(
-        pools, protocols, gnn or recipe.gnn, grid, epochs, folds, seed, steps or recipe.steps, preset, blocks, head
+        pools,
+        protocols,
+        gnn or recipe.gnn,
+        grid,
+        epochs,
+        folds,
+        seed,
+        steps or recipe.steps,
+        preset,
+        blocks,
+        head,
+        block_readout,
+        {} if pool_options is None else settings("--pool-options", pool_options),
     )
     request.check()
     against = _reference(reference, pools)

@@ -1,6 +1,6 @@
 """Cross-validation of poolings on one data set, under one or several protocols."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -15,6 +15,7 @@ from sopool.data.store import PackedGraphs
 from sopool.experiments.local import encoder_for, train_all
 from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, sort_size
 from sopool.models.config import Head, ModelConfig
+from sopool.nn.pooling import Way
 from sopool.training.config import Looks, RunConfig, Setting
 from sopool.training.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.record import Run
@@ -44,6 +45,10 @@ class Request:
     """0 for flat models."""
     head: Head | None = None
     """Of a hierarchy; None: the preset's."""
+    block_readout: Way = "max-mean"
+    """What a block's classifier sees of its nodes."""
+    pool_options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the poolings' classes, for all of ``pools``."""
 
     def check(self) -> None:
         """Raise a ``DataError`` for anything that cannot be."""
@@ -73,13 +78,13 @@ class Evaluation:
     outcomes: dict[str, Outcome]
     runs: dict[Looks, list[Run]] = field(repr=False)
     fingerprint: str = ""
-    blocks: int = 0
-    head: Head | None = None
+    model: ModelConfig = field(default_factory=ModelConfig)
 
     @property
     def network(self) -> str:
         """What stands before the pooling, in words."""
-        blocks = f", {self.blocks} block{'s' if self.blocks > 1 else ''}, {self.head}" if self.blocks else ""
+        model = self.model
+        blocks = f", {model.blocks} block{'s' if model.blocks > 1 else ''}, {model.head}" if model.blocks else ""
         return self.gnn + blocks
 
     @property
@@ -99,8 +104,10 @@ class Evaluation:
             "dataset": self.dataset,
             "gnn": self.gnn,
             "pool": self.pool,
-            "blocks": self.blocks,
-            "head": self.head,
+            "pool_options": self.model.pool_options,
+            "blocks": self.model.blocks,
+            "head": self.model.head if self.model.blocks else None,
+            "block_readout": self.model.block_readout if self.model.blocks else None,
             "protocols": {name: outcome.to_json() for name, outcome in self.outcomes.items()},
             "model_epochs": self.model_epochs,
             "seconds": round(self.seconds, 3),
@@ -127,7 +134,16 @@ class Evaluator:
         self.store, self.request, self.runs = store, request, runs
         self.fingerprint = content_key(store)
         self.models = {
-            pool: model_config(store, request.gnn, pool, request.preset, request.blocks, request.head)
+            pool: model_config(
+                store,
+                request.gnn,
+                pool,
+                request.preset,
+                request.blocks,
+                request.head,
+                request.block_readout,
+                request.pool_options,
+            )
             for pool in request.pools
         }
         self._folds = stratified_folds(store.labels.cpu().numpy(), request.folds)
@@ -191,7 +207,7 @@ class Evaluator:
     def _model(self, pool: str, fold: int) -> ModelConfig:
         """SortPool's k follows from the sizes of the fold's training graphs; all else is the same for all folds."""
         model = self.models[pool]
-        if model.pool != "sortpool":
+        if model.pool != "sortpool" or "k" in self.request.pool_options:
             return model
         sizes = self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
         return replace(model, pool_options=model.pool_options | {"k": sort_size(sizes)})
@@ -223,9 +239,7 @@ class Evaluator:
         outcomes = {
             name: PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels) for name in self.request.protocols
         }
-        model = self.models[pool]
-        head = model.head if model.blocks else None
-        return Evaluation(self.store.name, self.request.gnn, pool, outcomes, runs, self.fingerprint, model.blocks, head)
+        return Evaluation(self.store.name, self.request.gnn, pool, outcomes, runs, self.fingerprint, self.models[pool])
 
     def _load(self, configs: Sequence[RunConfig]) -> list[Run]:
         found = [(config, self.runs.load(config)) for config in configs]

@@ -2,15 +2,20 @@
 
 import difflib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 from sopool.models.config import DropoutOn, Head, ModelConfig
+from sopool.models.make import make_model
 from sopool.nn.gnn import VARIANTS
+from sopool.nn.pooling import Way
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.nn.sort_pool import LEAST
 from sopool.training.config import Setting
@@ -62,8 +67,10 @@ def model_config(
     preset: Preset = "default",
     blocks: int = 0,
     head: Head | None = None,
+    block_readout: Way = "max-mean",
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> ModelConfig:
-    """A model for a data set: flat, or a hierarchy of some ``blocks``.
+    """A model for a data set: flat, or a hierarchy of some ``blocks``; ``options`` are those of the pooling's class.
 
     In a flat model first-order pools score each layer by itself and add the scores, as GIN does; the others see all
     layers side by side. With ``paper``, dropout is on the scores and the attentional pooling has a bias, as in the
@@ -76,21 +83,43 @@ def model_config(
         if not 1 <= blocks <= 3:
             raise DataError(f"{blocks} blocks are not possible: 1 to 3 are.")
         _check_weighted(gnn, pool, blocks)
-        head = recipe.head if head is None else head
-        return ModelConfig(gnn=gnn, pool=pool, dropout_on=recipe.dropout_on, blocks=blocks, head=head)
+        return _checked(
+            ModelConfig(
+                gnn=gnn,
+                pool=pool,
+                pool_options=dict(options),
+                dropout_on=recipe.dropout_on,
+                blocks=blocks,
+                head=recipe.head if head is None else head,
+                block_readout=block_readout,
+            )
+        )
     check_name("pooling", pool, POOLS)
     if pool == "sum-avg":
         pool = "mean" if store.node_labels is None and store.node_attributes is None else "sum"
-    options: dict[str, Any] = {"bias": True} if preset == "paper" and pool == "sopool-attn" else {}
+    own: dict[str, Any] = {"bias": True} if preset == "paper" and pool == "sopool-attn" else {}
     if pool == "sortpool":
-        options = {"k": sort_size(store.sizes)}
-    return ModelConfig(
-        gnn=gnn,
-        pool=pool,
-        pool_options=options,
-        join="per-layer" if pool in FIRST_ORDER else "concat",
-        dropout_on=recipe.dropout_on,
+        own = {"k": sort_size(store.sizes)}
+    return _checked(
+        ModelConfig(
+            gnn=gnn,
+            pool=pool,
+            pool_options=own | dict(options),
+            join="per-layer" if pool in FIRST_ORDER else "concat",
+            dropout_on=recipe.dropout_on,
+        )
     )
+
+
+def _checked(config: ModelConfig) -> ModelConfig:
+    """Raise a ``DataError`` now for options that no model can be made with."""
+    try:
+        with torch.device("meta"):
+            make_model(config, 2, 2)
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{name}={value}" for name, value in config.pool_options.items()) or "no options"
+        raise DataError(f"{config.pool} cannot be made with {given}: {error}") from error
+    return config
 
 
 def sort_size(sizes: Tensor) -> int:

@@ -48,16 +48,17 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         heads: Number of nodes :math:`k` of each pooled graph.
         normalize: ``"degree"`` divides :math:`C` by the number of nodes, so that :math:`H'` is an average, and each
             entry of :math:`A'` by the square roots of its row's and its column's sum of absolute values. (:math:`A'`
-            is signed: plain degrees may be negative.) None is the paper's formula, whose values explode: :math:`H'`
-            grows with n, :math:`A'` with the number of edges, block after block.
+            is signed: plain degrees may be negative.) ``"adjacency"`` does the latter only: :math:`H'` is the paper's
+            sum. None is the paper's formula, whose values explode: :math:`H'` grows with n, :math:`A'` with the number
+            of edges, block after block.
     """
 
     def __init__(self, channels: int, heads: int, normalize: str | None = "degree") -> None:
         super().__init__(channels)
         if heads < 1:
             raise ValueError(f"heads={heads}: it must be at least 1.")
-        if normalize not in ("degree", None):
-            raise ValueError(f"normalize={normalize!r}: choose 'degree', or None for the paper's formula.")
+        if normalize not in ("degree", "adjacency", None):
+            raise ValueError(f"normalize={normalize!r}: choose 'degree', 'adjacency', or None for the paper's formula.")
         self.heads = heads
         self.normalize = normalize
         self.queries = torch.nn.Parameter(torch.empty(heads, channels))
@@ -81,7 +82,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         heard = hear(contribution, graphs.hears) - contribution
         both = segment_gram(contribution, torch.cat([x, heard], 1), graphs.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
-        by_degree = normalize_by_degree if self.normalize == "degree" else lambda weights: weights
+        by_degree = normalize_by_degree if self.normalize else lambda weights: weights
         return dense_pooled(pooled, lambda: by_degree(adj), contribution, graphs.ptr)
 
     def forward(
@@ -112,7 +113,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         neighbours = _propagate(contribution, edge_index, edge_weight)
         both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([x, neighbours], 1)), segments.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
-        if self.normalize == "degree":
+        if self.normalize:
             adj = normalize_by_degree(adj)
         return _as_batch(pooled, adj, contribution)
 
