@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.cli.options import names, numbers, whole_numbers
+from sopool.cli.options import names, numbers, settings, whole_numbers
 from sopool.data.errors import DataError
 
 
@@ -26,9 +26,17 @@ def test_numbers(given):
         (numbers, "nan", "'nan' is not a number"),
         (names, "", "'' is not a name"),
         (names, "sum,", "'' is not a name"),
+        (settings, "rank", "'rank' is not a name with a value"),
+        (settings, "rank=", "'rank=' is not a name with a value"),
     ],
 )
 def test_the_bad_item_is_named(read, text, bad):
     with pytest.raises(DataError) as error:
         read("--option", text)
     assert str(error.value).startswith(f"--option {text}: {bad}")
+
+
+def test_settings():
+    text = "heads=32, ratio=0.5,normalize=None,triangle=true,way=concat"
+    want = {"heads": 32, "ratio": 0.5, "normalize": None, "triangle": True, "way": "concat"}
+    assert settings("--pool-options", text) == want

@@ -33,7 +33,7 @@ def tables_of(store, unknown=False):
 
 def run_config(**changes):
     """A run on it, so small that a hundred steps take no time."""
-    model = ModelConfig(**({"hidden": 4} | changes.pop("model", {})))
+    model = ModelConfig(**({"hidden": 4} | dict(changes.pop("model", {}))))
     facts = {"data": "little", "fingerprint": "0", "encoder": "", "fold": 0}
     defaults = {"folds": 3, "epochs": 4, "steps": 5, "batch_size": 6, "halve_every": 2, "precision": "float64"}
     return RunConfig(model=model, **(facts | defaults | changes))

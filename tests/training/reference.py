@@ -33,6 +33,7 @@ def pool(name, h, readout):
     """The formula of each readout for one graph [n, f]."""
     if not len(h):
         width = {"sopool": h.shape[1] ** 2, "sopool-bimap": 32**2, "covpool": 32**2, "sopool-m-attn": 8 * h.shape[1]}
+        width |= {"sortpool": 32}
         return h.new_zeros(width.get(name, h.shape[1]))
     if name in ("sum", "mean"):
         return getattr(h, name)(0)
@@ -50,8 +51,20 @@ def pool(name, h, readout):
         return (h.t() @ (h @ readout.query + bias)).flatten()
     if name == "sopool-m-attn":
         return (readout.queries @ h.t() @ h).flatten()
+    if name == "sortpool":
+        return convolve(h, readout)
     assert name == "attnpool"
     return (h.t() @ (h @ readout.query).softmax(0)).flatten()
+
+
+def convolve(h, readout):
+    """DGCNN's head with torch's own convolutions, k = 10."""
+    rows = sorted(h, key=lambda row: (row[-1].item(), row.sum().item()), reverse=True)[:10]
+    z = torch.cat([torch.stack(rows), h.new_zeros(10 - len(rows), h.shape[1])])
+    z = F.conv1d(z.view(1, 1, -1), readout.weight.t().unsqueeze(1), readout.bias, stride=h.shape[1]).relu()
+    kernel = readout.next_weight.t().reshape(32, 5, 16).transpose(1, 2)
+    z = F.conv1d(F.max_pool1d(z, 2), kernel, readout.next_bias).relu()
+    return z.squeeze(0).t().flatten()
 
 
 class Reference:
@@ -68,7 +81,7 @@ class Reference:
         for norms, layer in zip(self.norms, model.gnn.layers, strict=True):
             for norm, block in zip(norms, layer, strict=True):
                 norm.weight, norm.bias = block.scale, block.shift
-        self.optimizer = torch.optim.Adam(list(parameters.values()), lr=config.lr)
+        self.optimizer = torch.optim.Adam(list(parameters.values()), lr=config.lr, weight_decay=config.weight_decay)
 
     def logits(self, numbers, dropout):
         graphs = [dense_graph(self.store, self.features, int(number)) for number in numbers]

@@ -16,7 +16,7 @@ from tests.training.reference import Reference
 
 GRID = list(itertools.product(VARIANTS, READOUTS))
 # Every GNN and every readout at least once; all pairs in make test-all.
-SAMPLE = [(gnn, list(READOUTS)[i % len(READOUTS)]) for i, gnn in enumerate([*VARIANTS, "gin-0", "gin-0"])]
+SAMPLE = [(gnn, list(READOUTS)[i % len(READOUTS)]) for i, gnn in enumerate([*VARIANTS, "gin-0", "gin-0", "gcn"])]
 PAIRS = GRID if os.environ.get("SOPOOL_TEST_ALL") else SAMPLE
 FIRST_ORDER = ("sum", "mean", "max")
 
@@ -80,6 +80,18 @@ def test_a_run_is_the_plain_loop(gnn, pool):
         [torch.cat([norm.running_mean, norm.running_var]) for norms in plain.norms for norm in norms]
     )
     torch.testing.assert_close(bank.statistics[0], statistics, rtol=1e-9, atol=1e-9)
+
+
+def test_weight_decay_is_torch_s():
+    store = little_store()
+    tables, config = tables_of(store), run_config(weight_decay=0.1)
+    bank = bank_of(tables, [config])
+    model = new_model(config, tables.features.width, tables.classes)
+    plain = Reference(store, tables.features, model, config, bank.splits[0].train, run_seed(config))
+    for epoch in range(3):
+        assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
+    values = torch.cat([p.detach().flatten() for p in plain.model.parameters()])
+    torch.testing.assert_close(bank.values[0], values, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("pool", list(READOUTS))

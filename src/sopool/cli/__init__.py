@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sopool import __version__
-from sopool.cli import bench, datasets, demo, evaluate, inspect, runs
+from sopool.cli import bench, datasets, demo, evaluate, inspect, pools, runs
 from sopool.cli.output import say, show_warning
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command()(datasets.datasets)
 app.command()(inspect.inspect)
+app.command()(pools.pools)
 app.command()(evaluate.evaluate)
 app.command()(bench.bench)
 app.add_typer(runs.app, name="runs")

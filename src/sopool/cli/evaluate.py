@@ -8,7 +8,17 @@ import typer
 from rich.markup import escape
 
 from sopool.cli.loading import load_source
-from sopool.cli.options import LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names, numbers, whole_numbers
+from sopool.cli.options import (
+    LabelColumn,
+    Root,
+    SmilesColumn,
+    Source,
+    WhenUnreadable,
+    names,
+    numbers,
+    settings,
+    whole_numbers,
+)
 from sopool.cli.output import check_target, out, to_text
 from sopool.cli.training import (
     choose_device,
@@ -23,19 +33,38 @@ from sopool.cli.training import (
 
 def evaluate(
     source: Source,
-    gnn: Annotated[str, typer.Option(help="The message-passing layers, such as gin-0, gcn, graphsage.")] = "gin-0",
+    gnn: Annotated[
+        str | None,
+        typer.Option(help="The message-passing layers, such as gin-0, gcn, graphsage.", show_default="gin-0"),
+    ] = None,
     pool: Annotated[str, typer.Option(help="Poolings, such as sopool-bimap,sum-avg.")] = "sopool-bimap",
+    blocks: Annotated[
+        int, typer.Option(min=0, max=3, help="Blocks of one layer and one pooling; 0 pools once, at the end.")
+    ] = 0,
+    head: Annotated[
+        Literal["per-block", "sum-readout"] | None,
+        typer.Option(help="Scores of each block averaged, or one classifier of all.", show_default="per-block"),
+    ] = None,
+    block_readout: Annotated[
+        Literal["max-mean", "concat"], typer.Option(help="What a block's classifier sees of the nodes left.")
+    ] = "max-mean",
+    pool_options: Annotated[
+        str | None, typer.Option(help="Options of the poolings, such as rank=16,triangle=true or heads=32.")
+    ] = None,
     protocol: Annotated[str, typer.Option(help="Any of fair, single-epoch, per-fold-max.")] = "fair",
-    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers. Several make a grid.")] = "32",
-    batch_size: Annotated[str, typer.Option(help="Graphs in a batch, likewise.")] = "32",
-    lr: Annotated[str, typer.Option(help="Learning rates, likewise.")] = "0.01",
-    dropout: Annotated[str, typer.Option(help="Dropouts, likewise.")] = "0.5",
+    hidden: Annotated[
+        str | None, typer.Option(help="Widths of the hidden layers. Several make a grid.", show_default="32")
+    ] = None,
+    batch_size: Annotated[str | None, typer.Option(help="Graphs in a batch, likewise.", show_default="32")] = None,
+    lr: Annotated[str | None, typer.Option(help="Learning rates, likewise.", show_default="0.01")] = None,
+    dropout: Annotated[str | None, typer.Option(help="Dropouts, likewise.", show_default="0.5")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
-    steps: Annotated[int, typer.Option(min=1, help="Batches in an epoch.")] = 50,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches in an epoch.", show_default="50")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Of all chance but the folds, which are always the same.")] = 0,
     preset: Annotated[
-        Literal["default", "paper"], typer.Option(help="The model as we would have it, or exactly as the paper's code.")
+        Literal["default", "paper", "sagpool"],
+        typer.Option(help="The model as we would have it, as the paper's code, or trained as SAGPool; sets defaults."),
     ] = "default",
     reference: Annotated[
         str | None, typer.Option(help="The pooling to compare with.", show_default="the first first-order one")
@@ -62,16 +91,33 @@ def evaluate(
     is finished is not trained again.
     """
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
+    from sopool.experiments.presets import PRESETS
     from sopool.training.run_store import RunStore
 
     pools, protocols = names("--pool", pool), names("--protocol", protocol)
+    recipe = PRESETS[preset]
+    own = recipe.setting
     grid = make_grid(
-        whole_numbers("--hidden", hidden),
-        whole_numbers("--batch-size", batch_size),
-        numbers("--lr", lr),
-        numbers("--dropout", dropout),
+        [own.hidden] if hidden is None else whole_numbers("--hidden", hidden),
+        [own.batch_size] if batch_size is None else whole_numbers("--batch-size", batch_size),
+        [own.lr] if lr is None else numbers("--lr", lr),
+        [own.dropout] if dropout is None else numbers("--dropout", dropout),
     )
-    request = Request(pools, protocols, gnn, grid, epochs, folds, seed, steps, preset)
+    request = Request(
+        pools,
+        protocols,
+        gnn or recipe.gnn,
+        grid,
+        epochs,
+        folds,
+        seed,
+        steps or recipe.steps,
+        preset,
+        blocks,
+        head,
+        block_readout,
+        {} if pool_options is None else settings("--pool-options", pool_options),
+    )
     request.check()
     against = _reference(reference, pools)
     to_stdout = json_file == Path("-")

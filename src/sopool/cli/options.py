@@ -39,6 +39,31 @@ def numbers(option: str, text: str) -> list[float]:
     return _items(option, text, _finite, "a number")
 
 
+def settings(option: str, text: str) -> dict[str, str | int | float | bool | None]:
+    """Names with values, ``heads=32,normalize=none``: numbers, true, false, none, else words."""
+    from sopool.data.errors import DataError
+
+    found: dict[str, str | int | float | bool | None] = {}
+    for item in names(option, text):
+        name, sign, value = (part.strip() for part in item.partition("="))
+        if not (name and sign and value):
+            raise DataError(f"{option} {text}: {item!r} is not a name with a value. A list looks like a=1,b=none.")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> str | int | float | bool | None:
+    known = {"none": None, "true": True, "false": False}
+    if text.lower() in known:
+        return known[text.lower()]
+    for convert in (int, _finite):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):

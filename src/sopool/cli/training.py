@@ -66,7 +66,7 @@ def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:
     from sopool.report.results import Result
 
     return [
-        Result(one.dataset, one.gnn, one.pool, outcome, _seconds(one, protocol))
+        Result(one.dataset, one.network, one.pool, outcome, _seconds(one, protocol))
         for one in evaluations
         for protocol, outcome in one.outcomes.items()
     ]

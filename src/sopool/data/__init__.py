@@ -17,6 +17,7 @@ from sopool.data.file import load_graphs, save_graphs
 from sopool.data.pack import Graph, pack
 from sopool.data.splits import read_splits, stratified_folds
 from sopool.data.store import GraphBatch, PackedGraphs, concatenate
+from sopool.data.synthetic import make_agreement
 
 __all__ = [
     "PAPER",
@@ -40,6 +41,7 @@ __all__ = [
     "list_datasets",
     "load",
     "load_graphs",
+    "make_agreement",
     "pack",
     "paper_encoder",
     "read_splits",

@@ -1,17 +1,21 @@
 """Cross-validation of poolings on one data set, under one or several protocols."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+import torch
 
 from sopool.data.errors import DataError
 from sopool.data.file import content_key
+from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.experiments.local import encoder_for, train_all
-from sopool.experiments.presets import Preset, check_name, model_config
+from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, sort_size
+from sopool.models.config import Head, ModelConfig
+from sopool.nn.pooling import Way
 from sopool.training.config import Looks, RunConfig, Setting
 from sopool.training.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.record import Run
@@ -33,14 +37,26 @@ class Request:
     epochs: int = 350
     folds: int = 10
     seed: int = 0
-    steps: int = 50
+    steps: int | None = 50
+    """Batches in an epoch; None: as many as a pass over the training graphs has."""
     preset: Preset = "default"
+    """The model, and how the optimiser is set beside the ``settings``."""
+    blocks: int = 0
+    """0 for flat models."""
+    head: Head | None = None
+    """Of a hierarchy; None: the preset's."""
+    block_readout: Way = "max-mean"
+    """What a block's classifier sees of its nodes."""
+    pool_options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the poolings' classes, for all of ``pools``."""
 
     def check(self) -> None:
         """Raise a ``DataError`` for anything that cannot be."""
         for protocol in self.protocols:
             check_name("protocol", protocol, PROTOCOLS)
-        numbers = {"epochs": self.epochs, "steps": self.steps}
+        numbers = {"epochs": self.epochs} | ({} if self.steps is None else {"steps": self.steps})
+        if not self.blocks and self.head is not None:
+            raise DataError(f"the head {self.head} is that of a hierarchy: say how many --blocks it has, 1 to 3.")
         for setting in self.settings:
             numbers |= {"hidden": setting.hidden, "batch-size": setting.batch_size}
             if not setting.lr > 0:
@@ -62,6 +78,14 @@ class Evaluation:
     outcomes: dict[str, Outcome]
     runs: dict[Looks, list[Run]] = field(repr=False)
     fingerprint: str = ""
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    @property
+    def network(self) -> str:
+        """What stands before the pooling, in words."""
+        model = self.model
+        blocks = f", {model.blocks} block{'s' if model.blocks > 1 else ''}, {model.head}" if model.blocks else ""
+        return self.gnn + blocks
 
     @property
     def model_epochs(self) -> int:
@@ -80,6 +104,10 @@ class Evaluation:
             "dataset": self.dataset,
             "gnn": self.gnn,
             "pool": self.pool,
+            "pool_options": self.model.pool_options,
+            "blocks": self.model.blocks,
+            "head": self.model.head if self.model.blocks else None,
+            "block_readout": self.model.block_readout if self.model.blocks else None,
             "protocols": {name: outcome.to_json() for name, outcome in self.outcomes.items()},
             "model_epochs": self.model_epochs,
             "seconds": round(self.seconds, 3),
@@ -105,7 +133,20 @@ class Evaluator:
             raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")
         self.store, self.request, self.runs = store, request, runs
         self.fingerprint = content_key(store)
-        self.models = {pool: model_config(store, request.gnn, pool, request.preset) for pool in request.pools}
+        self.models = {
+            pool: model_config(
+                store,
+                request.gnn,
+                pool,
+                request.preset,
+                request.blocks,
+                request.head,
+                request.block_readout,
+                request.pool_options,
+            )
+            for pool in request.pools
+        }
+        self._folds = stratified_folds(store.labels.cpu().numpy(), request.folds)
         self.encoders = {looks: repr(encoder_for(store, looks)) for looks in ("test", "validation", "chosen")}
 
     def evaluate(
@@ -163,18 +204,30 @@ class Evaluator:
             for fold, setting in chosen.items()
         ]
 
+    def _model(self, pool: str, fold: int) -> ModelConfig:
+        """SortPool's k follows from the sizes of the fold's training graphs; all else is the same for all folds."""
+        model = self.models[pool]
+        if model.pool != "sortpool" or "k" in self.request.pool_options:
+            return model
+        sizes = self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
+        return replace(model, pool_options=model.pool_options | {"k": sort_size(sizes)})
+
     def _config(self, pool: str, looks: Looks, fold: int, setting: Setting) -> RunConfig:
+        recipe = PRESETS[self.request.preset]
         config = RunConfig(
             data=self.store.name,
             fingerprint=self.fingerprint,
             encoder=self.encoders[looks],
-            model=self.models[pool],
+            model=self._model(pool, fold),
             fold=fold,
             folds=self.request.folds,
             seed=self.request.seed,
             looks=looks,
             epochs=self.request.epochs,
-            steps=self.request.steps,
+            steps=self.request.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
+            halve_every=recipe.halve_every,
+            weight_decay=recipe.weight_decay,
+            patience=recipe.patience,
         )
         return config.with_setting(setting)
 
@@ -186,7 +239,7 @@ class Evaluator:
         outcomes = {
             name: PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels) for name in self.request.protocols
         }
-        return Evaluation(self.store.name, self.request.gnn, pool, outcomes, runs, self.fingerprint)
+        return Evaluation(self.store.name, self.request.gnn, pool, outcomes, runs, self.fingerprint, self.models[pool])
 
     def _load(self, configs: Sequence[RunConfig]) -> list[Run]:
         found = [(config, self.runs.load(config)) for config in configs]

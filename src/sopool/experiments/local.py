@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,8 +25,11 @@ import torch
 from sopool.data.base_encoder import Encoder
 from sopool.data.choices import default_encoder
 from sopool.data.file import load_graphs, save_graphs
+from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
 from sopool.experiments.banks import make_banks
+from sopool.models.make import clusters_for
+from sopool.training.clusters import ClusterTables
 from sopool.training.config import Looks, RunConfig
 from sopool.training.run_store import RunStore
 from sopool.training.splits import Splitter
@@ -45,9 +49,12 @@ def encoder_for(store: PackedGraphs, looks: Looks) -> Encoder:
     return default_encoder(store, unknown=looks != "test").fit(store)
 
 
-def tables_for(store: PackedGraphs, looks: Looks, device: str) -> GraphTables:
+def tables_for(store: PackedGraphs, looks: Looks, device: str, clusters: ClusterSpec | None = None) -> GraphTables:
     """The data set as its runs need it."""
-    return GraphTables.build(store, encoder_for(store, looks).transform(store)).to(device)
+    tables = GraphTables.build(store, encoder_for(store, looks).transform(store))
+    if clusters is not None:
+        tables = replace(tables, clusters=ClusterTables.build(store, clusters))
+    return tables.to(device)
 
 
 def train_all(
@@ -83,6 +90,11 @@ def train_all(
             time.sleep(1)  # another process is at them: look again for what it finishes or gives up
 
 
+def _facts(config: RunConfig) -> tuple[Looks, ClusterSpec | None]:
+    """What decides the tables of a run."""
+    return config.looks, clusters_for(config.model)
+
+
 def _workers(configs: Sequence[RunConfig], store: PackedGraphs, device: str, wanted: int | None) -> int:
     if device != "cpu":
         return 1
@@ -108,10 +120,10 @@ def _here(
 ) -> list[RunConfig]:
     """In this process. On a CPU with one thread, as the workers have, so that the numbers are the same."""
     left: list[RunConfig] = []
-    tables = lru_cache(lambda looks: tables_for(store, looks, device))
+    tables = lru_cache(lambda *facts: tables_for(store, facts[0], device, facts[1]))
     with _threads(1 if device == "cpu" else torch.get_num_threads()):
         for bank in banks:
-            left += Trainer(tables(bank[0].looks), runs, report, stop).train(bank)
+            left += Trainer(tables(*_facts(bank[0])), runs, report, stop).train(bank)
             if stop():
                 break
     return left
@@ -170,7 +182,7 @@ def _start_worker(graphs: Path, folder: Path, reports: Any, stopping: Any, paren
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     store = load_graphs(graphs, check=False)
     _worker.update(store=store, runs=RunStore(folder), report=reports.put, stop=stopping.is_set)
-    _worker["tables"] = lru_cache(lambda looks: tables_for(store, looks, "cpu"))
+    _worker["tables"] = lru_cache(lambda *facts: tables_for(store, facts[0], "cpu", facts[1]))
 
 
 def _leave_with(parent: int) -> None:
@@ -181,7 +193,7 @@ def _leave_with(parent: int) -> None:
 
 
 def _work(bank: list[RunConfig]) -> list[RunConfig]:
-    trainer = Trainer(_worker["tables"](bank[0].looks), _worker["runs"], _worker["report"], _worker["stop"])
+    trainer = Trainer(_worker["tables"](*_facts(bank[0])), _worker["runs"], _worker["report"], _worker["stop"])
     return trainer.train(bank)
 
 

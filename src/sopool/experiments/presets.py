@@ -1,40 +1,140 @@
-"""From names to model configurations."""
+"""From names to model configurations, and how they are trained."""
 
 import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
+
+import torch
+from torch import Tensor
 
 from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
-from sopool.models.config import ModelConfig
+from sopool.models.config import DropoutOn, Head, ModelConfig
+from sopool.models.make import make_model
 from sopool.nn.gnn import VARIANTS
-from sopool.nn.registry import READOUTS
+from sopool.nn.pooling import Way
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
+from sopool.nn.sort_pool import LEAST
+from sopool.training.config import Setting
 
-Preset = Literal["default", "paper"]
+Preset = Literal["default", "paper", "sagpool"]
 
 FIRST_ORDER = ("sum", "mean", "max")
-POOLS = (*READOUTS, "sum-avg")
+POOLS = (*READOUTS, *GRAPH_READOUTS, "sum-avg")
 """``sum-avg`` is the paper's rule: the sum where nodes carry labels (bioinformatics), the mean where they do not
 (social networks)."""
 
 
-def model_config(store: PackedGraphs, gnn: str, pool: str, preset: Preset = "default") -> ModelConfig:
-    """A flat model for a data set.
+@dataclass(frozen=True)
+class Recipe:
+    """How the models of a preset look and are trained, where nothing else is asked for."""
 
-    First-order pools score each layer by itself and add the scores, as GIN does; the others see all layers side by
-    side. With ``paper``, dropout is on the scores and the attentional pooling has a bias, as in the authors' code.
+    gnn: str = "gin-0"
+    head: Head = "per-block"
+    dropout_on: DropoutOn = "embedding"
+    setting: Setting = field(default_factory=Setting)
+    steps: int | None = 50
+    """Batches in an epoch; None: as many as a pass over the training graphs has."""
+    halve_every: int = 50
+    weight_decay: float = 0.0
+    patience: int | None = None
+
+
+PRESETS: dict[Preset, Recipe] = {
+    "default": Recipe(),
+    "paper": Recipe(dropout_on="logits"),
+    "sagpool": Recipe(
+        gnn="gcn",
+        head="sum-readout",
+        setting=Setting(hidden=128, batch_size=128, lr=5e-4, dropout=0.5),
+        steps=None,
+        halve_every=0,
+        weight_decay=1e-4,
+        patience=50,
+    ),
+}
+"""``default``: the model as we would have it. ``paper``: as the authors' code has it; its optimiser is that of
+``default``. ``sagpool``: the hierarchy, optimiser and stopping of SAGPool."""
+
+
+def model_config(
+    store: PackedGraphs,
+    gnn: str,
+    pool: str,
+    preset: Preset = "default",
+    blocks: int = 0,
+    head: Head | None = None,
+    block_readout: Way = "max-mean",
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> ModelConfig:
+    """A model for a data set: flat, or a hierarchy of some ``blocks``; ``options`` are those of the pooling's class.
+
+    In a flat model first-order pools score each layer by itself and add the scores, as GIN does; the others see all
+    layers side by side. With ``paper``, dropout is on the scores and the attentional pooling has a bias, as in the
+    authors' code.
     """
+    recipe = PRESETS[preset]
     check_name("GNN", gnn, VARIANTS)
+    if blocks:
+        check_name("hierarchical pooling", pool, POOLINGS)
+        if not 1 <= blocks <= 3:
+            raise DataError(f"{blocks} blocks are not possible: 1 to 3 are.")
+        _check_weighted(gnn, pool, blocks)
+        return _checked(
+            ModelConfig(
+                gnn=gnn,
+                pool=pool,
+                pool_options=dict(options),
+                dropout_on=recipe.dropout_on,
+                blocks=blocks,
+                head=recipe.head if head is None else head,
+                block_readout=block_readout,
+            )
+        )
     check_name("pooling", pool, POOLS)
     if pool == "sum-avg":
         pool = "mean" if store.node_labels is None and store.node_attributes is None else "sum"
-    options: dict[str, Any] = {"bias": True} if preset == "paper" and pool == "sopool-attn" else {}
-    return ModelConfig(
-        gnn=gnn,
-        pool=pool,
-        pool_options=options,
-        join="per-layer" if pool in FIRST_ORDER else "concat",
-        dropout_on="logits" if preset == "paper" else "embedding",
+    own: dict[str, Any] = {"bias": True} if preset == "paper" and pool == "sopool-attn" else {}
+    if pool == "sortpool":
+        own = {"k": sort_size(store.sizes)}
+    return _checked(
+        ModelConfig(
+            gnn=gnn,
+            pool=pool,
+            pool_options=own | dict(options),
+            join="per-layer" if pool in FIRST_ORDER else "concat",
+            dropout_on=recipe.dropout_on,
+        )
     )
+
+
+def _checked(config: ModelConfig) -> ModelConfig:
+    """Raise a ``DataError`` now for options that no model can be made with."""
+    try:
+        with torch.device("meta"):
+            make_model(config, 2, 2)
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{name}={value}" for name, value in config.pool_options.items()) or "no options"
+        raise DataError(f"{config.pool} cannot be made with {given}: {error}") from error
+    return config
+
+
+def sort_size(sizes: Tensor) -> int:
+    """SortPool's k as DGCNN has it: the size that 60 % of the graphs do not exceed, at least 10."""
+    ordered = sizes.sort().values
+    return max(LEAST, int(ordered[math.ceil(0.6 * len(ordered)) - 1]) if len(ordered) else LEAST)
+
+
+def _check_weighted(gnn: str, pool: str, blocks: int) -> None:
+    """A maximum over neighbours knows no weights, and what a pooling to k nodes leaves has some."""
+    if blocks > 1 and pool in ("sopool-m-attn", "diffpool") and VARIANTS[gnn].how == "max":
+        raise DataError(
+            f"{gnn} takes the largest value over neighbours, which edges with weights do not define, and {pool} leaves "
+            "such edges: take a GNN that sums or averages, such as gin-0 or gcn, or --blocks 1."
+        )
 
 
 def check_name(kind: str, name: str, known: Any) -> None:

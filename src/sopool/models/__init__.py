@@ -1,7 +1,19 @@
 """Classifiers of graphs, assembled from the layers and readouts of :mod:`sopool.nn`."""
 
+from sopool.models.classifier import Classifier, Scored
 from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
+from sopool.models.hierarchical import HierarchicalClassifier
+from sopool.models.make import clusters_for, make_model
 from sopool.models.stack import stack
 
-__all__ = ["FlatClassifier", "ModelConfig", "stack"]
+__all__ = [
+    "Classifier",
+    "FlatClassifier",
+    "HierarchicalClassifier",
+    "ModelConfig",
+    "Scored",
+    "clusters_for",
+    "make_model",
+    "stack",
+]

@@ -3,23 +3,34 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sopool.nn.pooling import Way
+
 Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
+Head = Literal["per-block", "sum-readout"]
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A flat classifier: message-passing layers, one readout, linear scores."""
+    """A classifier: message-passing layers, one readout, linear scores; or a hierarchy of blocks."""
 
     gnn: str = "gin-0"
     """One of :data:`sopool.nn.gnn.VARIANTS`."""
     pool: str = "sopool-bimap"
-    """One of :data:`sopool.nn.READOUTS`."""
+    """One of :data:`sopool.nn.READOUTS` or :data:`sopool.nn.GRAPH_READOUTS`; in a hierarchy one of
+    :data:`sopool.nn.POOLINGS`."""
     pool_options: dict[str, Any] = field(default_factory=dict)
     hidden: int = 32
     layers: int = 4
-    """Message-passing layers; the input features are pooled as well, as one layer more."""
+    """Message-passing layers of a flat model; the input features are pooled as well, as one layer more."""
     join: Join = "concat"
     """All layers side by side through one readout and one linear map, or each through its own, the scores added."""
     dropout_on: DropoutOn = "embedding"
     """Where dropout goes: before the linear map, or on the scores as in the authors' code."""
+    blocks: int = 0
+    """Blocks of one message-passing layer and one pooling; 0 for a flat model."""
+    head: Head = "per-block"
+    """Of a hierarchy: scores of each block, averaged (the paper); or the blocks' readouts summed, then a multi-layer
+    perceptron (SAGPool)."""
+    block_readout: Way = "max-mean"
+    """What a block's classifier sees of its nodes."""

@@ -3,16 +3,19 @@
 import torch
 from torch import Tensor
 
+from sopool.models.classifier import Classifier, Scored, add
 from sopool.models.config import ModelConfig
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
+from sopool.nn.pooling import PooledReadout
 from sopool.nn.registry import make_readout
 from sopool.nn.stacked import Linear
+from sopool.ops.graphs import Graphs
 from sopool.ops.joined import join
 from sopool.ops.neighbors import Neighbors
 
 
-class FlatClassifier(torch.nn.Module):
+class FlatClassifier(Classifier):
     """Graphs to scores of classes; one model, or a stack of them (see :func:`sopool.models.stack`)."""
 
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
@@ -26,30 +29,34 @@ class FlatClassifier(torch.nn.Module):
             Linear(pooled_width(readout, width), classes) for readout, width in zip(self.readouts, widths, strict=True)
         )
 
-    @property
-    def models(self) -> int:
-        """How many models are stacked in it."""
-        weight = next(self.heads.parameters())
-        return weight.shape[0] if weight.dim() == 3 else 1
-
-    def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[Tensor]:
-        """Graph embeddings [G, ...]: one, or one for each layer."""
+    def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+        """Graph embeddings [G, ...], one or one for each layer, with what each graph adds to its loss [G]."""
         layers = self.gnn(x, neighbors, ptr, self.models)
         layers = [join(layers)] if self.config.join == "concat" else layers
-        return [readout(h, ptr=ptr) for readout, h in zip(self.readouts, layers, strict=True)]
+        graphs = Graphs(ptr, neighbors)
+        return [_read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
 
-    def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Tensor:
+    def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
         total: Tensor | None = None
-        for place, (pooled, head) in enumerate(zip(self.embed(x, neighbors, ptr), self.heads, strict=True)):
+        penalty: Tensor | None = None
+        embedded = self.embed(x, neighbors, ptr)
+        for place, ((pooled, extra), head) in enumerate(zip(embedded, self.heads, strict=True)):
             if dropout is not None and self.config.dropout_on == "embedding":
                 pooled = dropout(pooled, place)
             scores = head(pooled)
             if dropout is not None and self.config.dropout_on == "logits":
                 scores = dropout(scores, place)
-            total = scores if total is None else total + scores
+            total, penalty = add(total, scores), add(penalty, extra)
         assert total is not None
-        return total
+        return Scored(total, penalty)
+
+
+def _read(readout: torch.nn.Module, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:
+    if isinstance(readout, PooledReadout):
+        pooled: tuple[Tensor, Tensor | None] = readout(x, graphs)
+        return pooled
+    return readout(x, ptr=graphs.ptr), None
 
 
 def pooled_width(readout: torch.nn.Module, channels: int) -> int:

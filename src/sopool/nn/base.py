@@ -57,12 +57,16 @@ class SegmentAggregation(Aggregation):
         return out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1]).movedim(-2, dim)
 
     def __repr__(self) -> str:
-        """The channels, then what differs from the defaults."""
-        shown = [] if self.channels is None else [str(self.channels)]
-        for name, parameter in inspect.signature(type(self)).parameters.items():
-            if name != "channels" and getattr(self, name) != parameter.default:
-                shown.append(f"{name}={getattr(self, name)!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return describe(self)
+
+
+def describe(layer: torch.nn.Module) -> str:
+    """The channels of a readout or pooling, then what differs from the defaults."""
+    shown = [] if layer.channels is None else [str(layer.channels)]
+    for name, parameter in inspect.signature(type(layer)).parameters.items():
+        if name != "channels" and getattr(layer, name) != parameter.default:
+            shown.append(f"{name}={getattr(layer, name)!r}")
+    return f"{type(layer).__name__}({', '.join(shown)})"
 
 
 def _repeat(ptr: Tensor, copies: int, num_rows: int) -> Tensor:

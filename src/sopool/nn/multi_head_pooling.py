@@ -5,7 +5,11 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.normalize import EPS
-from sopool.ops import segment_gram
+from sopool.nn.pooling import GraphPooling, Pooled, dense_pooled
+from sopool.nn.stacked import project
+from sopool.ops import segment_gram, segment_spread
+from sopool.ops.first_order import segment_sizes
+from sopool.ops.graphs import Graphs, hear
 from sopool.ops.segments import check_edges, find_segments
 
 
@@ -29,7 +33,7 @@ class PooledGraphs(NamedTuple):
     """C^T: what each node of the input gives to each of its graph's new nodes [N, k]."""
 
 
-class MultiHeadSecondOrderPooling(torch.nn.Module):
+class MultiHeadSecondOrderPooling(GraphPooling):
     r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) from the `"Second-Order Pooling for Graph
     Neural Networks" <https://arxiv.org/abs/2007.10467>`_ paper as a layer that shrinks each graph to :math:`k` nodes.
 
@@ -44,17 +48,17 @@ class MultiHeadSecondOrderPooling(torch.nn.Module):
         heads: Number of nodes :math:`k` of each pooled graph.
         normalize: ``"degree"`` divides :math:`C` by the number of nodes, so that :math:`H'` is an average, and each
             entry of :math:`A'` by the square roots of its row's and its column's sum of absolute values. (:math:`A'`
-            is signed: plain degrees may be negative.) None is the paper's formula, whose values explode: :math:`H'`
-            grows with n, :math:`A'` with the number of edges, block after block.
+            is signed: plain degrees may be negative.) ``"adjacency"`` does the latter only: :math:`H'` is the paper's
+            sum. None is the paper's formula, whose values explode: :math:`H'` grows with n, :math:`A'` with the number
+            of edges, block after block.
     """
 
     def __init__(self, channels: int, heads: int, normalize: str | None = "degree") -> None:
-        super().__init__()
-        if channels < 1 or heads < 1:
-            raise ValueError(f"channels={channels}, heads={heads}: both must be at least 1.")
-        if normalize not in ("degree", None):
-            raise ValueError(f"normalize={normalize!r}: choose 'degree', or None for the paper's formula.")
-        self.channels = channels
+        super().__init__(channels)
+        if heads < 1:
+            raise ValueError(f"heads={heads}: it must be at least 1.")
+        if normalize not in ("degree", "adjacency", None):
+            raise ValueError(f"normalize={normalize!r}: choose 'degree', 'adjacency', or None for the paper's formula.")
         self.heads = heads
         self.normalize = normalize
         self.queries = torch.nn.Parameter(torch.empty(heads, channels))
@@ -63,6 +67,23 @@ class MultiHeadSecondOrderPooling(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draw the queries anew, as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.queries)
+
+    @property
+    def nodes(self) -> int:
+        """The number of heads."""
+        return self.heads
+
+    def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
+        """C H and C A C^T, as a batch of graphs for the next block."""
+        contribution = project(x, self.queries.mT, graphs.ptr)
+        if self.normalize == "degree":
+            share = 1 / segment_sizes(graphs.ptr, like=contribution)
+            contribution = contribution * segment_spread(share, graphs.ptr, x.shape[0])
+        heard = hear(contribution, graphs.hears) - contribution
+        both = segment_gram(contribution, torch.cat([x, heard], 1), graphs.ptr)
+        pooled, adj = both.split([self.channels, self.heads], dim=2)
+        by_degree = normalize_by_degree if self.normalize else lambda weights: weights
+        return dense_pooled(pooled, lambda: by_degree(adj), contribution, graphs.ptr)
 
     def forward(
         self,
@@ -92,7 +113,7 @@ class MultiHeadSecondOrderPooling(torch.nn.Module):
         neighbours = _propagate(contribution, edge_index, edge_weight)
         both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([x, neighbours], 1)), segments.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
-        if self.normalize == "degree":
+        if self.normalize:
             adj = normalize_by_degree(adj)
         return _as_batch(pooled, adj, contribution)
 
@@ -108,10 +129,6 @@ class MultiHeadSecondOrderPooling(torch.nn.Module):
                 f"edge_weight has shape {list(edge_weight.shape)} for {edge_index.shape[1]} edges: "
                 "it must have one number per edge."
             )
-
-    def __repr__(self) -> str:
-        shown = "" if self.normalize == "degree" else f", normalize={self.normalize!r}"
-        return f"{type(self).__name__}({self.channels}, heads={self.heads}{shown})"
 
 
 def normalize_by_degree(adj: Tensor) -> Tensor:

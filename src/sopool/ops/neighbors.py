@@ -5,7 +5,7 @@ depends on nothing but the graph, and needs no memory per edge.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +13,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from sopool.ops import backends
+from sopool.ops.dense import Dense
+
+if TYPE_CHECKING:
+    from sopool.ops.clusters import Clusters
 
 How = Literal["sum", "mean", "max"]
 
@@ -26,14 +30,30 @@ class Neighbors(NamedTuple):
     """[e], int64."""
     heard_by: tuple[Tensor, Tensor]
     """(ptr, nodes) of the reverse: by whom each node is heard. For undirected graphs the same two tensors."""
+    clusters: Union["Clusters", None] = None
+    """How the nodes fall into clusters, for a pooling that is told beforehand."""
 
 
-def aggregate(x: Tensor, neighbors: Neighbors, how: How) -> Tensor:
+def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
     """The sum, mean or largest value over each node's list, zero over an empty one: [n, f] -> [n, f]."""
+    if isinstance(neighbors, Dense):
+        return neighbors.aggregate(x, how)
     if how == "max":
         return _max(x, neighbors)
     total = _sum(x, neighbors)
     return total if how == "sum" else total / neighbors.ptr.diff().clamp(min=1).unsqueeze(1).to(x.dtype)
+
+
+def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
+    """The lists of edges [2, E] from a source to a target, which hears it; an edge given twice is heard twice."""
+    loops = torch.arange(num_nodes, device=edge_index.device)
+    source, target = torch.cat([edge_index, loops.expand(2, -1)], dim=1)
+    lists = []
+    for hearer, heard in ((target, source), (source, target)):
+        order = (hearer * num_nodes + heard).argsort()
+        counts = torch.bincount(hearer, minlength=num_nodes)
+        lists.append((torch.cat([counts.new_zeros(1), counts.cumsum(0)]), heard[order]))
+    return Neighbors(*lists[0], lists[1])
 
 
 class _Sum(torch.autograd.Function):

@@ -18,7 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sopool.models.flat import FlatClassifier
+from sopool.models.classifier import Classifier
+from sopool.models.make import make_model
 from sopool.models.stack import stack
 from sopool.nn.dropout import Dropout
 from sopool.ops import backends
@@ -69,6 +70,7 @@ class Bank:
         self.tables, self.configs, self.splits, self.epoch = tables, list(configs), list(splits), epoch
         first = self.configs[0]
         self.steps, self.batch_size = first.steps, min(first.batch_size, min(len(split.train) for split in splits))
+        self.weight_decay = first.weight_decay
         self.seeds = [run_seed(config) for config in self.configs]
         self.device = tables.device
         self.dtype = getattr(torch, first.precision)
@@ -113,11 +115,15 @@ class Bank:
         graphs = step.graphs
         batch = self.tables.batch(graphs, self.substitutes, room)
         dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
-        scores = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
+        scores, penalty = self.model.classify(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
         labels = self.tables.labels.index_select(0, graphs.flatten())
-        losses = F.cross_entropy(scores, labels, reduction="none").view(graphs.shape)
+        losses = F.cross_entropy(scores, labels, reduction="none")
+        losses = (losses if penalty is None else losses + penalty).view(graphs.shape)
         gradients = torch.autograd.grad(losses.sum() / graphs.shape[1], self.parameters)
-        self.adam.step(self.values, _flatten(gradients), step.pace, step.root)
+        gradient = _flatten(gradients)
+        if self.weight_decay:
+            gradient.add_(self.values, alpha=self.weight_decay)
+        self.adam.step(self.values, gradient, step.pace, step.root)
         return losses.detach()
 
     def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -137,7 +143,7 @@ class Bank:
     @property
     def captures(self) -> bool:
         """Whether steps are captured: where kernels do all the work, and nothing waits for the device."""
-        return self.device.type == "cuda" and backends.serves(self.values)
+        return self.device.type == "cuda" and backends.serves(self.values) and self.model.capturable
 
     @property
     def state(self) -> ModelState:
@@ -175,17 +181,17 @@ def learning_rate(config: RunConfig, epoch: int) -> float:
     return config.lr * 0.5 ** (epoch // config.halve_every) if config.halve_every else config.lr
 
 
-def new_model(config: RunConfig, in_channels: int, classes: int) -> FlatClassifier:
+def new_model(config: RunConfig, in_channels: int, classes: int) -> Classifier:
     """A new model; it follows from the run's seed, and the global generators stay as they are."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run_seed(config))
-        return FlatClassifier(config.model, in_channels, classes)
+        return make_model(config.model, in_channels, classes)
 
 
 def layout_of(config: RunConfig, in_channels: int, classes: int) -> str:
     """What the columns of a :class:`ModelState` stand for: all parameters and buffers by name and shape, hashed."""
     with torch.device("meta"):
-        model = FlatClassifier(config.model, in_channels, classes)
+        model = make_model(config.model, in_channels, classes)
     tensors = itertools.chain(model.named_parameters(), model.named_buffers())
     text = " ".join(f"{name}{list(tensor.shape)}" for name, tensor in tensors)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.models.config import ModelConfig
 
+LATER = {"blocks", "head", "block_readout", "weight_decay", "patience"}
+"""Settings that earlier versions did not have."""
 Looks = Literal["test", "validation", "chosen"]
 
 
@@ -46,6 +48,10 @@ class RunConfig:
     halve_every: int = 50
     """Epochs after which the learning rate is halved, again and again."""
     dropout: float = 0.5
+    weight_decay: float = 0.0
+    """How much of each parameter is added to its gradient."""
+    patience: int | None = None
+    """Epochs without a better one, on the held-out graphs, after which none is chosen any more."""
     precision: Literal["float32", "float64"] = "float32"
 
     @property
@@ -59,13 +65,18 @@ class RunConfig:
         return replace(self, model=model, batch_size=setting.batch_size, lr=setting.lr, dropout=setting.dropout)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for :meth:`from_json`."""
-        return asdict(self)
+        """All of it, for :meth:`from_json`; but what came later is there only if it is used, so that names stay."""
+        saved = asdict(self)
+        for part, settings in ((saved, self), (saved["model"], self.model)):
+            for item in fields(settings):
+                if item.name in LATER and part[item.name] == item.default:
+                    del part[item.name]
+        return saved
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> "RunConfig":
         """From what :meth:`to_json` gave; ``TypeError`` or ``KeyError`` if it is something else."""
-        if set(saved) != {item.name for item in fields(cls)}:
+        if set(saved) | LATER != {item.name for item in fields(cls)} | LATER:
             raise KeyError("not the configuration of a run")
         return cls(**(saved | {"model": ModelConfig(**saved["model"])}))
 

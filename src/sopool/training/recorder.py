@@ -55,7 +55,11 @@ class Recorder:
         """Whether this epoch is better on the validation graphs than all before: accuracy, then loss."""
         if self.looked_at == "test":
             return False
-        return self.chosen_epoch is None or self._rank(epoch) < self._rank(self.chosen_epoch)
+        if self.chosen_epoch is None:
+            return True
+        patience = self.config.patience
+        waited = patience is not None and epoch - self.chosen_epoch > patience
+        return not waited and self._rank(epoch) < self._rank(self.chosen_epoch)
 
     def _rank(self, epoch: int) -> tuple[float, float]:
         return -self.curves["validation_accuracy"][epoch], self.curves["validation_loss"][epoch]

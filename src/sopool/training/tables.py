@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ from sopool.data.errors import DataError
 from sopool.data.features import NodeFeatures
 from sopool.data.store import PackedGraphs, spread, take_segments
 from sopool.ops.neighbors import Neighbors
+
+if TYPE_CHECKING:
+    from sopool.training.clusters import ClusterTables
 
 
 class Lists(NamedTuple):
@@ -63,13 +66,15 @@ class GraphTables:
     features: NodeFeatures
     labels: Tensor
     classes: int
+    clusters: Union["ClusterTables", None] = None
+    """For models that ask for them."""
 
     @classmethod
     def build(cls, store: PackedGraphs, features: NodeFeatures) -> "GraphTables":
         """From a store and the features of its nodes, on the store's device."""
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to learn.")
-        hears, heard_by = _lists(store, 1), _lists(store, 0)
+        hears, heard_by = make_lists(store, 1), make_lists(store, 0)
         undirected = torch.equal(hears.nodes, heard_by.nodes) and torch.equal(hears.lengths, heard_by.lengths)
         return cls(store.node_ptr, hears, None if undirected else heard_by, features, store.labels, len(store.classes))
 
@@ -95,6 +100,7 @@ class GraphTables:
             heard_by=None if self.heard_by is None else Lists(*(tensor.to(device) for tensor in self.heard_by)),
             features=self.features.to(device),
             labels=self.labels.to(device),
+            clusters=None if self.clusters is None else self.clusters.to(device),
         )
 
     def columns_used(self, graphs: Tensor) -> Tensor:
@@ -126,10 +132,11 @@ class GraphTables:
             models = torch.arange(len(graphs), device=ptr.device)
             model = spread(models, ptr[:: graphs.shape[1]], space)
             codes = substitutes[model.unsqueeze(1), self.features.codes.index_select(0, nodes).long()]
-        return Batch(self.features.rows(nodes, codes), Neighbors(*hears, heard_by), ptr)
+        clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
+        return Batch(self.features.rows(nodes, codes), Neighbors(*hears, heard_by, clusters), ptr)
 
 
-def _lists(store: PackedGraphs, by: int) -> Lists:
+def make_lists(store: PackedGraphs, by: int) -> Lists:
     """The lists of the edges' targets (``by`` 1) or sources (0). One sort of whole numbers makes them."""
     most = int(store.sizes.max()) if len(store) else 0
     own = torch.arange(store.num_nodes, device=store.device)

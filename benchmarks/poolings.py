@@ -1,0 +1,175 @@
+"""Every pooling on real graphs: parameters, time and memory of a step, and of the usual padded or dense way beside it.
+
+    python benchmarks/poolings.py [--data MUTAG,PROTEINS,DD] [--device cuda] [--threads 2] [--batch 128] [--json FILE]
+
+Flat: node features H of width 160, a batch of graphs, forward and backward to H and to the parameters. Hierarchies: a
+whole model of 3 blocks, hidden 128, forward and backward. The largest graph of the data set is in the batch. Each in a
+process of its own. Memory is what the process grows by at its peak (on a GPU: what is allocated), over the graphs. On a
+CPU that needs Linux.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from rivals.poolings import RIVALS, RefusedError, rival
+
+from sopool.data import load
+from sopool.experiments.local import tables_for
+from sopool.experiments.presets import model_config
+from sopool.models import clusters_for, make_model
+from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_readout
+from sopool.ops.graphs import Graphs
+
+ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
+CHANNELS, HIDDEN, BLOCKS = 160, 128, 3
+STEPS = {"cpu": 20, "cuda": 50}
+
+
+def contenders():
+    flat = [f"{name}{way}" for name in (*READOUTS, *GRAPH_READOUTS) for way in ("", " (rival)")]
+    flat = [name for name in flat if not name.endswith("(rival)") or name.split()[0] in RIVALS]
+    return [*flat, *(f"{name}, {BLOCKS} blocks" for name in POOLINGS)]
+
+
+def prepare(name, data, args):
+    """A function that gives, for a number of graphs, the layer or model and what does one step with it."""
+    store = load(data, args.root)
+    blocks = BLOCKS if name.endswith("blocks") else 0
+    pool = name.split(",")[0].split(" ")[0]
+    config = model_config(store, "gcn" if blocks else "gin-0", pool, blocks=blocks)
+    tables = tables_for(store, "test", args.device, clusters_for(config))
+    order = torch.randperm(len(tables), generator=torch.Generator().manual_seed(0)).to(args.device)
+
+    def make(graphs, largest=True):
+        torch.manual_seed(0)
+        chosen = order[:graphs].clone()
+        if largest:
+            chosen[0] = tables.node_ptr.diff().argmax()
+        batch = tables.batch(chosen.view(1, -1))
+        if blocks:
+            model = make_model(replace(config, hidden=HIDDEN), tables.features.width, tables.classes).to(args.device)
+            return model, lambda: step(model.classify(batch.x, batch.neighbors, batch.ptr), model)
+        x = torch.randn(len(batch.x), CHANNELS, device=args.device).relu_().requires_grad_()
+        if name.endswith("(rival)"):
+            layer, call = rival(pool, CHANNELS, batch, config.pool_options, args.device)
+            return layer, lambda: step(call(x), layer, x)
+        layer = make_readout(pool, CHANNELS, **config.pool_options).to(args.device)
+        graphs = Graphs(batch.ptr, batch.neighbors)
+        if isinstance(layer, PooledReadout):
+            return layer, lambda: step(layer(x, graphs), layer, x)
+        return layer, lambda: step((layer(x, ptr=batch.ptr), None), layer, x)
+
+    return make
+
+
+def step(out, layer, *inputs):
+    values, loss = out
+    total = values.sum() if loss is None else values.sum() + loss.sum()
+    torch.autograd.grad(total, [*inputs, *layer.parameters()])
+
+
+def run_one(name, data, args) -> dict:
+    """Measure one contender in this process."""
+    torch.set_num_threads(args.threads)
+    try:
+        make, cuda = prepare(name, data, args), args.device != "cpu"
+        make(4, largest=False)[1]()  # the first use of the libraries
+        layer, once = make(args.batch)
+        if cuda:
+            before = torch.cuda.memory_allocated()
+            torch.cuda.reset_peak_memory_stats()
+            once()
+            torch.cuda.synchronize()
+            peak = torch.cuda.max_memory_allocated() - before
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here on
+            before = memory("VmRSS")
+            once()
+            peak = memory("VmHWM") - before
+        times = []
+        for _ in range(STEPS["cuda" if cuda else "cpu"]):
+            start = time.perf_counter()
+            once()
+            if cuda:
+                torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+    except RefusedError as error:
+        return {"refused": str(error)}
+    parameters = sum(parameter.numel() for parameter in layer.parameters())
+    return {"parameters": parameters, "ms": 1e3 * median(times), "peak_mb": peak / 2**20}
+
+
+def memory(kind: str) -> int:
+    """Bytes of this process: VmRSS now, VmHWM at its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(kind))
+
+
+def measure(args) -> dict:
+    results: dict = {}
+    given = ["--device", args.device, "--threads", str(args.threads), "--batch", str(args.batch)]
+    for data in args.data.split(","):
+        for name in args.only.split(";") if args.only else contenders():
+            command = [sys.executable, __file__, "--one", data, name, *given, "--root", str(args.root)]
+            done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+            failed = {"refused": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
+            results.setdefault(data, {})[name] = failed if done.returncode else json.loads(done.stdout.splitlines()[-1])
+            print(data, name, results[data][name], file=sys.stderr, flush=True)
+    return results
+
+
+def show(results: dict, args) -> None:
+    where = torch.cuda.get_device_name() if args.device != "cpu" else f"{args.threads} threads of {platform.machine()}"
+    table = Table(title=f"One step, forward + backward, {args.batch} graphs, float32, {where}")
+    table.add_column("", no_wrap=True)
+    table.add_column("parameters", justify="right")
+    for data in results:
+        table.add_column(f"{data}\nms", justify="right")
+        table.add_column("\nMB", justify="right")
+    for name in next(iter(results.values())):
+        cells, count = [], "-"
+        for one in results.values():
+            found = one[name]
+            if "refused" in found:
+                cells += ["-", found["refused"]]
+            else:
+                cells += [f"{found['ms']:.3g}", f"{found['peak_mb']:.0f}"]
+                count = f"{found['parameters']:,}"
+        table.add_row(name, count, *cells)
+    Console(width=140).print(table)
+    print(f"Python {platform.python_version()}, torch {torch.__version__}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="MUTAG,PROTEINS,DD")
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--only", help="contenders by name, with semicolons between them")
+    parser.add_argument("--json", type=Path, help="write all figures to this file as well")
+    parser.add_argument("--one", nargs=2, metavar=("DATA", "NAME"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(run_one(args.one[1], args.one[0], args)))
+        return
+    results = measure(args)
+    show(results, args)
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

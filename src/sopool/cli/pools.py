@@ -1,0 +1,19 @@
+"""``sopool pools``."""
+
+from typing import Annotated
+
+import typer
+
+from sopool.cli.options import AsJson
+from sopool.cli.output import print_result
+
+
+def pools(
+    channels: Annotated[int, typer.Option(min=1, help="The number f of node features to count parameters for.")] = 160,
+    as_json: AsJson = False,
+) -> None:
+    """List the poolings: formula, cost, parameters, how a flat network gets a vector from each, where it is from."""
+    from sopool.nn.about import ABOUT
+    from sopool.report.pools import pools_table
+
+    print_result(as_json, lambda: [one.to_json(channels) for one in ABOUT], lambda: pools_table(ABOUT, channels))

@@ -1,0 +1,89 @@
+"""A few eigenvectors of many graphs: small ones together by a dense method, large ones by Lanczos iterations."""
+
+from typing import Any
+
+import numpy as np
+
+LARGE = 400
+"""Nodes from which on the dense method, cubic in them, is slower."""
+ROOM = 4_000_000
+"""Numbers in the matrices that are worked on together."""
+
+
+def leading_vectors(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
+    """The eigenvectors of D^(-1/2) (A + I) D^(-1/2) with the largest eigenvalues [nodes, count], float64.
+
+    ``edges`` [2, E] count without direction. A node without edges has its loop.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.linalg import eigsh
+
+    loops = np.arange(nodes)
+    source, target = np.concatenate([edges, edges[::-1], np.stack([loops, loops])], axis=1)
+    weights = np.where(np.arange(len(source)) < len(source) - nodes, 0.5, 1.0)
+    share = 1 / np.sqrt(np.bincount(source, weights, minlength=nodes))
+    normalised = coo_array((weights * share[source] * share[target], (source, target)), shape=(nodes, nodes)).tocsr()
+    if nodes <= LARGE or count >= nodes - 1:
+        return np.linalg.eigh(normalised.toarray())[1][:, : -count - 1 : -1]
+    found: np.ndarray = eigsh(normalised, count, which="LA", v0=_start(nodes), tol=1e-4)[1][:, ::-1]
+    return found
+
+
+def laplacian_vectors(source: np.ndarray, target: np.ndarray, sizes: np.ndarray, count: int) -> np.ndarray:
+    """For graphs of given ``sizes`` [K] laid end to end, the eigenvectors of each one's Laplacian [N, count], float32.
+
+    Those of the smallest eigenvalues; zeros where a graph has fewer nodes than that. Edges, numbered through all
+    graphs, count without direction. Of the two signs the one with which the sum of cubes is positive is taken.
+    """
+    ptr = np.concatenate([[0], sizes.cumsum()])
+    owner = np.searchsorted(ptr, source, side="right") - 1
+    inside = np.stack([source, target]) - ptr[owner]
+    out = np.zeros((int(ptr[-1]), count), np.float32)
+    for size in np.unique(sizes[sizes > 0]):
+        which = np.flatnonzero(sizes == size)
+        step = max(1, ROOM // int(size) ** 2)
+        for some in (which[at : at + step] for at in range(0, len(which), step)):
+            mine = np.isin(owner, some)
+            number = np.searchsorted(some, owner[mine])
+            vectors = _vectors(number, inside[:, mine], len(some), int(size), min(count, int(size)))
+            rows = ptr[some][:, None] + np.arange(size)
+            out[rows.ravel(), : vectors.shape[2]] = _signed(vectors).reshape(rows.size, -1)
+    return out
+
+
+def _vectors(number: np.ndarray, edges: np.ndarray, graphs: int, nodes: int, count: int) -> np.ndarray:
+    """[graphs, nodes, count], for graphs of one size."""
+    if nodes > LARGE:
+        return np.stack([_lanczos(edges[:, number == graph], nodes, count) for graph in range(graphs)])
+    laplacian = np.zeros((graphs, nodes, nodes))
+    for a, b in (edges, edges[::-1]):
+        np.add.at(laplacian, (number, a, b), -0.5)
+    diagonal = np.arange(nodes)
+    laplacian[:, diagonal, diagonal] = -laplacian.sum(2)
+    found: np.ndarray = np.linalg.eigh(laplacian)[1][:, :, :count]
+    return found
+
+
+def _lanczos(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
+    """Of one large graph: those closest to a number just below zero, by shift and invert."""
+    from scipy.sparse import coo_array, diags_array
+    from scipy.sparse.linalg import eigsh
+
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    adjacency: Any = coo_array((np.full(both.shape[1], 0.5), tuple(both)), shape=(nodes, nodes)).tocsr()
+    laplacian = (diags_array(adjacency.sum(1)) - adjacency).tocsc()
+    values, vectors = eigsh(laplacian, count, sigma=-1e-2, v0=_start(nodes))
+    ordered: np.ndarray = vectors[:, np.argsort(values, kind="stable")]
+    return ordered
+
+
+def _start(nodes: int) -> np.ndarray:
+    """A first guess that no eigenvector is at right angles to, always the same."""
+    return np.random.default_rng(0).uniform(0.5, 1.5, nodes)
+
+
+def _signed(vectors: np.ndarray) -> np.ndarray:
+    """Each vector [graphs, nodes, count] with the sign that makes the sum of cubes positive."""
+    cubes = (vectors**3).sum(1, keepdims=True).round(9)
+    largest = np.take_along_axis(vectors, np.abs(vectors).round(9).argmax(1)[:, None], axis=1)
+    return vectors * np.where(np.where(cubes != 0, cubes, largest) < 0, -1.0, 1.0)

@@ -1,0 +1,48 @@
+"""What flat and hierarchical classifiers share."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.nn.dropout import Dropout
+from sopool.ops.neighbors import Neighbors
+
+
+class Scored(NamedTuple):
+    """What a model says of a batch of graphs."""
+
+    scores: Tensor
+    """Of each class [G, classes]."""
+    penalty: Tensor | None = None
+    """What each graph adds to its loss in training [G]; None where the pooling asks for nothing."""
+
+
+class Classifier(torch.nn.Module):
+    """Graphs to scores of classes; one model, or a stack of them (see :func:`sopool.models.stack`)."""
+
+    heads: torch.nn.ModuleList
+
+    @property
+    def models(self) -> int:
+        """How many models are stacked in it."""
+        weight = next(self.heads.parameters())
+        return weight.shape[0] if weight.dim() == 3 else 1
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a step can be captured into a CUDA graph: all of its layers say so."""
+        return all(getattr(layer, "capturable", True) for layer in self.modules() if layer is not self)
+
+    def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
+        """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores and penalties."""
+        raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, dropout).")
+
+    def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Tensor:
+        """The scores of :meth:`classify` [G, classes]."""
+        return self.classify(x, neighbors, ptr, dropout).scores
+
+
+def add(total: Tensor | None, more: Tensor | None) -> Tensor | None:
+    """The sum of what is there."""
+    return more if total is None else total if more is None else total + more

@@ -1,0 +1,88 @@
+"""Hierarchies: blocks of one message-passing layer and one pooling, each on the graphs that the one before left.
+
+The paper's model, after `"Self-Attention Graph Pooling" <https://arxiv.org/abs/1904.08082>`_, with either head:
+
+    per-block     scores = mean over blocks b of  readout(H_b) W_b
+    sum-readout   scores = MLP(sum over blocks b of  readout(H_b)),  widths w - w/2 - w/4 - classes
+"""
+
+import torch
+from torch import Tensor
+
+from sopool.models.classifier import Classifier, Scored, add
+from sopool.models.config import ModelConfig
+from sopool.nn.dropout import Dropout
+from sopool.nn.gnn import GNN
+from sopool.nn.pooling import GraphPooling, Pooled, read_out, readout_width
+from sopool.nn.registry import make_blocks
+from sopool.nn.stacked import Linear
+from sopool.ops.graphs import Graphs
+from sopool.ops.neighbors import Neighbors
+
+
+class HierarchicalClassifier(Classifier):
+    """Graphs to scores of classes by way of smaller graphs; one model, or a stack of them."""
+
+    def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
+        super().__init__()
+        self.config = config
+        pools = make_blocks(config.pool, config.hidden, config.blocks, config.pool_options)
+        inputs = [in_channels, *(pool.out_channels for pool in pools[:-1])]
+        self.gnns = torch.nn.ModuleList(GNN(config.gnn, width, config.hidden, 1) for width in inputs)
+        self.pools = torch.nn.ModuleList(pools)
+        widths = [readout_width(pool, config.block_readout) for pool in pools]
+        self.heads = torch.nn.ModuleList(self._heads(widths, classes))
+
+    def _heads(self, widths: list[int], classes: int) -> list[Linear]:
+        if self.config.head == "per-block":
+            return [Linear(width, classes) for width in widths]
+        if len(set(widths)) > 1:
+            raise ValueError(
+                f"The readouts of the blocks have the widths {widths}: they cannot be summed. Choose the head "
+                "per-block, or max-mean readouts."
+            )
+        width = widths[0]
+        pairs = [(width, max(1, width // 2)), (max(1, width // 2), max(1, width // 4)), (max(1, width // 4), classes)]
+        return [Linear(*pair) for pair in pairs]
+
+    def blocks(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[Pooled]:
+        """What each block leaves."""
+        graphs, left = Graphs(ptr, neighbors), list[Pooled]()
+        for gnn, pool in zip(self.gnns, self.pools, strict=True):
+            if left:
+                x, graphs = left[-1].x, left[-1].graphs()
+            x = gnn(x, graphs.hears, graphs.ptr, self.models)[-1]
+            assert isinstance(pool, GraphPooling)
+            left.append(pool.pool(x, graphs))
+        return left
+
+    def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
+        """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
+        left = self.blocks(x, neighbors, ptr)
+        readouts = [self._read(block, pool) for block, pool in zip(left, self.pools, strict=True)]
+        penalty: Tensor | None = None
+        for block in left:
+            penalty = add(penalty, block.loss)
+        score = self._each if self.config.head == "per-block" else self._together
+        return Scored(score(readouts, dropout), penalty)
+
+    def _read(self, block: Pooled, pool: torch.nn.Module) -> Tensor:
+        assert isinstance(pool, GraphPooling)
+        return read_out(block, pool, self.config.block_readout)
+
+    def _each(self, readouts: list[Tensor], dropout: Dropout | None) -> Tensor:
+        scores = []
+        for place, (readout, head) in enumerate(zip(readouts, self.heads, strict=True)):
+            if dropout is not None and self.config.dropout_on == "embedding":
+                readout = dropout(readout, place)
+            scores.append(head(readout))
+            if dropout is not None and self.config.dropout_on == "logits":
+                scores[-1] = dropout(scores[-1], place)
+        return torch.stack(scores).mean(0)
+
+    def _together(self, readouts: list[Tensor], dropout: Dropout | None) -> Tensor:
+        first, second, last = self.heads
+        x = first(torch.stack(readouts).sum(0)).relu()
+        x = x if dropout is None else dropout(x)
+        scores: Tensor = last(second(x).relu())
+        return scores

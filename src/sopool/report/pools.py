@@ -1,0 +1,29 @@
+"""The list of poolings as a table for the terminal."""
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from sopool.nn.about import About
+
+
+def pools_table(pools: Sequence[About], channels: int) -> Table:
+    """One line for each, with the parameters it has for ``channels`` features."""
+    table = Table(title=f"Poolings, for f = {channels} features", pad_edge=False, show_lines=True)
+    for name in ("name", "formula", "cost", "flat: a vector by", "defaults", "paper"):
+        table.add_column(name, overflow="fold", no_wrap=name == "name")
+    for name in ("parameters,\nof a block", "width"):
+        table.add_column(name, justify="right")
+    for one in pools:
+        words = (one.name, one.formula, one.cost, one.vector, one.default, one.paper)
+        block = one.block_parameters(channels)
+        parameters = f"{one.parameters(channels):,}" + ("" if block is None else f"\n{block:,}")
+        table.add_row(*(escape(word) for word in words), parameters, f"{one.width(channels):,}")
+    table.caption = (
+        "N nodes, E edges, f features, k nodes left, r rank, m eigenvectors. Those with parameters of a block can make "
+        "graphs smaller block after block (--blocks).\nsum-avg is the paper's rule: sum where nodes carry labels or "
+        "attributes, else mean."
+    )
+    table.caption_justify = "left"
+    return table

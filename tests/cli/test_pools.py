@@ -1,0 +1,65 @@
+import json
+from pathlib import Path
+
+from sopool.experiments.presets import POOLS
+from sopool.nn import POOLINGS
+from tests.cli.conftest import TINY
+
+
+def test_all_poolings_are_listed(call):
+    shown = call("pools")
+    assert shown.code == 0
+    for name in POOLS:
+        assert name in shown.out
+    assert "for f = 160 features" in shown.out
+
+
+def test_the_parameters_follow_from_the_width(call):
+    listed = {one["name"]: one for one in json.loads(call("pools", "--channels", "10", "--json").out)}
+    assert set(listed) == set(POOLS) - {"sum-avg"}
+    counts = {name: listed[name]["parameters"] for name in ("sum", "sopool-bimap", "sopool-m-attn", "diffpool")}
+    assert counts == {"sum": 0, "sopool-bimap": 320, "sopool-m-attn": 80, "diffpool": 80}
+    assert listed["sagpool"]["width"] == 20
+    assert {name for name, one in listed.items() if one["hierarchical"]} == set(POOLINGS)
+    assert all(one["paper"] and one["formula"] and one["cost"] and one["vector"] for one in listed.values())
+
+
+def test_a_hierarchy_from_the_command_line(call):
+    options = ["--pool", "sopool-m-attn,eigenpool", "--blocks", "2", "--head", "sum-readout", "--hidden", "4"]
+    shown = call("evaluate", "MUTAG", *options, "--protocol", "fair,single-epoch", *TINY, "--json", "found.json")
+    assert shown.code == 0, shown.err
+    assert "MUTAG, gin-0, 2 blocks, sum-readout" in shown.out
+    first, second = json.loads(Path("found.json").read_text())
+    assert (first["pool"], first["blocks"], first["head"]) == ("sopool-m-attn", 2, "sum-readout")
+    assert second["protocols"]["fair"]["repeats"] == 3
+    again = call("evaluate", "MUTAG", *options, "--protocol", "fair,single-epoch", *TINY)
+    assert "Nothing was left to train" in again.out
+    listed = call("runs")
+    assert "eigenpool" in listed.out
+    assert listed.code == 0
+
+
+def test_a_preset_sets_what_is_not_asked_for(call):
+    short = ["--epochs", "1", "--folds", "2", "--workers", "1", "--device", "cpu", "--hidden", "8"]
+    shown = call("evaluate", "MUTAG", "--preset", "sagpool", "--pool", "sagpool", "--blocks", "1", *short)
+    assert shown.code == 0, shown.err
+    assert "8/128/0.0005/0.5" in shown.out
+    assert "MUTAG, gcn, 1 block, sum-readout" in " ".join(shown.out.split())
+
+
+def test_options_of_poolings(call):
+    options = ["--pool", "sopool-m-attn", "--blocks", "1", "--protocol", "single-epoch", *TINY, "--hidden", "4"]
+    words = ["--pool-options", "heads=3,normalize=none", "--block-readout", "concat", "--json", "-"]
+    (found,) = json.loads(call("evaluate", "MUTAG", *options, *words).out)
+    assert found["pool_options"] == {"heads": 3, "normalize": None}
+    assert found["block_readout"] == "concat"
+    for bad, says in (("haeds=3", "unexpected keyword argument 'haeds'"), ("heads=0", "it must be at least 1")):
+        shown = call("evaluate", "MUTAG", *options, "--pool-options", bad)
+        assert shown.code == 2
+        assert says in " ".join(shown.err.split())
+
+
+def test_a_head_needs_blocks(call):
+    shown = call("evaluate", "MUTAG", "--pool", "diffpool", "--head", "per-block", *TINY)
+    assert shown.code == 2
+    assert "--blocks" in shown.err

@@ -1,0 +1,177 @@
+"""Clusters and eigenvectors against dense linear algebra, and what is awkward about graphs."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from sopool.data import Graph, cluster_cache, pack
+from sopool.data.cluster_cache import clusters_of
+from sopool.data.eigenvectors import LARGE, laplacian_vectors, leading_vectors
+from sopool.data.spectral import ClusterSpec, cluster
+from tests.training.graphs import little_store
+
+SPEC = ClusterSpec(size=3, vectors=2, levels=2)
+
+
+def adjacency(edges, nodes):
+    """Without direction and without loops."""
+    out = np.zeros((nodes, nodes))
+    np.add.at(out, tuple(edges), 0.5)
+    out = out + out.T
+    np.fill_diagonal(out, 0)
+    return out
+
+
+def check(level, store):
+    """Every node is in one cluster of its graph; vectors and edges are those of the clusters."""
+    first = 0
+    for number, graph in enumerate(store):
+        nodes, edges = graph.num_nodes, graph.edge_index.numpy()
+        start, stop = level.node_ptr[number : number + 2]
+        rows, sizes = level.rows[first : first + nodes], level.sizes[start:stop]
+        assert sorted(rows) == list(range(nodes))
+        assert sizes.sum() == nodes
+        of = np.empty(nodes, int)
+        of[rows] = np.repeat(np.arange(len(sizes)), sizes)
+        between = of[edges]
+        want = between[:, between[0] != between[1]]
+        got = level.edges[:, level.edge_ptr[number] : level.edge_ptr[number + 1]]
+        assert sorted(map(tuple, got.T)) == sorted(map(tuple, want.T))
+        whole = adjacency(edges, nodes)
+        for members in np.split(np.arange(nodes), sizes.cumsum()[:-1]) if nodes else []:
+            own = whole[np.ix_(rows[members], rows[members])]
+            laplacian = np.diag(own.sum(1)) - own
+            values = np.linalg.eigvalsh(laplacian)
+            vectors = level.vectors[first + members].astype(float)
+            known = min(len(members), vectors.shape[1])
+            np.testing.assert_allclose(vectors.T @ vectors, np.diag(np.arange(vectors.shape[1]) < known), atol=1e-5)
+            for i in range(known):
+                np.testing.assert_allclose(laplacian @ vectors[:, i], values[i] * vectors[:, i], atol=1e-5)
+        first += nodes
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("spec", [SPEC, ClusterSpec(None, 3)])
+def test_clusters_of_awkward_graphs(spec, directed):
+    """Empty graphs, single nodes, isolated nodes, loops and repeated edges, level by level."""
+    store = little_store(directed=directed)
+    for level in cluster(store, spec):
+        check(level, store)
+        graphs = zip(level.node_ptr[:-1], level.node_ptr[1:], level.edge_ptr[:-1], level.edge_ptr[1:], strict=True)
+        store = pack([Graph(int(b - a), level.edges[:, c:d].T) for a, b, c, d in graphs])
+
+
+def test_about_as_many_clusters_as_asked_for():
+    ring = [(i, (i + 1) % 60) for i in range(60)]
+    (level,) = cluster(pack([Graph(60, [*ring, *((b, a) for a, b in ring)])]), ClusterSpec(6, 1))
+    assert len(level.sizes) == 10
+    assert level.sizes.max() <= 18
+
+
+def test_whole_graphs_are_one_cluster_each_even_empty_ones():
+    store = little_store()
+    (level,) = cluster(store, ClusterSpec(None, 2))
+    assert level.sizes.tolist() == store.sizes.tolist()
+
+
+def test_parts_of_a_disconnected_graph_are_not_mixed():
+    """Two complete graphs of 4 nodes each."""
+    pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
+    store = pack([Graph(8, pairs + [(i + 4, j + 4) for i, j in pairs])])
+    (level,) = cluster(store, ClusterSpec(4, 2))
+    assert {frozenset(part) for part in np.split(level.rows, level.sizes.cumsum()[:-1])} == {
+        frozenset(range(4)),
+        frozenset(range(4, 8)),
+    }
+    assert level.edges.shape == (2, 0)
+
+
+def test_the_same_again_and_without_warnings():
+    """A complete graph has fewer different points than clusters."""
+    pairs = [(i, j) for i in range(12) for j in range(12) if i != j]
+    store = pack([Graph(12, pairs)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, second = cluster(store, SPEC), cluster(store, SPEC)
+    for a, b in zip(first, second, strict=True):
+        for mine, theirs in zip(a, b, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_large_graphs_by_lanczos_iterations():
+    """A path, whose eigenvalues are all different: 2 - 2 cos(pi k / n)."""
+    nodes = LARGE + 50
+    source = np.arange(nodes - 1)
+    edges = np.stack([np.concatenate([source, source + 1]), np.concatenate([source + 1, source])])
+    vectors = laplacian_vectors(*edges, np.array([nodes]), 3).astype(float)
+    places = (np.arange(nodes) + 0.5) / nodes
+    for k in range(3):
+        want = np.cos(np.pi * k * places)
+        want /= np.linalg.norm(want)
+        assert abs(want @ vectors[:, k]) == pytest.approx(1, abs=1e-4)
+    leading = leading_vectors(edges, nodes, 4)
+    assert leading.shape == (nodes, 4)
+    np.testing.assert_allclose(leading.T @ leading, np.eye(4), atol=1e-3)
+
+
+def test_leading_vectors_are_those_of_the_normalised_adjacency():
+    graph = little_store(seed=4)[3]
+    edges, nodes = graph.edge_index.numpy(), graph.num_nodes
+    whole = np.eye(nodes)
+    np.add.at(whole, tuple(edges), 0.5)
+    np.add.at(whole, tuple(edges[::-1]), 0.5)
+    share = whole.sum(1) ** -0.5
+    normalised = share[:, None] * whole * share
+    vectors = leading_vectors(edges, nodes, 2)
+    for value, vector in zip(np.linalg.eigvalsh(normalised)[::-1], vectors.T, strict=False):
+        np.testing.assert_allclose(normalised @ vector, value * vector, atol=1e-9)
+
+
+def test_signs_follow_the_nodes():
+    """A star with a tail has vectors without symmetry: permuting nodes permutes them, sign and all."""
+    edges = np.array([[0, 0, 0, 3, 4], [1, 2, 3, 4, 5]])
+    order = np.random.default_rng(0).permutation(6)
+    place = np.argsort(order)
+    plain = laplacian_vectors(*edges, np.array([6]), 2)
+    moved = laplacian_vectors(*place[edges], np.array([6]), 2)
+    np.testing.assert_allclose(moved, plain[order], atol=1e-5)
+
+
+def test_clusters_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
+    store = little_store()
+    first = clusters_of(store, SPEC)
+    (path,) = tmp_path.iterdir()
+    monkeypatch.setattr(cluster_cache, "cluster", lambda *_: pytest.fail("they were in the cache"))
+    again = clusters_of(store, SPEC)
+    for a, b in zip(first, again, strict=True):
+        for mine, theirs in zip(a, b, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+            assert mine.dtype == theirs.dtype
+    monkeypatch.undo()
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
+    path.write_bytes(b"not a file of clusters")
+    assert len(clusters_of(store, SPEC)) == 2
+    clusters_of(store[:5], SPEC)
+    assert len(list(tmp_path.iterdir())) == 2
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="could not be kept"):
+        clusters_of(store, SPEC)
+
+
+def test_device_and_types():
+    (level, _) = cluster(little_store(), SPEC)
+    types = {name: getattr(level, name).dtype for name in level._fields}
+    whole = np.dtype(np.int64)
+    assert types == {
+        "rows": np.dtype(np.int32),
+        "vectors": np.dtype(np.float32),
+        "sizes": whole,
+        "node_ptr": whole,
+        "edges": np.dtype(np.int32),
+        "edge_ptr": whole,
+    }
+    assert torch.from_numpy(level.vectors).isfinite().all()

@@ -1,0 +1,45 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sopool.data import make_agreement
+from sopool.nn import make_readout
+
+seeds = st.integers(0, 1000)
+
+
+@given(seed=seeds, most=st.integers(8, 50))
+def test_first_order_statistics_are_the_same_and_second_order_ones_tell(seed, most):
+    store = make_agreement(40, most, seed)
+    x, ptr = store.node_attributes.double(), store.node_ptr
+    assert torch.equal(x.abs(), torch.ones_like(x))
+    for name in ("sum", "mean", "max"):
+        pooled = make_readout(name, 2)(x, ptr=ptr)
+        assert torch.equal(pooled, pooled[:1].expand_as(pooled))
+    together = make_readout("sopool", 2)(x, ptr=ptr).view(-1, 2, 2)[:, 0, 1]
+    agree = store.labels == store.classes.index("agree")
+    assert torch.equal(together, store.sizes / 2 * (2 * agree - 1))
+    assert agree.sum() == 20
+    assert store.sizes.min() >= 8
+    assert store.sizes.max() <= most
+
+
+def test_sizes_and_degrees_tell_nothing():
+    """Both classes have the same distribution of sizes; edges number the same for all graphs of a size."""
+    store = make_agreement(400)
+    agree = store.labels == 0
+    assert abs(store.sizes[agree].double().mean() - store.sizes[~agree].double().mean()) < 2
+    assert torch.equal(store.edge_ptr.diff(), 5 * store.sizes // 2)
+
+
+def test_the_same_seed_gives_the_same_graphs():
+    a, b, c = make_agreement(10, seed=1), make_agreement(10, seed=1), make_agreement(10, seed=2)
+    assert torch.equal(a.node_attributes, b.node_attributes)
+    assert torch.equal(a.edge_index, b.edge_index)
+    assert a.node_attributes.shape != c.node_attributes.shape or not torch.equal(a.node_attributes, c.node_attributes)
+
+
+def test_too_few():
+    with pytest.raises(ValueError, match="graphs=1"):
+        make_agreement(1)

@@ -1,0 +1,112 @@
+"""Names to models and to how they are trained."""
+
+import math
+
+import pytest
+import torch
+
+from sopool.data import load, make_agreement, stratified_folds
+from sopool.data.errors import DataError
+from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.presets import POOLS, PRESETS, model_config, sort_size
+from sopool.models import make_model
+from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
+from sopool.training.config import RunConfig
+from sopool.training.run_store import RunStore
+
+PAPER_TABLES = {
+    *("sum", "mean", "max", "sum-avg", "sopool", "sopool-bimap", "sopool-attn", "sopool-m-attn", "covpool"),
+    *("attnpool", "sortpool", "topkpool", "sagpool", "diffpool", "eigenpool"),
+}
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load("MUTAG")
+
+
+def runs(store, tmp_path, **changes):
+    return Evaluator(store, Request(**changes), RunStore(tmp_path)).first_runs()
+
+
+def test_all_poolings_of_the_paper_have_names():
+    assert set(POOLS) == PAPER_TABLES
+    assert set(POOLINGS) == {"sopool-m-attn", "diffpool", "topkpool", "sagpool", "eigenpool"}
+    assert not set(READOUTS) & set(GRAPH_READOUTS)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_every_name_makes_a_model(mutag, pool):
+    config = model_config(mutag, "gin-0", pool)
+    assert make_model(config, 7, 2).config is config
+
+
+@pytest.mark.parametrize("sizes", [[5], [30, 12, 50], list(range(100)), [20] * 7])
+def test_sortpool_keeps_what_60_per_cent_do_not_exceed(sizes):
+    """DGCNN: of the sorted sizes the one at ceil(0.6 n), at least 10."""
+    k = sort_size(torch.tensor(sizes))
+    assert k == max(10, sorted(sizes)[math.ceil(0.6 * len(sizes)) - 1])
+    assert sum(size <= k for size in sizes) >= 0.6 * len(sizes)
+
+
+def test_sortpool_s_k_is_that_of_the_training_graphs(mutag, tmp_path):
+    found = runs(mutag, tmp_path, pools=["sortpool"], protocols=["single-epoch"])
+    folds = stratified_folds(mutag.labels)
+    for config in found:
+        train = torch.from_numpy(folds[config.fold][0])
+        assert config.model.pool_options == {"k": sort_size(mutag.sizes[train])}
+        assert RunConfig.from_json(config.to_json()) == config
+    assert {config.model.pool_options["k"] for config in found} <= {18, 19, 20}
+    asked = runs(mutag, tmp_path, pools=["sortpool"], protocols=["single-epoch"], pool_options={"k": 12})
+    assert {config.model.pool_options["k"] for config in asked} == {12}
+
+
+def test_sagpool_s_own_training(mutag, tmp_path):
+    recipe = PRESETS["sagpool"]
+    request = {"pools": ["sagpool"], "protocols": ["single-epoch"], "preset": "sagpool", "blocks": 3}
+    (config, *_) = runs(mutag, tmp_path, **request, gnn=recipe.gnn, settings=[recipe.setting], steps=recipe.steps)
+    assert (config.lr, config.weight_decay, config.batch_size, config.patience) == (5e-4, 1e-4, 128, 50)
+    assert (config.halve_every, config.steps, config.dropout) == (0, 2, 0.5)  # 169 graphs in batches of 128
+    model = config.model
+    assert (model.gnn, model.hidden, model.blocks, model.head) == ("gcn", 128, 3, "sum-readout")
+    built = make_model(model, 7, 2)
+    widths = [(head.weight.shape[1], head.weight.shape[0]) for head in built.heads]
+    assert widths == [(256, 128), (128, 64), (64, 2)]
+
+
+def test_the_paper_s_hierarchy(mutag, tmp_path):
+    (config, *_) = runs(mutag, tmp_path, pools=["sopool-m-attn"], protocols=["single-epoch"], preset="paper", blocks=2)
+    assert (config.lr, config.halve_every, config.weight_decay, config.patience) == (0.01, 50, 0.0, None)
+    assert (config.model.head, config.model.dropout_on) == ("per-block", "logits")
+    assert [head.weight.shape[0] for head in make_model(config.model, 7, 3).heads] == [3, 3]
+
+
+def test_names_of_runs_stay_when_settings_are_added():
+    """A store of runs made before there were blocks is still good."""
+    from tests.training.runs import CONFIG
+
+    assert CONFIG.key == "4955c9fdf7189e4b"
+    assert RunConfig.from_json(CONFIG.to_json()) == CONFIG
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"pools": ["sum"], "blocks": 2}, "no hierarchical pooling 'sum'"),
+        ({"pools": ["topkpool"], "head": "per-block"}, "say how many --blocks"),
+        ({"pools": ["topkpool"], "blocks": 4}, "4 blocks are not possible"),
+        ({"pools": ["diffpool"], "blocks": 2, "gnn": "graphsage"}, "largest value over neighbours"),
+        ({"pools": ["sagpol"]}, "Did you mean 'sagpool'"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"ratio": 1}}, "sopool-bimap cannot be made with ratio=1"),
+        ({"pools": ["topkpool"], "blocks": 1, "block_readout": "concat"}, "cannot be put side by side"),
+    ],
+)
+def test_what_cannot_be(tmp_path, changes, says):
+    with pytest.raises(DataError, match=says):
+        runs(make_agreement(20), tmp_path, **changes)
+
+
+def test_a_maximum_over_neighbours_is_fine_where_edges_have_no_weights(tmp_path):
+    store = make_agreement(20)
+    for changes in ({"pools": ["diffpool"], "blocks": 1}, {"pools": ["topkpool"], "blocks": 3}):
+        runs(store, tmp_path, gnn="graphsage", protocols=["single-epoch"], folds=2, **changes)

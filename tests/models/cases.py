@@ -1,0 +1,77 @@
+"""Every model that a registry line makes, flat and hierarchical, on the awkward little graphs."""
+
+from dataclasses import replace
+
+import torch
+
+from sopool.data.spectral import cluster
+from sopool.models import ModelConfig, clusters_for, make_model
+from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
+from sopool.ops.clusters import Clusters
+from sopool.ops.neighbors import Neighbors
+from sopool.training.clusters import ClusterTables
+from tests.training.graphs import little_store, tables_of
+
+FIRST_ORDER = ("sum", "mean", "max")
+
+
+def flat(pool, **changes):
+    return ModelConfig(pool=pool, hidden=5, layers=2, join="per-layer" if pool in FIRST_ORDER else "concat", **changes)
+
+
+def hierarchy(pool, blocks, head="per-block", **changes):
+    return ModelConfig(pool=pool, hidden=5, blocks=blocks, head=head, **changes)
+
+
+CASES = {f"{pool}, flat": flat(pool) for pool in (*READOUTS, *GRAPH_READOUTS)}
+CASES |= {f"{pool}, {n} blocks": hierarchy(pool, n) for n, pool in zip((1, 2, 3, 2, 3), POOLINGS, strict=True)}
+CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for pool in POOLINGS}
+CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
+
+
+def tables_for(config, store=None):
+    """Tables of a store, with clusters where the model asks for some."""
+    store = little_store() if store is None else store
+    tables, spec = tables_of(store), clusters_for(config)
+    return tables if spec is None else replace(tables, clusters=ClusterTables.of(cluster(store, spec)))
+
+
+def model_of(config, tables, seed=0, dtype=torch.float64):
+    torch.manual_seed(seed)
+    return make_model(config, tables.features.width, tables.classes).to(dtype)
+
+
+def batch_of(tables, graphs):
+    batch = tables.batch(torch.as_tensor(graphs).view(1, -1))
+    return batch.x.double(), batch.neighbors, batch.ptr
+
+
+def permuted(x, neighbors, ptr, seed=0):
+    """The same graphs with the nodes of each in another order; row i comes from row ``order[i]``."""
+    random = torch.Generator().manual_seed(seed)
+    parts = [torch.randperm(int(n), generator=random) + start for n, start in zip(ptr.diff(), ptr, strict=False)]
+    order = torch.cat(parts) if parts else torch.empty(0, dtype=torch.long)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+
+    def lists(starts, nodes):
+        own = [place[nodes[starts[i] : starts[i + 1]]].sort().values for i in order.tolist()]
+        lengths = torch.tensor([0, *map(len, own)]).cumsum(0)
+        return lengths, torch.cat([nodes[:0], *own])
+
+    hears, heard_by = lists(neighbors.ptr, neighbors.nodes), lists(*neighbors.heard_by)
+    known = neighbors.clusters
+    clusters = None if known is None else known._replace(rows=place[known.rows])
+    assert known is None or isinstance(known, Clusters)
+    return x[order], Neighbors(*hears, heard_by, clusters), ptr
+
+
+def without_twins(store):
+    """Graphs in which no two nodes hear just the same nodes: a graph convolution would score the two alike."""
+    kept = []
+    for number, graph in enumerate(store):
+        heard = torch.eye(graph.num_nodes)
+        heard.index_put_(tuple(graph.edge_index.flip(0).long()), torch.tensor(1.0), accumulate=True)
+        if len({tuple(row) for row in heard.tolist()}) == len(heard):
+            kept.append(number)
+    return kept
