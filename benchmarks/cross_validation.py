@@ -29,10 +29,11 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
-from rivals import BATCH, authors_way, pyg_way
+from rivals import BATCH, authors_way
 from torch_geometric.data import Batch
 
 from sopool.data import NodeFeatures, PackedGraphs, load, paper_encoder, stratified_folds
+from sopool.experiments.bench import rivals as pyg_way
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.local import train_all
 from sopool.training.run_store import RunStore

@@ -11,6 +11,7 @@ from sopool.nn.pooling import PooledReadout
 from sopool.nn.registry import make_readout
 from sopool.nn.stacked import Linear
 from sopool.ops.graphs import Graphs
+from sopool.ops.joined import join
 from sopool.ops.neighbors import Neighbors
 
 
@@ -31,7 +32,7 @@ class FlatClassifier(Classifier):
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
         """Graph embeddings [G, ...], one or one for each layer, with what each graph adds to its loss [G]."""
         layers = self.gnn(x, neighbors, ptr, self.models)
-        layers = [torch.cat(layers, dim=1)] if self.config.join == "concat" else layers
+        layers = [join(layers)] if self.config.join == "concat" else layers
         graphs = Graphs(ptr, neighbors)
         return [_read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
 

@@ -6,6 +6,7 @@ f is a linear map, or a multi-layer perceptron linear-norm-relu-linear. From `"H
 <https://arxiv.org/abs/1810.00826>`_. Every node hears itself, so isolated nodes need no care.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +14,9 @@ import torch
 from torch import Tensor
 
 from sopool.nn.stacked import NormedLinear, model_rows
+from sopool.ops import backends
 from sopool.ops.first_order import segment_spread
+from sopool.ops.joined import side_by_side
 from sopool.ops.neighbors import How, Neighbors, aggregate
 from sopool.ops.rows import Rows
 
@@ -42,10 +45,10 @@ VARIANTS = {
 class Blocks(torch.nn.ModuleList):
     """The f of a layer, with the norm and the relu after it."""
 
-    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+    def forward(self, x: Tensor, rows: Rows, out: Tensor | None = None) -> Tensor:
         """[N, in] -> [N, out]; ``rows``: those of each model."""
         for block in self:
-            x = block(x, rows)
+            x = block(x, rows, out if block is self[-1] else None)
         return x
 
 
@@ -57,6 +60,7 @@ class GNN(torch.nn.Module):
         if variant not in VARIANTS:
             raise ValueError(f"There is no GNN {variant!r}. Known: {', '.join(VARIANTS)}.")
         self.how, linears, learn_eps = VARIANTS[variant]
+        self.hidden = hidden
         self.layers = torch.nn.ModuleList()
         for layer in range(layers):
             widths = [hidden if layer else in_channels] + [hidden] * linears
@@ -64,12 +68,15 @@ class GNN(torch.nn.Module):
         self.eps = torch.nn.Parameter(torch.zeros(layers)) if learn_eps else None
 
     def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, models: int = 1) -> list[Tensor]:
-        """The input and the output of each layer [N, ...]."""
+        """The input and the output of each layer [N, ...], ready to be joined."""
         rows, out = model_rows(ptr, models), [x]
-        for number, layer in enumerate(self.layers):
-            x = self._hear(x, neighbors, rows, number)
-            x = layer(x, rows)
-            out.append(x)
+        places: Sequence[Tensor | None] = [None] * len(self.layers)
+        if backends.serves(x):
+            every = side_by_side(x.shape[0], [x.shape[1]] + [self.hidden] * len(self.layers), like=x)
+            out, places = [every[0].copy_(x)], every[1:]
+        for number, (layer, place) in enumerate(zip(self.layers, places, strict=True)):
+            heard = self._hear(out[-1], neighbors, rows, number)
+            out.append(layer(heard, rows, place))
         return out
 
     def _hear(self, x: Tensor, neighbors: Neighbors, rows: Rows, layer: int) -> Tensor:

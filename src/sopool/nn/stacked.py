@@ -84,11 +84,11 @@ class NormedLinear(torch.nn.Module):
         bound = 1 / math.sqrt(self.weight.shape[-2])
         torch.nn.init.uniform_(self.weight, -bound, bound)
 
-    def forward(self, x: Tensor, rows: Rows) -> Tensor:
-        """``rows``: those of each model."""
+    def forward(self, x: Tensor, rows: Rows, out: Tensor | None = None) -> Tensor:
+        """``rows``: those of each model. Where kernels do the work, they can write to a given place."""
         tensors = [self.weight, self.scale, self.shift, self.running_mean, self.running_var]
         if self.weight.dim() == 2:
             tensors = [tensor.unsqueeze(0) for tensor in tensors]
         weight, scale, shift, mean, variance = tensors
         layer = grouped_norm_relu if self.training else grouped_norm_relu_eval
-        return layer(x, weight, scale, shift, (mean, variance), rows)
+        return layer(x, weight, scale, shift, (mean, variance), rows, out)

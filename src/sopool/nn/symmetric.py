@@ -9,7 +9,7 @@ from torch_geometric.nn.inits import uniform
 from sopool.nn.base import SegmentAggregation
 from sopool.nn.normalize import FOR_MATRICES, check_normalize, normalize_pooled, upper_triangle
 from sopool.nn.stacked import project
-from sopool.ops import segment_gram, segment_mean, segment_sum
+from sopool.ops import segment_bilinear, segment_gram, segment_mean, segment_sum
 
 
 class SymmetricAggregation(SegmentAggregation):
@@ -73,10 +73,20 @@ class SymmetricAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """Map, pool, normalise, flatten."""
+        if self.weight is not None and self.weight.dim() == 2 and self._only_products:
+            return self._finish(segment_bilinear(x, self.weight, ptr), ptr)
         z = x if self.weight is None else project(x, self.weight, ptr)
-        s = normalize_pooled(self.second_moment(z, ptr), ptr, self.normalize)
-        out = upper_triangle(s) if self.triangle else s.flatten(1)
+        out = self._finish(self.second_moment(z, ptr), ptr)
         if 1 not in self.moments:
             return out
         first = segment_sum(z, ptr) if self.normalize is None else segment_mean(z, ptr)
         return torch.cat([out, first], dim=1)
+
+    @property
+    def _only_products(self) -> bool:
+        """Whether Z^T Z is all that is wanted of Z: then the mapping is part of the product."""
+        return self.moments == (2,) and type(self).second_moment is SymmetricAggregation.second_moment
+
+    def _finish(self, s: Tensor, ptr: Tensor) -> Tensor:
+        s = normalize_pooled(s, ptr, self.normalize)
+        return upper_triangle(s) if self.triangle else s.flatten(1)

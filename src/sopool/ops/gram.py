@@ -4,8 +4,9 @@
     segment_apply(y, s, ptr)[i] = S_g(i) y_i     [N, q], [G, p, q] -> [N, p]
 
 Each is the other's gradient, so the pair is closed under differentiation. Both are torch operators
-(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with shapes known ahead. A backend for
-another device registers its kernel on them, ``_gram.register_kernel("cuda")``, and nothing else changes.
+(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with shapes known ahead, served by the
+backend that :mod:`sopool.ops.backends` says. Rows that do not lie in segment order come with the ``order`` [N] that
+puts them there: kernels read them where they are.
 """
 
 from typing import Any
@@ -13,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sopool.ops import torch_backend
-from sopool.ops.segments import find_segments
+from sopool.ops import backends, torch_backend
+from sopool.ops.segments import Segments, find_segments
 
 # With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
-GRAM = "(Tensor x, Tensor? y, Tensor ptr) -> Tensor"
-APPLY = "(Tensor y, Tensor s, Tensor ptr, bool symmetrize=False) -> Tensor"
+GRAM = "(Tensor x, Tensor? y, Tensor ptr, Tensor? order=None) -> Tensor"
+APPLY = "(Tensor y, Tensor s, Tensor ptr, bool symmetrize=False, Tensor? order=None) -> Tensor"
 
 
 def segment_gram(
@@ -41,11 +42,11 @@ def segment_gram(
         if x.shape[0] != y.shape[0]:
             raise ValueError(f"x has {x.shape[0]} rows and y has {y.shape[0]}: they must describe the same nodes.")
     segments = find_segments(x.shape[0], x.device, ptr, index, dim_size)
-    rows = segments.sort(promote(x))
-    others = None if y is x else segments.sort(promote(y))
+    rows = promote(x)
+    others = None if y is x else promote(y)
     if others is not None:
         check_alike("x", rows, "y", others)
-    out: Tensor = _gram(rows, others, segments.ptr)
+    out: Tensor = _gram(rows, others, segments.ptr, segments.order)
     return out
 
 
@@ -61,31 +62,43 @@ def segment_apply(
     if s.dim() != 3 or s.shape[2] != y.shape[1]:
         raise ValueError(f"s has shape {list(s.shape)}: it must be [segments, p, {y.shape[1]}] for y {list(y.shape)}.")
     segments = find_segments(y.shape[0], y.device, ptr, index, s.shape[0])
-    rows, matrices = segments.sort(promote(y)), promote(s)
+    rows, matrices = promote(y), promote(s)
     check_alike("y", rows, "s", matrices)
-    return segments.unsort(_apply(rows, matrices, segments.ptr))
+    out: Tensor = _apply(rows, matrices, segments.ptr, False, segments.order)
+    return out
 
 
 @torch.library.custom_op("sopool::segment_gram", mutates_args=(), schema=GRAM)
-def _gram(x: Tensor, y: Tensor | None, ptr: Tensor) -> Tensor:
+def _gram(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None) -> Tensor:
     with torch.autocast(x.device.type, enabled=False):
-        return torch_backend.segment_gram(x, x if y is None else y, ptr)
+        if backends.serves(x):
+            from sopool.ops.triton.gram import segment_gram
+
+            return segment_gram(x, x if y is None else y, ptr, order)
+        segments = Segments(ptr, order)
+        rows = segments.sort(x)
+        return torch_backend.segment_gram(rows, rows if y is None else segments.sort(y), ptr)
 
 
 @torch.library.custom_op("sopool::segment_apply", mutates_args=(), schema=APPLY)
-def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False) -> Tensor:
+def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
     """With ``symmetrize`` (S_g + S_g^T) y_i: the sum, as large as S, is never stored."""
     with torch.autocast(y.device.type, enabled=False):
-        return torch_backend.segment_apply(y, s, ptr, symmetrize)
+        if backends.serves(y):
+            from sopool.ops.triton.apply import segment_apply
+
+            return segment_apply(y, s, ptr, symmetrize, order, order)
+        segments = Segments(ptr, order)
+        return segments.unsort(torch_backend.segment_apply(segments.sort(y), s, ptr, symmetrize))
 
 
 @_gram.register_fake
-def _(x: Tensor, y: Tensor | None, ptr: Tensor) -> Tensor:
+def _(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1], (x if y is None else y).shape[1])
 
 
 @_apply.register_fake
-def _(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False) -> Tensor:
+def _(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
     return y.new_empty(y.shape[0], s.shape[1])
 
 
@@ -94,26 +107,26 @@ def _save_for_gram(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _save_for_apply(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, ctx.symmetrize = inputs
-    ctx.save_for_backward(*tensors)
+    y, s, ptr, ctx.symmetrize, order = inputs
+    ctx.save_for_backward(y, s, ptr, order)
 
 
-def _gram_backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-    x, y, ptr = ctx.saved_tensors
+def _gram_backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, ...]:
+    x, y, ptr, order = ctx.saved_tensors
     if y is None:
-        return _apply(x, ds, ptr, symmetrize=True), None, None
-    dx = _apply(y, ds, ptr) if ctx.needs_input_grad[0] else None
-    dy = _apply(x, ds.transpose(1, 2), ptr) if ctx.needs_input_grad[1] else None
-    return dx, dy, None
+        return _apply(x, ds, ptr, True, order), None, None, None
+    dx = _apply(y, ds, ptr, False, order) if ctx.needs_input_grad[0] else None
+    dy = _apply(x, ds.transpose(1, 2), ptr, False, order) if ctx.needs_input_grad[1] else None
+    return dx, dy, None, None
 
 
-def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-    y, s, ptr = ctx.saved_tensors
-    dy = _apply(dout, s.transpose(1, 2), ptr, ctx.symmetrize) if ctx.needs_input_grad[0] else None
-    ds = _gram(dout, y, ptr) if ctx.needs_input_grad[1] else None
+def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
+    y, s, ptr, order = ctx.saved_tensors
+    dy = _apply(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order) if ctx.needs_input_grad[0] else None
+    ds = _gram(dout, y, ptr, order) if ctx.needs_input_grad[1] else None
     if ds is not None and ctx.symmetrize:
         ds = ds + ds.transpose(1, 2)
-    return dy, ds, None, None
+    return dy, ds, None, None, None
 
 
 _gram.register_autograd(_gram_backward, setup_context=_save_for_gram)

@@ -29,28 +29,40 @@ def grouped_linear(x: Tensor, weight: Tensor, rows: Rows) -> Tensor:
 
 
 def grouped_norm_relu(
-    x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, running: tuple[Tensor, Tensor], rows: Rows
+    x: Tensor,
+    weight: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    running: tuple[Tensor, Tensor],
+    rows: Rows,
+    out: Tensor | None = None,
 ) -> Tensor:
     """relu(batch_norm(X_m W_m)) with each model's own statistics, and its ``running`` mean and variance [M, h] updated.
 
-    [N, f], [M, f, h], [M, h], [M, h] -> [N, h]
+    [N, f], [M, f, h], [M, h], [M, h] -> [N, h]; kernels write to ``out``, if it is given.
     """
     if backends.serves(x):
         from sopool.ops.triton import grouped as kernels
 
-        return kernels.norm_relu(x, weight, scale, shift, running, rows.ptr)
+        return kernels.norm_relu(x, weight, scale, shift, running, rows.ptr, [out])
     layer = grouped_loops.norm_relu if on_cpu(x) else grouped_block.norm_relu
     return layer(x, weight, scale, shift, running, rows)
 
 
 def grouped_norm_relu_eval(
-    x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, running: tuple[Tensor, Tensor], rows: Rows
+    x: Tensor,
+    weight: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    running: tuple[Tensor, Tensor],
+    rows: Rows,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The same with the running statistics, which make the batch norm a part of the linear map."""
     if backends.serves(x) and not torch.is_grad_enabled():
         from sopool.ops.triton import grouped as kernels
 
-        return kernels.norm_relu_eval(x, weight, scale, shift, running, rows.ptr)
+        return kernels.norm_relu_eval(x, weight, scale, shift, running, rows.ptr, out)
     factor = scale * (running[1] + EPS).rsqrt()
     weight, bias = weight * factor.unsqueeze(1), shift - running[0] * factor
     by_model = on_cpu(x) and not torch.is_grad_enabled()

@@ -1,35 +1,13 @@
 """Kernels for linear layers of several models: the rows of model m meet its own weights.
 
-Which rows are whose is read on the device. A program takes some rows of one model; rows past the last model's, which
-only fill up a fixed shape, come out as zeros.
+Which rows are whose is read on the device. Some programs share the rows of each model; those past the last model write
+zeros to the rows that belong to none and only fill up a fixed shape.
 """
 
 import triton
 import triton.language as tl
 
 from sopool.ops.triton.products import multiply
-
-
-@triton.jit
-def find_tile(ptr, tile, models, rows, BLOCK: tl.constexpr, ROOM: tl.constexpr):
-    """The model of a tile of ``BLOCK`` rows, its first row and where its model ends; ``models`` for rows past the last.
-
-    Every model has whole tiles of its own, so the number of a tile is looked up in the sums of their counts.
-    """
-    each = tl.arange(0, ROOM)
-    first = tl.load(ptr + each, mask=each < models, other=0)
-    last = tl.load(ptr + each + 1, mask=each < models, other=0)
-    tiles = (last - first + BLOCK - 1) // BLOCK
-    ends = tl.cumsum(tiles, 0)
-    model = tl.sum((ends <= tile).to(tl.int32), 0)
-    mine = each == model
-    begin = tl.sum(tl.where(mine, first + (tile - ends + tiles) * BLOCK, 0), 0)
-    end = tl.sum(tl.where(mine, last, 0), 0)
-    if model >= models:
-        model = models
-        begin = tl.load(ptr + models) + (tile - tl.sum(tiles, 0)) * BLOCK
-        end = rows.to(tl.int64)
-    return model, begin, end
 
 
 @triton.jit
@@ -43,10 +21,10 @@ def linear_kernel(
     out,
     ptr,
     rows,
-    models,
     f,
     h,
     x_row,
+    out_row,
     weight_model,
     weight_f,
     weight_h,
@@ -54,37 +32,65 @@ def linear_kernel(
     mean_model,
     BLOCK: tl.constexpr,
     F: tl.constexpr,
+    TILES: tl.constexpr,
+    MORE: tl.constexpr,
     H: tl.constexpr,
-    ROOM: tl.constexpr,
     NORM: tl.constexpr,
     EPS: tl.constexpr,
     EXACT: tl.constexpr,
     PRECISION: tl.constexpr,
 ) -> None:
-    """out = X_m W_m, or with ``NORM`` relu(batch_norm(X_m W_m)) by given mean and variance."""
-    model, begin, end = find_tile(ptr, tl.program_id(0), models, rows, BLOCK, ROOM)
-    row = begin + tl.arange(0, BLOCK)
-    column = tl.program_id(1) * H + tl.arange(0, H)
-    inside = (row < end)[:, None]
-    total = tl.zeros([BLOCK, H], out.dtype.element_ty)
-    if model < models:
-        for start in range(0, f, F):
-            feature = start + tl.arange(0, F)
-            known = feature < f
-            part = tl.load(x + row[:, None] * x_row + feature[None, :], mask=inside & known[None, :], other=0.0)
-            factor = tl.load(
-                weight + model * weight_model + feature[:, None] * weight_f + column[None, :] * weight_h,
-                mask=known[:, None] & (column < h)[None, :],
-                other=0.0,
-            )
-            total = multiply(part, factor, total, EXACT, PRECISION)
+    """out = X_m W_m, or with ``NORM`` relu(batch_norm(X_m W_m)) by given mean and variance.
+
+    The first ``TILES`` times ``F`` rows of W are read once, and stay where the matrix units read them; others again and
+    again. For spare rows f is zero, and their scale and shift, so they come out as zeros.
+    """
+    model = tl.program_id(0)
+    last = tl.num_programs(0) - 1
+    column = tl.program_id(2) * H + tl.arange(0, H)
+    known = column < h
+    begin = tl.load(ptr + model)
+    end = tl.load(ptr + model + 1, mask=model < last, other=rows)
+    if NORM:
+        there = column < tl.where(model < last, h, 0)
+        at, stat = column + model * scale_model, column + model * mean_model
+        deviation = tl.sqrt(tl.load(variance + stat, mask=there, other=1.0) + EPS)
+        slope = tl.load(scale + at, mask=there, other=0.0) / deviation
+        offset = tl.load(shift + at, mask=there, other=0.0) - tl.load(mean + stat, mask=there, other=0.0) * slope
+    weight += model * weight_model
+    f = tl.where(model < last, f, 0)  # whatever spare rows hold
+    turned = ()
+    for tile in tl.static_range(TILES):
+        turned = turned + (_turned(weight, tile * F, column, f, h, weight_f, weight_h, F),)
+    for start in range(begin + tl.program_id(1) * BLOCK, end, BLOCK * tl.num_programs(1)):
+        row = start + tl.arange(0, BLOCK)
+        inside = (row < end)[:, None]
+        total = tl.zeros([BLOCK, H], out.dtype.element_ty)
+        for tile in tl.static_range(TILES):
+            part = _some_columns(x, row, inside, tile * F, f, x_row, F)
+            total = multiply(part, turned[tile].T, total, EXACT, PRECISION)
+        if MORE:  # a loop in this loop: then Triton does not read ahead
+            for begin_f in range(TILES * F, f, F):
+                part = _some_columns(x, row, inside, begin_f, f, x_row, F)
+                factor = _turned(weight, begin_f, column, f, h, weight_f, weight_h, F)
+                total = multiply(part, factor.T, total, EXACT, PRECISION)
         if NORM:
-            at = column + model * scale_model
-            stat = column + model * mean_model
-            slope = tl.load(scale + at, mask=column < h) / tl.sqrt(tl.load(variance + stat, mask=column < h) + EPS)
-            offset = tl.load(shift + at, mask=column < h) - tl.load(mean + stat, mask=column < h) * slope
             total = tl.maximum(total * slope[None, :] + offset[None, :], 0.0)
-    tl.store(out + row[:, None] * h + column[None, :], total, mask=inside & (column < h)[None, :])
+        tl.store(out + row[:, None] * out_row + column[None, :], total, mask=inside & known[None, :])
+
+
+@triton.jit
+def _turned(weight, begin, column, f, h, weight_f, weight_h, F: tl.constexpr):
+    """Some rows of W, turned: so they lie as the matrix units want them [H, F]."""
+    feature = begin + tl.arange(0, F)
+    at = feature[None, :] * weight_f + column[:, None] * weight_h
+    return tl.load(weight + at, mask=(feature < f)[None, :] & (column < h)[:, None], other=0.0)
+
+
+@triton.jit
+def _some_columns(x, row, inside, begin, f, x_row, F: tl.constexpr):
+    feature = begin + tl.arange(0, F)
+    return tl.load(x + row[:, None] * x_row + feature[None, :], mask=inside & (feature < f)[None, :], other=0.0)
 
 
 @triton.jit

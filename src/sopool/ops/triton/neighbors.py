@@ -6,7 +6,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-NODES, MEMBERS = 8, 8
+LONG = 6
+"""Members per list, on average, from which on a program takes fewer nodes and more of their members at a time."""
 
 
 def list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
@@ -30,11 +31,11 @@ def _launch(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, o
     x = x if x.stride(1) == 1 else x.contiguous()
     out = [x.new_empty(count, width) for _ in range(outputs)]
     columns = min(64, max(16, triton.next_power_of_2(width)))
-    grid = (triton.cdiv(count, NODES), triton.cdiv(width, columns))
+    several, members = (4, 8) if nodes.numel() > LONG * count else (512 // columns, 4)
     if count and width:
-        kernel[grid](
+        kernel[triton.cdiv(count, several), triton.cdiv(width, columns)](
             x, ptr, nodes, *more, *out, count, width, x.stride(0),
-            NODES=NODES, MEMBERS=MEMBERS, F=columns, num_warps=4,
+            NODES=several, MEMBERS=members, F=columns, num_warps=2 if several >= 16 else 1,
         )  # fmt: skip
     return out
 

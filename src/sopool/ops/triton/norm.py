@@ -17,6 +17,7 @@ def norm_relu_kernel(
     ptr,
     rows,
     h,
+    y_row,
     scale_model,
     running_model,
     EPS: tl.constexpr,
@@ -36,7 +37,7 @@ def norm_relu_kernel(
     if model == last:
         for start in range(begin, rows, ROWS):
             row = start + tl.arange(0, ROWS)
-            at = row[:, None] * h + column[None, :]
+            at = row[:, None] * y_row + column[None, :]
             tl.store(y + at, tl.zeros([ROWS, H], y.dtype.element_ty), mask=(row < rows)[:, None] & known[None, :])
     else:
         end = tl.load(ptr + model + 1)
@@ -62,9 +63,9 @@ def norm_relu_kernel(
         for start in range(begin, end, ROWS):
             row = start + tl.arange(0, ROWS)
             inside = (row < end)[:, None] & known[None, :]
-            at = row[:, None] * h + column[None, :]
-            value = (tl.load(z + at, mask=inside, other=0.0) - average[None, :]) * slope[None, :] + offset[None, :]
-            tl.store(y + at, tl.maximum(value, 0.0), mask=inside)
+            value = tl.load(z + row[:, None] * h + column[None, :], mask=inside, other=0.0) - average[None, :]
+            value = tl.maximum(value * slope[None, :] + offset[None, :], 0.0)
+            tl.store(y + row[:, None] * y_row + column[None, :], value, mask=inside)
         tl.store(mean + model * h + column, average, mask=known)
         tl.store(inverse + model * h + column, rate, mask=known)
         if end > begin:

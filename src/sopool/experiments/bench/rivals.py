@@ -1,4 +1,7 @@
-"""The way of a PyTorch Geometric user: ``Data`` objects, ``DataLoader``, ``GINConv``, ``to_dense_batch``."""
+"""The way of a PyTorch Geometric user: ``Data`` objects, ``DataLoader``, ``GINConv``, ``to_dense_batch``.
+
+The model and the job, which other rivals share: GIN-0, SOPool bimap, as in the paper's code.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,9 +14,18 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv
 from torch_geometric.utils import to_dense_batch
 
-from rivals import BATCH, DROPOUT, HIDDEN, LAYERS, LEARNING_RATE, RANK, STEPS
 from sopool.data import NodeFeatures, PackedGraphs
 
+LAYERS = 4
+"""Message-passing layers; the input features are pooled as well, as a fifth."""
+HIDDEN = 32
+RANK = 32
+DROPOUT = 0.5
+"""On the logits."""
+LEARNING_RATE = 0.01
+BATCH = 32
+STEPS = 50
+"""Batches in an epoch, each drawn without replacement from the training graphs."""
 EVALUATION_BATCH = 256
 
 
@@ -29,43 +41,46 @@ def make_graphs(store: PackedGraphs, rows: Tensor, labels: Tensor) -> list[Data]
 
 
 class Draws:
-    """``STEPS`` batches of graph numbers, each drawn without replacement."""
+    """Batches of graph numbers, each drawn without replacement."""
 
-    def __init__(self, graphs: int, seed: int) -> None:
-        self.graphs = graphs
+    def __init__(self, graphs: int, seed: int, batch: int, steps: int) -> None:
+        self.graphs, self.batch, self.steps = graphs, batch, steps
         self.generator = torch.Generator().manual_seed(seed)
 
     def __len__(self) -> int:
-        return STEPS
+        return self.steps
 
     def __iter__(self) -> Iterator[list[int]]:
-        for _ in range(STEPS):
-            yield torch.randperm(self.graphs, generator=self.generator)[:BATCH].tolist()
+        for _ in range(self.steps):
+            yield torch.randperm(self.graphs, generator=self.generator)[: self.batch].tolist()
 
 
-def gin(channels: int) -> GINConv:
-    return GINConv(
+def gin(channels: int, hidden: int) -> nn.Module:
+    """One layer."""
+    conv: nn.Module = GINConv(
         nn.Sequential(
-            nn.Linear(channels, HIDDEN),
-            nn.BatchNorm1d(HIDDEN),
+            nn.Linear(channels, hidden),
+            nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            nn.Linear(HIDDEN, HIDDEN),
-            nn.BatchNorm1d(HIDDEN),
+            nn.Linear(hidden, hidden),
+            nn.BatchNorm1d(hidden),
             nn.ReLU(),
         )
     )
+    return conv
 
 
 class Model(nn.Module):
     """GIN-0, all layers side by side, bilinear second-order pooling, one linear map."""
 
-    def __init__(self, channels: int, classes: int) -> None:
+    def __init__(self, channels: int, classes: int, hidden: int = HIDDEN) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(gin(channels if i == 0 else HIDDEN) for i in range(LAYERS))
-        self.bimap = nn.Linear(channels + LAYERS * HIDDEN, RANK, bias=False)
+        self.layers = nn.ModuleList(gin(channels if i == 0 else hidden, hidden) for i in range(LAYERS))
+        self.bimap = nn.Linear(channels + LAYERS * hidden, RANK, bias=False)
         self.head = nn.Linear(RANK * RANK, classes)
 
     def forward(self, data: Data) -> Tensor:
+        """Scores [G, classes]."""
         states = [data.x]
         for layer in self.layers:
             states.append(layer(states[-1], data.edge_index))
@@ -86,19 +101,27 @@ class PygTrainer:
         test_ids: Sequence[int] | np.ndarray,
         seed: int,
         device: str = "cpu",
+        hidden: int = HIDDEN,
+        batch: int = BATCH,
+        steps: int = STEPS,
     ) -> None:
         torch.manual_seed(seed)
         graphs = make_graphs(store, features.rows(), labels)
         train = [graphs[i] for i in train_ids]
-        self.loader = DataLoader(train, batch_sampler=Draws(len(train), seed))
+        self.loader = DataLoader(train, batch_sampler=Draws(len(train), seed, batch, steps))
         self.train_loader = DataLoader(train, EVALUATION_BATCH)
         self.test_loader = DataLoader([graphs[i] for i in test_ids], EVALUATION_BATCH)
-        self.model = Model(features.width, int(labels.max()) + 1).to(device)
+        self.model = Model(features.width, int(labels.max()) + 1, hidden).to(device)
         self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE)
         self.device = device
 
     def epoch(self) -> tuple[float, float]:
         """Train for an epoch, then evaluate all graphs: accuracy on those to train and on those to test."""
+        self.train()
+        return self.score()
+
+    def train(self) -> None:
+        """One epoch."""
         self.model.train()
         total = torch.zeros((), device=self.device)
         for data in self.loader:
@@ -108,11 +131,15 @@ class PygTrainer:
             loss.backward()
             self.optimiser.step()
             total += loss.detach()
-        self.loss = total.item() / STEPS
+        self.loss = total.item() / len(self.loader)
+
+    def score(self) -> tuple[float, float]:
+        """Accuracy on the graphs to train and on those to test."""
         return self.accuracy(self.train_loader), self.accuracy(self.test_loader)
 
     @torch.no_grad()
     def accuracy(self, loader: DataLoader) -> float:
+        """Of the graphs that a loader gives."""
         self.model.eval()
         right = torch.zeros((), dtype=torch.long, device=self.device)
         for data in loader:

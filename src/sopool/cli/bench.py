@@ -1,0 +1,170 @@
+"""``sopool bench``."""
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from sopool.cli.loading import load_source
+from sopool.cli.options import Root, names, whole_numbers
+from sopool.cli.output import check_target, out, say, to_text
+from sopool.cli.training import choose_device
+
+if TYPE_CHECKING:
+    from sopool.experiments.bench import Request, Results
+
+ONLY_TO_MEASURE = ("device", "data", "models", "part", "scale", "quick", "profile", "json_file")
+
+
+def bench(
+    context: typer.Context,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    data: Annotated[str, typer.Option(help="Data sets that the bank trains on.")] = "MUTAG",
+    root: Root = None,
+    models: Annotated[
+        str | None, typer.Option(help="Models in a bank.", show_default="1,10 on a CPU, 1,10,60,240 on a GPU")
+    ] = None,
+    part: Annotated[str, typer.Option(help="What to measure: readouts, bank.")] = "readouts,bank",
+    scale: Annotated[str, typer.Option(help="What is varied in the bank: models, graphs, width, nodes.")] = "models",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer graphs and repeats, for a first impression.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Show where the bank's training time goes.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw the figures into this folder.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing: show what --json wrote.")
+    ] = None,
+) -> None:
+    """Measure speed and memory here: readouts beside their floor, the bank beside other ways to train.
+
+    A list is given with commas. graphs: those in a batch, 8 to 128. width: 16 to 128. nodes: random graphs, 10 to 300.
+    """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # before PyTorch is imported: its profiler talks
+    if plot:
+        _check_folder(plot)
+    if source:
+        _refuse_to_measure(context)
+        results, console = _read(source), out()
+        _show(results, console)
+    else:
+        from sopool.experiments.bench import FULL, QUICK, Request
+
+        request = Request(
+            choose_device(device),
+            parts=names("--part", part),
+            scales=names("--scale", scale),
+            models=whole_numbers("--models", models) if models else None,
+            effort=QUICK if quick else FULL,
+            profile=profile,
+        )
+        if json_file and json_file != Path("-"):
+            check_target(json_file)
+        stores = [load_source(name, root, None, None, "skip") for name in names("--data", data)]
+        console = out(stderr=json_file == Path("-"))
+        results = _measure(replace(request, stores=stores), json_file, console)
+    if plot:
+        from sopool.report.bench_plots import plot_bench
+
+        plot.mkdir(exist_ok=True)
+        drawn = plot_bench(results, plot)
+        console.print(escape(f"Drawn: {', '.join(map(str, drawn))}."), highlight=False)
+
+
+def _measure(request: "Request", json_file: Path | None, console: Console) -> "Results":
+    """Measure and show. Figures are written piece by piece: what stops it costs no more than the piece at hand."""
+    import torch
+
+    from sopool.experiments.bench import Results, machine, run
+
+    results, code = Results(machine(request.device)), 0
+    try:
+        for results in run(request, _report):
+            if json_file != Path("-"):
+                _write(results, json_file)
+    except KeyboardInterrupt:
+        code = 130
+        say("note", "stopped. What was measured until then is shown.")
+    except torch.OutOfMemoryError as error:
+        code = 1
+        say("error", f"not enough memory: try --quick, or fewer --models. {str(error).splitlines()[0]}")
+    _write(results, json_file)
+    _show(results, console)
+    if code:
+        raise typer.Exit(code)
+    return results
+
+
+def _report(text: str) -> None:
+    """What is measured now: a line of its own, or on a terminal the same line again and again."""
+    if sys.stderr.isatty():
+        line = text[: shutil.get_terminal_size().columns - 1]
+        print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _show(results: "Results", console: Console) -> None:
+    from sopool.report.bench import bank_tables, machine_line, readout_tables
+
+    _report("")
+    for table in (*readout_tables(results), *bank_tables(results)):
+        console.print(table)
+    for text in (*results.notes, *results.profiles, machine_line(results.machine)):
+        console.print(escape(text), highlight=False, soft_wrap=True)
+
+
+def _write(results: "Results", path: Path | None) -> None:
+    from sopool.data.whole_file import whole_file
+
+    if path is None:
+        return
+    text = to_text(results.to_json())
+    if path == Path("-"):
+        print(text)
+        return
+    with whole_file(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> "Results":
+    from sopool.data.errors import DataError
+    from sopool.experiments.bench import Results
+
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}.", path) from error
+    except ValueError as error:
+        raise DataError(f"is not JSON: {error}.", path) from error
+    return Results.from_json(saved)
+
+
+def _check_folder(folder: Path) -> None:
+    from sopool.data.errors import DataError
+
+    if folder.is_dir():
+        check_target(folder / "readouts.svg")
+    elif folder.exists():
+        raise DataError("this is a file; a folder for the pictures is needed.", folder)
+    else:
+        check_target(folder)
+    if find_spec("matplotlib") is None:
+        raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", folder)
+
+
+def _refuse_to_measure(context: typer.Context) -> None:
+    from sopool.data.errors import DataError
+
+    sources = {name: context.get_parameter_source(name) for name in ONLY_TO_MEASURE}
+    given = [f"--{name.removesuffix('_file')}" for name, one in sources.items() if one and one.name == "COMMANDLINE"]
+    if given:
+        raise DataError(f"--from shows what was measured before: it goes with --plot, not with {', '.join(given)}.")

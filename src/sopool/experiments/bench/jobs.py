@@ -1,0 +1,111 @@
+"""What is trained: a data set, how many models, batches and layers of which size; and what that takes at least."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sopool.data import NodeFeatures, PackedGraphs
+from sopool.data.errors import DataError
+from sopool.data.pack import Graph, pack
+from sopool.experiments.bench.rivals import BATCH, HIDDEN, LAYERS, RANK, STEPS
+from sopool.experiments.local import encoder_for
+from sopool.experiments.presets import model_config
+from sopool.training.config import RunConfig
+from sopool.training.splits import Split, Splitter
+
+FOLDS = 10
+MODELS = {"cpu": (1, 10), "cuda": (1, 10, 60, 240)}
+BESIDE = {"cpu": 4, "cuda": 60}
+"""Models in the bank where something else is varied."""
+VALUES: Mapping[str, Sequence[int]] = {"graphs": (8, 32, 128), "width": (16, 32, 64, 128), "nodes": (10, 30, 100, 300)}
+SCALES = ("models", *VALUES)
+
+
+class Point(NamedTuple):
+    """What is trained on a data set."""
+
+    models: int
+    graphs: int = BATCH
+    """In a batch."""
+    width: int = HIDDEN
+    steps: int = STEPS
+
+
+@dataclass(frozen=True)
+class Job:
+    """A data set to train on."""
+
+    store: PackedGraphs
+    features: NodeFeatures
+    splitter: Splitter
+    device: str
+
+    @property
+    def nodes(self) -> float:
+        """Per graph."""
+        return self.store.num_nodes / len(self.store)
+
+    def configs(self, point: Point) -> list[RunConfig]:
+        """One run for each fold, then again with other seeds."""
+        model = replace(model_config(self.store, "gin-0", "sopool-bimap", "paper"), hidden=point.width)
+        run = RunConfig(self.store.name, "", "", model, fold=0, folds=FOLDS, steps=point.steps, batch_size=point.graphs)
+        return [replace(run, fold=m % FOLDS, seed=m // FOLDS) for m in range(point.models)]
+
+    def splits(self, point: Point) -> list[Split]:
+        """Which graphs each of them trains on."""
+        return [self.splitter(config) for config in self.configs(point)]
+
+    def fit(self, point: Point) -> Point:
+        """With no more graphs in a batch than there are to train on."""
+        return point._replace(graphs=min(point.graphs, *(len(split.train) for split in self.splits(point))))
+
+    def operations(self, point: Point) -> float:
+        """Of the matrix products in a model-epoch, as the model is written.
+
+        The backward of a product with weights is two more of its size, only that features want no gradient; that of a
+        Gram matrix is one more.
+        """
+        first = self.features.width * (point.width + RANK)
+        weights = first + (2 * LAYERS - 1) * point.width**2 + LAYERS * point.width * RANK
+        node, back = 2 * (weights + RANK**2), 2 * (2 * weights - first + RANK**2)
+        head = 2 * RANK**2 * len(self.store.classes)
+        trained, scored = point.steps * point.graphs, len(self.store)
+        return trained * (self.nodes * (node + back) + 3 * head) + scored * (self.nodes * node + head)
+
+
+def prepare(store: PackedGraphs, device: str) -> Job:
+    """The features and folds of a data set."""
+    if store.labels is None:
+        raise DataError(f"{store.name} has no labels: there is nothing to learn.")
+    features = encoder_for(store, "test").transform(store)
+    return Job(store, features, Splitter(store.labels.cpu().numpy()), device)
+
+
+def plan(
+    stores: Sequence[PackedGraphs], scale: str, models: Sequence[int], beside: int, device: str, steps: int = STEPS
+) -> Iterator[tuple[Job, Point]]:
+    """All points of one scale: ``models`` of them on each data set, or ``beside`` where something else is varied."""
+    if scale == "nodes":
+        for nodes in VALUES[scale]:
+            yield prepare(random_graphs(nodes), device), Point(beside, steps=steps)
+        return
+    for store in stores:
+        job = prepare(store, device)
+        for value in models if scale == "models" else VALUES[scale]:
+            point = Point(beside, steps=steps)._replace(**{scale: value})
+            yield job, job.fit(point)
+
+
+def random_graphs(nodes: int, graphs: int = 188, labels: int = 7, seed: int = 0) -> PackedGraphs:
+    """As many graphs and node labels as MUTAG has, all of one size: rings with as many chords as nodes."""
+    random = np.random.default_rng(seed)
+    ring = np.stack([np.arange(nodes), np.roll(np.arange(nodes), 1)], axis=1)
+    made = []
+    for number in range(graphs):
+        edges = np.concatenate([ring, random.integers(0, nodes, (nodes, 2))])
+        edges = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
+        both = np.concatenate([edges, edges[:, ::-1]])
+        made.append(Graph(nodes, both, number % 2, random.integers(0, labels, nodes).tolist()))
+    return pack(made, name="random graphs")

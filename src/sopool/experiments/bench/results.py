@@ -1,0 +1,129 @@
+"""What was measured, on which machine; to JSON and back."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar, get_type_hints
+
+import torch
+
+from sopool.data.errors import DataError
+from sopool.training.environment import environment
+
+FORMAT = "sopool bench 1"
+UNITS = {
+    "milliseconds": "median of one call",
+    "floor_milliseconds": "floor_bytes / bandwidth",
+    "floor_bytes": "that must move: forward H read, S written; with backward H read twice, dH, S and dS once each",
+    "memory": "peak of all tensors / (inputs + outputs)",
+    "train_seconds": "per model-epoch, median over epochs: `steps` batches for each model",
+    "score_seconds": "per model-epoch, median over epochs: scores of all graphs",
+    "floor_seconds": "per model-epoch: the operations of the model's matrix products / product_speed",
+    "memory_bytes": "peak of all tensors on the device: data, weights, workspace",
+    "nodes": "of all graphs (readouts); per graph (bank)",
+    "bandwidth": "bytes per second, read + written, of a large copy",
+    "product_speed": "operations per second of a large product, as exact as float32",
+}
+
+
+@dataclass(frozen=True)
+class ReadoutRow:
+    """One readout, one way, on graphs of one kind of sizes."""
+
+    like: str
+    graphs: int
+    nodes: int
+    readout: str
+    backward: bool
+    """Whether gradients of the nodes and the weights are computed as well."""
+    way: str
+    milliseconds: float
+    floor_milliseconds: float
+    floor_bytes: int
+    memory: float
+
+
+@dataclass(frozen=True)
+class BankRow:
+    """Training one way, at one place of one scale."""
+
+    scale: str
+    data: str
+    way: str
+    models: int
+    graphs: int
+    """In a batch."""
+    width: int
+    nodes: float
+    steps: int
+    threads: int
+    train_seconds: float
+    score_seconds: float
+    floor_seconds: float
+    memory_bytes: int
+
+    @property
+    def seconds(self) -> float:
+        """Per model-epoch."""
+        return self.train_seconds + self.score_seconds
+
+    @property
+    def at(self) -> float:
+        """Where on its scale."""
+        return float(getattr(self, self.scale))
+
+
+@dataclass
+class Results:
+    """All figures of one run of the benchmark."""
+
+    machine: dict[str, Any]
+    readouts: list[ReadoutRow] = field(default_factory=list)
+    bandwidth: float | None = None
+    bank: list[BankRow] = field(default_factory=list)
+    product_speed: float | None = None
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
+    profiles: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every figure, with units and machine."""
+        return {"format": FORMAT, "units": UNITS, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, saved: Any) -> "Results":
+        """From what :meth:`to_json` gave; a ``DataError`` for anything else."""
+        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+            raise DataError(f'this is not what sopool bench --json writes: "format" is not {FORMAT!r}.')
+        try:
+            parts = {name: saved[name] for name in (item.name for item in fields(cls))}
+            parts["readouts"] = [_row(ReadoutRow, row) for row in parts["readouts"]]
+            parts["bank"] = [_row(BankRow, row) for row in parts["bank"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"this file of sopool bench --json was changed or cut off: {error!r}.") from error
+        return cls(**parts)
+
+
+Row = TypeVar("Row", ReadoutRow, BankRow)
+
+
+def _row(make: type[Row], saved: Mapping[str, Any]) -> Row:
+    for name, wanted in get_type_hints(make).items():
+        value = saved[name]
+        if not isinstance(value, wanted) or (isinstance(value, float) and not (math.isfinite(value) and value >= 0)):
+            raise ValueError(f"{name} is {value!r}")
+    return make(**saved)
+
+
+def machine(device: str) -> dict[str, Any]:
+    """What the figures hold for."""
+    return environment(device) | {"cores": os.cpu_count(), "cuda": torch.version.cuda, "triton": _triton()}
+
+
+def _triton() -> str | None:
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        return None

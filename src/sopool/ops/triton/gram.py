@@ -1,0 +1,194 @@
+"""X_g^T Y_g of every graph."""
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from sopool.ops.triton.launching import Pieces, how, launch, lay_out, width
+from sopool.ops.triton.windows import Cut, find_pieces, find_window, note_cut
+
+
+class Config(NamedTuple):
+    """How the work is cut: see :func:`gram_kernel`."""
+
+    window: int
+    longest: int
+    graphs: int
+    rows: int
+    p: int
+    q: int
+    num_warps: int = 4
+
+
+def choose(x: Tensor, q: int) -> Config:
+    """By widths and type alone: the same for a graph in any batch."""
+    p = x.shape[1]
+    if x.dtype == torch.float64:
+        return Config(256, 256, 4, 16, width(p, 8), width(q, 8))
+    wide_p, wide_q = (width(n, 64 if n % 64 > 32 or n % 64 == 0 else 32) for n in (p, q))
+    # What is written for cut graphs must stay small beside x: longer pieces for larger results.
+    longest = max(256, int(triton.next_power_of_2(8 * p * q // (p + q))))
+    graphs = 4 if wide_p * wide_q <= 1024 else 1
+    return Config(longest, longest, graphs, 16 if graphs > 1 else 32, wide_p, wide_q)
+
+
+def segment_gram(
+    x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None, config: Config | None = None
+) -> Tensor:
+    """out[g] = X_g^T Y_g, of rows order[ptr[g]:ptr[g + 1]] if an order is given: [N, p], [N, q] -> [G, p, q]."""
+    p, q, num_graphs = x.shape[1], y.shape[1], ptr.numel() - 1
+    c = config or choose(x, q)
+    same = x is y
+    x = lay_out(x)
+    y = x if same else lay_out(y)
+    out = x.new_empty(num_graphs, p, q)
+    pieces = Pieces(x, ptr, p * q, Cut(c.window, c.longest))
+    grid = (pieces.windows, int(triton.cdiv(p, c.p) * triton.cdiv(q, c.q)))
+    launch(
+        gram_kernel, grid, x.device, x, y, ptr, order, out, pieces.values, pieces.graphs, x.shape[0], num_graphs, p, q,
+        x.stride(0), y.stride(0), WINDOW=c.window, LONGEST=c.longest, GRAPHS=c.graphs, ROWS=c.rows, P=c.p, Q=c.q,
+        SAME=same and grid[1] == 1, HOW=how(x), num_warps=c.num_warps,
+    )  # fmt: skip
+    pieces.add_into(out)
+    return out
+
+
+@triton.jit
+def multiply_batch(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constexpr) -> tl.tensor:
+    """total + left right for each of a few, made as :func:`how` says: [b, m, k], [b, k, n] -> [b, m, n]."""
+    if HOW == "exact":
+        total += tl.sum(left[:, :, :, None] * right[:, None, :, :], 2)
+    elif HOW == "widen":
+        total = tl.dot(left.to(tl.float32), right.to(tl.float32), total)
+    else:
+        total = tl.dot(left, right, total, input_precision=HOW)
+    return total
+
+
+@triton.jit
+def locate(
+    x: tl.tensor, order: tl.tensor, x_row: tl.tensor, begin: tl.tensor, place: tl.tensor, inside: tl.tensor
+) -> tl.tensor:
+    """Where rows begin + place of a few graphs lie: [GRAPHS], [ROWS] -> [GRAPHS, ROWS]."""
+    if order is None:  # sums of small numbers on one large: fewer registers
+        at = (x + begin * x_row)[:, None] + (place * x_row)[None, :]
+    else:
+        at = x + tl.load(order + begin[:, None] + place[None, :], mask=inside, other=0) * x_row
+    return at
+
+
+@triton.jit
+def gram_of_pieces(
+    x: tl.tensor,
+    y: tl.tensor,
+    x_order: tl.tensor,
+    y_order: tl.tensor,
+    begin: tl.tensor,
+    end: tl.tensor,
+    column_p: tl.tensor,
+    column_q: tl.tensor,
+    p: tl.tensor,
+    q: tl.tensor,
+    x_row: tl.tensor,
+    y_row: tl.tensor,
+    GRAPHS: tl.constexpr,
+    ROWS: tl.constexpr,
+    P: tl.constexpr,
+    Q: tl.constexpr,
+    SAME: tl.constexpr,
+    HOW: tl.constexpr,
+) -> tl.tensor:
+    """X^T Y of the rows from begin to end [GRAPHS] each, some columns of either: [GRAPHS, P, Q]."""
+    total = tl.zeros((GRAPHS, P, Q), tl.float64 if HOW == "exact" else tl.float32)
+    size = (end - begin).to(tl.int32)
+    for done in range(0, tl.max(size, 0), ROWS):
+        place = done + tl.arange(0, ROWS)
+        inside = place[None, :] < size[:, None]
+        left = locate(x, x_order, x_row, begin, place, inside)
+        lefts = tl.load(
+            left[:, :, None] + column_p[None, None, :],
+            mask=inside[:, :, None] & (column_p < p)[None, None, :],
+            other=0,
+        )
+        if SAME:
+            rights = lefts
+        else:
+            right = locate(y, y_order, y_row, begin, place, inside)
+            rights = tl.load(
+                right[:, :, None] + column_q[None, None, :],
+                mask=inside[:, :, None] & (column_q < q)[None, None, :],
+                other=0,
+            )
+        total = multiply_batch(tl.trans(lefts, (0, 2, 1)), rights, total, HOW)
+    return total
+
+
+@triton.jit
+def store_pieces(
+    out: tl.tensor,
+    parts: tl.tensor,
+    total: tl.tensor,
+    graph: tl.tensor,
+    is_cut: tl.tensor,
+    slot: tl.tensor,
+    column_p: tl.tensor,
+    column_q: tl.tensor,
+    p: tl.tensor,
+    q: tl.tensor,
+) -> None:
+    """Whole graphs to their place in ``out`` [G, p, q], pieces to their slot of ``parts``."""
+    place = column_p[None, :, None].to(tl.int64) * q + column_q[None, None, :]
+    inside = (column_p < p)[None, :, None] & (column_q < q)[None, None, :]
+    whole = (graph >= 0) & ~is_cut
+    at = graph.to(tl.int64) * p * q
+    tl.store(out + at[:, None, None] + place, total.to(out.dtype.element_ty), mask=whole[:, None, None] & inside)
+    if tl.max(is_cut.to(tl.int32), 0) > 0:
+        at = slot.to(tl.int64) * p * q
+        tl.store(parts + at[:, None, None] + place, total, mask=is_cut[:, None, None] & inside)
+
+
+@triton.jit(debug=True, do_not_specialize=["num_rows", "num_graphs"])
+def gram_kernel(
+    x: tl.tensor,
+    y: tl.tensor,
+    ptr: tl.tensor,
+    order: tl.tensor,
+    out: tl.tensor,
+    parts: tl.tensor,
+    cut: tl.tensor,
+    num_rows: tl.tensor,
+    num_graphs: tl.tensor,
+    p: tl.tensor,
+    q: tl.tensor,
+    x_row: tl.tensor,
+    y_row: tl.tensor,
+    WINDOW: tl.constexpr,
+    LONGEST: tl.constexpr,
+    GRAPHS: tl.constexpr,
+    ROWS: tl.constexpr,
+    P: tl.constexpr,
+    Q: tl.constexpr,
+    SAME: tl.constexpr,
+    HOW: tl.constexpr,
+) -> None:
+    """A window of graphs, ``GRAPHS`` at a time side by side, ``ROWS`` of each at a time, ``P`` by ``Q`` results."""
+    window, tile = tl.program_id(0), tl.program_id(1)
+    tiles = tl.cdiv(q, Q)
+    column_p = tile // tiles * P + tl.arange(0, P)
+    column_q = tile % tiles * Q + tl.arange(0, Q)
+    first, after = find_window(ptr, num_rows, num_graphs, window, WINDOW)
+    if tile == 0:
+        note_cut(ptr, cut, num_graphs, window, first, after, LONGEST)
+    after = tl.minimum(after, num_graphs)
+    for done in range(0, after - first + 1, GRAPHS):
+        item = done + tl.arange(0, GRAPHS)
+        graph, begin, end, is_cut = find_pieces(ptr, num_rows, num_graphs, window, first, after, item, WINDOW, LONGEST)
+        total = gram_of_pieces(
+            x, y, order, order, begin, end, column_p, column_q, p, q, x_row, y_row,
+            GRAPHS, ROWS, P, Q, SAME, HOW,
+        )  # fmt: skip
+        slot = 2 * window + (item > 0).to(tl.int32)
+        store_pieces(out, parts, total, graph, is_cut, slot, column_p, column_q, p, q)
