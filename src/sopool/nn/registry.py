@@ -38,7 +38,7 @@ READOUTS: dict[str, Callable[..., Aggregation]] = {
 """They see the nodes of a graph, not its edges: PyG's ``Aggregation`` contract."""
 
 POOLINGS: dict[str, Callable[..., GraphPooling]] = {
-    "sopool-m-attn": partial(MultiHeadSecondOrderPooling, heads=16),
+    "sopool-m-attn": partial(MultiHeadSecondOrderPooling, heads=16, normalize="adjacency"),
     "diffpool": partial(DiffPooling, clusters=16),
     "topkpool": TopKPooling,
     "sagpool": SelfAttentionPooling,
