@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import tempfile
 
@@ -9,7 +10,15 @@ from hypothesis import HealthCheck, settings
 once = [HealthCheck.function_scoped_fixture]
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=40, suppress_health_check=once)
 settings.register_profile("long", deadline=None, max_examples=1000, suppress_health_check=list(HealthCheck))
+# In Triton's interpreter an example takes as long as a hundred others.
+few = 40 if os.environ.get("SOPOOL_TEST_ALL") else 4
+settings.register_profile(
+    "interpreted", deadline=None, derandomize=True, max_examples=few, suppress_health_check=list(HealthCheck)
+)
 settings.load_profile("long" if os.environ.get("SOPOOL_TEST_ALL") else "default")
+
+if importlib.util.find_spec("triton") is not None and not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported, which is not yet
 
 torch.set_num_threads(1)  # tests run side by side
 

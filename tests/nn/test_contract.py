@@ -9,7 +9,9 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch_geometric.nn import MessagePassing, Sequential
 from torch_geometric.nn.aggr import Aggregation, MultiAggregation
 
+from sopool.models.stack import stack
 from sopool.nn import READOUTS, SegmentAggregation, make_readout
+from sopool.ops import segment_sum
 from tests.strategies import draw_rows, index_of, ptr_of, seeds, sizes
 
 CHANNELS = 3
@@ -258,6 +260,51 @@ def test_wrong_width_and_wrong_type(name):
         readout_of(name)(torch.ones(3, CHANNELS), torch.zeros(3, dtype=torch.long, device="meta"), dim_size=1)
     with pytest.raises(ValueError, match="channels=0"):
         make_readout(name, 0)
+
+
+def test_rows_come_in_order_unless_a_readout_asks_for_the_order():
+    """Then they come as they are, without a copy."""
+
+    class Plain(SegmentAggregation):
+        def pool(self, x, ptr):
+            self.seen = x
+            return segment_sum(x, ptr)
+
+    class Asking(SegmentAggregation):
+        def pool(self, x, ptr, order=None):
+            self.seen, self.order = x, order
+            return segment_sum(x, ptr, order)
+
+    x, _, index = batch_of(SIZES)
+    shuffle = torch.randperm(len(x))
+    shuffled, mixed = x[shuffle], index[shuffle]
+    plain, asking = Plain(), Asking()
+    want = torch.zeros(len(SIZES), CHANNELS, dtype=x.dtype).index_add(0, index, x)
+    for readout in (plain, asking):
+        torch.testing.assert_close(readout(shuffled, mixed, dim_size=len(SIZES)), want)
+    assert torch.equal(plain.seen, shuffled[mixed.argsort(stable=True)])
+    assert asking.seen.data_ptr() == shuffled.data_ptr()
+    assert torch.equal(mixed[asking.order], index)
+    asking(x, index, dim_size=len(SIZES))
+    assert asking.order is None
+
+
+@every_own_readout
+def test_a_stack_takes_an_index_too(name):
+    """Two readouts side by side, each with half of the graphs, their rows in any order."""
+    singles = [readout_of(name), make_readout(name, CHANNELS).double()]
+    both = stack(singles)
+    x, ptr, index = batch_of([3, 0, 4, 2])
+    shuffle = torch.randperm(len(x))
+    want = torch.cat([singles[0](x[:3], ptr=ptr[:3]), singles[1](x[3:], ptr=ptr[2:] - 3)])
+    torch.testing.assert_close(both(x, ptr=ptr), want)
+    torch.testing.assert_close(both(x[shuffle], index[shuffle], dim_size=4), want)
+
+
+@every_own_readout
+def test_a_ptr_that_ends_early_is_noticed_with_further_dimensions(name):
+    with pytest.raises(ValueError, match="ptr ends at"):
+        readout_of(name)(torch.ones(2, 3, CHANNELS, dtype=torch.float64), ptr=torch.tensor([0, 2]))
 
 
 def test_unknown_name():

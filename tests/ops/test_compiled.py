@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from sopool.ops import compiled, torch_backend
 from tests.strategies import draw_rows, ptr_of, seeds, sizes, widths
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not installed")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not installed"),
+    pytest.mark.parametrize("way", ["loops"], indirect=True),
+]
 dtypes = st.sampled_from([torch.float32, torch.float64])
 
 

@@ -2,9 +2,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.autograd import gradcheck, gradgradcheck
 
 from sopool.ops import grouping, segment_apply, segment_gram
+from tests.ops.ways import on_cpu
 from tests.strategies import draw_rows, index_of, ptr_of, seeds, sizes, widths
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -89,7 +89,7 @@ def test_a_graph_does_not_see_its_batch(first, second, seed, dtype):
 
 @pytest.mark.parametrize("sizes", AWKWARD)
 @pytest.mark.parametrize(("p", "q"), THIN_AND_WIDE)
-def test_gradients(sizes, p, q):
+def test_gradients(sizes, p, q, check_gradients):
     ptr, n = ptr_of(sizes), sum(sizes)
     x, y, s = (t.requires_grad_() for t in (draw_rows(0, n, p), draw_rows(1, n, q), draw_rows(2, len(sizes), p, q)))
     for function, inputs in [
@@ -97,15 +97,14 @@ def test_gradients(sizes, p, q):
         (lambda x: segment_gram(x, x, ptr), (x,)),
         (lambda y, s: segment_apply(y, s, ptr), (y, s)),
     ]:
-        assert gradcheck(function, inputs)
-        assert gradgradcheck(function, inputs)
+        check_gradients(function, inputs)
 
 
-def test_gradients_of_an_unsorted_index():
+def test_gradients_of_an_unsorted_index(check_gradients):
     index = torch.tensor([2, 0, 2, 3, 0])
     x, y, s = (t.requires_grad_() for t in (draw_rows(0, 5, 2), draw_rows(1, 5, 3), draw_rows(2, 5, 2, 3)))
-    assert gradcheck(lambda x, y: segment_gram(x, y, index=index, dim_size=5), (x, y))
-    assert gradcheck(lambda y, s: segment_apply(y, s, index=index), (y, s))
+    check_gradients(lambda x, y: segment_gram(x, y, index=index, dim_size=5), (x, y))
+    check_gradients(lambda y, s: segment_apply(y, s, index=index), (y, s))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -137,6 +136,7 @@ def test_autocast_sums_in_float32():
     torch.testing.assert_close(gradient, torch.autograd.grad(segment_gram(x, x, ptr).sum(), x)[0], rtol=0, atol=0)
 
 
+@on_cpu
 def test_deterministic_bit_for_bit():
     sizes = torch.randint(0, 50, (300,)).tolist()
     x = torch.randn(sum(sizes), 7)
@@ -149,6 +149,7 @@ def test_deterministic_bit_for_bit():
     assert all(torch.equal(first, other) for other in others)
 
 
+@on_cpu
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize(("limits", "value"), [("CHUNK", 64), ("LARGE", 100)])
 def test_where_segments_are_cut_changes_nothing(monkeypatch, limits, value, dtype):
@@ -212,6 +213,8 @@ def test_registered_operators_keep_their_promises():
     query, bias = draw_rows(4, 3, 2).requires_grad_(), draw_rows(5, 2).requires_grad_()
     torch.library.opcheck(ops.segment_attend.default, (x, query, bias, ptr))
     torch.library.opcheck(ops.segment_attend.default, (x, query[:, :1].detach().requires_grad_(), None, ptr))
+    torch.library.opcheck(ops.segment_bilinear.default, (x, query, ptr))
+    torch.library.opcheck(ops.segment_covariance.default, (x, ptr))
     torch.library.opcheck(ops.segment_max.default, (x.detach(), ptr))
     torch.library.opcheck(ops.sort_index.default, (torch.tensor([2, 0, 1, 0]), 4))
 
@@ -222,6 +225,7 @@ def test_meta_device_knows_the_shapes():
     assert segment_apply(x, torch.empty(2, 5, 4, device="meta"), ptr).shape == (9, 5)
 
 
+@on_cpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
     "sizes", [[10] * 1000 + [3783] + [20] * 1000, [30] * 500, [40_000]], ids=["mixed", "equal", "one"]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from sopool.ops import grouped
 from sopool.ops.gram import segment_apply
+from tests.ops.ways import on_cpu
 from tests.strategies import draw_rows, ptr_of, seeds
 
 rows_of_models = st.lists(st.integers(2, 9), min_size=1, max_size=4)
@@ -58,13 +59,13 @@ def test_norm_is_that_of_torch(sizes, seed):
     torch.testing.assert_close(running, (mean, variance))
 
 
-def test_gradients_are_those_of_finite_differences():
+def test_gradients(check_gradients):
     sizes, rows = [5, 3, 7], rows_of([5, 3, 7])
     tensors = layer(sizes, 0)[:4]
     running = (torch.zeros(3, 4, dtype=torch.float64), torch.ones(3, 4, dtype=torch.float64))
     inputs = [tensor.requires_grad_() for tensor in tensors]
-    torch.autograd.gradcheck(lambda x, weight: grouped.grouped_linear(x, weight, rows), inputs[:2])
-    torch.autograd.gradcheck(lambda *given: grouped.grouped_norm_relu(*given, running, rows), inputs)
+    check_gradients(lambda x, weight: grouped.grouped_linear(x, weight, rows), inputs[:2], twice=False)
+    check_gradients(lambda *given: grouped.grouped_norm_relu(*given, running, rows), inputs, twice=False)
 
 
 @pytest.mark.parametrize("empty", [0, 1, 2])
@@ -80,6 +81,7 @@ def test_a_model_without_rows_changes_nothing(empty):
     assert all(torch.equal(now[empty], then[empty]) for now, then in zip(running, before, strict=True))
 
 
+@on_cpu
 def test_path_for_other_devices_agrees(monkeypatch):
     """The composed path, used wherever there is no loop over models, run here on the CPU."""
     sizes = [5, 0, 8]

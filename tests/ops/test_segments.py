@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from sopool.ops import segment_apply, segment_gram
+from sopool.ops.largest import segment_max
+from tests.ops.ways import by_kernels, on_cpu
 
 X = torch.randn(6, 3)
 PTR = torch.tensor([0, 2, 6])
@@ -31,10 +33,6 @@ def gram(**changed):
         ({"ptr": PTR.view(1, 3)}, ValueError, r"ptr has shape \[1, 3\]"),
         ({"ptr": PTR.to("meta")}, ValueError, "ptr is on meta, the rows are on cpu"),
         ({"ptr": PTR[:0]}, ValueError, "ptr is empty"),
-        ({"ptr": torch.tensor([1, 2, 6])}, ValueError, "ptr starts at 1"),
-        ({"ptr": torch.tensor([0, 4, 2, 6])}, ValueError, "goes down from 4 to 2 at position 2"),
-        ({"ptr": torch.tensor([0, 2, 5])}, ValueError, "ptr ends at 5, but there are 6 rows"),
-        ({"ptr": torch.tensor([0, 2, 8])}, ValueError, "ptr ends at 8, but there are 6 rows"),
         ({"dim_size": 3}, ValueError, "dim_size=3, but ptr has 3 entries and so 2 segments"),
         ({"index": torch.zeros(6)}, TypeError, "index has dtype torch.float32"),
         ({"index": torch.zeros(6, dtype=torch.bool)}, TypeError, "index has dtype torch.bool"),
@@ -49,6 +47,29 @@ def test_errors(changed, error, says):
         gram(**changed)
 
 
+@on_cpu
+@pytest.mark.parametrize(
+    ("ptr", "says"),
+    [
+        ([1, 2, 6], "ptr starts at 1"),
+        ([0, 4, 2, 6], "goes down from 4 to 2 at position 2"),
+        ([0, 2, 5], "ptr ends at 5, but there are 6 rows"),
+        ([0, 2, 8], "ptr ends at 8, but there are 6 rows"),
+    ],
+)
+def test_errors_in_the_values_of_ptr(ptr, says):
+    with pytest.raises(ValueError, match=says):
+        gram(ptr=torch.tensor(ptr))
+
+
+@by_kernels
+def test_rows_past_the_end_of_ptr_are_spare_where_kernels_serve():
+    """What kernels assert of ptr is asserted on the device, which an interpreter does not do; the rest is checked."""
+    assert torch.equal(segment_max(X, torch.tensor([0, 2, 5])), segment_max(X[:5], torch.tensor([0, 2, 5])))
+    with pytest.raises(ValueError, match="ptr ends at 8, but there are 6 rows"):
+        segment_max(X, torch.tensor([0, 2, 8]))
+
+
 def test_errors_of_apply():
     with pytest.raises(ValueError, match=r"s has shape \[2, 3, 4\]"):
         segment_apply(X, torch.randn(2, 3, 4), PTR)
@@ -56,6 +77,7 @@ def test_errors_of_apply():
         segment_apply(X, torch.randn(5, 3, 3), PTR)
 
 
+@on_cpu
 @pytest.mark.parametrize(
     ("given", "says"),
     [

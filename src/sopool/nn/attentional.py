@@ -40,7 +40,7 @@ class AttentionalSecondOrderAggregation(SegmentAggregation):
         uniform(self.channels, self.query)
         uniform(self.channels, self.query_bias)
 
-    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+    def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """H^T (H mu + b)."""
-        pooled = attend(x, self.query, ptr, self.query_bias)
+        pooled = attend(x, self.query, ptr, self.query_bias, order)
         return normalize_pooled(pooled.squeeze(2), ptr, self.normalize)

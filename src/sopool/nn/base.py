@@ -1,12 +1,14 @@
 """What every readout here shares: PyG's ``Aggregation`` contract outside, rows and ``ptr`` inside."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
-from sopool.ops.segments import find_segments
+from sopool.ops.segments import Segments, find_segments
 
 
 class SegmentAggregation(Aggregation):
@@ -14,7 +16,16 @@ class SegmentAggregation(Aggregation):
 
     The rows come in segment order, ``ptr`` [G + 1] checked; this class does the rest of the contract: an index in any
     order, further dimensions, ``dim``. ``channels`` is the width of the input, None if the readout takes any.
+
+    Bringing rows into order copies them. A readout whose operators read them where they lie is spared that if it asks
+    for the order: ``pool(x, ptr, order=None)``, with ``order`` [N] None where the rows lie as they should.
     """
+
+    _takes_order = False
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        cls._takes_order = "order" in inspect.signature(cls.pool).parameters
 
     def __init__(self, channels: int | None = None) -> None:
         super().__init__()
@@ -50,11 +61,15 @@ class SegmentAggregation(Aggregation):
             raise TypeError(f"x has dtype {x.dtype}: pass floating-point features, for example x.float().")
         segments = find_segments(x.shape[-2], x.device, ptr, index, dim_size)
         if x.dim() == 2:
-            return self.pool(segments.sort(x), segments.ptr).movedim(-2, dim)
-        rows = x.flatten(0, -3).transpose(0, 1)  # [N, copies, channels]
-        rows = segments.sort(rows).transpose(0, 1).flatten(0, 1)
-        out = self.pool(rows, _repeat(segments.ptr, x.shape[:-2].numel(), x.shape[-2]))
+            return self._pool(x, segments).movedim(-2, dim)
+        out = self._pool(x.flatten(0, -2), segments.repeat(x.shape[:-2].numel(), x.shape[-2]))
         return out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1]).movedim(-2, dim)
+
+    def _pool(self, x: Tensor, segments: Segments) -> Tensor:
+        pool: Callable[..., Tensor] = self.pool
+        if self._takes_order:
+            return pool(x, segments.ptr, order=segments.order)
+        return pool(segments.sort(x), segments.ptr)
 
     def __repr__(self) -> str:
         return describe(self)
@@ -67,9 +82,3 @@ def describe(layer: torch.nn.Module) -> str:
         if name != "channels" and getattr(layer, name) != parameter.default:
             shown.append(f"{name}={getattr(layer, name)!r}")
     return f"{type(layer).__name__}({', '.join(shown)})"
-
-
-def _repeat(ptr: Tensor, copies: int, num_rows: int) -> Tensor:
-    """``ptr`` of ``copies`` batches laid end to end, each of ``num_rows`` rows."""
-    starts = ptr[:-1] + num_rows * torch.arange(copies, device=ptr.device).unsqueeze(1)
-    return torch.cat([starts.flatten(), ptr.new_full((1,), copies * num_rows)])

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from sopool.nn.symmetric import SymmetricAggregation
-from sopool.ops import segment_gram, segment_mean, segment_spread
+from sopool.ops import segment_covariance
 
 
 class CovarianceAggregation(SymmetricAggregation):
@@ -37,7 +37,6 @@ class CovarianceAggregation(SymmetricAggregation):
     ) -> None:
         super().__init__(channels, rank, triangle, normalize, moments)
 
-    def second_moment(self, z: Tensor, ptr: Tensor) -> Tensor:
-        """Centre first: the difference of two large sums would lose the small covariance between them."""
-        centred = z - segment_spread(segment_mean(z, ptr), ptr, z.shape[0])
-        return segment_gram(centred, centred, ptr)
+    def second_moment(self, z: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+        """S [G, width, width] of the centred rows."""
+        return segment_covariance(z, ptr, order=order)

@@ -14,17 +14,17 @@ from sopool.ops.largest import segment_max
 class SumAggregation(SegmentAggregation):
     r""":math:`\sum_i h_i`: [N, f] -> [G, f]."""
 
-    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+    def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """H^T 1."""
-        return segment_sum(x, ptr)
+        return segment_sum(x, ptr, order)
 
 
 class MeanAggregation(SegmentAggregation):
     r""":math:`\frac{1}{n} \sum_i h_i`, zero for an empty graph: [N, f] -> [G, f]."""
 
-    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+    def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """H^T 1 / n."""
-        return segment_mean(x, ptr)
+        return segment_mean(x, ptr, order)
 
 
 class MaxAggregation(SegmentAggregation):

@@ -46,7 +46,7 @@ class MultiHeadSecondOrderAggregation(SegmentAggregation):
         """The number of heads times the channels."""
         return self.heads * self.queries.shape[-1]
 
-    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+    def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """U H^T H = (H^T H U^T)^T."""
-        pooled = attend(x, self.queries.mT, ptr).transpose(1, 2)
+        pooled = attend(x, self.queries.mT, ptr, order=order).transpose(1, 2)
         return normalize_pooled(pooled.flatten(1), ptr, self.normalize)

@@ -5,6 +5,7 @@ from torch_geometric.nn.inits import uniform
 from sopool.nn.base import SegmentAggregation
 from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_softmax
+from sopool.ops.segments import Segments
 
 
 class SoftmaxAttentionAggregation(SegmentAggregation):
@@ -35,6 +36,8 @@ class SoftmaxAttentionAggregation(SegmentAggregation):
         """Draw the query anew, as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.query)
 
-    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+    def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """H^T softmax(H mu)."""
-        return segment_gram(x, segment_softmax(project(x, self.query, ptr), ptr), ptr).squeeze(2)
+        segments = Segments(ptr, order)
+        weight = segment_softmax(segments.sort(project(x, self.query, ptr, order)), ptr)
+        return segment_gram(x, segments.unsort(weight), ptr, order=order).squeeze(2)

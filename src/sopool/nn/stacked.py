@@ -15,6 +15,7 @@ from torch_geometric.nn.inits import uniform
 from sopool.ops import segment_attend, segment_gram, segment_spread
 from sopool.ops.grouped import grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
 from sopool.ops.rows import Rows
+from sopool.ops.segments import Segments
 
 
 def model_rows(ptr: Tensor, models: int) -> Rows:
@@ -25,21 +26,26 @@ def model_rows(ptr: Tensor, models: int) -> Rows:
     return Rows(ptr[:: graphs // models] if graphs else ptr.new_zeros(models + 1))
 
 
-def project(x: Tensor, weight: Tensor, ptr: Tensor) -> Tensor:
-    """H W, or H_m W_m for a stack of weights: [N, f], [f, h] or [M, f, h] -> [N, h]."""
+def project(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+    """H W, or H_m W_m for a stack of weights: [N, f], [f, h] or [M, f, h] -> [N, h].
+
+    ``order`` [N] brings the rows into the order of graphs, if they do not lie so; the result's lie as those of H.
+    """
     if weight.dim() == 2:
         return x @ weight
-    return grouped_linear(x, weight, model_rows(ptr, weight.shape[0]))
+    segments = Segments(ptr, order)
+    return segments.unsort(grouped_linear(segments.sort(x), weight, model_rows(ptr, weight.shape[0])))
 
 
-def attend(x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None) -> Tensor:
+def attend(x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None, order: Tensor | None = None) -> Tensor:
     """H^T (H q + b) of every graph, with one query or a stack: [N, f], [f, k] or [M, f, k] -> [G, f, k]."""
     if query.dim() == 2:
-        return segment_attend(x, query, ptr, bias)
-    score = project(x, query, ptr)
+        return segment_attend(x, query, ptr, bias, order=order)
+    score = project(x, query, ptr, order)
     if bias is not None:
-        score = score + segment_spread(bias, model_rows(ptr, bias.shape[0]).ptr, x.shape[0])
-    return segment_gram(x, score, ptr)
+        biases = segment_spread(bias, model_rows(ptr, bias.shape[0]).ptr, x.shape[0])
+        score = score + Segments(ptr, order).unsort(biases)
+    return segment_gram(x, score, ptr, order=order)
 
 
 class Linear(torch.nn.Module):

@@ -54,9 +54,9 @@ class SymmetricAggregation(SegmentAggregation):
         """Draw W anew, as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.weight)
 
-    def second_moment(self, z: Tensor, ptr: Tensor) -> Tensor:
+    def second_moment(self, z: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """S [G, width, width]."""
-        return segment_gram(z, z, ptr)
+        return segment_gram(z, z, ptr, order=order)
 
     @property
     def width(self) -> int | None:
@@ -71,15 +71,15 @@ class SymmetricAggregation(SegmentAggregation):
         second = self.width * (self.width + 1) // 2 if self.triangle else self.width**2
         return second + (self.width if 1 in self.moments else 0)
 
-    def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
+    def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """Map, pool, normalise, flatten."""
         if self.weight is not None and self.weight.dim() == 2 and self._only_products:
-            return self._finish(segment_bilinear(x, self.weight, ptr), ptr)
-        z = x if self.weight is None else project(x, self.weight, ptr)
-        out = self._finish(self.second_moment(z, ptr), ptr)
+            return self._finish(segment_bilinear(x, self.weight, ptr, order=order), ptr)
+        z = x if self.weight is None else project(x, self.weight, ptr, order)
+        out = self._finish(self.second_moment(z, ptr, order), ptr)
         if 1 not in self.moments:
             return out
-        first = segment_sum(z, ptr) if self.normalize is None else segment_mean(z, ptr)
+        first = segment_sum(z, ptr, order) if self.normalize is None else segment_mean(z, ptr, order)
         return torch.cat([out, first], dim=1)
 
     @property

@@ -3,6 +3,7 @@
 from sopool.ops.attend import segment_attend
 from sopool.ops.backends import backend
 from sopool.ops.bilinear import segment_bilinear
+from sopool.ops.covariance import segment_covariance
 from sopool.ops.first_order import segment_mean, segment_softmax, segment_spread, segment_sum
 from sopool.ops.gram import segment_apply, segment_gram
 
@@ -11,6 +12,7 @@ __all__ = [
     "segment_apply",
     "segment_attend",
     "segment_bilinear",
+    "segment_covariance",
     "segment_gram",
     "segment_mean",
     "segment_softmax",

@@ -40,12 +40,16 @@ def _attend(
     x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The pooled values, and the scores X query + bias [N, k], in segment order, that the backward pass needs again."""
+    graphs, rows = ptr.numel() - 1, x.shape[0]
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
+            if rows == 0 or graphs == 0:
+                return x.new_zeros(graphs, *query.shape), x.new_zeros(rows, query.shape[1])
             from sopool.ops.triton.attend import segment_attend
 
             return segment_attend(x, query, bias, ptr, order)
-        return torch_backend.segment_attend(Segments(ptr, order).sort(x), query, bias, ptr)
+        pooled, score = torch_backend.segment_attend(x, query, bias, ptr, order)
+        return pooled, Segments(ptr, order).sort(score)
 
 
 @_attend.register_fake
@@ -99,13 +103,14 @@ def _attend_backward(
         if backends.serves(x):
             from sopool.ops.triton.attend import segment_attend_backward
 
+            d_score = None if d_score is None else d_score.contiguous()
             return segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order, with_query, with_bias)
         segments = Segments(ptr, order)
-        rows = segments.sort(x)
-        d_score = torch.zeros_like(score) if d_score is None else d_score
-        dx, d_score = torch_backend.segment_attend_backward(rows, query, score, d_pooled, d_score, ptr)
-        d_query = rows.t() @ d_score if with_query else x.new_empty(0)
-        return segments.unsort(dx), d_query, d_score.sum(0) if with_bias else x.new_empty(0)
+        score = segments.unsort(score)
+        d_score = torch.zeros_like(score) if d_score is None else segments.unsort(d_score)
+        dx, d_score = torch_backend.segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order)
+        d_query = x.t() @ d_score if with_query else x.new_empty(0)
+        return dx, d_query, d_score.sum(0) if with_bias else x.new_empty(0)
 
 
 @_attend_backward.register_fake

@@ -1,8 +1,12 @@
-"""First-order operations over segments, all through the primitive: its gradients, its determinism, its precision."""
+"""First-order operations over segments, all through the primitive: its gradients, its determinism, its precision.
+
+An ``order`` [N] brings the rows into segment order, if they do not lie so.
+"""
 
 import torch
 from torch import Tensor
 
+from sopool.ops import backends
 from sopool.ops.gram import segment_apply, segment_gram
 from sopool.ops.segments import check_ptr_values
 
@@ -12,14 +16,14 @@ def segment_sizes(ptr: Tensor, like: Tensor) -> Tensor:
     return ptr.diff().clamp(min=1).to(like.dtype).unsqueeze(1)
 
 
-def segment_sum(x: Tensor, ptr: Tensor) -> Tensor:
+def segment_sum(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
     """X_g^T 1: [N, f] -> [G, f]."""
-    return segment_gram(x, _ones(x), ptr).squeeze(2)
+    return segment_gram(x, _ones(x), ptr, order=order).squeeze(2)
 
 
-def segment_mean(x: Tensor, ptr: Tensor) -> Tensor:
+def segment_mean(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
     """X_g^T 1 / n_g, zero for an empty segment: [N, f] -> [G, f]."""
-    total = segment_sum(x, ptr)
+    total = segment_sum(x, ptr, order)
     return total / segment_sizes(ptr, like=total)
 
 
@@ -30,22 +34,33 @@ def segment_spread(values: Tensor, ptr: Tensor, num_rows: int) -> Tensor:
 
 def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     """Softmax over the rows of each segment: [N, f] -> [N, f]."""
+    x = _own_rows(x, ptr)
     with torch.no_grad():  # the shift cancels, so it needs no gradient
         shift = segment_spread(_segment_max(x, ptr), ptr, x.shape[0])
     weight = (x - shift).exp()
-    return weight / segment_spread(segment_sum(weight, ptr), ptr, x.shape[0])
+    total = segment_sum(weight, ptr).clamp(min=1)  # as it is, but in an empty segment: the largest weight is 1
+    return weight * segment_spread(1 / total, ptr, x.shape[0])
 
 
 @torch.library.custom_op("sopool::segment_max", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
 def _segment_max(x: Tensor, ptr: Tensor) -> Tensor:
-    """The largest value of each column, -inf for an empty segment; without a gradient: [N, f] -> [G, f]."""
-    check_ptr_values(ptr, x.shape[0])
-    return torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
+    """The largest value of each column, zero for an empty segment; without a gradient: [N, f] -> [G, f]."""
+    check_ptr_values(ptr, x)
+    largest = torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
+    return largest.masked_fill_(ptr.diff().eq(0).unsqueeze(1), 0)
 
 
 @_segment_max.register_fake
 def _(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1])
+
+
+def _own_rows(x: Tensor, ptr: Tensor) -> Tensor:
+    """Zeros for spare rows, whatever they hold; there are none where kernels never serve."""
+    if x.device.type == "cpu" and backends.chosen().name != "triton":
+        return x
+    spare = torch.arange(x.shape[0], device=x.device) >= ptr[-1]
+    return x.masked_fill(spare.unsqueeze(1), 0)
 
 
 def _ones(x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends, torch_backend
-from sopool.ops.segments import Segments, find_segments
+from sopool.ops.segments import find_segments
 
 # With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
 GRAM = "(Tensor x, Tensor? y, Tensor ptr, Tensor? order=None) -> Tensor"
@@ -29,11 +29,13 @@ def segment_gram(
     *,
     index: Tensor | None = None,
     dim_size: int | None = None,
+    order: Tensor | None = None,
 ) -> Tensor:
     """X_g^T Y_g of every segment: [N, p], [N, q] -> [G, p, q].
 
     Segments come as ``ptr`` [G + 1] or as ``index`` [N], sorted or not (with ``dim_size`` = G; if left out it is
-    ``index.max() + 1``, which on CUDA waits for the device). Pass the same tensor twice for the symmetric case.
+    ``index.max() + 1``, which on CUDA waits for the device). With ``ptr``, ``order`` [N] brings the rows into segment
+    order, if they do not lie so. Pass the same tensor twice for the symmetric case.
     Half types accumulate in float32. Under autocast the result is float32, as for every sum over many terms.
     """
     check_rows("x", x)
@@ -41,7 +43,7 @@ def segment_gram(
         check_rows("y", y)
         if x.shape[0] != y.shape[0]:
             raise ValueError(f"x has {x.shape[0]} rows and y has {y.shape[0]}: they must describe the same nodes.")
-    segments = find_segments(x.shape[0], x.device, ptr, index, dim_size)
+    segments = find_segments(x.shape[0], x.device, ptr, index, dim_size, order)
     rows = promote(x)
     others = None if y is x else promote(y)
     if others is not None:
@@ -56,12 +58,13 @@ def segment_apply(
     ptr: Tensor | None = None,
     *,
     index: Tensor | None = None,
+    order: Tensor | None = None,
 ) -> Tensor:
     """S_g y_i for every row i of every segment g: [N, q], [G, p, q] -> [N, p]; segments as in :func:`segment_gram`."""
     check_rows("y", y)
     if s.dim() != 3 or s.shape[2] != y.shape[1]:
         raise ValueError(f"s has shape {list(s.shape)}: it must be [segments, p, {y.shape[1]}] for y {list(y.shape)}.")
-    segments = find_segments(y.shape[0], y.device, ptr, index, s.shape[0])
+    segments = find_segments(y.shape[0], y.device, ptr, index, s.shape[0], order)
     rows, matrices = promote(y), promote(s)
     check_alike("y", rows, "s", matrices)
     out: Tensor = _apply(rows, matrices, segments.ptr, False, segments.order)
@@ -75,9 +78,7 @@ def _gram(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None)
             from sopool.ops.triton.gram import segment_gram
 
             return segment_gram(x, x if y is None else y, ptr, order)
-        segments = Segments(ptr, order)
-        rows = segments.sort(x)
-        return torch_backend.segment_gram(rows, rows if y is None else segments.sort(y), ptr)
+        return torch_backend.segment_gram(x, x if y is None else y, ptr, order)
 
 
 @torch.library.custom_op("sopool::segment_apply", mutates_args=(), schema=APPLY)
@@ -88,8 +89,7 @@ def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: T
             from sopool.ops.triton.apply import segment_apply
 
             return segment_apply(y, s, ptr, symmetrize, order, order)
-        segments = Segments(ptr, order)
-        return segments.unsort(torch_backend.segment_apply(segments.sort(y), s, ptr, symmetrize))
+        return torch_backend.segment_apply(y, s, ptr, symmetrize, order)
 
 
 @_gram.register_fake

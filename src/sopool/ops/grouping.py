@@ -79,13 +79,14 @@ def size_classes(sizes: np.ndarray) -> np.ndarray:
     return classes
 
 
-def segment_of_rows(ptr: Tensor, num_rows: int) -> Tensor:
-    """The segment of each row [N]."""
+def segment_of_rows(ptr: Tensor, num_rows: int, order: Tensor | None = None) -> Tensor:
+    """The segment of each row, where an ``order`` of its own brings the rows into that of segments [N]."""
     if ptr.device.type == "cpu":
         bounds = ptr.numpy()
-        return torch.from_numpy(np.repeat(np.arange(len(bounds) - 1), bounds[1:] - bounds[:-1]))
-    segments: Tensor = ptr2index(ptr, output_size=num_rows)
-    return segments
+        segments = torch.from_numpy(np.repeat(np.arange(len(bounds) - 1), bounds[1:] - bounds[:-1]))
+    else:
+        segments = ptr2index(ptr, output_size=num_rows)
+    return segments if order is None else torch.empty_like(segments).index_copy_(0, order, segments)
 
 
 def blocks(start: int, end: int, device: torch.device, row_width: int) -> Iterator[slice]:

@@ -18,11 +18,13 @@ def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
 def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
     """The first row that holds the largest value of each column, N for an empty segment: [N, f] -> [G, f]."""
     rows, segments = x.shape[0], ptr.numel() - 1
-    check_ptr_values(ptr, rows)
+    check_ptr_values(ptr, x)
+    if segments == 0:
+        return ptr.new_empty(0, x.shape[1])
     largest = torch.segment_reduce(x.detach(), "max", offsets=ptr, initial=float("-inf"), unsafe=True)
     row = torch.arange(rows, device=x.device)
     segment = torch.searchsorted(ptr[1:], row, right=True)  # past the last for rows that belong to none
-    here = segment.clamp(max=max(0, segments - 1))
+    here = segment.clamp(max=segments - 1)
     is_largest = (x == largest.index_select(0, here)) & (segment < segments).unsqueeze(1)
     candidates = torch.where(is_largest, row.unsqueeze(1), rows)
     first = torch.full((segments, x.shape[1]), rows, device=x.device)

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.index import index2ptr
 
+from sopool.ops import backends
+
 
 class Segments(NamedTuple):
     """``ptr`` [G + 1] and, where the rows do not lie in segment order yet, the ``order`` [N] that puts them there."""
@@ -25,7 +27,17 @@ class Segments(NamedTuple):
 
     def unsort(self, rows: Tensor) -> Tensor:
         """Bring rows [N, ...] from segment order back to where they came from."""
-        return rows if self.order is None else torch.empty_like(rows).index_copy(0, self.order, rows)
+        if self.order is None:
+            return rows
+        places = torch.arange(rows.shape[0], device=rows.device)
+        return rows.index_select(0, torch.empty_like(self.order).index_copy_(0, self.order, places))
+
+    def repeat(self, copies: int, num_rows: int) -> "Segments":
+        """Those of ``copies`` such batches laid end to end, each of ``num_rows`` rows and none of them spare."""
+        shift = num_rows * torch.arange(copies, device=self.ptr.device).unsqueeze(1)
+        last = self.ptr[-1:] + (copies - 1) * num_rows
+        ptr = torch.cat([(self.ptr[:-1] + shift).flatten(), last])
+        return Segments(ptr, None if self.order is None else (self.order + shift).flatten())
 
 
 def find_segments(
@@ -34,8 +46,9 @@ def find_segments(
     ptr: Tensor | None = None,
     index: Tensor | None = None,
     dim_size: int | None = None,
+    order: Tensor | None = None,
 ) -> Segments:
-    """The segments of ``num_rows`` rows given as ``ptr``, or as an ``index`` in any order.
+    """The segments of ``num_rows`` rows given as ``ptr``, with an ``order`` or none, or as an ``index`` in any order.
 
     Where both are given, ``ptr`` counts: it is the one that needs no search. An index that is already sorted costs
     one comparison on a CPU; under ``torch.compile`` and on CUDA, where looking would break the graph or wait for
@@ -49,7 +62,7 @@ def find_segments(
             raise ValueError(
                 f"dim_size={dim_size}, but ptr has {ptr.numel()} entries and so {ptr.numel() - 1} segments."
             )
-        return Segments(ptr.long())
+        return Segments(ptr.long(), order)
     if index is None:
         raise ValueError("Neither ptr nor index is given: pass ptr=data.ptr or index=data.batch.")
     _check_positions("index", index, device)
@@ -67,8 +80,12 @@ def find_segments(
     return Segments(*_sort_index(index, dim_size))
 
 
-def check_ptr_values(ptr: Tensor, num_rows: int) -> None:
-    """Raise unless ``ptr`` starts at 0, never goes down and ends at ``num_rows`` (called by the operators)."""
+def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
+    """Raise unless ``ptr`` starts at 0, never goes down and ends at the number of rows of ``x``; for the operators.
+
+    Where kernels serve it may end earlier: then the rows past its end are spare, and belong to no segment.
+    """
+    num_rows, spare = x.shape[0], backends.serves(x)
     if ptr.device.type == "cpu":
         bounds = ptr.numpy()  # a small array is looked at faster by numpy
         down = bounds[1:] < bounds[:-1]
@@ -80,13 +97,14 @@ def check_ptr_values(ptr: Tensor, num_rows: int) -> None:
                 f"ptr goes down from {bounds[at]} to {bounds[at + 1]} at position {at + 1}: "
                 "segments follow one another, so it may never decrease."
             )
-        if bounds[-1] != num_rows:
+        if bounds[-1] > num_rows or (bounds[-1] < num_rows and not spare):
             raise ValueError(
                 f"ptr ends at {bounds[-1]}, but there are {num_rows} rows: it must end at the number of rows. "
                 "Does it come from another batch?"
             )
     elif ptr.device.type == "cuda":
-        right = (ptr[0] == 0) & (ptr.diff() >= 0).all() & (ptr[-1] == num_rows)
+        end = ptr[-1] <= num_rows if spare else ptr[-1] == num_rows
+        right = (ptr[0] == 0) & (ptr.diff() >= 0).all() & end
         torch._assert_async(right, "ptr must start at 0, never decrease and end at the number of rows.")
 
 

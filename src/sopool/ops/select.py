@@ -57,7 +57,7 @@ def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
 
     Among equals the one with the higher ``then`` [N] comes first, then the one that comes first now.
     """
-    check_ptr_values(ptr, score.numel())
+    check_ptr_values(ptr, score)
     if then is None:
         order = _falling(score)
     else:

@@ -13,19 +13,26 @@ from torch import Tensor
 
 from sopool.ops import compiled
 from sopool.ops.grouping import blocks, plan, segment_of_rows
-from sopool.ops.segments import check_ptr_values
+from sopool.ops.segments import Segments, check_ptr_values
 
 HALF = (torch.float16, torch.bfloat16)
 
 
-def segment_gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
-    """out[g] = X_g^T Y_g: [N, p], [N, q] -> [G, p, q]."""
-    check_ptr_values(ptr, x.shape[0])
+def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+    """out[g] = X_g^T Y_g: [N, p], [N, q] -> [G, p, q].
+
+    With an ``order`` the rows are brought into it first, as many as a matrix product needs side by side.
+    """
+    check_ptr_values(ptr, x)
     p, q = x.shape[1], y.shape[1]
     if q == 1 and x.dtype != torch.float64:
-        return _weighted_sum(x, y, ptr).unsqueeze(2)
+        return _weighted_sum(x, y, ptr, order).unsqueeze(2)
     if p == 1 and x.dtype != torch.float64:
-        return _weighted_sum(y, x, ptr).unsqueeze(1)
+        return _weighted_sum(y, x, ptr, order).unsqueeze(1)
+    if order is not None:
+        segments, same = Segments(ptr, order), y is x
+        x = segments.sort(x)
+        y = x if same else segments.sort(y)
     if p * q <= compiled.WIDEST and compiled.serves(x):
         return compiled.segment_gram(x, y, ptr)
     out = x.new_empty(ptr.numel() - 1, p, q)
@@ -53,16 +60,19 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
     return out
 
 
-def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False) -> Tensor:
-    """out[i] = S_g(i) y_i, or (S + S^T) y_i: [N, q], [G, p, q] -> [N, p]."""
-    check_ptr_values(ptr, y.shape[0])
+def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
+    """out[i] = S_g(i) y_i, or (S + S^T) y_i: [N, q], [G, p, q] -> [N, p]; with an ``order`` as :func:`segment_gram`."""
+    check_ptr_values(ptr, y)
     p, q = s.shape[1:]
     if symmetrize and p == 1:
         s, symmetrize = 2 * s, False
     if q == 1:
-        return s.squeeze(2).index_select(0, segment_of_rows(ptr, y.shape[0])).mul_(y)
+        return s.squeeze(2).index_select(0, segment_of_rows(ptr, y.shape[0], order)).mul_(y)
     if p == 1:
-        return _row_dot(y, s.squeeze(1), segment_of_rows(ptr, y.shape[0]))
+        return _row_dot(y, s.squeeze(1), segment_of_rows(ptr, y.shape[0], order))
+    if order is not None:
+        segments = Segments(ptr, order)
+        return segments.unsort(segment_apply(segments.sort(y), s, ptr, symmetrize))
     if p * q <= compiled.WIDEST and compiled.serves(y):
         return compiled.segment_apply(y, s, ptr, symmetrize)
     out = y.new_empty(y.shape[0], p)
@@ -87,23 +97,31 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False) -
     return out
 
 
-def segment_attend(x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """out[g] = X_g^T (X_g query + bias), and the scores: [N, f], [f, k], [k] -> [G, f, k], [N, k]."""
+def segment_attend(
+    x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """out[g] = X_g^T (X_g query + bias), and the scores, which lie as x: [N, f], [f, k], [k] -> [G, f, k], [N, k]."""
     if query.shape[1] == 1 and x.device.type == "cpu":  # a third of the time of MKL's product with a vector
         score = _row_dot(x, query.t()).add_(0 if bias is None else bias)
     else:
         score = x @ query if bias is None else torch.addmm(bias, x, query)
-    return segment_gram(x, score, ptr), score
+    return segment_gram(x, score, ptr, order), score
 
 
 def segment_attend_backward(
-    x: Tensor, query: Tensor, score: Tensor, d_pooled: Tensor, d_score: Tensor, ptr: Tensor
+    x: Tensor,
+    query: Tensor,
+    score: Tensor,
+    d_pooled: Tensor,
+    d_score: Tensor,
+    ptr: Tensor,
+    order: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """dX_g = score_g d_pooled_g^T + d_score query^T, with d_score += X_g d_pooled_g first."""
     if query.shape[1] > 1:
-        d_score = d_score + segment_apply(x, d_pooled.transpose(1, 2), ptr)
-        return segment_apply(score, d_pooled, ptr).addmm_(d_score, query.t()), d_score
-    segment = segment_of_rows(ptr, x.shape[0])
+        d_score = d_score + segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order)
+        return segment_apply(score, d_pooled, ptr, order=order).addmm_(d_score, query.t()), d_score
+    segment = segment_of_rows(ptr, x.shape[0], order)
     d_pooled, d_score, dx = d_pooled.squeeze(2), d_score.clone(), torch.empty_like(x)
     for rows in blocks(0, x.shape[0], x.device, 4 * x.shape[1]):
         factor = _widen(d_pooled.index_select(0, segment[rows]))
@@ -112,10 +130,10 @@ def segment_attend_backward(
     return dx, d_score
 
 
-def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor) -> Tensor:
+def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
     """sum_{i in g} weight_i x_i in one pass over x: [N, p], [N, 1] -> [G, p]."""
-    rows = torch.arange(x.shape[0], device=x.device)
-    weights = weight.reshape(-1)
+    rows = torch.arange(x.shape[0], device=x.device) if order is None else order
+    weights = Segments(ptr, order).sort(weight.reshape(-1))
     return F.embedding_bag(rows, x, ptr, mode="sum", per_sample_weights=weights, include_last_offset=True)
 
 

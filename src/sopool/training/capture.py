@@ -6,13 +6,16 @@ than they have (see :class:`~sopool.training.tables.Room`), rounded up so that a
 is, is a number on the device.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from sopool.training.tables import Room
+
+SLACK = 1.25
+"""How much more room than needed is not worth another capture."""
 
 
 class Steps(NamedTuple):
@@ -46,15 +49,18 @@ class CapturedSteps:
 
     def run(self, steps: Steps, needed: Sequence[Room]) -> Tensor:
         """One epoch, given the room that each step needs; its losses [steps, M, batch]."""
-        rooms = [round_up(room) for room in needed]
         for mine, given in zip(self._steps, steps, strict=True):
             mine.copy_(given)
-        for number, room in enumerate(rooms):
-            if room not in self._graphs:
-                self._graphs[room] = self._capture(room, number)
+        for room, number in sorted(
+            zip(needed, range(len(needed)), strict=True), reverse=True
+        ):  # the largest serve most
+            if find_room(room, self._graphs) is None:
+                self._graphs[round_up(room)] = self._capture(round_up(room), number)
         self._number.zero_()
-        for room in rooms:
-            self._graphs[room].replay()
+        for one in needed:
+            found = find_room(one, self._graphs)
+            assert found is not None
+            self._graphs[found].replay()
         return self._losses
 
     def _capture(self, room: Room, number: int) -> torch.cuda.CUDAGraph:
@@ -69,6 +75,16 @@ class CapturedSteps:
     def _next(self, room: Room) -> None:
         self._losses.index_copy_(0, self._number, self._step(self._steps.at(self._number), room).unsqueeze(0))
         self._number.add_(1)
+
+
+def find_room(needed: Room, rooms: Iterable[Room]) -> Room | None:
+    """The smallest that is large enough, but not much larger."""
+    fitting = [
+        room
+        for room in rooms
+        if all(need <= there <= SLACK * need + 64 for need, there in zip(needed, room, strict=True))
+    ]
+    return min(fitting, default=None)
 
 
 def round_up(room: Room) -> Room:

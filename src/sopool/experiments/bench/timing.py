@@ -12,6 +12,8 @@ from torch.profiler import ProfilerActivity, profile
 
 COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}
 """Bytes that are copied to measure the bandwidth: more than any cache holds."""
+QUEUEING = 20_000_000
+"""Cycles for which a GPU waits while calls are queued: so their time is the device's, not the host's."""
 PRODUCT = {"cpu": 1024, "cuda": 8192}
 """Rows and columns of the product that the speed of arithmetic is measured by."""
 
@@ -46,6 +48,7 @@ def median_seconds(work: Callable[[], object], device: str, repeats: int) -> flo
         return median(seconds(work) for _ in range(repeats))
     marks = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeats)]
     torch.cuda.synchronize()
+    torch.cuda._sleep(QUEUEING)
     for start, end in marks:
         start.record()
         work()

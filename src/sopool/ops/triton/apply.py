@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sopool.ops.triton.gram import locate, multiply_batch
+from sopool.ops.triton.gram import load_center, locate, multiply_batch, take_off
 from sopool.ops.triton.launching import how, launch, lay_out, width
 from sopool.ops.triton.windows import Cut, find_pieces, find_window
 
@@ -28,8 +28,7 @@ def choose(y: Tensor, p: int) -> Config:
     if y.dtype == torch.float64:
         return Config(256, 4, 16, width(p, 8), width(y.shape[1], 8))
     wide_p, wide_q = width(p, 64 if p % 64 > 32 or p % 64 == 0 else 32), width(y.shape[1], 32)
-    graphs = 4 if wide_p * wide_q <= 1024 else 1
-    return Config(128, graphs, 16 if graphs > 1 else 32, wide_p, wide_q)
+    return Config(256, 1, 32, wide_p, wide_q, 1 if wide_p * wide_q <= 1024 else 4)
 
 
 def segment_apply(
@@ -40,10 +39,12 @@ def segment_apply(
     y_order: Tensor | None = None,
     out_order: Tensor | None = None,
     config: Config | None = None,
+    center: Tensor | None = None,
 ) -> Tensor:
     """out[i] = S_g y_i, or (S_g + S_g^T) y_i, zero for rows of no graph: [N, q], [G, p, q] -> [N, p].
 
-    The orders bring the rows of y, and those of the result, into segment order, if they do not lie so.
+    The orders bring the rows of y, and those of the result, into segment order, if they do not lie so. ``center``
+    [G, q], contiguous, is taken off the rows of each graph first.
     """
     p, num_graphs = s.shape[1], ptr.numel() - 1
     c = config or choose(y, p)
@@ -51,7 +52,7 @@ def segment_apply(
     out = y.new_empty(y.shape[0], p)
     grid = (Cut(c.window, c.window).windows(y.shape[0], num_graphs), int(triton.cdiv(p, c.p)))
     launch(
-        apply_kernel, grid, y.device, y, s, ptr, y_order, out_order, out, y.shape[0], num_graphs, p, y.shape[1],
+        apply_kernel, grid, y.device, y, s, center, ptr, y_order, out_order, out, y.shape[0], num_graphs, p, y.shape[1],
         y.stride(0), *s.stride(), WINDOW=c.window, GRAPHS=c.graphs, ROWS=c.rows, P=c.p, Q=c.q, WHOLE=y.shape[1] <= c.q,
         SYMMETRIZE=symmetrize,
         HOW=how(y), num_warps=c.num_warps,
@@ -89,6 +90,7 @@ def load_turned(
 def apply_kernel(
     y: tl.tensor,
     s: tl.tensor,
+    center: tl.tensor,
     ptr: tl.tensor,
     y_order: tl.tensor,
     out_order: tl.tensor,
@@ -130,6 +132,8 @@ def apply_kernel(
             turned = load_turned(s, graph, column_p, column_q, p, q, s_graph, s_row, s_column, SUM)
             if TWICE:
                 plain = load_turned(s, graph, column_p, column_q, p, q, s_graph, s_column, s_row, False)
+            if center is not None:
+                middle = load_center(center, graph, column_q, q)
         size = (end - begin).to(tl.int32)
         for done in range(0, tl.max(size, 0), ROWS):
             place = done + tl.arange(0, ROWS)
@@ -144,6 +148,8 @@ def apply_kernel(
                     mask=known[:, :, None] & (column_q < q)[None, None, :],
                     other=0,
                 )
+                if center is not None:
+                    rows = take_off(rows, middle, known)
                 total = multiply_batch(rows, turned, total, HOW)
                 if TWICE:
                     total = multiply_batch(rows, plain, total, HOW)
@@ -155,6 +161,8 @@ def apply_kernel(
                         mask=known[:, :, None] & (some_q < q)[None, None, :],
                         other=0,
                     )
+                    if center is not None:
+                        rows = take_off(rows, load_center(center, graph, some_q, q), known)
                     part = load_turned(s, graph, column_p, some_q, p, q, s_graph, s_row, s_column, SUM)
                     total = multiply_batch(rows, part, total, HOW)
                     if TWICE:

@@ -31,7 +31,7 @@ class Config(NamedTuple):
     channels: int
     num_warps: int = 1
     num_stages: int = 1
-    each: int = 16
+    each: int = 12
 
 
 def choose(x: Tensor) -> Config:
@@ -39,7 +39,8 @@ def choose(x: Tensor) -> Config:
     f = x.shape[1]
     channels = next(c for c in (32, 64, 128) if triton.cdiv(f, c) <= 8)
     num_warps = 1 if f <= 256 else 4
-    return Config(128, 256, 8 if f <= 512 else 4, channels, num_warps)
+    # As many programs as the registers have room for at once: one more would run after all the others.
+    return Config(128, 256, 8 if f <= 512 else 4, channels, num_warps, each=12 // num_warps)
 
 
 def _serves(x: Tensor, query: Tensor) -> bool:
@@ -133,7 +134,7 @@ def load_vector(
 
 @triton.jit
 def load_rows(
-    source: tl.tensor, inside: tl.tensor, f: tl.tensor, CHANNELS: tl.constexpr, TILES: tl.constexpr
+    source: tl.tensor, inside: tl.tensor, f: tl.constexpr, CHANNELS: tl.constexpr, TILES: tl.constexpr
 ) -> tl.tensor:
     """The rows at ``source``, ``CHANNELS`` columns in each of ``TILES`` tensors."""
     pieces = ()
@@ -166,7 +167,7 @@ def attend_kernel(
     cut: tl.tensor,
     num_rows: tl.tensor,
     num_graphs: tl.tensor,
-    f: tl.tensor,
+    f: tl.constexpr,
     x_row: tl.tensor,
     q_row: tl.tensor,
     WINDOW: tl.constexpr,
@@ -230,7 +231,7 @@ def attend_backward_kernel(
     num_rows: tl.tensor,
     num_graphs: tl.tensor,
     windows: tl.tensor,
-    f: tl.tensor,
+    f: tl.constexpr,
     x_row: tl.tensor,
     q_row: tl.tensor,
     d_graph: tl.tensor,

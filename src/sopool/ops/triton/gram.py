@@ -31,26 +31,36 @@ def choose(x: Tensor, q: int) -> Config:
     wide_p, wide_q = (width(n, 64 if n % 64 > 32 or n % 64 == 0 else 32) for n in (p, q))
     # What is written for cut graphs must stay small beside x: longer pieces for larger results.
     longest = max(256, int(triton.next_power_of_2(8 * p * q // (p + q))))
-    graphs = 4 if wide_p * wide_q <= 1024 else 1
-    return Config(longest, longest, graphs, 16 if graphs > 1 else 32, wide_p, wide_q)
+    # A small result is one warp's work: no warp waits for another, and many programs hide each other's waits.
+    return Config(longest, longest, 1, 32, wide_p, wide_q, 1 if wide_p * wide_q <= 1024 else 4)
 
 
 def segment_gram(
-    x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None, config: Config | None = None
+    x: Tensor,
+    y: Tensor,
+    ptr: Tensor,
+    order: Tensor | None = None,
+    config: Config | None = None,
+    center: Tensor | None = None,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """out[g] = X_g^T Y_g, of rows order[ptr[g]:ptr[g + 1]] if an order is given: [N, p], [N, q] -> [G, p, q]."""
+    """out[g] = X_g^T Y_g, of rows order[ptr[g]:ptr[g + 1]] if an order is given: [N, p], [N, q] -> [G, p, q].
+
+    ``center`` [G, p], contiguous, is taken off the rows of each graph first, where y is x. ``dtype`` is that of the
+    result, x's if not given.
+    """
     p, q, num_graphs = x.shape[1], y.shape[1], ptr.numel() - 1
     c = config or choose(x, q)
     same = x is y
     x = lay_out(x)
     y = x if same else lay_out(y)
-    out = x.new_empty(num_graphs, p, q)
+    out = x.new_empty(num_graphs, p, q, dtype=dtype or x.dtype)
     pieces = Pieces(x, ptr, p * q, Cut(c.window, c.longest))
     grid = (pieces.windows, int(triton.cdiv(p, c.p) * triton.cdiv(q, c.q)))
     launch(
-        gram_kernel, grid, x.device, x, y, ptr, order, out, pieces.values, pieces.graphs, x.shape[0], num_graphs, p, q,
-        x.stride(0), y.stride(0), WINDOW=c.window, LONGEST=c.longest, GRAPHS=c.graphs, ROWS=c.rows, P=c.p, Q=c.q,
-        SAME=same and grid[1] == 1, HOW=how(x), num_warps=c.num_warps,
+        gram_kernel, grid, x.device, x, y, center, ptr, order, out, pieces.values, pieces.graphs, x.shape[0],
+        num_graphs, p, q, x.stride(0), y.stride(0), WINDOW=c.window, LONGEST=c.longest, GRAPHS=c.graphs, ROWS=c.rows,
+        P=c.p, Q=c.q, SAME=same and grid[1] == 1, HOW=how(x), num_warps=c.num_warps,
     )  # fmt: skip
     pieces.add_into(out)
     return out
@@ -81,6 +91,20 @@ def locate(
 
 
 @triton.jit
+def load_center(center: tl.tensor, graph: tl.tensor, column: tl.tensor, width: tl.tensor) -> tl.tensor:
+    """Some columns of the centres of a few graphs, zero for graph -1: [graphs, 1, columns]."""
+    at = center + graph.to(tl.int64)[:, None] * width + column[None, :]
+    values = tl.load(at, mask=(graph >= 0)[:, None] & (column < width)[None, :], other=0)
+    return tl.expand_dims(values, 1)
+
+
+@triton.jit
+def take_off(rows: tl.tensor, center: tl.tensor, inside: tl.tensor) -> tl.tensor:
+    """Rows less the centre of their graph, in the precision of the centre; zero where there are none."""
+    return tl.where(inside[:, :, None], rows.to(center.dtype) - center, 0).to(rows.dtype)
+
+
+@triton.jit
 def gram_of_pieces(
     x: tl.tensor,
     y: tl.tensor,
@@ -100,8 +124,16 @@ def gram_of_pieces(
     Q: tl.constexpr,
     SAME: tl.constexpr,
     HOW: tl.constexpr,
+    center: tl.tensor = None,
+    graph: tl.tensor = None,
 ) -> tl.tensor:
-    """X^T Y of the rows from begin to end [GRAPHS] each, some columns of either: [GRAPHS, P, Q]."""
+    """X^T Y of the rows from begin to end [GRAPHS] each, some columns of either: [GRAPHS, P, Q].
+
+    If given, ``center`` [G, p] of the ``graph`` [GRAPHS] is taken off all rows.
+    """
+    if center is not None:
+        left_center = load_center(center, graph, column_p, p)
+        right_center = load_center(center, graph, column_q, q)
     total = tl.zeros((GRAPHS, P, Q), tl.float64 if HOW == "exact" else tl.float32)
     size = (end - begin).to(tl.int32)
     for done in range(0, tl.max(size, 0), ROWS):
@@ -113,6 +145,8 @@ def gram_of_pieces(
             mask=inside[:, :, None] & (column_p < p)[None, None, :],
             other=0,
         )
+        if center is not None:
+            lefts = take_off(lefts, left_center, inside)
         if SAME:
             rights = lefts
         else:
@@ -122,6 +156,8 @@ def gram_of_pieces(
                 mask=inside[:, :, None] & (column_q < q)[None, None, :],
                 other=0,
             )
+            if center is not None:
+                rights = take_off(rights, right_center, inside)
         total = multiply_batch(tl.trans(lefts, (0, 2, 1)), rights, total, HOW)
     return total
 
@@ -154,6 +190,7 @@ def store_pieces(
 def gram_kernel(
     x: tl.tensor,
     y: tl.tensor,
+    center: tl.tensor,
     ptr: tl.tensor,
     order: tl.tensor,
     out: tl.tensor,
@@ -188,7 +225,7 @@ def gram_kernel(
         graph, begin, end, is_cut = find_pieces(ptr, num_rows, num_graphs, window, first, after, item, WINDOW, LONGEST)
         total = gram_of_pieces(
             x, y, order, order, begin, end, column_p, column_q, p, q, x_row, y_row,
-            GRAPHS, ROWS, P, Q, SAME, HOW,
+            GRAPHS, ROWS, P, Q, SAME, HOW, center, graph,
         )  # fmt: skip
         slot = 2 * window + (item > 0).to(tl.int32)
         store_pieces(out, parts, total, graph, is_cut, slot, column_p, column_q, p, q)

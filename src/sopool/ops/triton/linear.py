@@ -4,10 +4,56 @@ Which rows are whose is read on the device. Some programs share the rows of each
 zeros to the rows that belong to none and only fill up a fixed shape.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from sopool.ops.triton.products import multiply
+from sopool.ops.rows import EPS
+from sopool.ops.triton.launching import how, launch, lay_out
+from sopool.ops.triton.products import product
+
+MOST_PROGRAMS = 1024
+EACH = 2
+"""Tiles of rows for each program, if there are enough: fewer would not pay for reading the weights."""
+MOST_TILES = 6
+"""Tiles of weights that fit beside the rows into a multiprocessor's memory."""
+
+
+def multiply_rows(
+    x: Tensor, weight: Tensor, ptr: Tensor, norm: tuple[Tensor, ...] | None = None, out: Tensor | None = None
+) -> Tensor:
+    """X_m W_m, with ``norm`` (scale, shift, mean, variance) [M, h] relu(batch_norm(X_m W_m)), into ``out`` if given.
+
+    [N, f], [M, f, h] -> [N, h]; zero for rows past ``ptr[-1]``.
+    """
+    x, models, (f, h) = lay_out(x), weight.shape[0], weight.shape[1:]
+    out = x.new_empty(x.shape[0], h) if out is None else out
+    block, narrow, width = (16, 16, 16) if x.dtype == torch.float64 else (64, 32, 32)
+    scale, shift, mean, variance = norm if norm else (weight,) * 4
+    tiles = triton.cdiv(f, narrow)
+    sharing = triton.cdiv(x.shape[0], models * block * EACH)
+    grid = (models + 1, max(1, min(sharing, MOST_PROGRAMS // models)), triton.cdiv(h, width))
+    launch(
+        linear_kernel, grid, x.device, x, weight, scale, shift, mean, variance, out, ptr, x.shape[0], f, h,
+        x.stride(0), out.stride(0), *weight.stride(), scale.stride(0), mean.stride(0), BLOCK=block, F=narrow,
+        TILES=min(tiles, MOST_TILES), MORE=tiles > MOST_TILES, H=width, NORM=norm is not None, EPS=EPS, HOW=how(x),
+        num_warps=4, num_stages=2,
+    )  # fmt: skip
+    return out
+
+
+def weight_gradient(x: Tensor, gradient: Tensor, ptr: Tensor) -> Tensor:
+    """X_m^T G_m: [N, f], [N, h] -> [M, f, h]."""
+    x, gradient, models = lay_out(x), lay_out(gradient), ptr.numel() - 1
+    f, h = x.shape[1], gradient.shape[1]
+    out = x.new_empty(models, f, h)
+    rows, high = (16, 16) if x.dtype == torch.float64 else (128, 32)
+    launch(
+        weight_gradient_kernel, (models, triton.cdiv(f, 16), triton.cdiv(h, high)), x.device, x, gradient, out, ptr,
+        f, h, x.stride(0), gradient.stride(0), ROWS=rows, F=16, H=high, HOW=how(x), num_warps=4,
+    )  # fmt: skip
+    return out
 
 
 @triton.jit
@@ -37,8 +83,7 @@ def linear_kernel(
     H: tl.constexpr,
     NORM: tl.constexpr,
     EPS: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
+    HOW: tl.constexpr,
 ) -> None:
     """out = X_m W_m, or with ``NORM`` relu(batch_norm(X_m W_m)) by given mean and variance.
 
@@ -65,18 +110,19 @@ def linear_kernel(
     for start in range(begin + tl.program_id(1) * BLOCK, end, BLOCK * tl.num_programs(1)):
         row = start + tl.arange(0, BLOCK)
         inside = (row < end)[:, None]
-        total = tl.zeros([BLOCK, H], out.dtype.element_ty)
+        total = tl.zeros([BLOCK, H], tl.float64 if HOW == "exact" else tl.float32)
         for tile in tl.static_range(TILES):
             part = _some_columns(x, row, inside, tile * F, f, x_row, F)
-            total = multiply(part, turned[tile].T, total, EXACT, PRECISION)
+            total = product(part, turned[tile].T, total, HOW)
         if MORE:  # a loop in this loop: then Triton does not read ahead
             for begin_f in range(TILES * F, f, F):
                 part = _some_columns(x, row, inside, begin_f, f, x_row, F)
                 factor = _turned(weight, begin_f, column, f, h, weight_f, weight_h, F)
-                total = multiply(part, factor.T, total, EXACT, PRECISION)
+                total = product(part, factor.T, total, HOW)
         if NORM:
             total = tl.maximum(total * slope[None, :] + offset[None, :], 0.0)
-        tl.store(out + row[:, None] * out_row + column[None, :], total, mask=inside & known[None, :])
+        target = out + row[:, None] * out_row + column[None, :]
+        tl.store(target, total.to(out.dtype.element_ty), mask=inside & known[None, :])
 
 
 @triton.jit
@@ -106,8 +152,7 @@ def weight_gradient_kernel(
     ROWS: tl.constexpr,
     F: tl.constexpr,
     H: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
+    HOW: tl.constexpr,
 ) -> None:
     """out[m] = X_m^T G_m, one program for each tile of it, the rows summed in their order."""
     model = tl.program_id(0)
@@ -126,6 +171,6 @@ def weight_gradient_kernel(
             mask=inside[:, None] & (column < h)[None, :],
             other=0.0,
         )
-        total = multiply(left, right, total, EXACT, PRECISION)
+        total = product(left, right, total, HOW)
     at = (model * f + feature)[:, None] * h + column[None, :]
     tl.store(out + at, total, mask=(feature < f)[:, None] & (column < h)[None, :])

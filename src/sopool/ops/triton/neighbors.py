@@ -6,6 +6,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sopool.ops.triton.launching import launch, lay_out
+
 LONG = 6
 """Members per list, on average, from which on a program takes fewer nodes and more of their members at a time."""
 
@@ -28,13 +30,14 @@ def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, heard_by: tuple
 
 def _launch(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:
     count, width = ptr.numel() - 1, x.shape[1]
-    x = x if x.stride(1) == 1 else x.contiguous()
+    x = lay_out(x)
     out = [x.new_empty(count, width) for _ in range(outputs)]
     columns = min(64, max(16, triton.next_power_of_2(width)))
     several, members = (4, 8) if nodes.numel() > LONG * count else (512 // columns, 4)
     if count and width:
-        kernel[triton.cdiv(count, several), triton.cdiv(width, columns)](
-            x, ptr, nodes, *more, *out, count, width, x.stride(0),
+        grid = (triton.cdiv(count, several), triton.cdiv(width, columns))
+        launch(
+            kernel, grid, x.device, x, ptr, nodes, *more, *out, count, width, x.stride(0),
             NODES=several, MEMBERS=members, F=columns, num_warps=2 if several >= 16 else 1,
         )  # fmt: skip
     return out

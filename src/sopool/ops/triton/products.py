@@ -5,10 +5,12 @@ import triton.language as tl
 
 
 @triton.jit
-def multiply(left, right, total, EXACT: tl.constexpr, PRECISION: tl.constexpr):
-    """total + left right. ``EXACT`` for double precision, which the matrix units of ``tl.dot`` do not take."""
-    if EXACT:
+def product(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constexpr) -> tl.tensor:
+    """total + left right, made as :func:`sopool.ops.triton.launching.how` says: [m, k], [k, n] -> [m, n]."""
+    if HOW == "exact":
         total += tl.sum(left[:, :, None] * right[None, :, :], 1)
+    elif HOW == "widen":
+        total = tl.dot(left.to(tl.float32), right.to(tl.float32), total)
     else:
-        total = tl.dot(left, right, total, input_precision=PRECISION)
+        total = tl.dot(left, right, total, input_precision=HOW)
     return total

@@ -1,4 +1,4 @@
-"""The gradients of P = X W, reading x and dP once."""
+"""The gradients of P = X W."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sopool.ops.triton.launching import how, launch, lay_out, programs, wide, width
+from sopool.ops.triton.launching import append, how, launch, lay_out, programs, wide, width
+from sopool.ops.triton.products import product
 
 
 class Config(NamedTuple):
@@ -15,18 +16,26 @@ class Config(NamedTuple):
 
     block: int
     channels: int
+    tiles: int
     rank: int
     num_warps: int = 4
-    num_stages: int = 3
+    num_stages: int = 2
     maxnreg: int | None = None
     each: int = 3
 
 
-def choose(x: Tensor, rank: int) -> Config:
+def choose(x: Tensor, rank: int, for_x: bool) -> Config:
     """By widths and type alone."""
     if x.dtype == torch.float64:
-        return Config(16, 8, 8)
-    return Config(32, width(x.shape[1], 32), width(rank, 64))
+        return Config(16, 8, 1, 8)
+    wide_rank = width(rank, 64)
+    channels = width(x.shape[1], 32 if for_x else 64)
+    # As many channels in one program as there is room for, so that dP is read seldom; shared out evenly.
+    tiles, most = int(triton.cdiv(x.shape[1], channels)), (5 if for_x else 3) if wide_rank <= 32 else 1
+    tiles = int(triton.cdiv(tiles, triton.cdiv(tiles, most)))
+    if for_x:
+        return Config(64, channels, tiles, wide_rank)
+    return Config(64, channels, tiles, wide_rank, num_stages=1, maxnreg=168)
 
 
 def projection_backward(
@@ -38,41 +47,53 @@ def projection_backward(
     with_x: bool = True,
     with_weight: bool = True,
     into: Tensor | None = None,
-    config: Config | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The gradients of P = X W: dP W^T (added to ``into`` if given) and X^T dP, where rows of no graph count nothing.
 
     [N, f], [f, r], [N, r] -> [N, f], [f, r]; empty what is not asked for. ``d_mapped`` is in segment order, contiguous,
-    and zero for rows of no graph.
+    and zero for rows of no graph. One kernel for both would read dP once less, but keeps too much in registers.
     """
-    f, rank = weight.shape
-    c = config or choose(x, rank)
     x = lay_out(x)
-    tiles = int(triton.cdiv(f, c.channels)), int(triton.cdiv(rank, c.rank))
-    each = tiles[0] * tiles[1]
-    groups = max(1, min(int(triton.cdiv(x.shape[0], c.block)), programs(x.device, c.each) // each))
     dx = x.new_empty(x.shape if with_x else 0) if into is None else into
-    parts = x.new_empty(groups if with_weight else 0, f, rank, dtype=wide(x))
+    if with_x:
+        _launch(x, weight, d_mapped, ptr, order, dx, None, into is not None, choose(x, weight.shape[1], True))
+    if not with_weight:
+        return dx, x.new_empty(0)
+    c = choose(x, weight.shape[1], False)
+    parts = x.new_empty(_groups(x, weight, c), *weight.shape, dtype=wide(x))
+    _launch(x, weight, d_mapped, ptr, order, None, parts, False, c)
+    return dx, parts.sum(0).to(weight.dtype)
+
+
+def _groups(x: Tensor, weight: Tensor, c: Config) -> int:
+    """How many programs share the rows."""
+    each = _tiles(weight, c)
+    return max(1, min(int(triton.cdiv(x.shape[0], c.block)), programs(x.device, c.each) // (each[0] * each[1])))
+
+
+def _tiles(weight: Tensor, c: Config) -> tuple[int, int]:
+    f, rank = weight.shape
+    return int(triton.cdiv(f, c.channels * c.tiles)), int(triton.cdiv(rank, c.rank))
+
+
+def _launch(
+    x: Tensor,
+    weight: Tensor,
+    d_mapped: Tensor,
+    ptr: Tensor,
+    order: Tensor | None,
+    dx: Tensor | None,
+    parts: Tensor | None,
+    add: bool,
+    c: Config,
+) -> None:
+    (tiles, ranks), groups = _tiles(weight, c), _groups(x, weight, c)
     launch(
-        projection_backward_kernel, (groups * each,), x.device, x, weight, d_mapped, ptr, order, dx, parts,
-        x.shape[0], ptr.numel() - 1, groups, f, rank, x.stride(0), *weight.stride(),
-        BLOCK=c.block, CHANNELS=c.channels, RANK=c.rank, TILES=tiles[0], RANKS=tiles[1], WITH_X=with_x,
-        WITH_WEIGHT=with_weight, ADD=into is not None, HOW=how(x), num_warps=c.num_warps, num_stages=c.num_stages,
-        maxnreg=c.maxnreg,
+        projection_backward_kernel, (groups * tiles * ranks,), x.device, x, weight, d_mapped, ptr, order, dx, parts,
+        x.shape[0], ptr.numel() - 1, groups, *weight.shape, x.stride(0), *weight.stride(),
+        BLOCK=c.block, CHANNELS=c.channels, TILES=c.tiles, RANK=c.rank, PROGRAMS=tiles, RANKS=ranks, ADD=add,
+        HOW=how(x), num_warps=c.num_warps, num_stages=c.num_stages, maxnreg=c.maxnreg,
     )  # fmt: skip
-    return dx, parts.sum(0).to(weight.dtype) if with_weight else x.new_empty(0)
-
-
-@triton.jit
-def product(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constexpr) -> tl.tensor:
-    """total + left right, made as :func:`how` says: [m, k], [k, n] -> [m, n]."""
-    if HOW == "exact":
-        total += tl.sum(left[:, :, None] * right[None, :, :], 1)
-    elif HOW == "widen":
-        total = tl.dot(left.to(tl.float32), right.to(tl.float32), total)
-    else:
-        total = tl.dot(left, right, total, input_precision=HOW)
-    return total
 
 
 @triton.jit
@@ -84,8 +105,8 @@ def add_some_ranks(
     channels: tl.tensor,
     column: tl.tensor,
     num_rows: tl.tensor,
-    f: tl.tensor,
-    rank: tl.tensor,
+    f: tl.constexpr,
+    rank: tl.constexpr,
     w_row: tl.tensor,
     w_column: tl.tensor,
     HOW: tl.constexpr,
@@ -116,67 +137,81 @@ def projection_backward_kernel(
     num_rows: tl.tensor,
     num_graphs: tl.tensor,
     groups: tl.tensor,
-    f: tl.tensor,
-    rank: tl.tensor,
+    f: tl.constexpr,
+    rank: tl.constexpr,
     x_row: tl.tensor,
     w_row: tl.tensor,
     w_column: tl.tensor,
     BLOCK: tl.constexpr,
     CHANNELS: tl.constexpr,
-    RANK: tl.constexpr,
     TILES: tl.constexpr,
+    RANK: tl.constexpr,
+    PROGRAMS: tl.constexpr,
     RANKS: tl.constexpr,
-    WITH_X: tl.constexpr,
-    WITH_WEIGHT: tl.constexpr,
     ADD: tl.constexpr,
     HOW: tl.constexpr,
 ) -> None:
-    """Every ``groups``-th block of rows, ``CHANNELS`` columns of dX and of W: neighbours in the grid take the others.
+    """Every ``groups``-th block of rows, ``TILES`` times ``CHANNELS`` columns of dX and rows of dW.
 
-    The last rows come first: their dP was written last and may still be in the cache.
+    ``PROGRAMS`` neighbours in the grid take the other channels, so many each for ``RANKS`` parts of dW's columns. The
+    last rows come first: their dP was written last and may still be in the cache.
     """
     program = tl.program_id(0)
-    tile, group = program % (TILES * RANKS), program // (TILES * RANKS)
-    channels = tile % TILES * CHANNELS + tl.arange(0, CHANNELS)
-    column = tile // TILES * RANK + tl.arange(0, RANK)
+    tile, group = program % (PROGRAMS * RANKS), program // (PROGRAMS * RANKS)
+    channels = tile % PROGRAMS * (TILES * CHANNELS) + tl.arange(0, CHANNELS)
+    column = tile // PROGRAMS * RANK + tl.arange(0, RANK)
     known = tl.load(ptr + num_graphs)
     kind = tl.float64 if HOW == "exact" else tl.float32
-    d_weight = tl.zeros((CHANNELS, RANK), kind)
-    if RANKS == 1:
-        turned = tl.load(
-            weight + channels[None, :] * w_row + column[:, None] * w_column,
-            mask=(channels < f)[None, :] & (column < rank)[:, None],
-            other=0,
-        )
+    sums, kept = (), ()
+    for some in tl.static_range(TILES):
+        sums = append(sums, tl.zeros((CHANNELS, RANK), kind))
+        if dx is not None and RANKS == 1:
+            at = channels + some * CHANNELS
+            kept = append(
+                kept,
+                tl.load(
+                    weight + at[:, None] * w_row + column[None, :] * w_column,
+                    mask=(at < f)[:, None] & (column < rank)[None, :],
+                    other=0,
+                ),
+            )
     blocks = tl.cdiv(num_rows, BLOCK)
     for number in range(group, blocks, groups):
         place = (blocks - 1 - number).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
         row = place if order is None else tl.load(order + place, mask=place < num_rows, other=0)
-        inside = (place < num_rows)[:, None] & (channels < f)[None, :]
         slopes = tl.load(
             d_mapped + place[:, None] * rank + column[None, :],
             mask=(place < num_rows)[:, None] & (column < rank)[None, :],
             other=0,
         )
-        if WITH_WEIGHT:
-            rows = tl.load(
-                x + row[:, None] * x_row + channels[None, :], mask=inside & (place < known)[:, None], other=0
-            )
-            d_weight = product(tl.trans(rows), slopes, d_weight, HOW)
-        if WITH_X and tile < TILES:
-            total = tl.zeros((BLOCK, CHANNELS), kind)
-            if RANKS == 1:
-                total = product(slopes, turned, total, HOW)
-            else:
-                for some in range(0, rank, RANK):
-                    total = add_some_ranks(
-                        total, d_mapped, weight, place, channels, some + tl.arange(0, RANK), num_rows, f, rank, w_row,
-                        w_column, HOW,
-                    )  # fmt: skip
-            target = dx + row[:, None] * f + channels[None, :]
-            if ADD:
-                total += tl.load(target, mask=inside, other=0)
-            tl.store(target, total.to(dx.dtype.element_ty), mask=inside)
-    if WITH_WEIGHT:
-        at = group.to(tl.int64) * f * rank + channels[:, None] * rank + column[None, :]
-        tl.store(parts + at, d_weight, mask=(channels < f)[:, None] & (column < rank)[None, :])
+        if parts is not None:
+            more = ()
+            for some in tl.static_range(TILES):
+                at = channels + some * CHANNELS
+                rows = tl.load(
+                    x + row[:, None] * x_row + at[None, :], mask=(place < known)[:, None] & (at < f)[None, :], other=0
+                )
+                more = append(more, product(tl.trans(rows), slopes, sums[some], HOW))
+            sums = more
+        if dx is not None and tile < PROGRAMS:
+            for some in tl.static_range(TILES):
+                at = channels + some * CHANNELS
+                total = tl.zeros((BLOCK, CHANNELS), kind)
+                if RANKS == 1:
+                    total = product(slopes, tl.trans(kept[some]), total, HOW)
+                else:
+                    for start in range(0, rank, RANK):
+                        total = add_some_ranks(
+                            total, d_mapped, weight, place, at, start + tl.arange(0, RANK), num_rows, f, rank,
+                            w_row, w_column, HOW,
+                        )  # fmt: skip
+                inside = (place < num_rows)[:, None] & (at < f)[None, :]
+                target = dx + row[:, None] * f + at[None, :]
+                if ADD:
+                    total += tl.load(target, mask=inside, other=0)
+                tl.store(target, total.to(dx.dtype.element_ty), mask=inside)
+    if parts is not None:
+        for some in tl.static_range(TILES):
+            at = channels + some * CHANNELS
+            target = parts + group.to(tl.int64) * f * rank + at[:, None] * rank + column[None, :]
+            tl.store(target, sums[some], mask=(at < f)[:, None] & (column < rank)[None, :])

@@ -1,0 +1,24 @@
+"""What tests say about the ways they run in, see conftest.py."""
+
+import pytest
+import torch
+
+on_cpu = pytest.mark.parametrize("way", ["loops", "torch"], indirect=True)
+"""For what Triton's kernels do otherwise, or what takes too long in its interpreter."""
+by_kernels = pytest.mark.parametrize("way", ["triton"], indirect=True)
+"""For what only Triton's kernels do."""
+
+
+def derivatives(function, inputs, twice):
+    """The gradients of a fixed weighting of the outputs, and if asked for those of a weighting of the gradients."""
+    out = function(*inputs)
+    first = torch.autograd.grad(out, inputs, weights_like(out), create_graph=twice)
+    if not twice:
+        return first
+    slopes = [slope for slope in first if slope.requires_grad]
+    second = torch.autograd.grad(slopes, inputs, [weights_like(slope) for slope in slopes], allow_unused=True)
+    return *first, *second
+
+
+def weights_like(values):
+    return torch.linspace(-1, 1, max(1, values.numel()), dtype=values.dtype)[: values.numel()].view_as(values).cos()

@@ -1,0 +1,100 @@
+"""What a captured step is made of, apart from the capture itself: room to spare, and steps by their number."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sopool.nn import GRAPH_READOUTS, READOUTS
+from sopool.nn.gnn import VARIANTS
+from sopool.ops import backends
+from sopool.training.capture import Steps, find_room, round_up
+from sopool.training.tables import Room
+from tests.training.graphs import bank_of, little_store, run_config, tables_of
+
+counts = st.integers(0, 10**7)
+interpreted = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton, whose interpreter runs the kernels, is not installed"
+)
+# Every GNN, and every readout whose steps are captured.
+POOLS = [pool for pool in (*READOUTS, *GRAPH_READOUTS) if pool != "eigenpool"]
+PAIRS = [(list(VARIANTS)[i % len(VARIANTS)], pool) for i, pool in enumerate(POOLS)]
+
+
+@interpreted
+@pytest.mark.parametrize(("gnn", "pool"), PAIRS)
+def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
+    """Nothing of the rows and list members that are too many reaches parameters, statistics or losses."""
+    tables = tables_of(little_store(directed=gnn == "mean-mlp"))
+    model = {"gnn": gnn, "pool": pool, "layers": 1, "hidden": 2}
+    runs = [run_config(model=model, fold=fold, seed=fold, batch_size=3) for fold in range(2)]
+    exact, roomy = bank_of(tables, runs), bank_of(tables, runs)
+    losses = []
+    with backends.backend("triton"), np.errstate(all="ignore"):
+        for bank, more in ((exact, 0), (roomy, 40)):
+            bank.model.train()
+            draws = bank._draw(0)
+            room = tables.room(draws.graphs[0])
+            losses.append(bank._step(bank._steps(draws).at(0), Room(room.nodes + more, room.listed + more)))
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-12, atol=1e-12)
+    for got, want in zip(vars(roomy.state).values(), vars(exact.state).values(), strict=True):
+        assert got.isfinite().all()
+        torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-12)
+
+
+@interpreted
+def test_a_step_by_kernels_is_the_one_without():
+    tables = tables_of(little_store())
+    runs = [run_config(model={"layers": 1, "hidden": 2}, batch_size=3, seed=seed) for seed in range(2)]
+    plain, by_kernels = bank_of(tables, runs), bank_of(tables, runs)
+    for bank, name in ((plain, "torch"), (by_kernels, "triton")):
+        bank.model.train()
+        with backends.backend(name), np.errstate(all="ignore"):
+            bank._step(bank._steps(bank._draw(0)).at(0))
+    torch.testing.assert_close(by_kernels.values, plain.values, rtol=1e-9, atol=1e-12)
+
+
+@given(counts, counts)
+def test_room_is_rounded_up_a_little(nodes, listed):
+    room = Room(nodes, listed)
+    rounded = round_up(room)
+    assert round_up(rounded) == rounded
+    for count, new in zip(room, rounded, strict=True):
+        assert new >= max(count, 1)
+        assert new - count <= max(64, count / 16)
+        assert new % 64 == 0
+
+
+@given(counts, counts)
+def test_more_never_gets_less_room(a, b):
+    small, large = (round_up(Room(count, 0)).nodes for count in sorted((a, b)))
+    assert small <= large
+
+
+@given(st.integers(10, 20))
+def test_a_few_shapes_serve_all(power):
+    counts = np.linspace(2**power, 2 ** (power + 1), 200).astype(int).tolist()
+    assert len({round_up(Room(count, count)) for count in counts}) <= 17
+
+
+@given(counts, counts)
+def test_room_made_for_a_batch_is_found_for_it_and_somewhat_smaller_ones(nodes, listed):
+    needed = Room(nodes, listed)
+    rooms = {round_up(needed): None, Room(10**9, 10**9): None}
+    assert find_room(needed, rooms) == round_up(needed)
+    smaller = Room(int(nodes * 0.9), int(listed * 0.9))
+    assert find_room(smaller, rooms) == round_up(needed)
+    larger = Room(round_up(needed).nodes + 1, listed)
+    assert find_room(larger, rooms) is None
+
+
+def test_a_step_by_its_number_here_and_on_the_device():
+    steps = Steps(torch.arange(24).view(4, 2, 3), torch.arange(8).view(4, 2), torch.rand(4, 2, 1), torch.arange(4.0))
+    for number in range(4):
+        for here, there, whole in zip(steps.at(number), steps.at(torch.tensor([number])), steps, strict=True):
+            assert torch.equal(here, whole[number])
+            assert torch.equal(here, there)
+            assert here.shape == there.shape
