@@ -42,10 +42,10 @@ def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Te
             one = x.new_ones(1, 1).expand(x.shape[0], 1)
             mean = _divide(segment_gram(x, one, ptr, order, dtype=_wide(x)), ptr)
             return segment_gram(x, x, ptr, order, center=mean), mean
-        rows = Segments(ptr, order).sort(x).to(_wide(x))
-        mean = _divide(torch_backend.segment_gram(rows, rows.new_ones(rows.shape[0], 1), ptr), ptr)
+        rows, one = Segments(ptr, order).sort(x), x.new_ones(x.shape[0], 1, dtype=_wide(x))
+        mean = _divide(torch_backend.segment_gram(rows.to(_wide(x)), one, ptr), ptr)
         centred = _center(rows, mean, ptr)
-        return torch_backend.segment_gram(centred, centred, ptr).to(x.dtype), mean
+        return torch_backend.segment_gram(centred, centred, ptr), mean
 
 
 @_covariance.register_fake
@@ -81,8 +81,8 @@ def _covariance_backward(x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor,
 
             return segment_apply(x, d_pooled, ptr, True, order, order, center=mean)
         segments = Segments(ptr, order)
-        centred = _center(segments.sort(x).to(_wide(x)), mean, ptr)
-        return segments.unsort(torch_backend.segment_apply(centred, d_pooled.to(_wide(x)), ptr, True).to(x.dtype))
+        centred = _center(segments.sort(x), mean, ptr)
+        return segments.unsort(torch_backend.segment_apply(centred, d_pooled, ptr, True))
 
 
 @_covariance_backward.register_fake
