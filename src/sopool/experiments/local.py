@@ -28,6 +28,7 @@ from sopool.data.file import load_graphs, save_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
 from sopool.experiments.banks import make_banks
+from sopool.experiments.threads import threads
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
 from sopool.training.config import Looks, RunConfig
@@ -121,7 +122,7 @@ def _here(
     """In this process. On a CPU with one thread, as the workers have, so that the numbers are the same."""
     left: list[RunConfig] = []
     tables = lru_cache(lambda *facts: tables_for(store, facts[0], device, facts[1]))
-    with _threads(1 if device == "cpu" else torch.get_num_threads()):
+    with threads(1 if device == "cpu" else torch.get_num_threads()):
         for bank in banks:
             left += Trainer(tables(*_facts(bank[0])), runs, report, stop).train(bank)
             if stop():
@@ -208,13 +209,3 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -11,8 +11,9 @@ from sopool.experiments.bench.bank import measure_bank, profile_epoch
 from sopool.experiments.bench.jobs import BESIDE, MODELS, SCALES, Point, prepare
 from sopool.experiments.bench.readouts import measure_readouts
 from sopool.experiments.bench.results import Results, machine
-from sopool.experiments.bench.timing import FULL, Effort, kind, threads
+from sopool.experiments.bench.timing import FULL, Effort, kind
 from sopool.experiments.presets import check_name
+from sopool.experiments.threads import threads
 
 PARTS = ("readouts", "bank")
 

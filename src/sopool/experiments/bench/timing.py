@@ -2,8 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
@@ -112,17 +111,6 @@ def product_speed(device: str, repeats: int) -> float:
         return max(plain, rate() / 3)
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """So many of them inside."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def clean_up() -> None:

@@ -35,10 +35,7 @@ def norm_relu_kernel(
     known = column < h
     begin = tl.load(ptr + model)
     if model == last:
-        for start in range(begin, rows, ROWS):
-            row = start + tl.arange(0, ROWS)
-            at = row[:, None] * y_row + column[None, :]
-            tl.store(y + at, tl.zeros([ROWS, H], y.dtype.element_ty), mask=(row < rows)[:, None] & known[None, :])
+        _clear(y, begin, rows, column, known, y_row, ROWS)
     else:
         end = tl.load(ptr + model + 1)
         count = tl.maximum(end - begin, 1).to(y.dtype.element_ty)
@@ -103,10 +100,7 @@ def norm_relu_backward_kernel(
     known = column < h
     begin = tl.load(ptr + model)
     if model == last:
-        for start in range(begin, rows, ROWS):
-            row = start + tl.arange(0, ROWS)
-            at = row[:, None] * h + column[None, :]
-            tl.store(dz + at, tl.zeros([ROWS, H], dz.dtype.element_ty), mask=(row < rows)[:, None] & known[None, :])
+        _clear(dz, begin, rows, column, known, h, ROWS)
     else:
         end = tl.load(ptr + model + 1)
         count = tl.maximum(end - begin, 1).to(dz.dtype.element_ty)
@@ -136,3 +130,11 @@ def norm_relu_backward_kernel(
             g = tl.load(gradient + row[:, None] * gradient_row + column[None, :], mask=inside, other=0.0)
             g = tl.where(centred * slope[None, :] + offset[None, :] > 0, g, 0.0)
             tl.store(dz + at, slope[None, :] * (g - constant[None, :] - centred * factor[None, :]), mask=inside)
+
+
+@triton.jit
+def _clear(out, begin, rows, column, known, out_row, ROWS: tl.constexpr) -> None:
+    """Zeros where rows belong to no model."""
+    for start in range(begin, rows, ROWS):
+        row = start + tl.arange(0, ROWS)
+        tl.store(out + row[:, None] * out_row + column[None, :], 0.0, mask=(row < rows)[:, None] & known[None, :])
