@@ -94,8 +94,9 @@ def linear_kernel(
     last = tl.num_programs(0) - 1
     column = tl.program_id(2) * H + tl.arange(0, H)
     known = column < h
-    begin = tl.load(ptr + model)
-    end = tl.load(ptr + model + 1, mask=model < last, other=rows)
+    # A ptr that is none is refused by the kernels that pool; until then nothing outside may be touched.
+    begin = tl.maximum(tl.load(ptr + model), 0)
+    end = tl.minimum(tl.load(ptr + model + 1, mask=model < last, other=rows), rows)
     if NORM:
         there = column < tl.where(model < last, h, 0)
         at, stat = column + model * scale_model, column + model * mean_model
