@@ -20,9 +20,9 @@ from statistics import median
 import torch
 from rich.console import Console
 from rich.table import Table
-from sizes import draw_sizes
 from torch_geometric.utils import to_dense_batch
 
+from sopool.experiments.bench.sizes import draw_sizes
 from sopool.nn import AttentionalSecondOrderAggregation, BilinearSecondOrderAggregation
 
 CHANNELS, RANK = 160, 32

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sopool.models.config import ModelConfig
 from sopool.nn.dropout import Dropout
 from sopool.ops.neighbors import Neighbors
 
@@ -21,6 +22,7 @@ class Scored(NamedTuple):
 class Classifier(torch.nn.Module):
     """Graphs to scores of classes; one model, or a stack of them (see :func:`sopool.models.stack`)."""
 
+    config: ModelConfig
     heads: torch.nn.ModuleList
 
     @property
@@ -37,6 +39,13 @@ class Classifier(torch.nn.Module):
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores and penalties."""
         raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, dropout).")
+
+    def score(self, embedding: Tensor, head: torch.nn.Module, place: int, dropout: Dropout | None) -> Tensor:
+        """A head's scores of embeddings, with dropout where the configuration wants it."""
+        if dropout is not None and self.config.dropout_on == "embedding":
+            embedding = dropout(embedding, place)
+        scores: Tensor = head(embedding)
+        return dropout(scores, place) if dropout is not None and self.config.dropout_on == "logits" else scores
 
     def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Tensor:
         """The scores of :meth:`classify` [G, classes]."""

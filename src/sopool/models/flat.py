@@ -42,12 +42,7 @@ class FlatClassifier(Classifier):
         penalty: Tensor | None = None
         embedded = self.embed(x, neighbors, ptr)
         for place, ((pooled, extra), head) in enumerate(zip(embedded, self.heads, strict=True)):
-            if dropout is not None and self.config.dropout_on == "embedding":
-                pooled = dropout(pooled, place)
-            scores = head(pooled)
-            if dropout is not None and self.config.dropout_on == "logits":
-                scores = dropout(scores, place)
-            total, penalty = add(total, scores), add(penalty, extra)
+            total, penalty = add(total, self.score(pooled, head, place, dropout)), add(penalty, extra)
         assert total is not None
         return Scored(total, penalty)
 

@@ -71,14 +71,8 @@ class HierarchicalClassifier(Classifier):
         return read_out(block, pool, self.config.block_readout)
 
     def _each(self, readouts: list[Tensor], dropout: Dropout | None) -> Tensor:
-        scores = []
-        for place, (readout, head) in enumerate(zip(readouts, self.heads, strict=True)):
-            if dropout is not None and self.config.dropout_on == "embedding":
-                readout = dropout(readout, place)
-            scores.append(head(readout))
-            if dropout is not None and self.config.dropout_on == "logits":
-                scores[-1] = dropout(scores[-1], place)
-        return torch.stack(scores).mean(0)
+        each = enumerate(zip(readouts, self.heads, strict=True))
+        return torch.stack([self.score(readout, head, place, dropout) for place, (readout, head) in each]).mean(0)
 
     def _together(self, readouts: list[Tensor], dropout: Dropout | None) -> Tensor:
         first, second, last = self.heads

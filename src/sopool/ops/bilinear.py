@@ -39,11 +39,8 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
 @torch.library.custom_op("sopool::segment_bilinear", mutates_args=(), schema=BILINEAR)
 def _bilinear(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The pooled values, and X W [N, r], in segment order, that the backward pass needs again."""
-    graphs, rows, rank = ptr.numel() - 1, x.shape[0], weight.shape[1]
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
-            if rows == 0 or graphs == 0:
-                return x.new_zeros(graphs, rank, rank), x.new_zeros(rows, rank)
             from sopool.ops.triton.bilinear import segment_bilinear
 
             return segment_bilinear(x, weight, ptr, order)
