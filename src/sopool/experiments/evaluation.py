@@ -17,6 +17,7 @@ from sopool.experiments.presets import PRESETS, Preset, check_name, model_config
 from sopool.models.config import Head, ModelConfig
 from sopool.nn.pooling import Way
 from sopool.training.config import Looks, RunConfig, Setting
+from sopool.training.dataset_facts import DatasetFacts
 from sopool.training.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.record import Run
 from sopool.training.run_store import RunStore
@@ -83,9 +84,7 @@ class Evaluation:
     @property
     def network(self) -> str:
         """What stands before the pooling, in words."""
-        model = self.model
-        blocks = f", {model.blocks} block{'s' if model.blocks > 1 else ''}, {model.head}" if model.blocks else ""
-        return self.gnn + blocks
+        return self.model.network
 
     @property
     def model_epochs(self) -> int:
@@ -157,6 +156,7 @@ class Evaluator:
         stop: Callable[[], bool] = lambda: False,
     ) -> list[Evaluation] | None:
         """Train what is missing and judge; None if ``stop`` said so before the end."""
+        self.runs.save_dataset(DatasetFacts.of(self.store, self.fingerprint))
         for phase in (self.first_runs, self.final_runs):
             if not train_all(self.store, self.runs, phase(), device, workers, report, stop):
                 return None

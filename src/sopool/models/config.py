@@ -34,3 +34,9 @@ class ModelConfig:
     perceptron (SAGPool)."""
     block_readout: Way = "max-mean"
     """What a block's classifier sees of its nodes."""
+
+    @property
+    def network(self) -> str:
+        """What stands before the pooling, in words."""
+        blocks = f", {self.blocks} block{'s' if self.blocks > 1 else ''}, {self.head}" if self.blocks else ""
+        return self.gnn + blocks

@@ -49,8 +49,8 @@ def results_table(rows: Sequence[Result]) -> Table:
             escape(row.pool),
             _accuracy(outcome),
             f"{len(outcome.folds)} x {outcome.repeats}",
-            _epochs(outcome),
-            _settings(outcome),
+            epochs_in_words(outcome),
+            settings_in_words(outcome),
             _seconds(row.seconds),
         )
     table.caption = "\n".join(
@@ -145,14 +145,16 @@ def _accuracy(outcome: Outcome) -> str:
     return f"{100 * outcome.mean:.1f} +- {100 * outcome.std:.1f}"
 
 
-def _epochs(outcome: Outcome) -> str:
+def epochs_in_words(outcome: Outcome) -> str:
+    """The one, or median and range."""
     epochs = np.array(outcome.epochs)
     if epochs.min() == epochs.max():
         return str(epochs.min())
     return f"{np.median(epochs):g} ({epochs.min()}-{epochs.max()})"
 
 
-def _settings(outcome: Outcome) -> str:
+def settings_in_words(outcome: Outcome) -> str:
+    """The one, or a line for each and how many folds chose it."""
     if isinstance(outcome.setting, Setting):
         return _setting(outcome.setting)
     counts = Counter(outcome.setting).most_common()

@@ -1,0 +1,144 @@
+"""The tables of a report."""
+
+from collections.abc import Sequence
+
+from rich import filesize
+
+from sopool.report.digest import Entry
+from sopool.report.grid import NONE, Cell, Grid
+from sopool.report.results import epochs_in_words, settings_in_words
+from sopool.report.summary import Gain, Summary
+from sopool.training.outcome import Outcome
+from sopool.training.protocols import PROTOCOLS
+
+NAMES = ("data set", "network", "pooling", "variant")
+SPREAD = "Per cent: mean ± standard deviation over the test folds (ddof = 0); the runs of a fold are averaged first."
+TEST = (
+    "Interval and p: corrected resampled t-test (Nadeau and Bengio) on the same folds, two-sided, not adjusted for the "
+    "number of comparisons."
+)
+
+
+def accuracy_grid(summary: Summary) -> Grid:
+    """All protocols side by side, and how much more the optimistic one shows than the fair one."""
+    protocols = summary.protocols
+    both = {"per-fold-max", "fair"} <= set(protocols)
+    rows = []
+    for entry in summary.entries:
+        row = [*names_of(entry), *(_accuracy(entry.outcomes.get(name)) for name in protocols)]
+        rows.append([*row, _optimism(entry)] if both else row)
+    columns = [*NAMES, *(in_words(name) for name in protocols), *(["optimism, points"] if both else [])]
+    notes = [SPREAD, *(["Optimism: what per-fold-max reports above fair."] if both else [])]
+    return Grid("Accuracy", columns, rows, len(NAMES), notes).without_empty()
+
+
+def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
+    """What each pooling gains over the reference of its place, under one protocol."""
+    rows = []
+    for entry, reference, _, found in gains:
+        clear = found.low > 0 or found.high < 0
+        rows.append(
+            [
+                *names_of(entry),
+                Cell(reference.pool),
+                Cell(f"{100 * found.difference:+.1f}", found.difference, clear),
+                Cell(f"{100 * found.low:+.1f} to {100 * found.high:+.1f}", found.low),
+                Cell("<0.001" if found.p < 0.001 else f"{found.p:.3f}", found.p),
+            ]
+        )
+    columns = [*NAMES, "against", "gain, points", "95 % interval", "p"]
+    notes = [f"{TEST} Bold: the interval leaves out 0."]
+    return Grid(f"Differences under {in_words(protocol)}", columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
+    """What stands behind the figures of a protocol."""
+    rows = []
+    for entry in entries:
+        outcome = entry.outcomes.get(protocol)
+        if outcome is None:
+            continue
+        areas = [area for area in outcome.roc_auc if area is not None]
+        rows.append(
+            [
+                *names_of(entry),
+                Cell(settings_in_words(outcome)),
+                _accuracy(outcome),
+                _mean(outcome.balanced_accuracy),
+                _mean(areas if len(areas) == len(outcome.roc_auc) else []),
+                Cell(f"{len(outcome.folds)} x {outcome.repeats}", len(outcome.folds) * outcome.repeats),
+                Cell(epochs_in_words(outcome)),
+            ]
+        )
+    columns = [*NAMES, "hidden/batch/lr/dropout", "accuracy", "balanced accuracy", "ROC AUC", "folds x runs", "epoch"]
+    notes = [SPREAD, "Several epochs: median (range). Several settings: how many folds chose each."]
+    return Grid(f"In detail under {in_words(protocol)}", columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def confusion_grid(entry: Entry, protocol: str) -> Grid:
+    """True classes against predicted ones, and the share of each that was found."""
+    table = entry.confusion[protocol]
+    rows: list[list[Cell]] = []
+    for name, line in zip(entry.classes, table, strict=True):
+        found = [Cell(f"{count:,.0f}" if count == round(count) else f"{count:,.1f}", float(count)) for count in line]
+        share = line[len(rows)] / line.sum() if line.sum() else 0.0
+        rows.append([Cell(name), *found, Cell(f"{100 * share:.1f}", float(share))])
+    columns = ["true class", *(f"predicted {name}" for name in entry.classes), "found, %"]
+    return Grid(", ".join(filter(None, (entry.data, entry.network, entry.pool, entry.variant))), columns, rows)
+
+
+def cost_grid(entries: Sequence[Entry]) -> Grid:
+    """Time and memory."""
+    rows = []
+    for entry in entries:
+        cost = entry.cost
+        each = 1000 * cost.seconds / max(cost.model_epochs, 1)
+        rows.append(
+            [
+                *names_of(entry),
+                Cell(", ".join(cost.devices)),
+                Cell(f"{cost.runs:,}", cost.runs),
+                Cell(f"{cost.model_epochs:,}", cost.model_epochs),
+                Cell(f"{cost.seconds:,.1f}", cost.seconds),
+                Cell(f"{each:,.2f}", each),
+                NONE if cost.memory is None else Cell(filesize.decimal(cost.memory), cost.memory),
+            ]
+        )
+    columns = [*NAMES, "device", "runs", "model-epochs", "device seconds", "ms per model-epoch", "peak memory"]
+    notes = [
+        "Device seconds: a run's share of the time of the bank it was trained in, training and scoring; workers side "
+        "by side count each for itself. Peak memory: of the process that trained, on a GPU what PyTorch had allocated "
+        "there, the most of any run; a dash where no run recorded it."
+    ]
+    return Grid("Time and memory", columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def names_of(entry: Entry) -> list[Cell]:
+    """The columns :data:`NAMES`."""
+    return [Cell(entry.data), Cell(entry.network), Cell(entry.pool), Cell(entry.variant)]
+
+
+def in_words(protocol: str) -> str:
+    """A protocol's name with a warning where it is due."""
+    optimistic = PROTOCOLS[protocol].optimistic
+    return f"{protocol} ({optimistic})" if optimistic else protocol
+
+
+def _accuracy(outcome: Outcome | None) -> Cell:
+    if outcome is None:
+        return NONE
+    return Cell(f"{100 * outcome.mean:.1f} ± {100 * outcome.std:.1f}", outcome.mean)
+
+
+def _optimism(entry: Entry) -> Cell:
+    if not {"per-fold-max", "fair"} <= set(entry.outcomes):
+        return NONE
+    gap = entry.outcomes["per-fold-max"].mean - entry.outcomes["fair"].mean
+    return Cell(f"{100 * gap:+.1f}", gap)
+
+
+def _mean(values: Sequence[float]) -> Cell:
+    if not values:
+        return NONE
+    mean = sum(values) / len(values)
+    return Cell(f"{100 * mean:.1f}", mean)
