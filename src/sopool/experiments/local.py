@@ -40,6 +40,9 @@ from sopool.training.trainer import Progress, Report, Trainer
 WORTH_A_PROCESS = 5e6
 """Node visits from which on starting processes (seconds) pays."""
 
+Train = Callable[[PackedGraphs, RunStore, Sequence[RunConfig], str, int | None, Report, Callable[[], bool]], bool]
+"""A way to train runs: :func:`train_all`, or that of a cluster."""
+
 
 class WorkerDiedError(RuntimeError):
     """A worker process was killed from outside, most often for want of memory."""

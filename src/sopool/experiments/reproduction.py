@@ -27,7 +27,7 @@ class Measured:
     folds: tuple[float, ...]
     """Accuracy of each test fold; several seeds are averaged within it."""
     epochs: tuple[int, ...]
-    """The lowest, median and highest that was chosen."""
+    """The lowest, median and highest that was chosen; empty for a control, which has none."""
     settings: Mapping[str, int]
     """In words, and how often each was chosen: once for each seed or, under ``fair``, fold and seed."""
     stopped: int = 0
@@ -40,7 +40,7 @@ class Measured:
         chosen = [(one.setting,) if isinstance(one.setting, Setting) else one.setting for one in outcomes]
         return cls(
             folds=tuple(float(fold) for fold in np.mean([one.folds for one in outcomes], axis=0)),
-            epochs=(int(epochs.min()), int(np.median(epochs)), int(epochs.max())),
+            epochs=(int(epochs.min()), int(np.median(epochs)), int(epochs.max())) if epochs.size else (),
             settings=dict(Counter(describe(setting) for settings in chosen for setting in settings)),
             stopped=sum(len(one.stopped) for one in outcomes),
         )
@@ -189,7 +189,7 @@ def load_reproduction(path: Path) -> Reproduction:
 
 def _row(saved: Mapping[str, Any], cells: Sequence[Cell]) -> Row:
     figures = {cell.dataset: cell.paper for cell in cells if cell.row == saved["name"] and cell.paper is not None}
-    return Row(**{key: value for key, value in saved.items() if key != "kind"}, figures=figures)
+    return Row(**{key: _tuple(value) for key, value in saved.items() if key != "kind"}, figures=figures)
 
 
 def _tuple(value: Any) -> Any:

@@ -13,13 +13,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from sopool.experiments.presets import PRESETS, Preset
+from sopool.experiments.presets import FROZEN, PRESETS, Preset
 from sopool.models.config import Head
 from sopool.training.config import Setting
 
 TABLES = ("table1", "table2", "table3", "table4", "table5")
-RANDOM = "-random"
-"""How the names of poolings end whose own parameters stay as they were drawn."""
 
 
 class Figure(NamedTuple):
@@ -46,6 +44,8 @@ class Row:
     """Where the paper has the figures from, if not from its authors' own runs."""
     against: str | None = None
     """The line that this one is compared with: declared here, before anything is run."""
+    datasets: tuple[str, ...] = ()
+    """Where a model is trained for it: where the paper has a figure."""
     figures: Mapping[str, Figure] = field(default_factory=dict)
     """By data set; those that the paper has none for are left out."""
 
@@ -56,15 +56,11 @@ class Row:
             return "control"
         if self.pool is None:
             return "quoted"
-        return "random" if self.pool.endswith(RANDOM) else "model"
-
-    def runs_on(self, dataset: str) -> bool:
-        """Whether a model is trained for this cell: where the paper has a figure, or has no such line at all."""
-        return self.pool is not None and (not self.figures or dataset in self.figures)
+        return "random" if self.pool in FROZEN else "model"
 
     def to_json(self) -> dict[str, Any]:
         """Without the figures, which go with the cells."""
-        names = ("name", "gnn", "pool", "blocks", "control", "protocol", "quoted", "against")
+        names = ("name", "gnn", "pool", "blocks", "control", "protocol", "quoted", "against", "datasets")
         return {"kind": self.kind} | {name: getattr(self, name) for name in names}
 
 
@@ -116,7 +112,8 @@ def _table(name: str, saved: dict[str, Any]) -> PaperTable:
 
 def _row(saved: dict[str, Any], datasets: tuple[str, ...]) -> Row:
     cells = zip(datasets, saved["figures"], strict=True)
-    return Row(**saved | {"figures": {name: _figure(cell) for name, cell in cells if cell[0].isdigit()}})
+    figures = {name: _figure(cell) for name, cell in cells if cell[0].isdigit()}
+    return Row(**saved | {"figures": figures, "datasets": tuple(figures) if "pool" in saved else ()})
 
 
 def _figure(cell: str) -> Figure:
