@@ -112,7 +112,7 @@ def reproduce(
 
 def _figure2(console: Console, json_file: Path | None) -> None:
     from sopool.experiments.paper.figure2 import compare_examples
-    from sopool.report.reproduction import figure2_table
+    from sopool.report.figure2 import figure2_table
 
     verdicts = compare_examples()
     if json_file:
@@ -141,7 +141,7 @@ def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[
 
 def _plan(reproducer: "Reproducer", device: str, workers: int | None, console: Console, json_file: Path | None) -> None:
     from sopool.experiments.plan import plan
-    from sopool.report.reproduction import plan_table
+    from sopool.report.plan import plan_table
 
     lines = plan(reproducer, device, workers, _progress)
     if json_file:

@@ -116,7 +116,7 @@ class Compared:
         """From what :meth:`to_json` gave."""
         found = saved["comparison"]
         t = found["difference"] * np.inf if found["t"] is None else found["t"]
-        return cls(**saved | {"comparison": Comparison(**found | {"t": t})})
+        return cls(**{**saved, "comparison": Comparison(**{**found, "t": t})})
 
 
 @dataclass(frozen=True)
