@@ -12,7 +12,7 @@ from sopool.data.errors import DataError
 from sopool.data.file import content_key
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
-from sopool.experiments.local import encoder_for, train_all
+from sopool.experiments.local import Train, encoder_for, train_all
 from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, sort_size
 from sopool.models.config import Head, ModelConfig
 from sopool.nn.pooling import Way
@@ -155,10 +155,11 @@ class Evaluator:
         workers: int | None = None,
         report: Report = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
+        train: Train = train_all,
     ) -> list[Evaluation] | None:
         """Train what is missing and judge; None if ``stop`` said so before the end."""
         for phase in (self.first_runs, self.final_runs):
-            if not train_all(self.store, self.runs, phase(), device, workers, report, stop):
+            if not train(self.store, self.runs, phase(), device, workers, report, stop):
                 return None
         return [self._judge(pool) for pool in self.request.pools]
 
