@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 from sopool.experiments import ray_cluster as cluster
 from sopool.experiments.banks import banks_of
@@ -151,10 +150,10 @@ class _Round:
 
 def _killed(bank: Sequence[RunConfig], error: Exception) -> WorkerDiedError:
     config = bank[0]
-    what = f"{len(bank)} models of {config.model.pool} on {config.data}, {config.setting}"
+    what = f"{len(bank)} models of {config.model.pool_name} on {config.data}, {config.setting}"
     return WorkerDiedError(
-        f"{DEATHS} workers that trained {what} were killed one after the other, perhaps for want of memory: {error} All "
-        "else was trained. Nothing finished is lost: run the same command again to go on."
+        f"{DEATHS} workers that trained {what} were killed one after the other, perhaps for want of memory ({error}). "
+        "All else was trained. Nothing finished is lost: run the same command again to go on."
     )
 
 

@@ -1,9 +1,9 @@
 """The desk beside the store of runs, to which workers on other machines turn.
 
-Workers need not see the store's file system: what they finish, and where they stand now and then, they send to the
-desk, which writes it down; a worker that takes over from one that died gets from the desk where that one stood. The desk
-holds the claims, for a bank and not for a worker, so they outlive it. Every message says which attempt at a bank it
-belongs to, and those of an attempt that was given up are refused: a worker that was only thought dead does no harm.
+Workers need not see the store's file system: what they finish, and now and then where they stand, they send to the
+desk, which writes it down; a worker that takes over from one that died hears from the desk where that one stood. The
+desk holds the claims, for a bank and not for a worker, so they outlive it. Every message says which attempt at a bank
+it belongs to, and those of an attempt that was given up are refused: a worker that was only thought dead does no harm.
 """
 
 import time
