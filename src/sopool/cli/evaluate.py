@@ -19,7 +19,7 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out, to_text
+from sopool.cli.output import check_target, out, write_json
 from sopool.cli.training import (
     choose_device,
     curves_of,
@@ -131,7 +131,7 @@ def evaluate(
     evaluations, tally = train(Evaluator(store, request, RunStore(runs)), place, workers)
     said = summary(tally, runs)
     if json_file:
-        _write_json(to_text([one.to_json() for one in evaluations]), None if to_stdout else json_file)
+        write_json([one.to_json() for one in evaluations], json_file)
     console = out(stderr=to_stdout)
     show_results(results_of(evaluations), against, console)
     if plot:
@@ -159,13 +159,3 @@ def _check_plot(path: Path) -> None:
         raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
     if find_spec("matplotlib") is None:
         raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
-
-
-def _write_json(text: str, path: Path | None) -> None:
-    from sopool.data.whole_file import whole_file
-
-    if path is None:
-        print(text)
-        return
-    with whole_file(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")

@@ -6,7 +6,7 @@ from rich import filesize
 
 from sopool.report.digest import Entry
 from sopool.report.grid import NONE, Cell, Grid
-from sopool.report.results import epochs_in_words, settings_in_words
+from sopool.report.results import epochs_text, settings_text
 from sopool.report.summary import Gain, Summary
 from sopool.training.outcome import Outcome
 from sopool.training.protocols import PROTOCOLS
@@ -62,12 +62,12 @@ def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
         rows.append(
             [
                 *names_of(entry),
-                Cell(settings_in_words(outcome)),
+                Cell(settings_text(outcome)),
                 _accuracy(outcome),
                 _mean(outcome.balanced_accuracy),
                 _mean(areas if len(areas) == len(outcome.roc_auc) else []),
                 Cell(f"{len(outcome.folds)} x {outcome.repeats}", len(outcome.folds) * outcome.repeats),
-                Cell(epochs_in_words(outcome)),
+                Cell(epochs_text(outcome)),
             ]
         )
     columns = [*NAMES, "hidden/batch/lr/dropout", "accuracy", "balanced accuracy", "ROC AUC", "folds x runs", "epoch"]
