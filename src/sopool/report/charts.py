@@ -179,15 +179,15 @@ def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: 
     if protocol == "per-fold-max":
         assert isinstance(outcome.epochs, tuple)
         x, y = list(outcome.epochs), [_percent(fold) for fold in outcome.folds]
-        name = f"per-fold-max: {level:.1f}, each fold at its best"
+        name = f"per-fold-max: {100 * outcome.mean:.1f}, each fold at its best"
     elif protocol == "single-epoch":
         x, y = [outcome.epochs], [level]
-        name = f"single-epoch: {level:.1f}, all at epoch {outcome.epochs}"
+        name = f"single-epoch: {100 * outcome.mean:.1f}, all at epoch {outcome.epochs}"
     else:
         x = [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
         repeats = outcome.repeats
         y = [_percent(fold) for fold in outcome.folds for _ in range(repeats)]
-        name = f"fair: {level:.1f} on the test folds, epochs chosen on validation"
+        name = f"fair: {100 * outcome.mean:.1f} on the test folds, epochs chosen on validation"
     line = {"color": protocol, "width": 1.5, "dash": "dash"}
     shared = {"type": "scatter", "legendgroup": protocol}
     return [

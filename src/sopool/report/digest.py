@@ -59,12 +59,17 @@ class Entry:
     @property
     def pool(self) -> str:
         """The pooling's name."""
-        return self.shared.model.pool
+        return self.shared.model.pool_name
+
+    @property
+    def options(self) -> str:
+        """The pooling's, such as ``bias True``."""
+        return ", ".join(f"{name} {value}" for name, value in self.shared.model.pool_options.items())
 
     @property
     def place(self) -> str:
         """The same for those that differ in their pooling only."""
-        model = replace(self.shared.model, pool="", pool_options={}, join="concat")
+        model = replace(self.shared.model, pool="", pool_options={}, join="concat", frozen=False)
         return f"{replace(self.shared, model=model).key} {self.fixed}"
 
     @property

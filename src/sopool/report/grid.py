@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sopool.training.protocols import PROTOCOLS
+
 
 class Cell(NamedTuple):
     """What stands in a table."""
@@ -39,3 +41,19 @@ class Grid:
 
 NONE = Cell("-", float("-inf"))
 """Where there is no figure."""
+
+
+def accuracy_cell(mean: float, std: float | None) -> Cell:
+    """Fractions as per cent; the spread where it is known."""
+    return Cell(f"{100 * mean:.1f}" + ("" if std is None else f" ± {100 * std:.1f}"), mean)
+
+
+def p_cell(p: float) -> Cell:
+    """A p value."""
+    return Cell("<0.001" if p < 0.001 else f"{p:.3f}", p)
+
+
+def in_words(protocol: str) -> str:
+    """A protocol's name with a warning where it is due."""
+    optimistic = PROTOCOLS[protocol].optimistic
+    return f"{protocol} ({optimistic})" if optimistic else protocol

@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 from sopool import __version__
 from sopool.data.errors import DataError
-from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_chart
+from sopool.experiments.reproduction import Reproduction
+from sopool.report.beside import controls_grid, reproduction_grid
+from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.digest import Entry
+from sopool.report.ranks import Ranks, tests_grid
 from sopool.report.summary import Summary, name_of
 from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid
 from sopool.training.protocols import PROTOCOLS
@@ -55,14 +58,6 @@ def page(summary: Summary) -> str:
 
 def _content(summary: Summary) -> dict[str, Any]:
     protocols = [_protocol(summary, name) for name in summary.protocols]
-    sections = {
-        "read": "How to read this",
-        "accuracy": "Accuracy",
-        "differences": "Differences",
-        "details": "In detail",
-        "datasets": "Data set by data set",
-        "cost": "Time and memory",
-    }
     return {
         "version": __version__,
         "folder": str(summary.folder),
@@ -72,16 +67,33 @@ def _content(summary: Summary) -> dict[str, Any]:
         "protocols": protocols,
         "chosen": summary.protocols[-1] if summary.protocols else None,
         "accuracy": accuracy_grid(summary),
-        "reproductions": [],
-        "controls": None,
-        "ranks": False,
+        "reproductions": [_reproduction(one) for one in summary.reproductions],
+        "controls": controls_grid(summary.controls) if summary.controls else None,
+        "ranks": bool(summary.ranks),
         "parts": [
             _dataset(name, [entry for entry in summary.entries if entry.data == name]) for name in summary.datasets
         ],
         "cost": cost_grid(summary.entries),
         "notes": summary.notes,
-        "sections": (sections | ({"notes": "What is missing"} if summary.notes else {})).items(),
+        "sections": _sections(summary),
     }
+
+
+def _sections(summary: Summary) -> list[tuple[str, str]]:
+    """Anchor and name of each, where there is something to show."""
+    papers = [(f"paper-{i + 1}", f"The paper's {one.table}") for i, one in enumerate(summary.reproductions)]
+    return [
+        ("read", "How to read this"),
+        ("accuracy", "Accuracy"),
+        *papers,
+        *([("controls", "Controls")] if summary.controls else []),
+        ("differences", "Differences"),
+        *([("ranks", "Ranks")] if summary.ranks else []),
+        ("details", "In detail"),
+        ("datasets", "Data set by data set"),
+        ("cost", "Time and memory"),
+        *([("notes", "What is missing")] if summary.notes else []),
+    ]
 
 
 def _protocol(summary: Summary, name: str) -> dict[str, Any]:
@@ -100,7 +112,35 @@ def _protocol(summary: Summary, name: str) -> dict[str, Any]:
             "the figures.",
             f"{clear} of {len(gains)} intervals leave out 0.",
         ),
-        "ranks": [],
+        "ranks": [_ranks(one) for one in summary.ranks if one.across.protocol == name],
+    }
+
+
+def _reproduction(found: Reproduction) -> dict[str, Any]:
+    return {
+        "heading": f"The paper's {found.table}",
+        "words": found.notes,
+        "grid": reproduction_grid(found),
+    }
+
+
+def _ranks(ranks: Ranks) -> dict[str, Any]:
+    across = ranks.across
+    order = sorted(across.ranks, key=lambda name: across.ranks[name])
+    told = ", ".join(f"{name} {across.ranks[name]:.2f}" for name in order)
+    caption = "Bars join poolings whose ranks cannot be told apart"
+    if across.critical_difference is not None:
+        caption += f": they differ by less than {across.critical_difference:.2f} (Nemenyi, 5 %)"
+    notes = [f"All equally good: p = {across.friedman:.3f} (Friedman)."] if across.friedman is not None else []
+    return {
+        "heading": f"{ranks.network}: {', '.join(across.datasets)}",
+        "chart": Drawn(
+            ranks_chart(across.ranks, across.critical_difference),
+            f"Critical-difference diagram under {across.protocol}, mean ranks: {told}.",
+            f"{caption}.",
+        ),
+        "notes": [*notes, *across.notes],
+        "tests": tests_grid(across),
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +10,14 @@ from typing import NamedTuple
 from sopool.data.catalogue import PAPER
 from sopool.data.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
+from sopool.experiments.controls import ControlResult
 from sopool.experiments.presets import POOLS
+from sopool.experiments.reproduction import Reproduction
 from sopool.experiments.stored import facts_of, find_experiments, load_runs
+from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.digest import Entry, digest, reference_of
+from sopool.report.ranks import Ranks, rank_all
 from sopool.report.runs import tell_apart
-from sopool.training.config import RunConfig
 from sopool.training.dataset_facts import DatasetFacts
 from sopool.training.outcome import describe
 from sopool.training.protocols import PROTOCOLS
@@ -44,6 +47,9 @@ class Summary:
     """Complete ones."""
     written: datetime
     """When the last of them was."""
+    ranks: list[Ranks] = field(default_factory=list)
+    controls: list[ControlResult] = field(default_factory=list)
+    reproductions: list[Reproduction] = field(default_factory=list)
 
     @property
     def protocols(self) -> list[str]:
@@ -54,6 +60,15 @@ class Summary:
     def datasets(self) -> list[str]:
         """In the order of the entries."""
         return list(dict.fromkeys(entry.data for entry in self.entries))
+
+    def not_above(self, entry: Entry) -> list[str]:
+        """The controls on the same folds whose mean accuracy under ``fair`` is as high."""
+        outcome = entry.outcomes.get("fair")
+        if outcome is None:
+            return []
+        same = [one for one in self.controls if one.fingerprint == entry.shared.fingerprint]
+        same = [one for one in same if len(one.outcome.folds) == len(outcome.folds)]
+        return [one.control for one in same if one.outcome.mean >= outcome.mean]
 
 
 def summarise(
@@ -92,6 +107,9 @@ def summarise(
         notes=[*_incomplete(infos), *_missing(entries), *_stopped(entries)],
         runs=len(complete),
         written=max(info.when for info in complete),
+        ranks=rank_all(entries),
+        controls=read_controls(store.folder),
+        reproductions=read_reproductions(store.folder),
     )
 
 
@@ -113,16 +131,16 @@ def _named(entries: Sequence[Entry]) -> list[Entry]:
         str(i): replace(entry.shared, model=replace(entry.shared.model, pool_options={}))
         for i, entry in enumerate(entries)
     }
-    besides = tell_apart(plain, lambda config: (config.data, config.model.network, config.model.pool))
+    besides = tell_apart(plain, lambda config: (config.data, config.model.network, config.model.pool_name))
     named = []
     for i, entry in enumerate(entries):
-        parts = [_options(entry.shared), besides.get(str(i), ""), describe(entry.fixed) if entry.fixed else ""]
+        parts = [
+            entry.options,
+            besides.get(str(i), ""),
+            describe(entry.fixed) if entry.fixed else "",
+        ]
         named.append(replace(entry, variant=", ".join(filter(None, parts))))
     return named
-
-
-def _options(config: RunConfig) -> str:
-    return ", ".join(f"{name} {value}" for name, value in config.model.pool_options.items())
 
 
 def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from rich import filesize
 
 from sopool.report.digest import Entry
-from sopool.report.grid import NONE, Cell, Grid
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, p_cell
 from sopool.report.results import epochs_text, settings_text
 from sopool.report.summary import Gain, Summary
 from sopool.training.outcome import Outcome
-from sopool.training.protocols import PROTOCOLS
 
 NAMES = ("data set", "network", "pooling", "variant")
 SPREAD = "Per cent: mean ± standard deviation over the test folds (ddof = 0); the runs of a fold are averaged first."
@@ -26,9 +25,12 @@ def accuracy_grid(summary: Summary) -> Grid:
     rows = []
     for entry in summary.entries:
         row = [*names_of(entry), *(_accuracy(entry.outcomes.get(name)) for name in protocols)]
-        rows.append([*row, _optimism(entry)] if both else row)
-    columns = [*NAMES, *(in_words(name) for name in protocols), *(["optimism, points"] if both else [])]
+        row += [_optimism(entry)] if both else []
+        rows.append([*row, Cell(", ".join(summary.not_above(entry)))])
+    columns = [*NAMES, *(in_words(name) for name in protocols), *(["optimism, points"] if both else []), "not above"]
     notes = [SPREAD, *(["Optimism: what per-fold-max reports above fair."] if both else [])]
+    if any(row[-1].text for row in rows):
+        notes.append("Not above: controls whose mean under fair is as high.")
     return Grid("Accuracy", columns, rows, len(NAMES), notes).without_empty()
 
 
@@ -43,7 +45,7 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
                 Cell(reference.pool),
                 Cell(f"{100 * found.difference:+.1f}", found.difference, clear),
                 Cell(f"{100 * found.low:+.1f} to {100 * found.high:+.1f}", found.low),
-                Cell("<0.001" if found.p < 0.001 else f"{found.p:.3f}", found.p),
+                p_cell(found.p),
             ]
         )
     columns = [*NAMES, "against", "gain, points", "95 % interval", "p"]
@@ -118,16 +120,10 @@ def names_of(entry: Entry) -> list[Cell]:
     return [Cell(entry.data), Cell(entry.network), Cell(entry.pool), Cell(entry.variant)]
 
 
-def in_words(protocol: str) -> str:
-    """A protocol's name with a warning where it is due."""
-    optimistic = PROTOCOLS[protocol].optimistic
-    return f"{protocol} ({optimistic})" if optimistic else protocol
-
-
 def _accuracy(outcome: Outcome | None) -> Cell:
     if outcome is None:
         return NONE
-    return Cell(f"{100 * outcome.mean:.1f} ± {100 * outcome.std:.1f}", outcome.mean)
+    return accuracy_cell(outcome.mean, outcome.std)
 
 
 def _optimism(entry: Entry) -> Cell:
