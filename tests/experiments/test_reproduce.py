@@ -107,6 +107,11 @@ def test_what_is_no_reproduction_is_refused(tmp_path, text):
         load_reproduction(tmp_path / "elsewhere.json")
 
 
+def test_where_it_cannot_be_written(found, tmp_path):
+    with pytest.raises(ValueError, match=r"reproduce-table2\.json: cannot be written"):
+        found.save(tmp_path / "nowhere")
+
+
 def test_an_infinite_t_survives(found):
     cells = [
         Cell(name, "x", measured={"fair": Measured((score, score), (), {})}) for name, score in (("a", 0.9), ("b", 0.8))

@@ -59,6 +59,12 @@ def test_the_wl_line_of_the_first_table_is_the_control():
     assert "WL [2011]" in names(without, "quoted")
 
 
+def test_controls_without_a_network_need_fair():
+    optimistic = chosen("table1", protocols=["per-fold-max"])
+    assert not names(optimistic, "control")
+    assert names(optimistic, "random")
+
+
 @pytest.mark.parametrize(
     ("what", "message"),
     [

@@ -67,15 +67,18 @@ class Selection:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The table's lines, those added to it, and the controls. Quoted ones always stay: they cost nothing."""
+        """The table's lines, those added to it, and the controls. Quoted ones always stay: they cost nothing.
+
+        Classifiers without a network are judged under ``fair``, and left out where that is not asked for.
+        """
         chosen = [self._narrowed(row) for row in self.table.rows if row.pool is None or self._wants(row)]
         chosen += self._added()
-        if not self.controls:
+        if self.controls:
+            chosen += [drawn for row in chosen for drawn in _drawn(row)]
+        if not (self.controls and "fair" in self.protocols):
             return tuple(replace(row, control=None) for row in chosen)
-        chosen += [drawn for row in chosen for drawn in _drawn(row)]
         there = {row.control for row in chosen}
-        chosen += [Row(name=name, control=name) for name in CONTROLS if name not in there]
-        return tuple(chosen)
+        return (*chosen, *(Row(name=name, control=name) for name in CONTROLS if name not in there))
 
     def _wants(self, row: Row) -> bool:
         return (self.pools is None or row.pool in self.pools) and (self.gnns is None or row.gnn in self.gnns)

@@ -47,7 +47,7 @@ def _dataset_table(found: Reproduction, dataset: str) -> Table:
     table = _table(
         f"{dataset}, accuracy in per cent", ["", "paper", "paper's\nprotocol", *map(_title, found.protocols)]
     )
-    table.add_column("ours -\npaper's", justify="right")
+    table.add_column("ours -\npaper's", justify="right", overflow="fold")
     table.add_column("note", overflow="fold")
     section = ""
     for row in found.rows:
