@@ -9,6 +9,8 @@ from rich.markup import escape
 
 from sopool.cli.loading import load_source
 from sopool.cli.options import (
+    Address,
+    Executor,
     LabelColumn,
     Root,
     SmilesColumn,
@@ -22,6 +24,7 @@ from sopool.cli.options import (
 from sopool.cli.output import check_target, out, write_json
 from sopool.cli.training import (
     choose_device,
+    choose_executor,
     curves_of,
     default_reference,
     results_of,
@@ -73,6 +76,8 @@ def evaluate(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
     ] = None,
+    executor: Executor = "local",
+    address: Address = None,
     runs: Annotated[Path, typer.Option(help="The folder where all runs are kept.")] = Path("runs"),
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
@@ -125,10 +130,11 @@ def evaluate(
         check_target(json_file)
     if plot:
         _check_plot(plot)
-    place = choose_device(device)
+    trained_by = choose_executor(executor, address)
+    place = choose_device(device, executor)
     store = load_source(source, root, smiles_column, label_column, on_error)
 
-    evaluations, tally = train(Evaluator(store, request, RunStore(runs)), place, workers)
+    evaluations, tally = train(Evaluator(store, request, RunStore(runs)), place, workers, trained_by)
     said = summary(tally, runs)
     if json_file:
         write_json([one.to_json() for one in evaluations], json_file)

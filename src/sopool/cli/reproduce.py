@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sopool.cli.loading import load_source
-from sopool.cli.options import Root, names, whole_numbers
+from sopool.cli.options import Address, Executor, Root, names, whole_numbers
 from sopool.cli.output import check_target, out, say, write_json
 from sopool.cli.progress import Tally
 from sopool.cli.training import choose_device, choose_executor, summary, watched
@@ -49,10 +49,8 @@ def reproduce(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
     ] = None,
-    executor: Annotated[Literal["local", "ray"], typer.Option(help="Train here, or on a Ray cluster.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(metavar="auto|HOST", help="Of the Ray cluster.", show_default="auto")
-    ] = None,
+    executor: Executor = "local",
+    address: Address = None,
     runs: Annotated[Path, typer.Option(help="The folder where all runs are kept.")] = Path("runs"),
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
@@ -90,7 +88,8 @@ def reproduce(
         controls,
     )
     selection.check()
-    place, train = choose_device(device), choose_executor(executor, address)
+    train = choose_executor(executor, address)
+    place = choose_device(device, "local" if dry_run else executor)
     stores, not_run = _load(selection, root, asked=datasets is not None)
     reproducer = Reproducer(selection, stores, RunStore(runs), not_run)
     if dry_run:

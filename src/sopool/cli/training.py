@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,8 +23,12 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 
-def choose_device(wanted: str) -> str:
-    """``auto`` is the GPU if there is one; a ``DataError`` for a device that is not there."""
+def choose_device(wanted: str, executor: str = "local") -> str:
+    """``auto`` is the GPU if there is one; a ``DataError`` for a device that is not there, or not in the cluster."""
+    if executor == "ray":
+        from sopool.experiments.ray_cluster import device_for
+
+        return device_for(wanted)
     import torch
 
     from sopool.data.errors import DataError
@@ -44,10 +47,12 @@ def choose_device(wanted: str) -> str:
     return wanted
 
 
-def train(evaluator: "Evaluator", device: str, workers: int | None) -> tuple[list["Evaluation"], Tally]:
+def train(
+    evaluator: "Evaluator", device: str, workers: int | None, executor: "Train"
+) -> tuple[list["Evaluation"], Tally]:
     """Train what is missing, with progress. Interrupted or failed, it says so and leaves the program."""
     tally = Tally(evaluator.total_epochs, evaluator.total_epochs // evaluator.request.epochs)
-    work = partial(evaluator.evaluate, device, workers)
+    work = partial(evaluator.evaluate, device, workers, train=executor)
     return watched(work, tally, evaluator.runs.folder), tally
 
 
@@ -73,8 +78,8 @@ def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally
     return found
 
 
-def choose_executor(executor: str, address: str | None) -> "Train":
-    """``local``: this machine. ``ray``: the cluster at ``address``; a ``DataError`` where Ray is not installed."""
+def choose_executor(executor: str = "local", address: str | None = None) -> "Train":
+    """``local``: this machine. ``ray``: the cluster at ``address``, which is joined; a ``DataError`` if it cannot be."""
     from sopool.data.errors import DataError
     from sopool.experiments.local import train_all
 
@@ -82,10 +87,10 @@ def choose_executor(executor: str, address: str | None) -> "Train":
         if address is not None:
             raise DataError(f"--address {address} is that of a Ray cluster: say --executor ray, too.")
         return train_all
-    if find_spec("ray") is None:
-        raise DataError("--executor ray needs Ray: pip install 'sopool[cluster]'.")
     from sopool.experiments.cluster import train_on_ray
+    from sopool.experiments.ray_cluster import connect
 
+    connect(address or "auto")
     return partial(train_on_ray, address=address or "auto")
 
 

@@ -67,6 +67,8 @@ class _Account:
     saved: int = 0
     busy: bool = False
     """Whether a worker is at it, as far as is known."""
+    ended: bool = False
+    """A worker may die after its last word."""
     fruitless: int = 0
     """Workers that died since the last time something was saved."""
 
@@ -95,7 +97,7 @@ class Desk:
         if ticket.attempt < account.attempt:
             raise SupersededError
         account.attempt = ticket.attempt
-        if self._stopping:
+        if self._stopping or account.ended:
             return []
         if account.claims is None:
             self._claim(account)
@@ -138,7 +140,9 @@ class Desk:
 
     def end(self, ticket: Ticket) -> None:
         """The worker is through with the bank, or was stopped."""
-        self._release(self._account(ticket))
+        account = self._account(ticket)
+        account.ended = True
+        self._release(account)
 
     # What the one who hands out the banks asks for.
 

@@ -1,7 +1,7 @@
 """What of a table of the paper is run, and how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS
@@ -67,18 +67,25 @@ class Selection:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The table's lines, those added to it, and the controls. Quoted ones always stay: they cost nothing."""
-        chosen = [row for row in self.table.rows if row.pool is None or self._wants(row)]
+        """The table's lines, those added to it, and the controls. Quoted ones always stay: they cost nothing.
+
+        Classifiers without a network are judged under ``fair``, and left out where that is not asked for.
+        """
+        chosen = [self._narrowed(row) for row in self.table.rows if row.pool is None or self._wants(row)]
         chosen += self._added()
-        if not self.controls:
-            return tuple(row for row in chosen if row.kind != "control")
-        chosen += [drawn for row in chosen for drawn in _drawn(row)]
+        if self.controls:
+            chosen += [drawn for row in chosen for drawn in _drawn(row)]
+        if not (self.controls and "fair" in self.protocols):
+            return tuple(replace(row, control=None) for row in chosen)
         there = {row.control for row in chosen}
-        chosen += [Row(name=name, control=name) for name in CONTROLS if name not in there]
-        return tuple(chosen)
+        return (*chosen, *(Row(name=name, control=name) for name in CONTROLS if name not in there))
 
     def _wants(self, row: Row) -> bool:
         return (self.pools is None or row.pool in self.pools) and (self.gnns is None or row.gnn in self.gnns)
+
+    def _narrowed(self, row: Row) -> Row:
+        figures = {dataset: figure for dataset, figure in row.figures.items() if dataset in self.data}
+        return replace(row, figures=figures, datasets=tuple(name for name in row.datasets if name in self.data))
 
     def _added(self) -> list[Row]:
         """Lines for poolings that the table has not: after each GNN, with as many blocks as its other lines have."""
@@ -87,7 +94,7 @@ class Selection:
             known |= {drawn for drawn, learned in FROZEN.items() if learned in (self.pools or ())}
         wanted = [row for row in self.table.rows if row.pool and (self.gnns is None or row.gnn in self.gnns)]
         return [
-            Row(f"{gnn} + {pool}{_blocks(blocks)}", gnn, pool, blocks, datasets=self.table.datasets)
+            Row(f"{gnn} + {pool}{_blocks(blocks)}", gnn, pool, blocks, datasets=self.data)
             for pool in self.pools or ()
             if pool not in known
             for gnn, blocks in dict.fromkeys((row.gnn, row.blocks) for row in wanted)

@@ -14,7 +14,7 @@ def plan_table(lines: Sequence[Planned]) -> Table:
     for column in ("data set", "GNN", "poolings"):
         table.add_column(column, overflow="fold")
     for column in ("runs", "in the store", "model-epochs", "to train", "about"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     for one in lines:
         counts = (f"{number:,}" for number in (one.runs, one.found, one.model_epochs, one.left))
         table.add_row(

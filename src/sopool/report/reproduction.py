@@ -13,7 +13,7 @@ from sopool.training.protocols import PROTOCOLS
 
 WHYS = {
     "declared": "Interval and p: corrected resampled t-test (Nadeau and Bengio) on the same folds, two-sided, not "
-    "adjusted for the number of comparisons.\nThe paper's gain: the difference of its figures, whatever their protocols.",
+    "adjusted for the number of comparisons.\nThe paper's gain: that of its figures, whatever their protocols.",
     "random": "Drawn: the pooling's own parameters stay as they were drawn, all else is trained. Not declared: to be "
     "looked at.",
     "control": "The control with the best mean. Not declared: to be looked at.",
@@ -47,7 +47,7 @@ def _dataset_table(found: Reproduction, dataset: str) -> Table:
     table = _table(
         f"{dataset}, accuracy in per cent", ["", "paper", "paper's\nprotocol", *map(_title, found.protocols)]
     )
-    table.add_column("ours -\npaper's", justify="right")
+    table.add_column("ours -\npaper's", justify="right", overflow="fold")
     table.add_column("note", overflow="fold")
     section = ""
     for row in found.rows:
