@@ -31,7 +31,7 @@ def made_up(config, data, skill):
     part = "test" if config.looks == "test" else "validation"
     curves = {f"{part}_accuracy": right, f"{part}_loss": 1 - right, "train_accuracy": rates, "train_loss": 1 - rates}
     curves |= {"step_loss": 1 - rates, "seconds": np.full(epochs, 0.25)}
-    chosen = None if part == "test" else int(right.argmax())
+    chosen = None if part == "test" else int(rng.integers(epochs))
     predictions = {"test_graphs": test, "test_logits": logits.astype(np.float32)}
     if config.looks == "chosen":
         predictions["test_logits"] = logits[chosen].astype(np.float32)

@@ -1,8 +1,12 @@
 """What else lies in a folder of runs: reproduced tables of the paper, and controls."""
 
 import warnings
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS, ControlResult
@@ -11,7 +15,7 @@ from sopool.experiments.controls.run import FOLDER
 from sopool.experiments.paper.tables import Figure, Row
 from sopool.experiments.reproduction import Cell as TableCell
 from sopool.experiments.reproduction import Measured, Reproduction, load_reproduction
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, points_cell
 
 
 def read_reproductions(folder: Path) -> list[Reproduction]:
@@ -26,10 +30,20 @@ def read_reproductions(folder: Path) -> list[Reproduction]:
 
 
 def read_controls(folder: Path) -> list[ControlResult]:
-    """All results of controls, by data set, in the usual order."""
-    results = [load(path) for path in sorted((folder / FOLDER).glob("*.json"))]
-    known = [one for one in results if one is not None and one.control in CONTROLS]
-    return sorted(known, key=lambda one: (one.dataset, list(CONTROLS).index(one.control)))
+    """All results of controls, by data set, in the usual order; several seeds of one are averaged within folds."""
+    groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
+    for path in sorted((folder / FOLDER).glob("*.json")):
+        one = load(path)
+        if one is not None and one.control in CONTROLS:
+            place = list(CONTROLS).index(one.control)
+            groups[one.dataset, place, one.fingerprint, len(one.outcome.folds)].append(one)
+    return [_averaged(groups[key]) for key in sorted(groups)]
+
+
+def _averaged(results: Sequence[ControlResult]) -> ControlResult:
+    folds = np.mean([one.outcome.folds for one in results], axis=0)
+    outcome = replace(results[0].outcome, folds=tuple(float(fold) for fold in folds), repeats=len(results))
+    return replace(results[0], outcome=outcome, seconds=sum(one.seconds for one in results))
 
 
 def reproduction_grid(found: Reproduction) -> Grid:
@@ -58,7 +72,7 @@ def _line(found: Reproduction, row: Row, cell: TableCell) -> list[Cell]:
     ours = cell.measured.get(row.protocol or "")
     off = NONE
     if ours is not None and cell.paper is not None:
-        off = Cell(f"{100 * (ours.mean - cell.paper.mean):+.1f}", ours.mean - cell.paper.mean)
+        off = points_cell(ours.mean - cell.paper.mean)
     source = f"quoted: {row.quoted}" if row.quoted else "the paper's own runs" if cell.paper else "ours only"
     return [
         Cell(cell.dataset),
@@ -84,9 +98,9 @@ def controls_grid(results: Sequence[ControlResult]) -> Grid:
             Cell(one.control),
             Cell(CONTROLS[one.control].sees),
             accuracy_cell(one.outcome.mean, one.outcome.std),
-            Cell(str(len(one.outcome.folds)), len(one.outcome.folds)),
+            Cell(f"{len(one.outcome.folds)} x {one.outcome.repeats}", len(one.outcome.folds)),
             Cell(f"{one.seconds:,.1f}", one.seconds),
         ]
         for one in results
     ]
-    return Grid("Controls under fair", ["data set", "control", "sees", "accuracy", "folds", "seconds"], rows, 3)
+    return Grid("Controls under fair", ["data set", "control", "sees", "accuracy", "folds x seeds", "seconds"], rows, 3)

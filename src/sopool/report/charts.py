@@ -106,7 +106,7 @@ def ranks_chart(ranks: Mapping[str, float], difference: float | None) -> Chart:
     ]
     bars = groups([ranks[name] for name in order], difference)
     for i, (first, last) in enumerate(bars):
-        ends = [round(ranks[order[first]], 3), round(ranks[order[last]], 3)]
+        ends = [round(ranks[order[first]] - 0.05, 3), round(ranks[order[last]] + 0.05, 3)]
         line = {"color": "fair", "width": 5}
         height = len(order) + 0.3 * i
         data.append(

@@ -48,6 +48,16 @@ def accuracy_cell(mean: float, std: float | None) -> Cell:
     return Cell(f"{100 * mean:.1f}" + ("" if std is None else f" ± {100 * std:.1f}"), mean)
 
 
+def points_cell(difference: float, strong: bool = False) -> Cell:
+    """A difference of fractions in points, with its sign."""
+    return Cell(points(difference), difference, strong)
+
+
+def points(difference: float) -> str:
+    """The same as text; what rounds to 0 has no minus."""
+    return f"{round(100 * difference, 1) + 0.0:+.1f}"
+
+
 def p_cell(p: float) -> Cell:
     """A p value."""
     return Cell("<0.001" if p < 0.001 else f"{p:.3f}", p)

@@ -1,5 +1,6 @@
 """The report as one page that needs nothing beside itself: figures, charts, styles and scripts are all in it."""
 
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -81,7 +82,7 @@ def _content(summary: Summary) -> dict[str, Any]:
 
 def _sections(summary: Summary) -> list[tuple[str, str]]:
     """Anchor and name of each, where there is something to show."""
-    papers = [(f"paper-{i + 1}", f"The paper's {one.table}") for i, one in enumerate(summary.reproductions)]
+    papers = [(f"paper-{i + 1}", _paper(one)) for i, one in enumerate(summary.reproductions)]
     return [
         ("read", "How to read this"),
         ("accuracy", "Accuracy"),
@@ -118,10 +119,15 @@ def _protocol(summary: Summary, name: str) -> dict[str, Any]:
 
 def _reproduction(found: Reproduction) -> dict[str, Any]:
     return {
-        "heading": f"The paper's {found.table}",
+        "heading": _paper(found),
         "words": found.notes,
         "grid": reproduction_grid(found),
     }
+
+
+def _paper(found: Reproduction) -> str:
+    number = re.sub("([0-9])", r" \1", found.table)
+    return f"The paper's {number}"
 
 
 def _ranks(ranks: Ranks) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sopool.experiments.presets import FROZEN
 from sopool.experiments.statistics import Across, compare_across
 from sopool.report.digest import Entry
-from sopool.report.grid import Cell, Grid, p_cell
+from sopool.report.grid import Cell, Grid, p_cell, points_cell
 from sopool.training.protocols import PROTOCOLS
 
 REFERENCE = "sum-avg"
@@ -71,7 +71,7 @@ def tests_grid(across: Across) -> Grid | None:
             Cell(one.row),
             Cell(one.against),
             Cell(str(one.datasets), one.datasets),
-            Cell(f"{100 * one.median:+.1f}", one.median),
+            points_cell(one.median),
             p_cell(one.p),
             p_cell(one.holm),
         ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich import filesize
 
 from sopool.report.digest import Entry
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, p_cell
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, p_cell, points, points_cell
 from sopool.report.results import epochs_text, settings_text
 from sopool.report.summary import Gain, Summary
 from sopool.training.outcome import Outcome
@@ -43,8 +43,8 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
             [
                 *names_of(entry),
                 Cell(reference.pool),
-                Cell(f"{100 * found.difference:+.1f}", found.difference, clear),
-                Cell(f"{100 * found.low:+.1f} to {100 * found.high:+.1f}", found.low),
+                points_cell(found.difference, clear),
+                Cell(f"{points(found.low)} to {points(found.high)}", found.low),
                 p_cell(found.p),
             ]
         )
@@ -130,7 +130,7 @@ def _optimism(entry: Entry) -> Cell:
     if not {"per-fold-max", "fair"} <= set(entry.outcomes):
         return NONE
     gap = entry.outcomes["per-fold-max"].mean - entry.outcomes["fair"].mean
-    return Cell(f"{100 * gap:+.1f}", gap)
+    return points_cell(gap)
 
 
 def _mean(values: Sequence[float]) -> Cell:
