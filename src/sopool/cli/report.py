@@ -29,6 +29,7 @@ def report(
 ) -> None:
     """Everything in a store of runs, as one page to look at, offline too, or as tables for a paper."""
     from sopool.data.errors import DataError
+    from sopool.experiments.presets import POOLS, check_name
     from sopool.report.write import FORMATS
     from sopool.training.run_store import RunStore
 
@@ -38,6 +39,7 @@ def report(
         raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
     if not to_stdout:
         check_target(target)
+    check_name("pooling", reference, POOLS)
     if not runs.is_dir():
         raise DataError("there is no such folder of runs.", runs)
     from sopool.report.summary import summarise

@@ -80,9 +80,10 @@ def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
 def confusion_grid(entry: Entry, protocol: str) -> Grid:
     """True classes against predicted ones, and the share of each that was found."""
     table = entry.confusion[protocol]
+    digits = 0 if (table == table.round()).all() else 1
     rows: list[list[Cell]] = []
     for name, line in zip(entry.classes, table, strict=True):
-        found = [Cell(f"{count:,.0f}" if count == round(count) else f"{count:,.1f}", float(count)) for count in line]
+        found = [Cell(f"{count:,.{digits}f}", float(count)) for count in line]
         share = line[len(rows)] / line.sum() if line.sum() else 0.0
         rows.append([Cell(name), *found, Cell(f"{100 * share:.1f}", float(share))])
     columns = ["true class", *(f"predicted {name}" for name in entry.classes), "found, %"]
