@@ -1,6 +1,7 @@
 """Names to models and to how they are trained."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ import torch
 from sopool.data import load, make_agreement, stratified_folds
 from sopool.data.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.presets import POOLS, PRESETS, model_config, sort_size
+from sopool.experiments.presets import FROZEN, POOLS, PRESETS, model_config, sort_size
 from sopool.models import make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.training.config import RunConfig
@@ -30,7 +31,7 @@ def runs(store, tmp_path, **changes):
 
 
 def test_all_poolings_of_the_paper_have_names():
-    assert set(POOLS) == PAPER_TABLES
+    assert set(POOLS) == PAPER_TABLES | set(FROZEN)
     assert set(POOLINGS) == {"sopool-m-attn", "diffpool", "topkpool", "sagpool", "eigenpool"}
     assert not set(READOUTS) & set(GRAPH_READOUTS)
 
@@ -39,6 +40,20 @@ def test_all_poolings_of_the_paper_have_names():
 def test_every_name_makes_a_model(mutag, pool):
     config = model_config(mutag, "gin-0", pool)
     assert make_model(config, 7, 2).config is config
+
+
+@pytest.mark.parametrize(("name", "blocks"), [*((name, 0) for name in FROZEN), ("sopool-m-attn-random", 2)])
+def test_random_controls_differ_in_being_frozen_only(mutag, name, blocks):
+    """The paper's attentional pooling has a bias: its control has one, too."""
+    for preset in ("default", "paper"):
+        control = model_config(mutag, "gin-0", name, preset, blocks)
+        assert control == replace(model_config(mutag, "gin-0", FROZEN[name], preset, blocks), frozen=True)
+        assert control.pool_name == name
+
+
+def test_only_the_pooling_to_nodes_has_a_random_control_in_hierarchies(mutag):
+    with pytest.raises(DataError, match="no hierarchical pooling 'sopool-bimap-random'"):
+        model_config(mutag, "gin-0", "sopool-bimap-random", blocks=2)
 
 
 @pytest.mark.parametrize("sizes", [[5], [30, 12, 50], list(range(100)), [20] * 7])

@@ -26,6 +26,8 @@ def hierarchy(pool, blocks, head="per-block", **changes):
 CASES = {f"{pool}, flat": flat(pool) for pool in (*READOUTS, *GRAPH_READOUTS)}
 CASES |= {f"{pool}, {n} blocks": hierarchy(pool, n) for n, pool in zip((1, 2, 3, 2, 3), POOLINGS, strict=True)}
 CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for pool in POOLINGS}
+CASES |= {f"{pool}, random": flat(pool, frozen=True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
+CASES |= {"sopool-m-attn, 2 random blocks": hierarchy("sopool-m-attn", 2, frozen=True)}
 CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
 
 

@@ -28,7 +28,7 @@ from sopool.data.file import load_graphs, save_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
 from sopool.experiments.banks import make_banks
-from sopool.experiments.threads import threads
+from sopool.experiments.threads import cores, threads
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
 from sopool.training.config import Looks, RunConfig
@@ -103,12 +103,7 @@ def _workers(configs: Sequence[RunConfig], store: PackedGraphs, device: str, wan
         return wanted
     visits = sum(config.epochs * (config.steps * config.batch_size + len(store)) for config in configs)
     worth = visits * store.num_nodes / max(1, len(store)) > WORTH_A_PROCESS
-    return _cores() if worth else 1
-
-
-def _cores() -> int:
-    """Those this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores() if worth else 1
 
 
 def _here(

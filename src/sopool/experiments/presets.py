@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
-from sopool.models.config import DropoutOn, Head, ModelConfig
+from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig
 from sopool.models.make import make_model
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pooling import Way
@@ -23,9 +23,12 @@ from sopool.training.config import Setting
 Preset = Literal["default", "paper", "sagpool"]
 
 FIRST_ORDER = ("sum", "mean", "max")
-POOLS = (*READOUTS, *GRAPH_READOUTS, "sum-avg")
+FROZEN = {name + RANDOM: name for name in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
+"""Controls: W, mu or U stay as they were drawn, all else is trained. So one sees what learning them buys."""
+POOLS = (*READOUTS, *GRAPH_READOUTS, "sum-avg", *FROZEN)
 """``sum-avg`` is the paper's rule: the sum where nodes carry labels (bioinformatics), the mean where they do not
 (social networks)."""
+HIERARCHICAL = (*POOLINGS, *(name for name, trained in FROZEN.items() if trained in POOLINGS))
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,11 @@ def model_config(
     recipe = PRESETS[preset]
     check_name("GNN", gnn, VARIANTS)
     if blocks:
-        check_name("hierarchical pooling", pool, POOLINGS)
+        check_name("hierarchical pooling", pool, HIERARCHICAL)
+    else:
+        check_name("pooling", pool, POOLS)
+    pool, frozen = FROZEN.get(pool, pool), pool in FROZEN
+    if blocks:
         if not 1 <= blocks <= 3:
             raise DataError(f"{blocks} blocks are not possible: 1 to 3 are.")
         _check_weighted(gnn, pool, blocks)
@@ -92,9 +99,9 @@ def model_config(
                 blocks=blocks,
                 head=recipe.head if head is None else head,
                 block_readout=block_readout,
+                frozen=frozen,
             )
         )
-    check_name("pooling", pool, POOLS)
     if pool == "sum-avg":
         pool = "mean" if store.node_labels is None and store.node_attributes is None else "sum"
     own: dict[str, Any] = {"bias": True} if preset == "paper" and pool == "sopool-attn" else {}
@@ -107,6 +114,7 @@ def model_config(
             pool_options=own | dict(options),
             join="per-layer" if pool in FIRST_ORDER else "concat",
             dropout_on=recipe.dropout_on,
+            frozen=frozen,
         )
     )
 
@@ -118,7 +126,7 @@ def _checked(config: ModelConfig) -> ModelConfig:
             make_model(config, 2, 2)
     except (TypeError, ValueError) as error:
         given = ", ".join(f"{name}={value}" for name, value in config.pool_options.items()) or "no options"
-        raise DataError(f"{config.pool} cannot be made with {given}: {error}") from error
+        raise DataError(f"{config.pool_name} cannot be made with {given}: {error}") from error
     return config
 
 

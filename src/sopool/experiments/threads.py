@@ -1,9 +1,15 @@
-"""How many threads PyTorch's operators use."""
+"""How many cores there are, and how many threads PyTorch's operators use."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+
+
+def cores() -> int:
+    """Those this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

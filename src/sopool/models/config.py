@@ -9,6 +9,9 @@ Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
 Head = Literal["per-block", "sum-readout"]
 
+RANDOM = "-random"
+"""How the names of frozen poolings end."""
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -34,3 +37,10 @@ class ModelConfig:
     perceptron (SAGPool)."""
     block_readout: Way = "max-mean"
     """What a block's classifier sees of its nodes."""
+    frozen: bool = False
+    """Whether the parameters of the readout, or of the blocks' poolings, stay as they were drawn."""
+
+    @property
+    def pool_name(self) -> str:
+        """The pooling as the command line has it."""
+        return self.pool + RANDOM if self.frozen else self.pool

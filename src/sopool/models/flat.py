@@ -5,6 +5,7 @@ from torch import Tensor
 
 from sopool.models.classifier import Classifier, Scored, add
 from sopool.models.config import ModelConfig
+from sopool.models.frozen import freeze
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
 from sopool.nn.pooling import PooledReadout
@@ -25,6 +26,8 @@ class FlatClassifier(Classifier):
         widths = [in_channels] + [config.hidden] * config.layers
         widths = [sum(widths)] if config.join == "concat" else widths
         self.readouts = torch.nn.ModuleList(make_readout(config.pool, width, **config.pool_options) for width in widths)
+        if config.frozen:
+            freeze(self.readouts)
         self.heads = torch.nn.ModuleList(
             Linear(pooled_width(readout, width), classes) for readout, width in zip(self.readouts, widths, strict=True)
         )

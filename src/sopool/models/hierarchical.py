@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sopool.models.classifier import Classifier, Scored, add
 from sopool.models.config import ModelConfig
+from sopool.models.frozen import freeze
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
 from sopool.nn.pooling import GraphPooling, Pooled, read_out, readout_width
@@ -30,6 +31,8 @@ class HierarchicalClassifier(Classifier):
         inputs = [in_channels, *(pool.out_channels for pool in pools[:-1])]
         self.gnns = torch.nn.ModuleList(GNN(config.gnn, width, config.hidden, 1) for width in inputs)
         self.pools = torch.nn.ModuleList(pools)
+        if config.frozen:
+            freeze(self.pools)
         widths = [readout_width(pool, config.block_readout) for pool in pools]
         self.heads = torch.nn.ModuleList(self._heads(widths, classes))
 

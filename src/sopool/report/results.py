@@ -47,11 +47,11 @@ def results_table(rows: Sequence[Result]) -> Table:
         table.add_row(
             *(escape(PLACES[name](row)) for name in own),
             escape(row.pool),
-            _accuracy(outcome),
+            accuracy_text(outcome),
             f"{len(outcome.folds)} x {outcome.repeats}",
             _epochs(outcome),
             _settings(outcome),
-            _seconds(row.seconds),
+            seconds_text(row.seconds),
         )
     table.caption = "\n".join(
         [
@@ -94,8 +94,8 @@ def comparison_table(rows: Sequence[Result], reference: str) -> Table:
         table.add_row(
             *(escape(PLACES[name](row)) for name in own),
             escape(row.pool),
-            _accuracy(row.outcome),
-            _accuracy(other.outcome),
+            accuracy_text(row.outcome),
+            accuracy_text(other.outcome),
             f"{100 * found.difference:+.1f}",
             f"{100 * found.low:+.1f} to {100 * found.high:+.1f}",
             "<0.001" if found.p < 0.001 else f"{found.p:.3f}",
@@ -141,12 +141,15 @@ PLACES: dict[str, Callable[[Result], str]] = {
 }
 
 
-def _accuracy(outcome: Outcome) -> str:
+def accuracy_text(outcome: Outcome) -> str:
+    """Mean and deviation over folds, per cent."""
     return f"{100 * outcome.mean:.1f} +- {100 * outcome.std:.1f}"
 
 
 def _epochs(outcome: Outcome) -> str:
     epochs = np.array(outcome.epochs)
+    if not epochs.size:
+        return "-"
     if epochs.min() == epochs.max():
         return str(epochs.min())
     return f"{np.median(epochs):g} ({epochs.min()}-{epochs.max()})"
@@ -156,6 +159,8 @@ def _settings(outcome: Outcome) -> str:
     if isinstance(outcome.setting, Setting):
         return _setting(outcome.setting)
     counts = Counter(outcome.setting).most_common()
+    if not counts:
+        return "-"
     if len(counts) == 1:
         return _setting(counts[0][0])
     return "\n".join(f"{count} x {_setting(setting)}" for setting, count in counts)
@@ -165,7 +170,8 @@ def _setting(setting: Setting) -> str:
     return f"{setting.hidden}/{setting.batch_size}/{setting.lr:g}/{setting.dropout:g}"
 
 
-def _seconds(seconds: float | None) -> str:
+def seconds_text(seconds: float | None) -> str:
+    """To the tenth while they are few."""
     if seconds is None:
         return "-"
     return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"

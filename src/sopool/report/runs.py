@@ -97,7 +97,7 @@ def _shared(config: RunConfig) -> RunConfig:
 
 
 def _what(config: RunConfig) -> str:
-    return escape(f"{config.data}, {config.model.gnn}, {config.model.pool}")
+    return escape(f"{config.data}, {config.model.gnn}, {config.model.pool_name}")
 
 
 def _columns(config: RunConfig) -> tuple[str, str, str]:

@@ -1,8 +1,8 @@
 """The bank: models of one shape, trained side by side.
 
-The models are one stacked module (see :mod:`sopool.nn.stacked`). All parameters lie in one matrix [M, P], all running
-statistics in another [M, Q]: row m is model m, so the optimiser is a few operations, a snapshot is a copy of a row, and
-a model leaves the bank by dropping its row.
+The models are one stacked module (see :mod:`sopool.nn.stacked`). All parameters lie in one matrix [M, P], all buffers
+(running statistics, frozen parameters) in another [M, Q]: row m is model m, so the optimiser is a few operations, a
+snapshot is a copy of a row, and a model leaves the bank by dropping its row.
 
 A bank of M models gives what M banks of one give. Nothing is shared between models: batches and dropout follow from a
 run's own seed and epoch, every sum is over one graph or the rows of one model.
@@ -39,7 +39,7 @@ class ModelState:
     values: Tensor
     """Parameters [M, P]."""
     statistics: Tensor
-    """Running means and variances [M, Q]."""
+    """Running means and variances, and what is frozen [M, Q]."""
     mean: Tensor
     """Adam's running mean of the gradient [M, P]."""
     square: Tensor

@@ -28,9 +28,10 @@ class Outcome:
     folds: tuple[float, ...]
     """Accuracy of each test fold; the mean of its final runs under ``fair``."""
     epochs: int | tuple[int, ...] | tuple[tuple[int, ...], ...]
-    """``single-epoch``: the one for all folds. ``per-fold-max``: one for each. ``fair``: one for each final run."""
+    """``single-epoch``: the one for all folds. ``per-fold-max``: one for each. ``fair``: one for each final run.
+    Empty where nothing is trained in epochs."""
     setting: Setting | tuple[Setting, ...]
-    """``fair``: one for each fold. Otherwise the one that was best."""
+    """``fair``: one for each fold. Otherwise the one that was best. Empty where it is not a network's."""
     balanced_accuracy: tuple[float, ...]
     roc_auc: tuple[float | None, ...]
     """None where the fold lacks a class, or a run has nothing to show."""

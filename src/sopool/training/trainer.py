@@ -181,5 +181,5 @@ def _join(states: Sequence[ModelState | None]) -> ModelState | None:
 
 def _describe(recorder: Recorder) -> str:
     config = recorder.config
-    where = f"{config.model.pool}, fold {config.fold + 1}, {config.setting}"
+    where = f"{config.model.pool_name}, fold {config.fold + 1}, {config.setting}"
     return f"the loss of {where} is not finite in epoch {(recorder.stopped or 0) + 1}: this run is stopped there."

@@ -1,0 +1,41 @@
+"""``sopool controls``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sopool.cli.loading import load_source
+from sopool.cli.options import AsJson, LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names
+from sopool.cli.output import print_result
+
+
+def controls(
+    source: Source,
+    controls: Annotated[
+        str | None, typer.Option(help="Any of majority, size, histogram, wl.", show_default="all")
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Of the held-out graphs; the folds are always the same.")] = 0,
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="The folder where results are kept.")] = Path("runs"),
+    root: Root = None,
+    smiles_column: SmilesColumn = None,
+    label_column: LabelColumn = None,
+    on_error: WhenUnreadable = "skip",
+    as_json: AsJson = False,
+) -> None:
+    """What a pooling must beat: classifiers without a network, on the same folds, under the fair protocol."""
+    from sopool.experiments.controls import CONTROLS, run_control
+    from sopool.experiments.presets import check_name
+    from sopool.report.controls import controls_table
+
+    wanted = list(CONTROLS) if controls is None else names("--controls", controls)
+    for name in wanted:
+        check_name("control", name, CONTROLS)
+    store = load_source(source, root, smiles_column, label_column, on_error)
+    results = []
+    for name in wanted:
+        with Console(stderr=True).status(f"{name}: {CONTROLS[name].sees}"):
+            results.append(run_control(name, store, folds, seed, runs))
+    print_result(as_json, lambda: [one.to_json() for one in results], lambda: controls_table(results))

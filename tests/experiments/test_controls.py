@@ -1,0 +1,263 @@
+"""The controls: what each sees, on which graphs it is chosen and tested, and that results are kept."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sopool.data import load, make_agreement, stratified_folds
+from sopool.data.errors import DataError
+from sopool.data.pack import Graph, pack
+from sopool.experiments import Evaluator, Request
+from sopool.experiments.controls import CONTROLS, run_control
+from sopool.experiments.controls import run as running
+from sopool.experiments.controls.judge import judge, splits_of
+from sopool.experiments.controls.subtree import Kernels
+from sopool.experiments.controls.views import Features
+from sopool.training.config import Setting
+from sopool.training.run_store import RunStore
+from sopool.training.splits import Splitter
+from tests.data.graphs import as_lists, stores
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load("MUTAG")
+
+
+def path_graph(nodes, label, node_labels=None):
+    edges = [pair for i in range(nodes - 1) for pair in ((i, i + 1), (i + 1, i))]
+    return Graph(nodes, edges, label, node_labels)
+
+
+def made(make, graphs=60):
+    """Graphs of two classes in turn; ``make`` gives one of a class."""
+    random = np.random.default_rng(0)
+    return pack([make(number % 2, random) for number in range(graphs)], name="made")
+
+
+def naive_colours(graph, rounds):
+    """The colour of each node of one graph after each round, as nested tuples."""
+    colours = [(label,) for label in graph["node_labels"] or [None] * graph["nodes"]]
+    every = [list(colours)]
+    for _ in range(rounds):
+        ahead = [sorted((repr(colours[b]) for a, b in graph["edges"] if a == i)) for i in range(len(colours))]
+        behind = [sorted((repr(colours[a]) for a, b in graph["edges"] if b == i)) for i in range(len(colours))]
+        colours = [(colours[i], tuple(ahead[i]), tuple(behind[i])) for i in range(len(colours))]
+        every.append(list(colours))
+    return every
+
+
+@given(stores(min_size=2), st.integers(0, 3))
+def test_the_kernel_counts_common_subtrees(store, rounds):
+    counts = [[Counter(some) for some in naive_colours(graph, rounds)] for graph in as_lists(store)]
+    kernels = {}
+    for view in Kernels(store, rounds):
+        every = np.arange(len(store))
+        kernels[view.setting["iterations"], view.setting["normalised"]] = view._between(every, every)
+    assert len(kernels) == 2 * (rounds + 1)
+    for (iterations, normalised), found in kernels.items():
+        for i, one in enumerate(counts):
+            for j, other in enumerate(counts):
+                want = common(one, other, iterations)
+                if normalised and want:
+                    want /= np.sqrt(common(one, one, iterations) * common(other, other, iterations))
+                assert found[i, j] == pytest.approx(want, rel=1e-12)
+
+
+def common(one, other, iterations):
+    pairs = zip(one[: iterations + 1], other[: iterations + 1], strict=True)
+    return float(sum(a[colour] * b[colour] for a, b in pairs for colour in a))
+
+
+def test_the_splits_are_those_that_networks_choose_on(mutag, tmp_path):
+    request = Request(["sum"], settings=[Setting(hidden=4), Setting(hidden=8)], folds=5, seed=3)
+    runs = Evaluator(mutag, request, RunStore(tmp_path)).first_runs()
+    labels = mutag.labels.numpy()
+    splitter = Splitter(labels)
+    mine = splits_of(labels, 5, seed=3)
+    for config in runs:
+        assert config.looks == "validation"
+        for ours, theirs in zip(mine[config.fold], splitter(config), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+class Spy:
+    """A view that gives random scores and remembers what it was asked."""
+
+    def __init__(self, name, choices, random):
+        self.setting, self.choices, self.random = {"view": name}, [{"C": c} for c in choices], random
+        self.asked = []
+
+    def scores(self, train, labels, wanted, choices):
+        self.asked.append((train, labels, wanted, list(choices)))
+        return [self.random.normal(size=(len(wanted), 2)) for _ in choices]
+
+
+def test_test_graphs_are_scored_once_by_a_model_that_did_not_see_them():
+    labels = np.arange(60) % 2
+    random = np.random.default_rng(0)
+    views = [Spy(name, (1, 2, 3), random) for name in "abc"]
+    outcome, settings = judge(views, labels, folds=5, seed=0)
+    splits = splits_of(labels, 5, 0)
+    tested = Counter()
+    for view in views:
+        for train, given_labels, wanted, choices in view.asked:
+            np.testing.assert_array_equal(given_labels, labels[train])
+            assert not set(train) & set(wanted)
+            (fold,) = (i for i, split in enumerate(splits) if not set(train) & set(split.test))
+            if len(choices) == 3:
+                np.testing.assert_array_equal(train, splits[fold].train)
+                np.testing.assert_array_equal(wanted, splits[fold].validation)
+            else:
+                np.testing.assert_array_equal(wanted, splits[fold].test)
+                np.testing.assert_array_equal(train, np.setdiff1d(np.arange(60), wanted))
+                assert settings[fold] == view.setting | choices[0]
+                tested.update(wanted.tolist())
+    assert tested == Counter(range(60))
+    assert len(outcome.folds) == len(settings) == 5
+
+
+def test_the_best_on_held_out_graphs_is_chosen_by_loss_among_equals():
+    """Of two views that are always right the surer one, wherever it stands; one that is wrong never."""
+    labels = np.arange(60) % 2
+
+    class Sure(Spy):
+        def scores(self, train, given_labels, wanted, choices):
+            right = np.eye(2)[labels[wanted]]
+            return [right * self.setting["view"] for _ in choices]
+
+    for order in ([-1.0, 2.0, 5.0], [5.0, 2.0, -1.0]):
+        _, settings = judge([Sure(margin, [1], None) for margin in order], labels, folds=3, seed=0)
+        assert settings == [{"view": 5.0, "C": 1}] * 3
+
+
+def test_majority_is_the_most_frequent_training_class(mutag):
+    outcome = run_control("majority", mutag).outcome
+    labels = mutag.labels.numpy()
+    for (train, test), accuracy in zip(stratified_folds(labels), outcome.folds, strict=True):
+        assert accuracy == pytest.approx((labels[test] == np.bincount(labels[train]).argmax()).mean())
+    assert set(outcome.balanced_accuracy) == {0.5}
+    assert set(outcome.roc_auc) == {0.5}
+
+
+SEEN = {
+    "size": lambda cls, random: path_graph(int(random.integers(3, 9)) + 6 * cls, cls, None),
+    "histogram": lambda cls, random: path_graph(10, cls, random.permutation([cls] * 6 + [1 - cls] * 4).tolist()),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_control_finds_what_it_sees_and_nothing_else(name):
+    store = made(SEEN[name])
+    reached = {control: run_control(control, store, folds=5).outcome.mean for control in CONTROLS}
+    assert reached[name] >= 0.95
+    assert reached["wl"] >= 0.95  # it counts nodes and labels, too
+    assert reached["majority"] == 0.5
+    if name == "histogram":
+        assert reached["size"] <= 0.6
+
+
+def test_without_labels_the_histogram_is_one_of_degrees():
+    """Stars and paths of the same size."""
+
+    def star_or_path(cls, random):
+        nodes = int(random.integers(5, 12))
+        if cls:
+            return path_graph(nodes, cls)
+        return Graph(nodes, [pair for i in range(1, nodes) for pair in ((0, i), (i, 0))], cls)
+
+    store = made(star_or_path)
+    reached = {control: run_control(control, store, folds=5).outcome.mean for control in CONTROLS}
+    assert reached["histogram"] >= 0.95
+    assert reached["wl"] >= 0.95
+    assert reached["size"] <= 0.7
+
+
+def test_only_the_kernel_sees_who_is_beside_whom():
+    """Rings of 12 nodes of two kinds, in turn or in two halves: the same sizes, labels and degrees."""
+    rings = [(0, 1) * 6, (0,) * 6 + (1,) * 6]
+    edges = [pair for i in range(12) for pair in ((i, (i + 1) % 12), ((i + 1) % 12, i))]
+    store = made(lambda cls, random: Graph(12, edges, cls, np.roll(rings[cls], random.integers(12)).tolist()))
+    reached = {control: run_control(control, store, folds=5).outcome.mean for control in CONTROLS}
+    assert reached == {"majority": 0.5, "size": 0.5, "histogram": 0.5, "wl": 1.0}
+    assert all(setting["iterations"] >= 1 for setting in run_control("wl", store, folds=5).settings)
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_awkward_graphs(name):
+    """Without nodes, without edges, with one node; three classes, of which one name has no graph."""
+    graphs = [Graph(n % 4, [(0, 1), (1, 0)] if n % 4 > 1 else [], n % 3) for n in range(36)]
+    store = replace(pack(graphs, name="awkward"), classes=(0, 1, 2, 3))
+    result = run_control(name, store, folds=3)
+    assert len(result.outcome.folds) == 3
+    assert all(0 <= accuracy <= 1 for accuracy in result.outcome.folds)
+    assert run_control(name, store, folds=3).outcome == result.outcome
+
+
+def test_scaling_knows_the_training_graphs_only():
+    """However large the features of other graphs are."""
+    random = np.random.default_rng(0)
+    matrix, labels = random.normal(size=(40, 3)), np.arange(40) % 2
+    train, wanted = np.arange(30), np.arange(30, 35)
+    changed = matrix.copy()
+    changed[35:] *= 1e6
+    for choice in Features(matrix).choices:
+        one, other = (Features(some).scores(train, labels[train], wanted, [choice])[0] for some in (matrix, changed))
+        np.testing.assert_array_equal(one, other)
+
+
+def test_mutag_is_where_others_found_it(mutag):
+    """Published figures of the subtree kernel lie between 80 and 90."""
+    result = run_control("wl", mutag)
+    assert 0.80 <= result.outcome.mean <= 0.92
+    assert {tuple(setting) for setting in result.settings} == {("iterations", "normalised", "C")}
+
+
+def test_a_result_is_kept(mutag, tmp_path, monkeypatch):
+    first = run_control("size", mutag, folds=3, runs_folder=tmp_path)
+    (file,) = (tmp_path / "controls").iterdir()
+    assert json.loads(file.read_text())["result"] == first.to_json()
+    others = [run_control("size", mutag, 3, seed=1, runs_folder=tmp_path), run_control("size", mutag, 4, 0, tmp_path)]
+    assert len(list((tmp_path / "controls").iterdir())) == 3
+    assert others[0].outcome.folds != others[1].outcome.folds
+    monkeypatch.setattr(running, "judge", None)
+    assert run_control("size", mutag, folds=3, runs_folder=tmp_path) == first
+    renamed = run_control("size", replace(mutag, name="mine"), folds=3, runs_folder=tmp_path)
+    assert renamed == replace(first, dataset="mine")
+    assert RunStore(tmp_path).list() == []
+
+
+@pytest.mark.parametrize("damage", ["half", "digit", "other", "empty"])
+def test_a_damaged_result_is_made_again(mutag, tmp_path, damage):
+    first = run_control("majority", mutag, folds=3, runs_folder=tmp_path)
+    (file,) = (tmp_path / "controls").iterdir()
+    text = file.read_text()
+    if damage == "other":
+        run_control("majority", mutag, folds=4, runs_folder=tmp_path)
+        (other,) = set(file.parent.iterdir()) - {file}
+        file.write_text(other.read_text())
+    else:
+        changed = {"half": text[: len(text) // 2], "digit": text.replace("0.6", "0.7", 1), "empty": "{}"}[damage]
+        assert changed != text
+        file.write_text(changed)
+    with pytest.warns(UserWarning, match="not what was written"):
+        again = run_control("majority", mutag, folds=3, runs_folder=tmp_path)
+    assert again.outcome == first.outcome
+    assert run_control("majority", mutag, folds=3, runs_folder=tmp_path) == again
+
+
+def test_what_cannot_be(mutag, tmp_path):
+    with pytest.raises(DataError, match=r"no control 'histgram'\. Did you mean 'histogram'"):
+        run_control("histgram", mutag)
+    with pytest.raises(DataError, match="has no labels"):
+        run_control("size", replace(make_agreement(20), labels=None, classes=()))
+    with pytest.raises(DataError, match="fewer graphs"):
+        run_control("size", make_agreement(20), folds=15)
+    (tmp_path / "controls").write_text("a file where a folder should be")
+    with pytest.raises(DataError, match="cannot be"):
+        run_control("majority", mutag, folds=3, runs_folder=tmp_path)
