@@ -157,12 +157,12 @@ def test_signals(call, monkeypatch, number, code):
     """The first asks to stop; the second does, whatever is going on; then they mean what they meant before."""
     before = signal.getsignal(number)
 
-    def polite(self, device, workers, report, stop):
+    def polite(self, device, workers, report, stop, train):
         assert not stop()
         os.kill(os.getpid(), number)
         assert stop()
 
-    def stubborn(self, device, workers, report, stop):
+    def stubborn(self, device, workers, report, stop, train):
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
         raise AssertionError("still here")
@@ -176,7 +176,7 @@ def test_signals(call, monkeypatch, number, code):
 
 
 def test_a_worker_that_died(call, monkeypatch):
-    def die(*_):
+    def die(*_, **__):
         raise WorkerDiedError("A worker process was killed.")
 
     monkeypatch.setattr(Evaluator, "evaluate", die)

@@ -11,7 +11,7 @@ import pytest
 
 from sopool.data.catalogue import load
 from sopool.data.errors import DataError
-from sopool.experiments import local
+from sopool.experiments.banks import make_banks
 from sopool.experiments.evaluation import Evaluator, Request, make_grid
 from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
@@ -109,11 +109,11 @@ def test_banks_hold_runs_of_one_shape():
     store = load("MUTAG")
     evaluator = Evaluator(store, REQUEST, RunStore("unused"))
     configs = evaluator.first_runs()
-    banks = local.make_banks(configs, "cpu", 2, [90] * len(configs))
+    banks = make_banks(configs, "cpu", 2, [90] * len(configs))
     assert sorted(run.key for bank in banks for run in bank) == sorted(run.key for run in configs)
     for bank in banks:
         assert len({(run.model.hidden, run.model.pool, run.looks) for run in bank}) == 1
-    huge = local.make_banks(configs, "cuda", 1, [90] * len(configs))
+    huge = make_banks(configs, "cuda", 1, [90] * len(configs))
     assert len(huge) == 2 * 2 * 2  # pools, looks, widths
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sopool import __version__
-from sopool.cli import bench, controls, datasets, demo, evaluate, inspect, pools, runs
+from sopool.cli import bench, controls, datasets, demo, evaluate, inspect, pools, reproduce, runs
 from sopool.cli.output import say, show_warning
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command()(datasets.datasets)
 app.command()(inspect.inspect)
 app.command()(pools.pools)
 app.command()(evaluate.evaluate)
+app.command()(reproduce.reproduce)
 app.command()(controls.controls)
 app.command()(bench.bench)
 app.add_typer(runs.app, name="runs")

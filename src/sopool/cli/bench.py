@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from sopool.cli.loading import load_source
 from sopool.cli.options import Root, names, whole_numbers
-from sopool.cli.output import check_target, out, say, to_text
+from sopool.cli.output import check_target, out, say, write_json
 from sopool.cli.training import choose_device
 
 if TYPE_CHECKING:
@@ -123,16 +123,8 @@ def _show(results: "Results", console: Console) -> None:
 
 
 def _write(results: "Results", path: Path | None) -> None:
-    from sopool.data.whole_file import whole_file
-
-    if path is None:
-        return
-    text = to_text(results.to_json())
-    if path == Path("-"):
-        print(text)
-        return
-    with whole_file(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    if path is not None:
+        write_json(results.to_json(), path)
 
 
 def _read(path: Path) -> "Results":

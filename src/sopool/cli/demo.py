@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sopool.cli.output import check_target, out, say
-from sopool.cli.training import choose_device, curves_of, results_of, show_results, summary, train
+from sopool.cli.training import choose_device, choose_executor, curves_of, results_of, show_results, summary, train
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluation
@@ -46,7 +46,7 @@ def demo(
         f"(sopool-bimap) against one that adds node vectors up (sum-avg): 10 folds, hidden {HIDDEN[0]} or {HIDDEN[1]}, "
         f"epoch and width chosen on held-out graphs, 3 final runs for each fold. {count} runs of {EPOCHS} epochs.\n",
     )
-    evaluations, tally = train(evaluator, choose_device("auto"), None)
+    evaluations, tally = train(evaluator, choose_device("auto"), None, choose_executor())
     results = results_of(evaluations)
     show_results(results, POOLS[1], console)
     _say(console, f"\n{meaning(results)}\n\n{summary(tally, runs)}{_draw(evaluations, out_file)}\nTry next: {NEXT}")

@@ -9,6 +9,8 @@ from rich.markup import escape
 
 from sopool.cli.loading import load_source
 from sopool.cli.options import (
+    Address,
+    Executor,
     LabelColumn,
     Root,
     SmilesColumn,
@@ -19,9 +21,10 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out, to_text
+from sopool.cli.output import check_target, out, write_json
 from sopool.cli.training import (
     choose_device,
+    choose_executor,
     curves_of,
     default_reference,
     results_of,
@@ -73,6 +76,8 @@ def evaluate(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
     ] = None,
+    executor: Executor = "local",
+    address: Address = None,
     runs: Annotated[Path, typer.Option(help="The folder where all runs are kept.")] = Path("runs"),
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
@@ -125,13 +130,14 @@ def evaluate(
         check_target(json_file)
     if plot:
         _check_plot(plot)
-    place = choose_device(device)
+    trained_by = choose_executor(executor, address)
+    place = choose_device(device, executor)
     store = load_source(source, root, smiles_column, label_column, on_error)
 
-    evaluations, tally = train(Evaluator(store, request, RunStore(runs)), place, workers)
+    evaluations, tally = train(Evaluator(store, request, RunStore(runs)), place, workers, trained_by)
     said = summary(tally, runs)
     if json_file:
-        _write_json(to_text([one.to_json() for one in evaluations]), None if to_stdout else json_file)
+        write_json([one.to_json() for one in evaluations], json_file)
     console = out(stderr=to_stdout)
     show_results(results_of(evaluations), against, console)
     if plot:
@@ -159,13 +165,3 @@ def _check_plot(path: Path) -> None:
         raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
     if find_spec("matplotlib") is None:
         raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
-
-
-def _write_json(text: str, path: Path | None) -> None:
-    from sopool.data.whole_file import whole_file
-
-    if path is None:
-        print(text)
-        return
-    with whole_file(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")

@@ -44,6 +44,18 @@ def to_text(plain: Any) -> str:
     return json.dumps(plain, indent=2, allow_nan=False)
 
 
+def write_json(plain: Any, path: Path) -> None:
+    """Whole, to a file; ``-`` is the standard output."""
+    from sopool.data.whole_file import whole_file
+
+    text = to_text(plain)
+    if path == Path("-"):
+        print(text)
+        return
+    with whole_file(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
 def check_target(path: Path) -> None:
     """Raise a ``DataError`` now for a file that could not be written later, after hours of training."""
     from sopool.data.errors import DataError

@@ -34,6 +34,7 @@ class Tally:
         self.total, self.runs, self.clock = total, runs, clock
         self.done = self.trained = self.finished = 0
         self.start = clock()
+        self.where = ""
         self._recent: deque[tuple[int, float]] = deque(maxlen=REPORTS)
         self._marks: deque[tuple[float, int]] = deque(maxlen=MARKS)
 
@@ -42,6 +43,7 @@ class Tally:
         epochs = progress.models * progress.epochs
         self.done += epochs
         self.finished += progress.finished
+        self.where = progress.where or self.where
         if progress.accuracy is not None:
             self.trained += epochs
             self._recent.append((progress.models, progress.accuracy))
@@ -72,12 +74,14 @@ class Tally:
         return (self.total - self.done) * (end - start) / (now - before)
 
     def facts(self) -> list[str]:
-        """In words, what is known of: runs, accuracy, time left."""
+        """In words, what is known of: runs, accuracy, time left, who is at work."""
         facts = [f"{self.finished:,}/{self.runs:,} runs"]
         if self.accuracy is not None:
             facts.append(f"accuracy {100 * self.accuracy:.1f} %")
         if self.left is not None:
             facts.append(f"{timedelta(seconds=round(self.left))} left")
+        if self.where:
+            facts.append(self.where)
         return facts
 
 

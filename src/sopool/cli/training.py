@@ -1,9 +1,10 @@
 """Training and showing an evaluation: what ``evaluate`` and ``demo`` have in common."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 from rich.console import Console
@@ -14,12 +15,20 @@ from sopool.cli.progress import Tally, training_progress
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluation, Evaluator
+    from sopool.experiments.local import Train
     from sopool.report.results import Result
     from sopool.training.record import Run
+    from sopool.training.trainer import Report
+
+Found = TypeVar("Found")
 
 
-def choose_device(wanted: str) -> str:
-    """``auto`` is the GPU if there is one; a ``DataError`` for a device that is not there."""
+def choose_device(wanted: str, executor: str = "local") -> str:
+    """``auto`` is the GPU if there is one; a ``DataError`` for a device that is not there, or not in the cluster."""
+    if executor == "ray":
+        from sopool.experiments.ray_cluster import device_for
+
+        return device_for(wanted)
     import torch
 
     from sopool.data.errors import DataError
@@ -38,27 +47,51 @@ def choose_device(wanted: str) -> str:
     return wanted
 
 
-def train(evaluator: "Evaluator", device: str, workers: int | None) -> tuple[list["Evaluation"], Tally]:
+def train(
+    evaluator: "Evaluator", device: str, workers: int | None, executor: "Train"
+) -> tuple[list["Evaluation"], Tally]:
     """Train what is missing, with progress. Interrupted or failed, it says so and leaves the program."""
+    tally = Tally(evaluator.total_epochs, evaluator.total_epochs // evaluator.request.epochs)
+    work = partial(evaluator.evaluate, device, workers, train=executor)
+    return watched(work, tally, evaluator.runs.folder), tally
+
+
+def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally, folder: Path) -> Found:
+    """What ``work`` finds, with progress. Interrupted (it gives None) or failed, it says so and leaves the program."""
     from sopool.experiments.local import WorkerDiedError
 
-    tally = Tally(evaluator.total_epochs, evaluator.total_epochs // evaluator.request.epochs)
     kept = "What was trained"
     with Interruption() as interruption:
         try:
             with training_progress(tally) as report:
-                evaluations = evaluator.evaluate(device, workers, report, interruption)
+                found = work(report, interruption)
         except WorkerDiedError as error:
             if not interruption():
                 say("error", str(error))
                 raise typer.Exit(1) from error
-            evaluations, kept = None, "What was saved before"  # a signal to all processes: they just went
+            found, kept = None, "What was saved before"  # a signal to all processes: they just went
         except KeyboardInterrupt:
-            evaluations, kept = None, "What was saved before"
-    if evaluations is None:
-        say("note", f"stopped. {kept} is in {evaluator.runs.folder}: run the same command again to go on.")
+            found, kept = None, "What was saved before"
+    if found is None:
+        say("note", f"stopped. {kept} is in {folder}: run the same command again to go on.")
         raise typer.Exit(interruption.exit_code)
-    return evaluations, tally
+    return found
+
+
+def choose_executor(executor: str = "local", address: str | None = None) -> "Train":
+    """``local``: this machine. ``ray``: the cluster at ``address``, joined now; a ``DataError`` if it cannot be."""
+    from sopool.data.errors import DataError
+    from sopool.experiments.local import train_all
+
+    if executor == "local":
+        if address is not None:
+            raise DataError(f"--address {address} is that of a Ray cluster: say --executor ray, too.")
+        return train_all
+    from sopool.experiments.cluster import train_on_ray
+    from sopool.experiments.ray_cluster import connect
+
+    connect(address or "auto")
+    return partial(train_on_ray, address=address or "auto")
 
 
 def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:

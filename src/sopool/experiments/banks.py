@@ -4,10 +4,20 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from sopool.data.store import PackedGraphs
 from sopool.training.config import RunConfig
+from sopool.training.splits import Splitter
 
 MOST = {"cpu": 10, "cuda": 256}
 """Models in one bank: on a CPU as many as stay in the cache, on a GPU as many as keep it busy."""
+
+
+def banks_of(store: PackedGraphs, configs: Sequence[RunConfig], device: str, workers: int) -> list[list[RunConfig]]:
+    """The banks of runs on one data set, see :func:`make_banks`."""
+    splitter = Splitter(store.labels.cpu().numpy() if store.labels is not None else np.zeros(0))
+    return make_banks(configs, device.split(":")[0], workers, [len(splitter(config).train) for config in configs])
 
 
 def make_banks(

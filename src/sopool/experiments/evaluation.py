@@ -12,7 +12,7 @@ from sopool.data.errors import DataError
 from sopool.data.file import content_key
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
-from sopool.experiments.local import encoder_for, train_all
+from sopool.experiments.local import Train, encoder_for, train_all
 from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, sort_size
 from sopool.models.config import Head, ModelConfig
 from sopool.nn.pooling import Way
@@ -155,12 +155,12 @@ class Evaluator:
         workers: int | None = None,
         report: Report = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
+        train: Train = train_all,
     ) -> list[Evaluation] | None:
         """Train what is missing and judge; None if ``stop`` said so before the end."""
-        for phase in (self.first_runs, self.final_runs):
-            if not train_all(self.store, self.runs, phase(), device, workers, report, stop):
-                return None
-        return [self._judge(pool) for pool in self.request.pools]
+        if not train_together([self], device, workers, report, stop, train):
+            return None
+        return [self.judge(pool) for pool in self.request.pools]
 
     @property
     def total_epochs(self) -> int:
@@ -231,7 +231,8 @@ class Evaluator:
         )
         return config.with_setting(setting)
 
-    def _judge(self, pool: str) -> Evaluation:
+    def judge(self, pool: str) -> Evaluation:
+        """What the trained runs of one pooling say."""
         runs = {looks: self._load(self._grid(pool, looks)) for looks in self._first_looks}
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
@@ -247,6 +248,23 @@ class Evaluator:
         if missing:
             raise DataError(f"runs are missing in the store, or were removed meanwhile: {', '.join(missing[:5])}.")
         return [run for _, run in found if run is not None]
+
+
+def train_together(
+    evaluators: Sequence[Evaluator],
+    device: str = "cpu",
+    workers: int | None = None,
+    report: Report = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+    train: Train = train_all,
+) -> bool:
+    """Train what evaluations of one data set and store need, side by side; False if ``stop`` said so before the end."""
+    first = evaluators[0]
+    for phase in (Evaluator.first_runs, Evaluator.final_runs):
+        configs = _once([run for evaluator in evaluators for run in phase(evaluator)])
+        if not train(first.store, first.runs, configs, device, workers, report, stop):
+            return False
+    return True
 
 
 def _once(configs: Sequence[RunConfig]) -> list[RunConfig]:

@@ -19,7 +19,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from sopool.data.base_encoder import Encoder
@@ -27,18 +26,21 @@ from sopool.data.choices import default_encoder
 from sopool.data.file import load_graphs, save_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
-from sopool.experiments.banks import make_banks
+from sopool.experiments.banks import banks_of
+from sopool.experiments.rounds import in_rounds
 from sopool.experiments.threads import cores, threads
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
 from sopool.training.config import Looks, RunConfig
 from sopool.training.run_store import RunStore
-from sopool.training.splits import Splitter
 from sopool.training.tables import GraphTables
-from sopool.training.trainer import Progress, Report, Trainer
+from sopool.training.trainer import Report, Trainer
 
 WORTH_A_PROCESS = 5e6
 """Node visits from which on starting processes (seconds) pays."""
+
+Train = Callable[[PackedGraphs, RunStore, Sequence[RunConfig], str, int | None, Report, Callable[[], bool]], bool]
+"""A way to train runs: :func:`train_all`, or that of a cluster."""
 
 
 class WorkerDiedError(RuntimeError):
@@ -68,30 +70,18 @@ def train_all(
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Train all runs that are not in the store yet; False if ``stop`` said so before the end."""
-    left = list(configs)
-    while True:
-        pending = []
-        for config in left:
-            if runs.load(config) is None:
-                pending.append(config)
-            else:
-                report(Progress(1, config.epochs, finished=1))
-        if not pending:
-            return True
+
+    def train(pending: list[RunConfig]) -> list[RunConfig]:
         count = _workers(pending, store, device, workers)
-        splitter = Splitter(store.labels.cpu().numpy() if store.labels is not None else np.zeros(0))
-        banks = make_banks(pending, device.split(":")[0], count, [len(splitter(config).train) for config in pending])
+        banks = banks_of(store, pending, device, count)
         if count > 1 and len(banks) > 1:
-            left = _in_processes(store, runs, banks, min(count, len(banks)), report, stop)
-        else:
-            left = _here(store, runs, banks, device, report, stop)
-        if stop():
-            return False
-        if left:
-            time.sleep(1)  # another process is at them: look again for what it finishes or gives up
+            return _in_processes(store, runs, banks, min(count, len(banks)), report, stop)
+        return _here(store, runs, banks, device, report, stop)
+
+    return in_rounds(runs, configs, train, report, stop)
 
 
-def _facts(config: RunConfig) -> tuple[Looks, ClusterSpec | None]:
+def facts_of(config: RunConfig) -> tuple[Looks, ClusterSpec | None]:
     """What decides the tables of a run."""
     return config.looks, clusters_for(config.model)
 
@@ -119,7 +109,7 @@ def _here(
     tables = lru_cache(lambda *facts: tables_for(store, facts[0], device, facts[1]))
     with threads(1 if device == "cpu" else torch.get_num_threads()):
         for bank in banks:
-            left += Trainer(tables(*_facts(bank[0])), runs, report, stop).train(bank)
+            left += Trainer(tables(*facts_of(bank[0])), runs, report, stop).train(bank)
             if stop():
                 break
     return left
@@ -189,7 +179,7 @@ def _leave_with(parent: int) -> None:
 
 
 def _work(bank: list[RunConfig]) -> list[RunConfig]:
-    trainer = Trainer(_worker["tables"](*_facts(bank[0])), _worker["runs"], _worker["report"], _worker["stop"])
+    trainer = Trainer(_worker["tables"](*facts_of(bank[0])), _worker["runs"], _worker["report"], _worker["stop"])
     return trainer.train(bank)
 
 

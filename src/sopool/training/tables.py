@@ -1,6 +1,6 @@
 """A data set as the bank needs it: graphs laid side by side by index operations alone."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
@@ -95,6 +95,11 @@ class GraphTables:
         """Nodes per graph."""
         return self.features.codes.shape[0] / max(1, len(self))
 
+    @property
+    def nbytes(self) -> int:
+        """What they take."""
+        return _nbytes(self)
+
     def to(self, device: torch.device | str) -> "GraphTables":
         """The same on another device."""
         return replace(
@@ -164,3 +169,11 @@ def make_lists(store: PackedGraphs, by: int) -> Lists:
     lengths = torch.bincount(ordered // max(1, most), minlength=store.num_nodes)
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     return Lists(starts[store.node_ptr], starts, (ordered % max(1, most)).int())
+
+
+def _nbytes(thing: object) -> int:
+    """Of all tensors in something made of dataclasses and tuples."""
+    if isinstance(thing, Tensor):
+        return thing.nbytes
+    parts = thing if isinstance(thing, tuple) else vars(thing).values() if is_dataclass(thing) else ()
+    return sum(_nbytes(part) for part in parts)

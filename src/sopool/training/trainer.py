@@ -1,20 +1,21 @@
 """Train banks to the end, with checkpoints: what was interrupted goes on, and ends with the same numbers."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sopool.training.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.config import RunConfig
 from sopool.training.environment import environment
+from sopool.training.record import Run
 from sopool.training.recorder import Recorder
-from sopool.training.run_store import RunStore
 from sopool.training.splits import Splitter
 from sopool.training.tables import GraphTables
 
@@ -33,9 +34,32 @@ class Progress(NamedTuple):
     """Runs that are complete now."""
     stopped: tuple[str, ...] = ()
     """What to say about runs that were given up."""
+    where: str = ""
+    """Who is at work, in words, where that changes."""
 
 
 Report = Callable[[Progress], None]
+
+
+class Runs(Protocol):
+    """What a trainer asks of a store: :class:`~sopool.training.run_store.RunStore`, or a way to one elsewhere."""
+
+    def claim(self, config: RunConfig) -> AbstractContextManager[bool]:
+        """Whether the run is ours, for the block."""
+
+    def load(self, config: RunConfig) -> Run | None:
+        """A finished run."""
+
+    def save(self, run: Run) -> None:
+        """Keep a finished run."""
+
+    def save_checkpoint(
+        self, config: RunConfig, arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any]
+    ) -> None:
+        """Keep where a run stands."""
+
+    def load_checkpoint(self, config: RunConfig) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Where a run stood."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +67,12 @@ class Trainer:
     """Trains runs on one data set and device, and keeps them in a store."""
 
     tables: GraphTables
-    store: RunStore
+    store: Runs
     report: Report = lambda _: None
     stop: Callable[[], bool] = lambda: False
     """Asked after each epoch; if so, checkpoints are written and training ends."""
+    pause: Callable[[], float] = lambda: CHECKPOINT_SECONDS
+    """Seconds between checkpoints."""
 
     @property
     def device(self) -> torch.device:
@@ -93,11 +119,13 @@ class Trainer:
                 self._finish(bank, recorders, lost)
                 recorders = [recorders[m] for m in kept]
                 bank = bank.keep(kept) if kept else bank
-            done = bank.epoch == bank.configs[0].epochs
-            if not done and (self.stop() or time.monotonic() - seen > CHECKPOINT_SECONDS):
+            if bank.epoch == bank.configs[0].epochs:
+                break
+            stopping = self.stop()
+            if stopping or time.monotonic() - seen > self.pause():
                 self._checkpoint(bank, recorders)
                 seen = time.monotonic()
-            if not done and self.stop():
+            if stopping:
                 return
         self._finish(bank, recorders, range(len(recorders)))
 

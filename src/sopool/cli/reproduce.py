@@ -1,0 +1,159 @@
+"""``sopool reproduce``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from sopool.cli.loading import load_source
+from sopool.cli.options import Address, Executor, Root, names, whole_numbers
+from sopool.cli.output import check_target, out, say, write_json
+from sopool.cli.progress import Tally
+from sopool.cli.training import choose_device, choose_executor, summary, watched
+
+if TYPE_CHECKING:
+    from sopool.data.store import PackedGraphs
+    from sopool.experiments.reproduce import Reproducer
+    from sopool.experiments.selection import Selection
+
+
+def reproduce(
+    what: Annotated[
+        Literal["table1", "table2", "table3", "table4", "table5", "figure2"],
+        typer.Argument(metavar="TABLE", help="table1 to table5, or figure2."),
+    ],
+    datasets: Annotated[str | None, typer.Option(help="Data sets of the table.", show_default="all")] = None,
+    pools: Annotated[
+        str | None, typer.Option(help="Poolings of the table, or others to add to it.", show_default="all of the table")
+    ] = None,
+    gnns: Annotated[str | None, typer.Option(help="GNNs of the table.", show_default="all")] = None,
+    protocol: Annotated[
+        str, typer.Option(help="Any of per-fold-max, single-epoch, fair.")
+    ] = "per-fold-max,single-epoch,fair",
+    hidden: Annotated[str | None, typer.Option(help="Widths of the grid.", show_default="the paper's")] = None,
+    batch_size: Annotated[str | None, typer.Option(help="Batch sizes of the grid.", show_default="the paper's")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches in an epoch.", show_default="the paper's")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
+    seeds: Annotated[str, typer.Option(help="Seeds; several are averaged within folds.")] = "0",
+    controls: Annotated[
+        bool, typer.Option("--controls/--no-controls", help="Run the controls, too, or leave them out.")
+    ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be trained and about how long it takes; train nothing.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
+    ] = None,
+    executor: Executor = "local",
+    address: Address = None,
+    runs: Annotated[Path, typer.Option(help="The folder where all runs are kept.")] = Path("runs"),
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Run a table of the paper again: our figures beside the paper's, under three protocols, with tests and controls.
+
+    Without options, the whole table as the paper has it; a list is given with commas. What was interrupted goes on
+    where it was when the same command is given again; what is finished is not trained again.
+    """
+    if json_file and json_file != Path("-"):
+        check_target(json_file)
+    console = out(stderr=json_file == Path("-"))
+    if what == "figure2":
+        _figure2(console, json_file)
+        return
+    from sopool.experiments.paper import read_tables
+    from sopool.experiments.reproduce import Reproducer
+    from sopool.experiments.selection import Selection
+    from sopool.training.run_store import RunStore
+
+    selection = Selection(
+        read_tables()[what],
+        None if datasets is None else names("--datasets", datasets),
+        None if pools is None else names("--pools", pools),
+        None if gnns is None else names("--gnns", gnns),
+        names("--protocol", protocol),
+        None if hidden is None else whole_numbers("--hidden", hidden),
+        None if batch_size is None else whole_numbers("--batch-size", batch_size),
+        epochs,
+        folds,
+        whole_numbers("--seeds", seeds),
+        steps,
+        controls,
+    )
+    selection.check()
+    train = choose_executor(executor, address)
+    place = choose_device(device, "local" if dry_run else executor)
+    stores, not_run = _load(selection, root, asked=datasets is not None)
+    reproducer = Reproducer(selection, stores, RunStore(runs), not_run)
+    if dry_run:
+        _plan(reproducer, place, workers, console, json_file)
+        return
+    tally = Tally(reproducer.total_epochs, reproducer.total_runs)
+    found = watched(lambda report, stop: reproducer.run(place, workers, report, stop, _progress, train), tally, runs)
+    kept = found.save(runs)
+    if json_file:
+        write_json(found.to_json(), json_file)
+    from sopool.report.reproduction import reproduction_notes, reproduction_tables
+
+    for table in reproduction_tables(found):
+        console.print(table)
+    for note in reproduction_notes(found):
+        console.print(escape(note), highlight=False)
+    console.print(escape(f"{summary(tally, runs)} The figures are in {kept}."), highlight=False)
+
+
+def _figure2(console: Console, json_file: Path | None) -> None:
+    from sopool.experiments.paper.figure2 import compare_examples
+    from sopool.report.figure2 import figure2_table
+
+    verdicts = compare_examples()
+    if json_file:
+        write_json([one.to_json() for one in verdicts], json_file)
+    console.print(figure2_table(verdicts))
+
+
+def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
+    """The data sets; those of the whole table that cannot be had are left out, with the reason."""
+    from sopool.data.errors import DataError
+
+    stores: dict[str, PackedGraphs] = {}
+    not_run: dict[str, str] = {}
+    for name in selection.data:
+        try:
+            stores[name] = load_source(name, root, None, None, "skip")
+        except DataError as error:
+            if asked:
+                raise
+            not_run[name] = str(error)
+            say("note", f"{name} is not run. {error}")
+    if not stores:
+        raise DataError(f"none of the data sets of {selection.table.name} was found: there is nothing to run.")
+    return stores, not_run
+
+
+def _plan(reproducer: "Reproducer", device: str, workers: int | None, console: Console, json_file: Path | None) -> None:
+    from sopool.experiments.plan import plan
+    from sopool.report.plan import plan_table
+
+    lines = plan(reproducer, device, workers, _progress)
+    if json_file:
+        write_json([line.to_json() for line in lines], json_file)
+    console.print(plan_table(lines))
+    text = (
+        "The time is an estimate, from a few steps of small banks on this machine ("
+        + device
+        + "); the controls are not in it. "
+        "Runs in the store are not trained again. Nothing was trained."
+    )
+    console.print(escape(text), highlight=False)
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,59 @@
+"""What banks ask for: it grows with what they are made of, and fits what is there."""
+
+import pytest
+
+from sopool.experiments.needs import PROCESS, Capacity, Needs, share
+from sopool.training.memory import bank_memory
+from sopool.training.splits import Splitter
+from tests.training.graphs import little_store, run_config, tables_of
+
+STORE = little_store()
+TABLES = tables_of(STORE)
+LABELS = STORE.labels.numpy()
+
+
+def needs(device="cpu", machine=1e12, gpu=1e9):
+    return Needs(LABELS, lambda _: TABLES, device, Capacity(machine, gpu))
+
+
+def memory(**changes):
+    config = run_config(**changes)
+    return bank_memory(TABLES, config, Splitter(LABELS)(config))
+
+
+def test_a_step_keeps_at_least_what_every_layer_gives():
+    """A batch of n nodes through four layers of width h leaves at least n x h numbers of each."""
+    config = run_config(model={"hidden": 64, "layers": 5})
+    split = Splitter(LABELS)(config)
+    found = bank_memory(TABLES, config, split)
+    assert found.node > 4 * 64 * 8
+    wider = memory(model={"hidden": 128, "layers": 5})
+    assert 1.5 < wider.step / found.step < 2.5
+    assert 3 < wider.state / found.state < 5
+    assert memory(model={"hidden": 64, "layers": 5}, precision="float32").step < 0.6 * found.step
+
+
+def test_more_models_take_more():
+    one, ten = (needs().bytes_of([run_config()] * count) - PROCESS["cpu"] for count in (1, 10))
+    assert ten == pytest.approx(10 * one, rel=0.01)
+    assert needs("cuda").bytes_of([run_config()]) > PROCESS["cuda"] + TABLES.nbytes
+
+
+def test_requests_fit_what_is_there():
+    bank = [run_config()]
+    assert needs().options(bank) == {"num_cpus": 1, "memory": needs().bytes_of(bank)}
+    assert needs(machine=1e6).options(bank)["memory"] == 1_000_000
+    wanted = needs("cuda", gpu=80e9)
+    assert wanted.options(bank) == {"num_cpus": 1, "num_gpus": share(wanted.bytes_of(bank), 80e9)}
+    assert needs("cuda", gpu=1e6).options(bank)["num_gpus"] == 1.0
+
+
+@pytest.mark.parametrize(("wanted", "there", "part"), [(1, 4, 0.25), (1, 3, 0.334), (9, 3, 1.0), (3, 3, 1.0)])
+def test_shares_are_rounded_up(wanted, there, part):
+    assert share(wanted, there) == pytest.approx(part)
+
+
+def test_tables_know_their_size():
+    tensors = [*TABLES.hears, TABLES.node_ptr, TABLES.labels, TABLES.features.codes, TABLES.features.fallback]
+    tensors += [TABLES.features.dense, TABLES.features.dense_columns]
+    assert TABLES.nbytes == sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
