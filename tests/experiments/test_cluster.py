@@ -53,18 +53,16 @@ def content(runs, configs):
     found = [runs.load(config) for config in configs]
     for run in found:
         del run.curves["seconds"]
-    return [
-        (run.config, run.chosen_epoch, run.stopped)
-        + tuple((name, array.tobytes()) for part in (run.curves, run.predictions) for name, array in sorted(part.items()))
-        for run in found
-    ]
+    arrays = [sorted((run.curves | run.predictions).items()) for run in found]
+    facts = [(run.config, run.chosen_epoch, run.stopped) for run in found]
+    return facts, [[(name, array.tobytes()) for name, array in some] for some in arrays]
 
 
 def count(folder, what):
     return len(list(folder.glob(f"*/{what}.safetensors")))
 
 
-def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, checkpoint_every_epoch):
+def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, checkpoint_every_epoch, capsys):
     runs, configs = plan(graphs, tmp_path)
     seen = []
 
@@ -76,6 +74,7 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, che
 
     assert train_on_ray(graphs, runs, configs, report=report, address=cluster.address)
     cluster.nodes.append(cluster.add_node(num_cpus=1))
+    assert capsys.readouterr().out == ""
 
     other, _ = plan(graphs, tmp_path / "local")
     assert train_all(graphs, other, configs, workers=1)
@@ -88,7 +87,7 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, che
     assert lost > 0, "the node was killed before it trained anything"
     # What was trained twice is the one epoch, of two models, after the last checkpoint.
     assert sum(one.models * one.epochs for one in seen if one.accuracy is not None) <= total + 2
-    assert {"3 nodes, 2/2 cores", "2 nodes, 1/1 cores"} <= {one.where for one in seen}
+    assert "3 nodes, 2/2 cores" in {one.where for one in seen}
     assert count(tmp_path, "checkpoint") == 0
 
 

@@ -22,7 +22,7 @@ def configs(count=3, **changes):
     return [run_config(fold=fold, **changes) for fold in range(count)]
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """Stands for the end of a worker."""
 
 
@@ -34,7 +34,7 @@ def worker(desk, ticket, dies_after=None):
         nonlocal calls
         calls += 1
         if dies_after is not None and calls > dies_after:
-            raise Killed
+            raise KilledError
         return getattr(desk, method)(*arguments)
 
     return Line(ask, ticket)
@@ -63,7 +63,7 @@ def test_whenever_a_worker_dies_the_next_one_ends_with_the_same_numbers(tmp_path
     desk = Desk(tmp_path / "runs", [configs()], -1.0)
     try:
         train(worker(desk, Ticket(0, 0), dies_after), tables)
-    except Killed:
+    except KilledError:
         desk.died(0)
     train(worker(desk, Ticket(0, 1)), tables)
     assert curves(tmp_path / "runs", configs()) == expected

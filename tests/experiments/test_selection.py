@@ -65,6 +65,16 @@ def test_controls_without_a_network_need_fair():
     assert names(optimistic, "random")
 
 
+def test_it_says_where_it_departs_from_the_paper():
+    assert chosen("table2", hidden=[64, 32, 16], steps=50).departures == []
+    assert chosen("table4", epochs=20, batch_sizes=[32], folds=5, steps=3).departures == [
+        "20 epochs instead of 350",
+        "5 folds instead of 10",
+        "3 batches in an epoch",
+        "batch size 32 instead of 128",
+    ]
+
+
 @pytest.mark.parametrize(
     ("what", "message"),
     [

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sopool.nn.dropout import Dropout, random_bits
+from sopool.ops import backend
 from tests.strategies import seeds
 
 
@@ -49,3 +51,15 @@ def test_a_model_does_not_see_the_others():
     both = Dropout(torch.tensor([7, 8], dtype=torch.int32), torch.tensor([0.5, 0.2]))(values)
     second = Dropout(torch.tensor([8], dtype=torch.int32), torch.tensor([0.2]))(values[3:])
     assert torch.equal(both[3:], second)
+
+
+@given(seeds, st.sampled_from([torch.float32, torch.float64]))
+def test_the_kernel_drops_the_same(seed, dtype):
+    drop = Dropout(torch.tensor([seed, 5, -7], dtype=torch.int32), torch.tensor([0.0, 0.3, 0.9], dtype=dtype))
+    values = torch.randn(6, 700, generator=torch.Generator().manual_seed(seed), dtype=dtype).requires_grad_()
+    found = []
+    for name in ("torch", "triton"):
+        with backend(name):
+            out = drop(values, place=2)
+            found.append((out, *torch.autograd.grad(out.cos().sum(), values)))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-6, atol=0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sopool.data.choices import default_encoder
 from sopool.data.errors import DataError
-from sopool.training.tables import GraphTables
+from sopool.training.tables import GraphTables, Room
 from tests.data.graphs import stores
 
 
@@ -27,6 +27,42 @@ def test_a_batch_is_the_graphs_side_by_side(store, data):
     neighbors = batch.neighbors
     assert pairs(neighbors.ptr, neighbors.nodes) == heard
     assert pairs(*neighbors.heard_by) == sorted((source, target) for target, source in heard)
+
+
+@given(stores(), st.data())
+def test_with_room_to_spare_a_batch_is_the_same(store, data):
+    assume(store.num_nodes)
+    tables = GraphTables.build(store, default_encoder(store, unknown=True).fit(store).transform(store))
+    models = data.draw(st.integers(1, 3))
+    graphs = st.lists(st.integers(0, len(store) - 1), min_size=models, max_size=models)
+    chosen = torch.tensor(data.draw(st.lists(graphs, min_size=1, max_size=3))).t().contiguous()
+    substitutes = None
+    if data.draw(st.booleans()):
+        seen = [tables.columns_used(chosen[model, :1]) for model in range(models)]
+        substitutes = tables.features.substitutes(torch.stack(seen))
+    exact, need = tables.batch(chosen, substitutes), tables.room(chosen.numpy())
+    more = data.draw(st.tuples(st.integers(0, 300), st.integers(0, 600)))
+    roomy = tables.batch(chosen, substitutes, Room(need.nodes + more[0], need.listed + more[1]))
+    assert torch.equal(roomy.ptr, exact.ptr)
+    assert torch.equal(roomy.x[: need.nodes], exact.x)
+    assert roomy.x.shape[0] == need.nodes + more[0]
+    assert not roomy.x[need.nodes :, ~dense_columns(tables)].any()
+    for got, want in zip(lists(roomy), lists(exact), strict=True):
+        assert torch.equal(got[0][: need.nodes + 1], want[0])
+        assert got[0][need.nodes :].eq(want[0][-1]).all()
+        assert torch.equal(got[1][: len(want[1])], want[1])
+        assert got[1][len(want[1]) :].eq(0).all()
+
+
+def lists(batch):
+    return [(batch.neighbors.ptr, batch.neighbors.nodes), batch.neighbors.heard_by]
+
+
+def dense_columns(tables):
+    numbers = torch.zeros(tables.features.width, dtype=torch.bool)
+    if tables.features.dense_columns is not None:
+        numbers[tables.features.dense_columns] = True
+    return numbers
 
 
 def pairs(ptr, nodes):

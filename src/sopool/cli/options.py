@@ -19,10 +19,16 @@ Root = Annotated[
 SmilesColumn = Annotated[str | None, typer.Option(help="The column of a CSV that holds the SMILES.")]
 LabelColumn = Annotated[str | None, typer.Option(help="The column of a CSV, or property of an SDF, to predict.")]
 WhenUnreadable = Annotated[OnError, typer.Option(help="What to do about a molecule that cannot be read.")]
-Executor = Annotated[Literal["local", "ray"], typer.Option(help="Train here, or on a Ray cluster that this is part of.")]
+Executor = Annotated[
+    Literal["local", "ray"], typer.Option(help="Train on this machine, or on a Ray cluster that it is part of.")
+]
 Address = Annotated[
     str | None,
-    typer.Option(metavar="auto|HOST|local", help="The head of the cluster; local: one of this machine alone."),
+    typer.Option(
+        metavar="auto|HOST|local",
+        help="The head of the cluster; local: start one, of this machine alone.",
+        show_default="auto",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

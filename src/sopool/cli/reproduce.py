@@ -100,11 +100,11 @@ def reproduce(
     kept = found.save(runs)
     if json_file:
         write_json(found.to_json(), json_file)
-    from sopool.report.reproduction import reproduction_tables
+    from sopool.report.reproduction import reproduction_notes, reproduction_tables
 
     for table in reproduction_tables(found):
         console.print(table)
-    for note in found.notes:
+    for note in reproduction_notes(found):
         console.print(escape(note), highlight=False)
     console.print(escape(f"{summary(tally, runs)} The figures are in {kept}."), highlight=False)
 

@@ -79,7 +79,7 @@ def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally
 
 
 def choose_executor(executor: str = "local", address: str | None = None) -> "Train":
-    """``local``: this machine. ``ray``: the cluster at ``address``, which is joined; a ``DataError`` if it cannot be."""
+    """``local``: this machine. ``ray``: the cluster at ``address``, joined now; a ``DataError`` if it cannot be."""
     from sopool.data.errors import DataError
     from sopool.experiments.local import train_all
 

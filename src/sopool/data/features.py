@@ -45,6 +45,10 @@ class NodeFeatures:
         if codes is None:
             codes = self.codes if nodes is None else self.codes.index_select(0, nodes)
         rows = torch.zeros(codes.shape[0], self.width, device=codes.device).scatter_(1, codes.long(), 1.0)
+        return self.add_dense(rows, nodes)
+
+    def add_dense(self, rows: Tensor, nodes: Tensor | None = None) -> Tensor:
+        """Put the numbers of some nodes, or of all, into their columns of ``rows`` [n, width]."""
         if self.dense is not None and self.dense_columns is not None:
             rows.index_copy_(1, self.dense_columns, self.dense if nodes is None else self.dense.index_select(0, nodes))
         return rows

@@ -229,28 +229,19 @@ def describe(store: PackedGraphs) -> str:
     return ", ".join(parts)
 
 
-def take_segments(ptr: Tensor, segments: Tensor, room: int | None = None) -> tuple[Tensor, Tensor]:
-    """The ``ptr`` of some segments laid end to end [B + 1], and where their members come from [n].
-
-    How many there are is read from the device, unless there is ``room`` for them: then members past the last are spare,
-    and come from anywhere.
-    """
+def take_segments(ptr: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
+    """The ``ptr`` of some segments laid end to end [B + 1], and where their members come from [n]."""
     starts = ptr.index_select(0, segments)
     counts = ptr.index_select(0, segments + 1) - starts
     new = torch.zeros(segments.numel() + 1, dtype=torch.long, device=ptr.device)
     torch.cumsum(counts, 0, out=new[1:])
-    members = spread(starts - new[:-1], new, room)
-    members.add_(torch.arange(members.numel(), device=ptr.device))
-    return new, members if room is None else members.clamp_(max=ptr[-1] - 1)
+    members = spread(starts - new[:-1], new)
+    return new, members.add_(torch.arange(members.numel(), device=ptr.device))
 
 
-def spread(values: Tensor, ptr: Tensor, room: int | None = None) -> Tensor:
-    """Each segment's value for each of its members: [B] -> [n]; with ``room`` as in :func:`take_segments`."""
-    if room is None:
-        return values.repeat_interleave(ptr.diff(), output_size=int(ptr[-1]))
-    place = torch.arange(room, device=ptr.device)
-    owner = torch.searchsorted(ptr[1:], place, right=True).clamp_(max=values.numel() - 1)
-    return values.index_select(0, owner)
+def spread(values: Tensor, ptr: Tensor) -> Tensor:
+    """Each segment's value for each of its members: [B] -> [n]; how many there are is read from the device."""
+    return values.repeat_interleave(ptr.diff(), output_size=int(ptr[-1]))
 
 
 def _match_names(codes: list[Tensor], names: list[Names]) -> tuple[list[Tensor], Names]:

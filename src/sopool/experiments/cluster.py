@@ -59,7 +59,8 @@ def train_on_ray(
         banks = banks_of(store, pending, device, workers or cluster.places(device))
         return _Round(store, runs, banks, device, report, stop).train(workers or QUEUED)
 
-    return in_rounds(runs, configs, train, report, stop)
+    with cluster.without_chatter():
+        return in_rounds(runs, configs, train, report, stop)
 
 
 class _Round:

@@ -1,13 +1,16 @@
 """All that is asked of Ray: a cluster, what it has, tasks, an actor, arrays that many processes read."""
 
+import io
 import logging
 import os
 import signal
+import socket
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO
 
 import numpy as np
 import torch
@@ -18,6 +21,10 @@ from sopool.experiments.needs import Capacity
 PORT = 6379
 RESOURCE = {"cpu": "CPU", "cuda": "GPU"}
 NAMES = {"cpu": "cores", "cuda": "GPUs"}
+HOW = (
+    "Start one with 'ray start --head', and with 'ray start --address HEAD:6379' on each other machine; or take "
+    "--address local."
+)
 
 
 class LostError(RuntimeError):
@@ -34,18 +41,26 @@ def connect(address: str = "auto") -> None:
             f"--address {address}: a client from outside cannot keep the runs. Give the command on a machine of the "
             "cluster, with --address auto or the name of the head."
         )
-    whole = address in ("auto", "local") or ":" in address
     extra = {"include_dashboard": False} if address == "local" else {}
+    if address not in ("auto", "local"):
+        address = _answering(address)
     with _own_signals():
         try:
-            ray.init(
-                address if whole else f"{address}:{PORT}", logging_level=logging.ERROR, log_to_driver=False, **extra
-            )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise DataError(
-                f"--address {address}: no Ray cluster is found ({_first_line(error)}). Start one with 'ray start "
-                "--head', and 'ray start --address HEAD:6379' on each other machine; or take --address local."
-            ) from error
+            ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **extra)
+        except ConnectionError as error:
+            raise DataError(f"--address {address}: no Ray cluster runs on this machine. {HOW}") from error
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"--address {address}: Ray says: {_first_line(error)}") from error
+
+
+def _answering(address: str) -> str:
+    """Host and port, if anything listens there: Ray itself would wait for minutes."""
+    host, _, port = address.partition(":")
+    try:
+        socket.create_connection((host, int(port or PORT)), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise DataError(f"--address {address}: no Ray cluster answers there ({error}). {HOW}") from error
+    return f"{host}:{port or PORT}"
 
 
 def device_for(wanted: str) -> str:
@@ -189,6 +204,28 @@ def _gpu_bytes(nodes: Iterable[dict[str, Any]]) -> float:
 
 def _gpu_memory() -> int:
     return torch.cuda.get_device_properties(0).total_memory
+
+
+@contextmanager
+def without_chatter() -> Iterator[None]:
+    """Ray prints what befalls machines, and pages of their logs, among our results: not inside."""
+    with redirect_stdout(_Filter(sys.stdout)):
+        yield
+
+
+class _Filter(io.TextIOBase):
+    """A stream without what Ray's own thread writes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if threading.current_thread().name.startswith("ray_"):
+            return len(text)
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 @contextmanager

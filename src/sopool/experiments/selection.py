@@ -11,6 +11,8 @@ from sopool.experiments.presets import FROZEN, HIERARCHICAL, POOLS, PRESETS, che
 from sopool.training.config import Setting
 from sopool.training.protocols import PROTOCOLS
 
+EPOCHS, FOLDS = 350, 10
+"""As the paper has them."""
 Names = Sequence[str] | None
 Sizes = Sequence[int] | None
 
@@ -27,8 +29,8 @@ class Selection:
     protocols: Sequence[str] = tuple(PROTOCOLS)
     hidden: Sizes = None
     batch_sizes: Sizes = None
-    epochs: int = 350
-    folds: int = 10
+    epochs: int = EPOCHS
+    folds: int = FOLDS
     seeds: Sequence[int] = (0,)
     steps: int | None = None
     controls: bool = True
@@ -59,6 +61,24 @@ class Selection:
         return make_grid(
             self.hidden or self.table.hidden, self.batch_sizes or self.table.batch_sizes, [fixed.lr], [fixed.dropout]
         )
+
+    @property
+    def departures(self) -> list[str]:
+        """Where what is run differs from what the paper ran, in words."""
+        differ = []
+        if self.epochs != EPOCHS:
+            differ.append(f"{self.epochs} epochs instead of {EPOCHS}")
+        if self.folds != FOLDS:
+            differ.append(f"{self.folds} folds instead of {FOLDS}")
+        if self.steps not in (None, PRESETS[self.table.preset].steps):
+            differ.append(f"{self.steps} batches in an epoch")
+        for name, asked, papers in (
+            ("hidden", self.hidden, self.table.hidden),
+            ("batch size", self.batch_sizes, self.table.batch_sizes),
+        ):
+            if asked is not None and set(asked) != set(papers):
+                differ.append(f"{name} {_list(asked)} instead of {_list(papers)}")
+        return differ
 
     @property
     def steps_asked(self) -> int | None:
@@ -112,3 +132,7 @@ def _drawn(row: Row) -> list[Row]:
 
 def _blocks(count: int) -> str:
     return f", {count} block{'s' if count > 1 else ''}" if count else ""
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return ", ".join(str(number) for number in numbers)

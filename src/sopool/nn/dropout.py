@@ -1,9 +1,13 @@
 """Dropout without a state: which values are dropped follows from a key, on every device alike."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from sopool.ops import backends
 
 # Multipliers of murmur3's 32-bit finaliser and of a Weyl sequence, as signed numbers; products wrap around.
 WEYL, FIRST, SECOND = -1640531527, -2048144789, -1028477387
@@ -20,10 +24,34 @@ class Dropout(NamedTuple):
     def __call__(self, values: Tensor, place: int = 0) -> Tensor:
         """Drop some of ``values`` [M g, w] and scale the others up; ``place`` tells the uses in one step apart."""
         per_model = values.view(self.keys.numel(), -1)
-        numbers = random_bits(self.keys + place * WEYL, per_model.shape[1])
+        keys = self.keys + place * WEYL
+        if backends.serves(values):
+            return _drop(per_model, keys, self.rates.to(values.dtype)).view_as(values)
+        numbers = random_bits(keys, per_model.shape[1])
         dropped = numbers < (self.rates.double() * 2**31).int().unsqueeze(1)
         scale = 1 / (1 - self.rates.to(values.dtype)).unsqueeze(1)
         return (per_model * scale).masked_fill(dropped, 0).view_as(values)
+
+
+class _Drop(torch.autograd.Function):
+    """In one kernel; the gradient is dropped and scaled as the values are."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, keys: Tensor, rates: Tensor) -> Tensor:
+        from sopool.ops.triton.elementwise import drop
+
+        ctx.save_for_backward(keys, rates)
+        return drop(values, keys, rates)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        from sopool.ops.triton.elementwise import drop
+
+        return drop(gradient, *ctx.saved_tensors), None, None
+
+
+_drop: Callable[[Tensor, Tensor, Tensor], Tensor] = _Drop.apply
 
 
 def random_bits(keys: Tensor, count: int) -> Tensor:

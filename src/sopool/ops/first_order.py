@@ -38,7 +38,8 @@ def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     with torch.no_grad():  # the shift cancels, so it needs no gradient
         shift = segment_spread(_segment_max(x, ptr), ptr, x.shape[0])
     weight = (x - shift).exp()
-    total = segment_sum(weight, ptr).clamp(min=1)  # as it is, but in an empty segment: the largest weight is 1
+    empty = ptr.diff().eq(0).unsqueeze(1)
+    total = segment_sum(weight, ptr) + empty.to(x.dtype)  # so that one can divide by it
     return weight * segment_spread(1 / total, ptr, x.shape[0])
 
 

@@ -43,6 +43,19 @@ def reproduction_tables(found: Reproduction) -> list[Table]:
     return tables
 
 
+def reproduction_notes(found: Reproduction) -> list[str]:
+    """What to know beside the tables: how it was run, by which protocols, and why there are no ranks if so."""
+    setup = found.setup
+    settings = [f"{one['hidden']}/{one['batch_size']}/{one['lr']:g}/{one['dropout']:g}" for one in setup["settings"]]
+    batches = "one pass over the training graphs" if setup["steps"] is None else f"{setup['steps']} batches"
+    run = (
+        f"Run with the preset {setup['preset']}: {setup['epochs']} epochs of {batches}, {setup['folds']} folds, "
+        f"seed {', '.join(map(str, setup['seeds']))}; hidden/batch/lr/dropout {', '.join(settings)}."
+    )
+    few = [note for one in found.across if len(one.datasets) < 2 for note in one.notes]
+    return [run, *found.notes, *dict.fromkeys(few)]
+
+
 def _dataset_table(found: Reproduction, dataset: str) -> Table:
     table = _table(
         f"{dataset}, accuracy in per cent", ["", "paper", "paper's\nprotocol", *map(_title, found.protocols)]

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.ops import backends
+
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 
 
@@ -26,6 +28,11 @@ class Adam:
 
     def step(self, values: Tensor, gradient: Tensor, pace: Tensor, root: Tensor) -> None:
         """Update ``values`` [M, P] in place; ``pace`` [M, 1] and ``root`` are those of :func:`unbias`."""
+        if backends.serves(values):
+            from sopool.ops.triton.elementwise import adam_step
+
+            adam_step(values, gradient, self.mean, self.square, pace, root, (BETA1, BETA2), EPS)
+            return
         self.mean.lerp_(gradient, 1 - BETA1)
         self.square.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
         denominator = self.square.sqrt().div_(root).add_(EPS)

@@ -63,7 +63,7 @@ class ClusterTables:
         new, clusters = take_segments(self.cluster_ptr, graphs)
         sizes = self.sizes.index_select(0, clusters)
         above = None if self.above is None else self.above.take(graphs, new, clusters)
-        hears, heard_by = (lists.take(graphs, new, clusters, None) for lists in (self.hears, self.heard_by))
+        hears, heard_by = (lists.take(graphs, new, clusters) for lists in (self.hears, self.heard_by))
         return Clusters(
             rows=first + self.rows.index_select(0, nodes),
             ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),

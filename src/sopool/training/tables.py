@@ -15,6 +15,7 @@ from sopool.data.store import PackedGraphs, spread, take_segments
 from sopool.ops.neighbors import Neighbors
 
 if TYPE_CHECKING:
+    from sopool.ops.triton.assembly import Assembled
     from sopool.training.clusters import ClusterTables
 
 
@@ -23,19 +24,22 @@ class Lists(NamedTuple):
 
     graph_ptr: Tensor
     """Where each graph's lists start in ``nodes`` [G + 1]."""
-    lengths: Tensor
-    """Of each node's list [N]."""
+    starts: Tensor
+    """Where each node's list starts there [N + 1]."""
     nodes: Tensor
     """Numbered from 0 within each graph [L], int32."""
 
-    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor, room: "Room | None") -> tuple[Tensor, Tensor]:
-        """The (ptr, nodes) of a batch: the lists of its ``nodes``, numbered within it; empty ones for spare nodes."""
-        listed = None if room is None else room.listed
-        list_ptr, members = take_segments(self.graph_ptr, graphs, listed)
-        shift = spread(ptr[:-1], list_ptr, listed)
+    @property
+    def lengths(self) -> Tensor:
+        """Of each node's list [N]."""
+        return self.starts.diff()
+
+    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The (ptr, nodes) of a batch: the lists of its ``nodes``, numbered within it."""
+        list_ptr, members = take_segments(self.graph_ptr, graphs)
+        shift = spread(ptr[:-1], list_ptr)
         starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
         torch.cumsum(self.lengths.index_select(0, nodes), 0, out=starts[1:])
-        starts = starts if room is None else starts.clamp_(max=list_ptr[-1])
         return starts, shift.add_(self.nodes.index_select(0, members))
 
 
@@ -75,7 +79,7 @@ class GraphTables:
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to learn.")
         hears, heard_by = make_lists(store, 1), make_lists(store, 0)
-        undirected = torch.equal(hears.nodes, heard_by.nodes) and torch.equal(hears.lengths, heard_by.lengths)
+        undirected = torch.equal(hears.nodes, heard_by.nodes) and torch.equal(hears.starts, heard_by.starts)
         return cls(store.node_ptr, hears, None if undirected else heard_by, features, store.labels, len(store.classes))
 
     def __len__(self) -> int:
@@ -89,7 +93,7 @@ class GraphTables:
     @property
     def mean_nodes(self) -> float:
         """Nodes per graph."""
-        return self.hears.lengths.numel() / max(1, len(self))
+        return self.features.codes.shape[0] / max(1, len(self))
 
     @property
     def nbytes(self) -> int:
@@ -125,20 +129,33 @@ class GraphTables:
     def batch(self, graphs: Tensor, substitutes: Tensor | None = None, room: Room | None = None) -> Batch:
         """Lay ``graphs`` [M, g] side by side; model m sees column ``substitutes[m, c]`` [M, width] where c is due.
 
-        With ``room`` nothing waits for the device, and rows past ``ptr[-1]`` are spare: they belong to no graph.
+        With ``room`` kernels do it: nothing waits for the device, and rows past ``ptr[-1]`` are spare, of no graph.
         """
+        if room is not None:
+            return self._batch_in(room, graphs, substitutes)
         chosen = graphs.flatten()
-        space = None if room is None else room.nodes
-        ptr, nodes = take_segments(self.node_ptr, chosen, space)
-        hears = self.hears.take(chosen, ptr, nodes, room)
-        heard_by = hears if self.heard_by is None else self.heard_by.take(chosen, ptr, nodes, room)
-        codes = None
+        ptr, nodes = take_segments(self.node_ptr, chosen)
+        hears = self.hears.take(chosen, ptr, nodes)
+        heard_by = hears if self.heard_by is None else self.heard_by.take(chosen, ptr, nodes)
+        codes = self.features.codes.index_select(0, nodes)
         if substitutes is not None:
-            models = torch.arange(len(graphs), device=ptr.device)
-            model = spread(models, ptr[:: graphs.shape[1]], space)
-            codes = substitutes[model.unsqueeze(1), self.features.codes.index_select(0, nodes).long()]
+            model = spread(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
+            codes = substitutes[model.unsqueeze(1), codes.long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
         return Batch(self.features.rows(nodes, codes), Neighbors(*hears, heard_by, clusters), ptr)
+
+    def _batch_in(self, room: Room, graphs: Tensor, substitutes: Tensor | None) -> Batch:
+        """Rows are as in the other one, spare ones of zeros; clusters are for models that need no room."""
+        from sopool.ops.triton.assembly import assemble, one_hot
+
+        def take(lists: Lists) -> "Assembled":
+            codes = self.features.codes
+            return assemble(graphs, self.node_ptr, *lists, codes, room, substitutes)
+
+        out = take(self.hears)
+        reverse = out if self.heard_by is None else take(self.heard_by)
+        x = self.features.add_dense(one_hot(out.codes, self.features.width), out.nodes)
+        return Batch(x, Neighbors(out.starts, out.members, (reverse.starts, reverse.members)), out.ptr)
 
 
 def make_lists(store: PackedGraphs, by: int) -> Lists:
@@ -150,8 +167,8 @@ def make_lists(store: PackedGraphs, by: int) -> Lists:
     keys += [edges[by] * most + (edges[1 - by] - first[edges[1 - by]]) for edges in edge_blocks(store)]
     ordered = torch.from_numpy(np.sort(torch.cat(keys).cpu().numpy())).to(store.device)
     lengths = torch.bincount(ordered // max(1, most), minlength=store.num_nodes)
-    ends = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    return Lists(ends[store.node_ptr], lengths, (ordered % max(1, most)).int())
+    starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    return Lists(starts[store.node_ptr], starts, (ordered % max(1, most)).int())
 
 
 def _nbytes(thing: object) -> int:

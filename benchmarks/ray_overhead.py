@@ -1,0 +1,227 @@
+"""What the Ray executor costs and gains on this machine, beside the local one; and how good its guess at memory is.
+
+    python benchmarks/ray_overhead.py [--part memory] [--epochs 20] [--banks 40] [--root FOLDER]
+
+Overhead: many banks of one model and one short epoch, on workers that have been used before, against the same banks
+trained here one after the other. Speed-up: ten folds of MUTAG (hidden 32, batch 32, 50 steps) with one, two and more
+workers. Memory: what a bank is estimated to take, and what a fresh process grew by while it trained one epoch of it.
+"""
+
+import argparse
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import ray
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from sopool.data.catalogue import load
+from sopool.experiments.cluster import train_on_ray
+from sopool.experiments.desk import Desk, Ticket
+from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.local import Train, tables_for, train_all
+from sopool.experiments.needs import PROCESS, Capacity, Needs
+from sopool.training.bank import Bank
+from sopool.training.config import RunConfig, Setting
+from sopool.training.run_store import RunStore
+from sopool.training.splits import Splitter
+
+ON_RAY = partial(train_on_ray, address="local")
+CASES = [
+    ("MUTAG", "sopool-bimap", Setting()),
+    ("MUTAG", "sopool", Setting(hidden=64, batch_size=128)),
+    ("MUTAG", "diffpool", Setting(batch_size=128)),
+    ("PROTEINS", "sopool-bimap", Setting(hidden=64, batch_size=128)),
+    ("NCI1", "sopool-attn", Setting(hidden=64, batch_size=128)),
+    ("DD", "sopool-bimap", Setting(batch_size=32)),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=20, help="of the speed-up")
+    parser.add_argument("--banks", type=int, default=40, help="of the overhead")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--root", type=Path, default=Path("../shared/data"), help="where named data sets are")
+    parser.add_argument("--part", choices=PARTS, action="append", help="which tables; all if not given")
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(growth(*args.one, args.root))
+        return
+    console = Console(width=120)
+    for part in args.part or PARTS:
+        console.print(PARTS[part](args))
+    load_now = os.getloadavg()[0]
+    console.print(
+        f"{platform.machine()}, {os.cpu_count()} cores, load {load_now:.1f}, Python {platform.python_version()}, "
+        f"torch {torch.__version__}, Ray {ray.__version__}"
+    )
+
+
+def timed(train: Train, request: Request, data: str, root: Path, workers: int | None) -> float:
+    """Seconds to train all first runs of a request into a new store."""
+    with tempfile.TemporaryDirectory() as folder:
+        evaluator = Evaluator(load(data, root), request, RunStore(folder))
+        configs = evaluator.first_runs()
+        start = time.perf_counter()
+        assert train(evaluator.store, evaluator.runs, configs, "cpu", workers, lambda _: None, lambda: False)
+        return time.perf_counter() - start
+
+
+def overhead(args: argparse.Namespace) -> Table:
+    """Settings that differ in batch size are banks of their own."""
+    settings = [Setting(hidden=4, batch_size=2 + number) for number in range(args.banks // 2)]
+    request = Request(["sum"], ["single-epoch"], settings=settings, epochs=1, folds=2, steps=1)
+    first = replace(request, settings=settings[:1])
+    start = time.perf_counter()
+    ON_RAY(*_nothing())
+    cluster = time.perf_counter() - start
+    cold = timed(ON_RAY, first, "MUTAG", args.root, 1)
+    few = [timed(ON_RAY, first, "MUTAG", args.root, 1) for _ in range(args.repeats)]
+    many = [timed(ON_RAY, request, "MUTAG", args.root, 1) for _ in range(args.repeats)]
+    here = [timed(train_all, request, "MUTAG", args.root, 1) for _ in range(args.repeats)]
+    banks = len(settings)
+    table = Table(title="Overhead of the Ray executor, one worker, MUTAG", title_justify="left")
+    for name in ("", "seconds"):
+        table.add_column(name, justify="left" if not name else "right")
+    per_bank = (median(many) - median(few)) / (banks - 1)
+    local_bank = median(here) / banks
+    rows = {
+        "a cluster of this machine starts": cluster,
+        "a first bank: desk and worker start, import, compile": cold,
+        "the same again: the desk starts": median(few),
+        f"each further bank, two models, one step, {banks} banks": per_bank,
+        "such a bank trained here": local_bank,
+        "overhead of a bank": per_bank - local_bank,
+    }
+    for name, seconds in rows.items():
+        table.add_row(name, f"{seconds:.3f}")
+    return table
+
+
+def _nothing() -> tuple:
+    store = load("MUTAG")
+    return store, RunStore(tempfile.gettempdir()), []
+
+
+def speed_up(args: argparse.Namespace) -> Table:
+    request = Request(["sopool-bimap"], ["single-epoch"], epochs=args.epochs)
+    table = Table(title=f"Ten folds of MUTAG, {args.epochs} epochs of 50 steps, seconds", title_justify="left")
+    for name in ("workers", "local", "speed-up", "Ray", "speed-up", "Ray / local"):
+        table.add_column(name, justify="right")
+    base: tuple[float, float] | None = None
+    for workers in (1, 2, 4):
+        local, on_ray = (
+            median(timed(train, request, "MUTAG", args.root, workers) for _ in range(args.repeats))
+            for train in (train_all, ON_RAY)
+        )
+        base = base or (local, on_ray)
+        cells = [f"{local:.1f}", f"{base[0] / local:.2f}", f"{on_ray:.1f}", f"{base[1] / on_ray:.2f}"]
+        table.add_row(str(workers), *cells, f"{on_ray / local:.2f}")
+    return table
+
+
+def messages(args: argparse.Namespace) -> Table:
+    """How much one desk can hear, called directly and through Ray."""
+    with tempfile.TemporaryDirectory() as folder:
+        request = Request(["sopool-bimap"], ["single-epoch"], epochs=2, steps=1, folds=2)
+        evaluator = Evaluator(load("MUTAG"), request, RunStore(folder))
+        evaluator.evaluate(workers=1)
+        runs = [evaluator.runs.load(config) for config in evaluator.first_runs()]
+        desk = Desk(folder, [[run.config for run in runs if run]], 20.0)
+        actor = ray.remote(num_cpus=0)(Desk).remote(folder, [[run.config for run in runs if run]], 20.0)
+        ticket = Ticket(0, -1)
+        arrays = {"values": torch.zeros(4, 40_000).numpy(), "logits": torch.zeros(350, 411, 2).numpy()}
+        config = evaluator.first_runs()[0]
+        ray.get(actor.news.remote())
+        calls: dict[str, Callable[[], object]] = {
+            "a worker says how far it is": lambda: ray.get(actor.pulse.remote(ticket, [])),
+            "a checkpoint of 1.8 MB, written": lambda: desk.save_checkpoint(ticket, config, arrays, {"epoch": 1}),
+            "the same, sent by a worker": lambda: ray.get(
+                actor.save_checkpoint.remote(ticket, config, arrays, {"epoch": 1})
+            ),
+        }
+        table = Table(title="The desk, one call after the other", title_justify="left")
+        table.add_column("")
+        table.add_column("ms", justify="right")
+        for name, call in calls.items():
+            table.add_row(name, f"{1000 * median(_each(call, 30)):.2f}")
+        ray.kill(actor)
+        return table
+
+
+def _each(call: Callable[[], object], times: int) -> list[float]:
+    out = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        out.append(time.perf_counter() - start)
+    return out
+
+
+def memory(args: argparse.Namespace) -> Table:
+    table = Table(title="A bank of ten models on a CPU, MB without libraries", title_justify="left")
+    for name in ("data", "pool", "hidden", "batch", "estimated", "grew by", "estimated / grew by"):
+        table.add_column(name, justify="left" if name in ("data", "pool") else "right")
+    for data, pool, setting in CASES:
+        command = [sys.executable, __file__, "--root", str(args.root), "--one", data, pool]
+        command += [str(setting.hidden), str(setting.batch_size)]
+        grew = int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        needs, bank = _needs(data, pool, setting, args.root)
+        estimated = needs.bytes_of(bank) - PROCESS["cpu"]
+        cells = [data, pool, str(setting.hidden), str(setting.batch_size)]
+        table.add_row(*cells, f"{estimated / 1e6:.0f}", f"{grew / 1e6:.0f}", f"{estimated / grew:.2f}")
+    return table
+
+
+def _bank(data: str, pool: str, setting: Setting, root: Path) -> tuple[Evaluator, list[RunConfig]]:
+    request = Request([pool], ["single-epoch"], settings=[setting], steps=10, epochs=1)
+    evaluator = Evaluator(load(data, root), request, RunStore("unused"))
+    return evaluator, evaluator.first_runs()
+
+
+def _needs(data: str, pool: str, setting: Setting, root: Path) -> tuple[Needs, list[RunConfig]]:
+    evaluator, configs = _bank(data, pool, setting, root)
+    tables = tables_for(evaluator.store, "test", "cpu")
+    return Needs(evaluator.store.labels.numpy(), lambda _: tables, "cpu", Capacity(1e12, 0.0)), configs
+
+
+def growth(data: str, pool: str, hidden: str, batch: str, root: Path) -> int:
+    """Bytes that this process grows by at most, over what it has once the tables are there and the code is compiled."""
+    torch.set_num_threads(1)
+    evaluator, configs = _bank(data, pool, Setting(int(hidden), int(batch)), root)
+    tables = tables_for(evaluator.store, "test", "cpu")
+    splitter = Splitter(tables.labels.numpy())
+    small = [replace(config.with_setting(Setting(2, 2)), steps=1) for config in configs[:1]]
+    _epoch(Bank(tables, small, [splitter(config) for config in small]), 4)
+    before = _resident()
+    _epoch(Bank(tables, configs, [splitter(config) for config in configs]), None)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+
+
+def _epoch(bank: Bank, most: int | None) -> None:
+    bank.run_epoch()
+    bank.scores([split.train[:most] for split in bank.splits])
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+PARTS = {"overhead": overhead, "speed-up": speed_up, "messages": messages, "memory": memory}
+
+if __name__ == "__main__":
+    main()

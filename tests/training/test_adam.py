@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+import torch
+
+from sopool.ops import backend
+from sopool.training.adam import Adam, unbias
+
+
+@pytest.mark.parametrize("way", ["torch", "triton"])
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-13)])
+def test_steps_are_those_of_torch(way, dtype, limit):
+    """With a rate of its own for each of three models."""
+    rates = [0.1, 0.01, 0.003]
+    start = torch.randn(3, 1500, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    values, adam = start.clone(), Adam.start(start)
+    theirs = [row.clone().requires_grad_() for row in start]
+    optimizer = torch.optim.Adam([{"params": [row], "lr": rate} for row, rate in zip(theirs, rates, strict=True)])
+    paces, roots = (torch.from_numpy(one).to(dtype) for one in unbias(np.array(rates)[:, None], 1, 20))
+    for pace, root in zip(paces, roots, strict=True):
+        with backend(way):
+            adam.step(values, (values**3 - values).detach(), pace, root)
+        for row in theirs:
+            row.grad = (row**3 - row).detach()
+        optimizer.step()
+    torch.testing.assert_close(values, torch.stack(theirs).detach(), rtol=limit, atol=limit)
