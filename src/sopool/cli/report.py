@@ -1,11 +1,15 @@
 """``sopool report``."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 
 from sopool.cli.options import Root
 from sopool.cli.output import check_target, out
@@ -44,7 +48,8 @@ def report(
         raise DataError("there is no such folder of runs.", runs)
     from sopool.report.summary import summarise
 
-    summary = summarise(RunStore(runs), root, reference)
+    with _bar() as progress:
+        summary = summarise(RunStore(runs), root, reference, progress)
     text = FORMATS[form](summary)
     if to_stdout:
         sys.stdout.write(text)
@@ -55,3 +60,12 @@ def report(
         temporary.write_text(text, encoding="utf-8")
     said = f"{summary.runs:,} runs, {len(summary.entries):,} experiments: {target} ({len(text) / 1e6:.1f} MB)."
     out().print(escape(said), highlight=False)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error stream, if that is a terminal, while experiments are read."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading experiments")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
