@@ -68,6 +68,13 @@ def test_wilcoxon_is_exact_where_ranks_are_shared():
     assert signed_rank_test(np.zeros(5)) == 1.0
 
 
+def test_wilcoxon_is_scipys_with_many_data_sets():
+    """All signs of 60 differences could never be tried."""
+    differences = np.random.default_rng(0).normal(0.2, 1, 60).round(1)
+    counted = differences[differences != 0]
+    assert signed_rank_test(differences) == wilcoxon(counted).pvalue
+
+
 def test_a_declared_comparison_uses_the_data_sets_that_both_lines_have():
     scores = {"a": {"x": 0.9, "y": 0.8, "z": 0.7}, "b": {"x": 0.7, "y": 0.7}}
     (test,) = declared_tests(scores, [("a", "b")])

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sopool import __version__
-from sopool.cli import bench, controls, datasets, demo, evaluate, inspect, pools, reproduce, runs
+from sopool.cli import bench, controls, datasets, demo, evaluate, inspect, pools, report, reproduce, runs
 from sopool.cli.output import say, show_warning
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command()(pools.pools)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
 app.command()(controls.controls)
+app.command()(report.report)
 app.command()(bench.bench)
 app.add_typer(runs.app, name="runs")
 

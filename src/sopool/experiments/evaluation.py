@@ -17,6 +17,7 @@ from sopool.experiments.presets import PRESETS, Preset, check_name, model_config
 from sopool.models.config import Head, ModelConfig
 from sopool.nn.pooling import Way
 from sopool.training.config import Looks, RunConfig, Setting
+from sopool.training.dataset_facts import DatasetFacts
 from sopool.training.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.record import Run
 from sopool.training.run_store import RunStore
@@ -83,9 +84,7 @@ class Evaluation:
     @property
     def network(self) -> str:
         """What stands before the pooling, in words."""
-        model = self.model
-        blocks = f", {model.blocks} block{'s' if model.blocks > 1 else ''}, {model.head}" if model.blocks else ""
-        return self.gnn + blocks
+        return self.model.network
 
     @property
     def model_epochs(self) -> int:
@@ -260,6 +259,7 @@ def train_together(
 ) -> bool:
     """Train what evaluations of one data set and store need, side by side; False if ``stop`` said so before the end."""
     first = evaluators[0]
+    first.runs.save_dataset(DatasetFacts.of(first.store, first.fingerprint))
     for phase in (Evaluator.first_runs, Evaluator.final_runs):
         configs = _once([run for evaluator in evaluators for run in phase(evaluator)])
         if not train(first.store, first.runs, configs, device, workers, report, stop):

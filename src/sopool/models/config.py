@@ -44,3 +44,9 @@ class ModelConfig:
     def pool_name(self) -> str:
         """The pooling as the command line has it."""
         return self.pool + RANDOM if self.frozen else self.pool
+
+    @property
+    def network(self) -> str:
+        """What stands before the pooling, in words."""
+        blocks = f", {self.blocks} block{'s' if self.blocks > 1 else ''}, {self.head}" if self.blocks else ""
+        return self.gnn + blocks

@@ -49,8 +49,8 @@ def results_table(rows: Sequence[Result]) -> Table:
             escape(row.pool),
             accuracy_text(outcome),
             f"{len(outcome.folds)} x {outcome.repeats}",
-            _epochs(outcome),
-            _settings(outcome),
+            epochs_text(outcome),
+            settings_text(outcome),
             seconds_text(row.seconds),
         )
     table.caption = "\n".join(
@@ -146,7 +146,8 @@ def accuracy_text(outcome: Outcome) -> str:
     return f"{100 * outcome.mean:.1f} +- {100 * outcome.std:.1f}"
 
 
-def _epochs(outcome: Outcome) -> str:
+def epochs_text(outcome: Outcome) -> str:
+    """The one, or median and range."""
     epochs = np.array(outcome.epochs)
     if not epochs.size:
         return "-"
@@ -155,7 +156,8 @@ def _epochs(outcome: Outcome) -> str:
     return f"{np.median(epochs):g} ({epochs.min()}-{epochs.max()})"
 
 
-def _settings(outcome: Outcome) -> str:
+def settings_text(outcome: Outcome) -> str:
+    """The one, or a line for each and how many folds chose it."""
     if isinstance(outcome.setting, Setting):
         return _setting(outcome.setting)
     counts = Counter(outcome.setting).most_common()

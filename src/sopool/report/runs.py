@@ -1,7 +1,7 @@
 """Runs of a store as tables for the terminal."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -41,11 +41,11 @@ def groups_table(infos: Sequence[RunInfo]) -> Table:
     groups: dict[str, list[RunInfo]] = {}
     for info in infos:
         groups.setdefault("" if info.config is None else _shared(info.config).key, []).append(info)
-    besides = _besides({key: _shared(group[0].config) for key, group in groups.items() if group[0].config})
+    besides = tell_apart({key: _shared(group[0].config) for key, group in groups.items() if group[0].config}, _columns)
     also = ["besides"] if besides else []
     table = _table("Runs", (WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state"), DISK)
     for key, group in groups.items():
-        rest = [besides.get(key, "") for _ in also]
+        rest = [escape(besides.get(key, "")) for _ in also]
         size, when = sum(info.size for info in group), max(info.when for info in group)
         table.add_row(*_group(group), *rest, _states(group), *_disk(size, when))
     table.caption = f"{LOOKS}\nEach run on a line of its own, with its key: --all."
@@ -104,11 +104,11 @@ def _columns(config: RunConfig) -> tuple[str, str, str]:
     return _what(config), f"{config.looks}, {config.epochs:,} x {config.steps}", str(config.folds)
 
 
-def _besides(configs: Mapping[str, RunConfig]) -> dict[str, str]:
+def tell_apart(configs: Mapping[str, RunConfig], columns: Callable[[RunConfig], Any]) -> dict[str, str]:
     """What tells apart those that have the same columns, such as ``seed 1``; only of those where something must."""
-    alike: dict[tuple[str, str, str], dict[str, RunConfig]] = {}
+    alike: dict[Any, dict[str, RunConfig]] = {}
     for key, config in configs.items():
-        alike.setdefault(_columns(config), {})[key] = config
+        alike.setdefault(columns(config), {})[key] = config
     told = {}
     for same in alike.values():
         first, *others = same.values()
@@ -123,7 +123,7 @@ def _value(config: RunConfig, name: str) -> str:
     value: Any = config.to_json()
     for part in name.split("."):
         value = value.get(part, "not set")
-    return escape(str(value)[:12] if name == "fingerprint" else str(value))
+    return str(value)[:12] if name == "fingerprint" else str(value)
 
 
 def _group(members: Sequence[RunInfo]) -> list[str]:

@@ -32,6 +32,20 @@ def environment(device: str) -> dict[str, Any]:
     }
 
 
+def peak_memory(device: str) -> int | None:
+    """Bytes: the most that this process has had of memory or, on a GPU, that PyTorch has had allocated there.
+
+    None where the system does not say.
+    """
+    if torch.device(device).type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ImportError:  # Windows
+        return None
+    return getrusage(RUSAGE_SELF).ru_maxrss * (1 if platform.system() == "Darwin" else 1024)
+
+
 def device_name(device: str) -> str:
     """Such as ``NVIDIA H200`` or ``AMD EPYC 9654 96-Core Processor``; the device's type where that is all one knows."""
     kind = torch.device(device).type

@@ -15,6 +15,7 @@ from torch import Tensor
 from sopool.data.errors import DataError
 from sopool.data.whole_file import left_overs, whole_file
 from sopool.training.config import RunConfig
+from sopool.training.dataset_facts import DatasetFacts, facts_file, read_facts_file, write_facts
 from sopool.training.record import Run
 from sopool.training.run_files import (
     CHECKPOINT,
@@ -91,6 +92,28 @@ class RunStore:
                 return None
             except DataError as error:
                 _warn(f"{error} Run {config.key} starts over.")
+                return None
+
+    def save_dataset(self, facts: DatasetFacts) -> None:
+        """Keep what the runs on a data set are judged by, unless it is there.
+
+        A store that can only be read is left as it is: with all runs there it can be judged, and the first run that is
+        missing will say that it cannot be kept.
+        """
+        with self._errors("written"), suppress(OSError):
+            if self.load_dataset(facts.fingerprint) is None:
+                write_facts(facts_file(self.folder, facts.fingerprint), facts)
+
+    def load_dataset(self, fingerprint: str) -> DatasetFacts | None:
+        """What :meth:`save_dataset` kept; None if there is nothing or, with a warning, if it is damaged."""
+        path = facts_file(self.folder, fingerprint)
+        with self._errors("read"):
+            try:
+                return read_facts_file(path, fingerprint)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except DataError as error:
+                _warn(f"{error} It counts as not there.")
                 return None
 
     @contextmanager

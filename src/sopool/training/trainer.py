@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sopool.training.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.config import RunConfig
-from sopool.training.environment import environment
+from sopool.training.environment import environment, peak_memory
 from sopool.training.record import Run
 from sopool.training.recorder import Recorder
 from sopool.training.splits import Splitter
@@ -171,7 +171,7 @@ class Trainer:
         which = list(which)
         if not which:
             return
-        facts = environment(str(bank.device))
+        facts = environment(str(bank.device)) | {"peak_memory": peak_memory(str(bank.device))}
         predictions = self._predictions(bank.keep(which), [recorders[m] for m in which])
         for m, one in zip(which, predictions, strict=True):
             self.store.save(recorders[m].finish(one, facts))

@@ -1,0 +1,71 @@
+"""``sopool report``."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+
+from sopool.cli.options import Root
+from sopool.cli.output import check_target, out
+
+Format = Literal["html", "md", "tex", "csv"]
+
+
+def report(
+    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="The folder of runs.")] = Path("runs"),
+    target: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write it; - is the standard output.")
+    ] = Path("report.html"),
+    kind: Annotated[
+        Format | None,
+        typer.Option("--format", help="A page, or tables for a paper.", show_default="how FILE ends, else html"),
+    ] = None,
+    reference: Annotated[
+        str, typer.Option(metavar="POOL", help="The pooling that the others are compared with.")
+    ] = "sum-avg",
+    root: Root = None,
+) -> None:
+    """Everything in a store of runs, as one page to look at, offline too, or as tables for a paper."""
+    from sopool.data.errors import DataError
+    from sopool.experiments.presets import POOLS, check_name
+    from sopool.report.write import FORMATS
+    from sopool.training.run_store import RunStore
+
+    to_stdout = target == Path("-")
+    form = kind or (target.suffix[1:] if target.suffix[1:] in FORMATS else "html")
+    if to_stdout and form == "html":
+        raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
+    if not to_stdout:
+        check_target(target)
+    check_name("pooling", reference, POOLS)
+    if not runs.is_dir():
+        raise DataError("there is no such folder of runs.", runs)
+    from sopool.report.summary import summarise
+
+    with _bar() as progress:
+        summary = summarise(RunStore(runs), root, reference, progress)
+    text = FORMATS[form](summary)
+    if to_stdout:
+        sys.stdout.write(text)
+        return
+    from sopool.data.whole_file import whole_file
+
+    with whole_file(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    said = f"{summary.runs:,} runs, {len(summary.entries):,} experiments: {target} ({len(text) / 1e6:.1f} MB)."
+    out().print(escape(said), highlight=False)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error stream, if that is a terminal, while experiments are read."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading experiments")
+        yield lambda done, total: bar.update(task, completed=done, total=total)

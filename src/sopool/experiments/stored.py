@@ -1,0 +1,156 @@
+"""From a store of runs alone: which experiments it holds, and what each protocol says of them."""
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from sopool.data.catalogue import DatasetNote, find, load
+from sopool.data.errors import DataError
+from sopool.data.file import content_key
+from sopool.training.config import Looks, RunConfig, Setting
+from sopool.training.dataset_facts import DatasetFacts
+from sopool.training.outcome import Outcome
+from sopool.training.protocols import PROTOCOLS, choose_settings
+from sopool.training.record import Run
+from sopool.training.run_info import RunInfo
+from sopool.training.run_store import RunStore
+
+SORTED = ("sortpool", "k")
+Configs = dict[Looks, list[RunConfig]]
+Runs = dict[Looks, list[Run]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Complete runs that belong together: they differ in fold, setting, repeat and in what they look at."""
+
+    shared: RunConfig
+    """What they have in common; its fold, setting, repeat, ``looks`` and ``encoder`` say nothing."""
+    configs: Configs
+    fixed: Setting | None = None
+    """The setting, where several were tried each by itself and never chosen from."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the protocols say."""
+
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    reported: dict[str, list[Run]] = field(default_factory=dict)
+    """The runs that each protocol had to choose from; of ``fair``, those at the settings it chose."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Why a protocol that some runs are made for has no outcome."""
+
+
+def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
+    """The complete runs of a store in groups, the first written first."""
+    groups: dict[str, list[RunConfig]] = defaultdict(list)
+    for info in infos:
+        if info.config is not None and info.kind in ("finished", "stopped"):
+            groups[_shared(info.config).key].append(info.config)
+    return [experiment for group in groups.values() for part in _by_length(group) for experiment in _experiments(part)]
+
+
+def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None) -> DatasetFacts | None:
+    """What the runs on a data set are judged by: from the store, else from the data set of that name.
+
+    That must be the same one, by its fingerprint. Nothing is downloaded.
+    """
+    kept = store.load_dataset(config.fingerprint)
+    if kept is not None or find(config.data, root).place is None:
+        return kept
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DatasetNote)
+            graphs = load(config.data, root)
+    except DataError:
+        return None
+    same = graphs.labels is not None and content_key(graphs) == config.fingerprint
+    return DatasetFacts.of(graphs, config.fingerprint) if same else None
+
+
+def load_runs(experiment: Experiment, store: RunStore) -> Runs:
+    """All its runs that are whole."""
+    found = {looks: map(store.load, configs) for looks, configs in experiment.configs.items()}
+    return {looks: [run for run in runs if run is not None] for looks, runs in found.items()}
+
+
+def judge(runs: Runs, labels: np.ndarray) -> Judged:
+    """Every protocol that some of the runs are made for. Settings that lack a fold are left out."""
+    judged = Judged()
+    for name, protocol in PROTOCOLS.items():
+        looks = protocol.looks[-1]
+        if not runs.get(looks):
+            if any(runs.get(other) for other in protocol.looks):
+                judged.missing[name] = "the final runs are not there yet."
+            continue
+        reported = whole_settings(runs[looks]) or runs[looks] if looks == "test" else _final(runs)
+        try:
+            judged.outcomes[name] = protocol.outcome(reported, labels)
+            judged.reported[name] = reported
+        except DataError as error:
+            judged.missing[name] = str(error)
+    return judged
+
+
+def whole_settings(runs: Sequence[Run]) -> list[Run]:
+    """The runs of those settings that have every fold."""
+    folds: dict[Setting, set[int]] = defaultdict(set)
+    for run in runs:
+        folds[run.config.setting].add(run.config.fold)
+    return [run for run in runs if len(folds[run.config.setting]) == run.config.folds]
+
+
+def _final(runs: Runs) -> list[Run]:
+    """At the settings chosen for each fold on held-out graphs; all of them where there was nothing to choose."""
+    grid = whole_settings(runs.get("validation", []))
+    if not grid:
+        return runs["chosen"]
+    chosen = choose_settings(grid)
+    return [run for run in runs["chosen"] if run.config.setting == chosen[run.config.fold]]
+
+
+def _shared(config: RunConfig) -> RunConfig:
+    options = {name: value for name, value in config.model.pool_options.items() if (config.model.pool, name) != SORTED}
+    plain = replace(config.with_setting(Setting()), fold=0, repeat=0, looks="test", encoder="", steps=0)
+    return replace(plain, model=replace(plain.model, pool_options=options))
+
+
+def _length(config: RunConfig) -> tuple[int, object]:
+    """Batches in an epoch and SortPool's k: asked for, or found for each fold from its training graphs."""
+    return config.steps, config.model.pool_options.get("k") if config.model.pool == "sortpool" else None
+
+
+def _by_length(group: list[RunConfig]) -> list[list[RunConfig]]:
+    """Apart where these were asked for; together where they follow from the fold and the size of a batch."""
+    by_place, by_length = defaultdict(set), defaultdict(list)
+    for config in group:
+        by_place[config.fold, config.batch_size].add(_length(config))
+        by_length[_length(config)].append(config)
+    return [group] if all(len(found) == 1 for found in by_place.values()) else list(by_length.values())
+
+
+def _experiments(group: list[RunConfig]) -> list[Experiment]:
+    """One; but final runs at several settings between which nothing was chosen are one for each setting."""
+    settings = sorted({config.setting for config in group if config.looks == "chosen"})
+    if len(settings) < 2 or any(config.looks == "validation" for config in group):
+        return [_experiment(group)]
+    rest = [config for config in group if config.looks != "chosen"]
+    alone = [[one for one in group if one.looks == "chosen" and one.setting == setting] for setting in settings]
+    found = [_experiment(some, setting) for setting, some in zip(settings, alone, strict=True)]
+    return [_experiment(rest), *found] if rest else found
+
+
+def _experiment(group: list[RunConfig], fixed: Setting | None = None) -> Experiment:
+    configs: Configs = {}
+    for config in group:
+        configs.setdefault(config.looks, []).append(config)
+    shared = _shared(group[0])
+    if len({_length(config) for config in group}) == 1:
+        model = replace(shared.model, pool_options=group[0].model.pool_options)
+        shared = replace(shared, steps=group[0].steps, model=model)
+    return Experiment(shared, configs, fixed)

@@ -1,0 +1,154 @@
+"""An experiment boiled down to what a report shows of it: small, however many runs it was."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sopool.experiments.presets import FIRST_ORDER
+from sopool.experiments.stored import Experiment, Judged, Runs, judge
+from sopool.report.curves import Band, band
+from sopool.training.config import RunConfig, Setting
+from sopool.training.dataset_facts import DatasetFacts
+from sopool.training.outcome import Outcome
+from sopool.training.record import Run
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the runs of an experiment took."""
+
+    runs: int
+    model_epochs: int
+    seconds: float
+    """On their device, each run with its share of the bank it was trained in."""
+    devices: tuple[str, ...]
+    memory: int | None
+    """Bytes at the peak of the process that trained, the most of any; None where it was not recorded."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the report: one pooling behind one network on one data set."""
+
+    shared: RunConfig
+    rule: str
+    """``sum`` or ``mean``, whichever Sum/Avg stands for on this data set."""
+    fixed: Setting | None
+    classes: tuple[str, ...]
+    outcomes: dict[str, Outcome]
+    missing: dict[str, str]
+    curves: dict[str, dict[str, Band]]
+    """Of the runs that a protocol reports: ``train`` and ``test`` or ``validation``, accuracy over epochs."""
+    confusion: dict[str, np.ndarray]
+    """[true class, predicted class]: test graphs over all folds; final runs of a fold are averaged."""
+    cost: Cost
+    variant: str = ""
+    """What tells it apart from others of the same data set, network and pooling, and the pooling's options."""
+
+    @property
+    def data(self) -> str:
+        """The data set's name."""
+        return self.shared.data
+
+    @property
+    def network(self) -> str:
+        """What stands before the pooling."""
+        return self.shared.model.network
+
+    @property
+    def pool(self) -> str:
+        """The pooling's name."""
+        return self.shared.model.pool_name
+
+    @property
+    def options(self) -> str:
+        """The pooling's, such as ``bias True``."""
+        return ", ".join(f"{name} {value}" for name, value in self.shared.model.pool_options.items())
+
+    @property
+    def place(self) -> str:
+        """The same for those that differ in their pooling only."""
+        model = replace(self.shared.model, pool="", pool_options={}, join="concat", frozen=False)
+        return f"{replace(self.shared, model=model).key} {self.fixed}"
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is what the paper calls Sum/Avg."""
+        return self.pool == self.rule
+
+
+def digest(experiment: Experiment, runs: Runs, facts: DatasetFacts | None) -> Entry:
+    """What remains of an experiment; without the ``facts`` of its data set no protocol can be judged."""
+    every = [run for some in runs.values() for run in some]
+    if facts is None:
+        why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
+        judged = Judged(missing={"every protocol": why})
+    else:
+        judged = judge(runs, facts.labels)
+    encoder = next(config.encoder for some in experiment.configs.values() for config in some)
+    labels = np.zeros(0, int) if facts is None else facts.labels
+    shown = {name: _shown(judged, name) for name in judged.outcomes}
+    return Entry(
+        shared=experiment.shared,
+        rule="mean" if encoder.startswith(("DegreeEncoder", "ConstantEncoder")) else "sum",
+        fixed=experiment.fixed,
+        classes=() if facts is None else facts.classes,
+        outcomes=judged.outcomes,
+        missing=judged.missing,
+        curves={name: _curves(some) for name, some in shown.items()},
+        confusion={name: _confusion(some, judged.outcomes[name], labels) for name, some in shown.items()},
+        cost=_cost(every),
+    )
+
+
+def reference_of(entries: Sequence[Entry], wanted: str | None) -> Entry | None:
+    """Among entries of one place: the pooling asked for, else Sum/Avg, else any first-order pooling."""
+    if wanted is not None and wanted != "sum-avg":
+        return next((entry for entry in entries if entry.pool == wanted), None)
+    found = [entry for entry in entries if entry.is_reference]
+    found += [entry for pool in FIRST_ORDER for entry in entries if entry.pool == pool]
+    return found[0] if found else None
+
+
+def _shown(judged: Judged, protocol: str) -> list[Run]:
+    """The runs behind the figure: final ones, or those of the setting that was best; in the order of the folds."""
+    runs, setting = judged.reported[protocol], judged.outcomes[protocol].setting
+    mine = [run for run in runs if not isinstance(setting, Setting) or run.config.setting == setting]
+    return sorted(mine, key=lambda run: (run.config.fold, run.config.repeat))
+
+
+def _curves(runs: Sequence[Run]) -> dict[str, Band]:
+    looked_at = "test" if runs[0].config.looks == "test" else "validation"
+    return {part: band(runs, f"{part}_accuracy") for part in ("train", looked_at)}
+
+
+def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray) -> np.ndarray:
+    classes = int(labels.max()) + 1
+    table = np.zeros((classes, classes))
+    for run, epoch in zip(runs, _epochs(outcome), strict=True):
+        if epoch == 0:
+            continue
+        graphs, logits = run.predictions["test_graphs"], run.predictions["test_logits"]
+        scores = logits[epoch - 1] if logits.ndim == 3 else logits
+        finite = np.isfinite(scores).all(1)
+        np.add.at(table, (labels[graphs][finite], scores[finite].argmax(1)), 1 / outcome.repeats)
+    return table
+
+
+def _epochs(outcome: Outcome) -> list[int]:
+    """The epoch, from 1, of each run behind an outcome, in the order of folds and repeats."""
+    if isinstance(outcome.epochs, int):
+        return [outcome.epochs] * len(outcome.folds)
+    return [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
+
+
+def _cost(runs: Sequence[Run]) -> Cost:
+    peaks = [run.environment["peak_memory"] for run in runs if run.environment.get("peak_memory") is not None]
+    return Cost(
+        runs=len(runs),
+        model_epochs=sum(int(np.isfinite(run.curves["step_loss"]).sum()) for run in runs),
+        seconds=float(sum(np.nansum(run.curves["seconds"]) for run in runs)),
+        devices=tuple(sorted({str(run.environment.get("device", "unknown")) for run in runs})),
+        memory=max(peaks, default=None),
+    )

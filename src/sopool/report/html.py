@@ -1,0 +1,187 @@
+"""The report as one page that needs nothing beside itself: figures, charts, styles and scripts are all in it."""
+
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from sopool import __version__
+from sopool.data.errors import DataError
+from sopool.experiments.reproduction import Reproduction
+from sopool.report.beside import controls_grid, reproduction_grid
+from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
+from sopool.report.digest import Entry
+from sopool.report.ranks import Ranks, tests_grid
+from sopool.report.summary import Summary, name_of
+from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid
+from sopool.training.protocols import PROTOCOLS
+
+MEANINGS = {
+    "per-fold-max": "Every fold counts at the epoch that is best on its own test graphs, at the setting that is best "
+    "so. The test graphs choose what they are scored by, so this is higher than what new graphs would see. It is what "
+    "the paper's code reports.",
+    "single-epoch": "All folds count at the one epoch, and setting, with the best mean over the test folds (Xu et al., "
+    "GIN). The test graphs still choose, but one epoch for all.",
+    "fair": "Epoch and setting are chosen on a tenth of the training graphs, held out for that; then the test fold is "
+    "scored once, with several final runs for each fold (Errica et al., ICLR 2020).",
+}
+ON_TEST = ("per-fold-max", "single-epoch")
+
+
+class Drawn(NamedTuple):
+    """A chart with what is said of it, to those who see it and those who do not."""
+
+    spec: Chart
+    alt: str
+    caption: str
+
+
+def page(summary: Summary) -> str:
+    """All of it as HTML."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise DataError(f"a page needs plotly and jinja2: pip install 'sopool[report]' ({error}).") from error
+    environment = Environment(
+        loader=PackageLoader("sopool.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    own = files("sopool.report") / "page"
+    texts = {
+        name: (own / file).read_text("utf-8") for name, file in {"style": "style.css", "script": "page.js"}.items()
+    }
+    return environment.get_template("page.html").render(_content(summary), plotly=get_plotlyjs(), **texts)
+
+
+def _content(summary: Summary) -> dict[str, Any]:
+    protocols = [_protocol(summary, name) for name in summary.protocols]
+    return {
+        "version": __version__,
+        "folder": str(summary.folder),
+        "datasets": summary.datasets,
+        "runs": "1 run" if summary.runs == 1 else f"{summary.runs:,} runs",
+        "written": summary.written.strftime("%Y-%m-%d %H:%M UTC"),
+        "protocols": protocols,
+        "chosen": summary.protocols[-1] if summary.protocols else None,
+        "accuracy": accuracy_grid(summary),
+        "reproductions": [_reproduction(one) for one in summary.reproductions],
+        "controls": controls_grid(summary.controls) if summary.controls else None,
+        "ranks": bool(summary.ranks),
+        "parts": [
+            _dataset(name, [entry for entry in summary.entries if entry.data == name]) for name in summary.datasets
+        ],
+        "cost": cost_grid(summary.entries),
+        "notes": summary.notes,
+        "sections": _sections(summary),
+    }
+
+
+def _sections(summary: Summary) -> list[tuple[str, str]]:
+    """Anchor and name of each, where there is something to show."""
+    papers = [(f"paper-{i + 1}", _paper(one)) for i, one in enumerate(summary.reproductions)]
+    return [
+        ("read", "How to read this"),
+        ("accuracy", "Accuracy"),
+        *papers,
+        *([("controls", "Controls")] if summary.controls else []),
+        ("differences", "Differences"),
+        *([("ranks", "Ranks")] if summary.ranks else []),
+        ("details", "In detail"),
+        ("datasets", "Data set by data set"),
+        ("cost", "Time and memory"),
+        *([("notes", "What is missing")] if summary.notes else []),
+    ]
+
+
+def _protocol(summary: Summary, name: str) -> dict[str, Any]:
+    gains = [gain for gain in summary.gains if gain.protocol == name]
+    names = [name_of(gain.entry) for gain in gains]
+    clear = sum(gain.comparison.low > 0 or gain.comparison.high < 0 for gain in gains)
+    return {
+        "name": name,
+        "optimistic": PROTOCOLS[name].optimistic,
+        "meaning": MEANINGS[name],
+        "details": details_grid(summary.entries, name),
+        "gains": gains_grid(gains, name) if gains else None,
+        "gains_chart": Drawn(
+            gains_chart(gains, names),
+            f"Gain over the reference under {name} for {len(gains)} poolings, with 95 % intervals; the table below has "
+            "the figures.",
+            f"{clear} of {len(gains)} intervals leave out 0.",
+        ),
+        "ranks": [_ranks(one) for one in summary.ranks if one.across.protocol == name],
+    }
+
+
+def _reproduction(found: Reproduction) -> dict[str, Any]:
+    return {
+        "heading": _paper(found),
+        "words": found.notes,
+        "grid": reproduction_grid(found),
+    }
+
+
+def _paper(found: Reproduction) -> str:
+    number = re.sub("([0-9])", r" \1", found.table)
+    return f"The paper's {number}"
+
+
+def _ranks(ranks: Ranks) -> dict[str, Any]:
+    across = ranks.across
+    order = sorted(across.ranks, key=lambda name: across.ranks[name])
+    told = ", ".join(f"{name} {across.ranks[name]:.2f}" for name in order)
+    caption = "Bars join poolings whose ranks cannot be told apart"
+    if across.critical_difference is not None:
+        caption += f": they differ by less than {across.critical_difference:.2f} (Nemenyi, 5 %)"
+    notes = [f"All equally good: p = {across.friedman:.3f} (Friedman)."] if across.friedman is not None else []
+    return {
+        "heading": f"{ranks.network}: {', '.join(across.datasets)}",
+        "chart": Drawn(
+            ranks_chart(across.ranks, across.critical_difference),
+            f"Critical-difference diagram under {across.protocol}, mean ranks: {told}.",
+            f"{caption}.",
+        ),
+        "notes": [*notes, *across.notes],
+        "tests": tests_grid(across),
+    }
+
+
+def _dataset(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
+    judged = [entry for entry in entries if entry.outcomes]
+    overview = Drawn(
+        accuracy_chart(judged),
+        f"Mean accuracy of each pooling on {name} under each protocol; the table of accuracies has the figures.",
+        "One line for each pooling. How far its marks are apart is what choosing on the test folds adds.",
+    )
+    confusion = {
+        protocol: [confusion_grid(entry, protocol) for entry in judged if protocol in entry.confusion]
+        for protocol in PROTOCOLS
+    }
+    return {
+        "name": name,
+        "overview": overview,
+        "curves": [drawn for entry in judged for drawn in _curves(entry)],
+        "confusion": confusion,
+    }
+
+
+def _curves(entry: Entry) -> list[Drawn]:
+    found = []
+    for together in (ON_TEST, ("fair",)):
+        protocols = [name for name in together if name in entry.outcomes]
+        if protocols:
+            figures = ", ".join(f"{name} {100 * entry.outcomes[name].mean:.1f}" for name in protocols)
+            looked_at = "test" if together == ON_TEST else "validation"
+            found.append(
+                Drawn(
+                    curves_chart(entry, protocols),
+                    f"Training and {looked_at} accuracy over epochs of {name_of(entry)}; reported: {figures} per cent.",
+                    f"{name_of(entry)}. Lines: mean over folds of training and {looked_at} accuracy; bands: 10 to 90 % "
+                    f"of the folds. Dashed: what is reported; marks: the epochs it comes from.",
+                )
+            )
+    return found

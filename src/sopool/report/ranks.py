@@ -1,0 +1,82 @@
+"""Poolings ranked across the data sets of a store."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sopool.experiments.presets import FROZEN
+from sopool.experiments.statistics import Across, compare_across
+from sopool.report.digest import Entry
+from sopool.report.grid import Cell, Grid, p_cell, points_cell
+from sopool.training.protocols import PROTOCOLS
+
+REFERENCE = "sum-avg"
+SECOND_ORDER = ("sopool", "covpool")
+
+
+class Ranks(NamedTuple):
+    """Poolings that differ in nothing else, on several data sets, under one protocol."""
+
+    network: str
+    across: Across
+
+
+def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
+    """Whatever can be ranked: at least two poolings with figures on the same two data sets."""
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        everywhere = replace(entry, shared=replace(entry.shared, data="", fingerprint=""))
+        groups[everywhere.place].append(entry)
+    found = []
+    for group in groups.values():
+        for protocol in PROTOCOLS:
+            scores = _shared(_scores(group, protocol))
+            if len(scores) > 1:
+                pairs = [(name, REFERENCE) for name in scores if _is_declared(name)]
+                found.append(Ranks(group[0].network, compare_across(protocol, scores, pairs)))
+    return found
+
+
+def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, float]]:
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    for entry in entries:
+        if protocol in entry.outcomes:
+            name = REFERENCE if entry.is_reference else ", ".join(filter(None, (entry.pool, entry.options)))
+            scores[name][entry.data] = entry.outcomes[protocol].mean
+    return scores
+
+
+def _shared(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """The poolings that are on all of the data sets that most poolings are on, two at least."""
+    counts: dict[frozenset[str], int] = defaultdict(int)
+    for row in scores.values():
+        counts[frozenset(row)] += 1
+    most = max(counts, key=lambda some: (counts[some] * len(some), len(some)), default=frozenset())
+    return {name: row for name, row in scores.items() if most <= set(row)} if len(most) > 1 else {}
+
+
+def _is_declared(name: str) -> bool:
+    """Second-order poolings are compared with Sum/Avg, and nothing else is tested."""
+    pool = name.split(",")[0]
+    return pool.startswith(SECOND_ORDER) and pool not in FROZEN
+
+
+def tests_grid(across: Across) -> Grid | None:
+    """The declared comparisons over data sets; None where there are none."""
+    if not across.declared:
+        return None
+    rows = [
+        [
+            Cell(one.row),
+            Cell(one.against),
+            Cell(str(one.datasets), one.datasets),
+            points_cell(one.median),
+            p_cell(one.p),
+            p_cell(one.holm),
+        ]
+        for one in across.declared
+    ]
+    columns = ["pooling", "against", "data sets", "median gain, points", "p (Wilcoxon)", "p (Holm)"]
+    notes = ["Declared beforehand: each second-order pooling against Sum/Avg. Holm: adjusted for all in this table."]
+    return Grid(f"Declared comparisons under {across.protocol}", columns, rows, 2, notes)

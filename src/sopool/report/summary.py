@@ -1,0 +1,185 @@
+"""All that a report says of a store of runs, whatever it is written as."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from sopool.data.catalogue import PAPER
+from sopool.data.errors import DataError
+from sopool.experiments.comparison import Comparison, corrected_paired_test
+from sopool.experiments.controls import ControlResult
+from sopool.experiments.presets import POOLS
+from sopool.experiments.reproduction import Reproduction
+from sopool.experiments.stored import facts_of, find_experiments, load_runs
+from sopool.report.beside import read_controls, read_reproductions
+from sopool.report.digest import Entry, digest, reference_of
+from sopool.report.ranks import Ranks, rank_all
+from sopool.report.runs import tell_apart
+from sopool.training.dataset_facts import DatasetFacts
+from sopool.training.outcome import describe
+from sopool.training.protocols import PROTOCOLS
+from sopool.training.run_info import RunInfo
+from sopool.training.run_store import RunStore
+
+
+class Gain(NamedTuple):
+    """An entry against the reference of its place, under one protocol."""
+
+    entry: Entry
+    reference: Entry
+    protocol: str
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A store of runs, judged."""
+
+    folder: Path
+    entries: list[Entry]
+    gains: list[Gain]
+    notes: list[str]
+    """What is not in the report, and why."""
+    runs: int
+    """Complete ones."""
+    written: datetime
+    """When the last of them was."""
+    ranks: list[Ranks] = field(default_factory=list)
+    controls: list[ControlResult] = field(default_factory=list)
+    reproductions: list[Reproduction] = field(default_factory=list)
+
+    @property
+    def protocols(self) -> list[str]:
+        """Those that any entry has an outcome of, in the usual order."""
+        return [name for name in PROTOCOLS if any(name in entry.outcomes for entry in self.entries)]
+
+    @property
+    def datasets(self) -> list[str]:
+        """In the order of the entries."""
+        return list(dict.fromkeys(entry.data for entry in self.entries))
+
+    def not_above(self, entry: Entry) -> list[str]:
+        """The controls on the same folds whose mean accuracy under ``fair`` is as high."""
+        outcome = entry.outcomes.get("fair")
+        if outcome is None:
+            return []
+        same = [one for one in self.controls if one.fingerprint == entry.shared.fingerprint]
+        same = [one for one in same if len(one.outcome.folds) == len(outcome.folds)]
+        return [one.control for one in same if one.outcome.mean >= outcome.mean]
+
+
+def summarise(
+    store: RunStore,
+    root: str | Path | None = None,
+    reference: str | None = None,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Summary:
+    """Judge everything in a store, one experiment in memory at a time.
+
+    Args:
+        store: The runs.
+        root: Where data sets are looked for by name if the store does not have what its runs are judged by.
+        reference: The pooling that the others are compared with; Sum/Avg if left out.
+        report: Called with how many of how many experiments are done.
+    """
+    infos = store.list()
+    experiments = find_experiments(infos)
+    if not experiments:
+        raise DataError("there is no complete run in this folder: nothing to report.", store.folder)
+    known: dict[str, DatasetFacts | None] = {}
+    entries = []
+    for done, experiment in enumerate(experiments):
+        report(done, len(experiments))
+        shared = experiment.shared
+        if shared.fingerprint not in known:
+            known[shared.fingerprint] = facts_of(store, shared, root)
+        entries.append(digest(experiment, load_runs(experiment, store), known[shared.fingerprint]))
+    report(len(experiments), len(experiments))
+    entries = sorted(_named(entries), key=_order)
+    complete = [info for info in infos if info.kind in ("finished", "stopped")]
+    return Summary(
+        folder=store.folder,
+        entries=entries,
+        gains=_gains(entries, reference),
+        notes=[*_incomplete(infos), *_missing(entries), *_stopped(entries)],
+        runs=len(complete),
+        written=max(info.when for info in complete),
+        ranks=rank_all(entries),
+        controls=read_controls(store.folder),
+        reproductions=read_reproductions(store.folder),
+    )
+
+
+def _order(entry: Entry) -> tuple[int, str, str, int, str]:
+    known = [*PAPER]
+    pools = [*POOLS]
+    return (
+        known.index(entry.data) if entry.data in known else len(known),
+        entry.data,
+        entry.network,
+        pools.index(entry.pool) if entry.pool in pools else len(pools),
+        entry.variant,
+    )
+
+
+def _named(entries: Sequence[Entry]) -> list[Entry]:
+    """With what tells apart those of the same data set, network and pooling."""
+    plain = {
+        str(i): replace(entry.shared, model=replace(entry.shared.model, pool_options={}))
+        for i, entry in enumerate(entries)
+    }
+    besides = tell_apart(plain, lambda config: (config.data, config.model.network, config.model.pool_name))
+    named = []
+    for i, entry in enumerate(entries):
+        parts = [
+            entry.options,
+            besides.get(str(i), ""),
+            describe(entry.fixed) if entry.fixed else "",
+        ]
+        named.append(replace(entry, variant=", ".join(filter(None, parts))))
+    return named
+
+
+def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:
+    places = defaultdict(list)
+    for entry in entries:
+        places[entry.place].append(entry)
+    found = []
+    for entry in entries:
+        other = reference_of(places[entry.place], wanted)
+        if other is None or other is entry:
+            continue
+        for protocol in PROTOCOLS:
+            if protocol in entry.outcomes and protocol in other.outcomes:
+                ours, theirs = entry.outcomes[protocol].folds, other.outcomes[protocol].folds
+                found.append(Gain(entry, other, protocol, corrected_paired_test(ours, theirs, len(ours))))
+    return found
+
+
+def name_of(entry: Entry) -> str:
+    """In words, for notes."""
+    return ", ".join(filter(None, (entry.data, entry.network, entry.pool, entry.variant)))
+
+
+def _incomplete(infos: Sequence[RunInfo]) -> list[str]:
+    counts = Counter(info.kind for info in infos if info.kind not in ("finished", "stopped"))
+    return [f"{count:,} {kind} run{'s are' if count > 1 else ' is'} left out." for kind, count in counts.items()]
+
+
+def _missing(entries: Sequence[Entry]) -> list[str]:
+    return [f"{name_of(entry)}: {name}: {why}" for entry in entries for name, why in entry.missing.items()]
+
+
+def _stopped(entries: Sequence[Entry]) -> list[str]:
+    notes = []
+    for entry in entries:
+        stops = {stop for outcome in entry.outcomes.values() for stop in outcome.stopped}
+        if stops:
+            runs = "1 run was" if len(stops) == 1 else f"{len(stops)} runs were"
+            notes.append(
+                f"{name_of(entry)}: {runs} stopped because the loss was no longer finite; the epochs before count."
+            )
+    return notes

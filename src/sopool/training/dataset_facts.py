@@ -1,0 +1,54 @@
+"""What a store keeps of a data set: enough to judge its runs later, without the graphs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sopool.data.errors import DataError
+from sopool.data.store import PackedGraphs
+from sopool.data.whole_file import whole_file
+from sopool.training.run_files import arrays_from_bytes, arrays_to_bytes
+
+FOLDER = "data"
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetFacts:
+    """Name, classes and true class of every graph."""
+
+    name: str
+    fingerprint: str
+    labels: np.ndarray
+    """[G], numbers of classes."""
+    classes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, store: PackedGraphs, fingerprint: str) -> "DatasetFacts":
+        """Of a data set with labels."""
+        if store.labels is None:
+            raise DataError(f"{store.name} has no labels: there is nothing to judge its runs by.")
+        return cls(store.name, fingerprint, store.labels.cpu().numpy(), tuple(map(str, store.classes)))
+
+
+def facts_file(runs: Path, fingerprint: str) -> Path:
+    """Where a store of runs keeps them."""
+    return runs / FOLDER / f"{fingerprint}.safetensors"
+
+
+def write_facts(path: Path, facts: DatasetFacts) -> None:
+    """One file with its digest, as those of a run."""
+    about = {"name": facts.name, "classes": list(facts.classes)}
+    content = arrays_to_bytes({"labels": facts.labels}, about, facts.fingerprint)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_facts_file(path: Path, fingerprint: str) -> DatasetFacts:
+    """What :func:`write_facts` wrote; ``DataError`` if it is something else."""
+    arrays, about = arrays_from_bytes(path.read_bytes(), path, fingerprint)
+    try:
+        return DatasetFacts(about["name"], fingerprint, arrays["labels"].numpy(), tuple(about["classes"]))
+    except KeyError as error:
+        raise DataError(f"there is no {error} in it: damaged, or of another version.", path) from error

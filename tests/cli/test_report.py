@@ -1,0 +1,59 @@
+import pytest
+
+from sopool.training.run_store import RunStore
+from tests.cli.conftest import TINY
+from tests.report.stores import fill
+
+
+@pytest.fixture
+def store(tmp_path):
+    return fill(tmp_path / "runs", looks=("test",), hidden=(8,))
+
+
+def test_a_page(store, call, tmp_path):
+    shown = call("report", "runs", "-o", "report.html")
+    assert shown.code == 0, shown.err
+    assert shown.out.startswith("8 runs, 2 experiments: report.html (")
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+FORMS = [("md", "## Accuracy"), ("tex", r"\begin{table}"), ("csv", "data,fingerprint")]
+
+
+@pytest.mark.parametrize(("form", "begins"), FORMS)
+def test_tables_by_name_or_by_ending(store, call, tmp_path, form, begins):
+    shown = call("report", "runs", "-o", "-", "--format", form)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(begins)
+    call("report", "runs", "-o", f"table.{form}")
+    assert (tmp_path / f"table.{form}").read_text("utf-8") == shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nowhere"], "no such folder of runs"),
+        (["runs", "-o", "-"], "a page is written to a file"),
+        (["runs", "-o", "nowhere/report.html"], "there is no folder nowhere"),
+        (["empty"], "no complete run"),
+        (["runs", "--format", "pdf"], "--format"),
+        (["runs", "--reference", "summ"], "Did you mean 'sum'?"),
+    ],
+)
+def test_mistakes(store, call, tmp_path, arguments, says):
+    (tmp_path / "empty").mkdir()
+    shown = call("report", *arguments)
+    assert shown.code == 2
+    assert says in " ".join(shown.err.split())
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_an_older_store_is_judged_by_the_data_set_of_that_name(call, tmp_path):
+    """One without classes; MUTAG is in the package."""
+    call("evaluate", "MUTAG", "--pool", "sum", "--protocol", "per-fold-max", *TINY)
+    assert len(RunStore(tmp_path / "runs").list()) == 2
+    with_facts = call("report", "runs", "-o", "-", "--format", "csv").out
+    (kept,) = (tmp_path / "runs" / "data").iterdir()
+    kept.unlink()
+    assert call("report", "runs", "-o", "-", "--format", "csv").out == with_facts
+    assert with_facts.count("\n") == 1 + 2 * 2

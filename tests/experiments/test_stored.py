@@ -1,0 +1,121 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sopool.data.catalogue import load
+from sopool.data.file import content_key
+from sopool.experiments.stored import facts_of, find_experiments, judge, load_runs, whole_settings
+from sopool.models.config import ModelConfig
+from sopool.training.config import Setting
+from sopool.training.protocols import PROTOCOLS, choose_settings
+from tests.report.stores import configs, facts, fill, made_up
+from tests.training.runs import CONFIG
+
+
+def only(store):
+    (experiment,) = find_experiments(store.list())
+    return load_runs(experiment, store)
+
+
+def test_every_protocol_as_if_its_runs_were_given_by_hand(tmp_path):
+    store, labels = fill(tmp_path, pools=[("sum", 0.7)]), facts().labels
+    runs = only(store)
+    judged = judge(runs, labels)
+    assert list(judged.outcomes) == list(PROTOCOLS)
+    assert judged.missing == {}
+    for name in ("per-fold-max", "single-epoch"):
+        assert judged.outcomes[name] == PROTOCOLS[name].outcome(runs["test"], labels)
+    chosen = choose_settings(runs["validation"])
+    final = [run for run in runs["chosen"] if run.config.setting == chosen[run.config.fold]]
+    assert judged.outcomes["fair"] == PROTOCOLS["fair"].outcome(final, labels)
+
+
+def test_experiments_are_told_apart_by_all_but_fold_setting_and_repeat(tmp_path):
+    store = fill(tmp_path, ("TOY", "OTHER"), looks=("test", "chosen"), hidden=(8,))
+    fill(tmp_path, looks=("test",), hidden=(8, 16), seed=1)
+    found = find_experiments(store.list())
+    assert len(found) == 2 * 2 + 2
+    assert sum(len(some) for one in found for some in one.configs.values()) == 4 * (4 + 12) + 2 * 8
+
+
+def test_a_setting_without_all_folds_does_not_count(tmp_path):
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test",))
+    keys = [info.key for info in store.list() if info.config.fold == 2 and info.config.setting.hidden == 16]
+    store.remove(keys)
+    runs = only(store)
+    assert {run.config.setting for run in whole_settings(runs["test"])} == {Setting(hidden=8)}
+    assert judge(runs, facts().labels).outcomes["per-fold-max"].setting == Setting(hidden=8)
+
+
+@pytest.mark.parametrize("looks", ["test", "chosen"])
+def test_what_is_missing_is_said(tmp_path, looks):
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=(looks,), hidden=(8,))
+    store.remove([next(info.key for info in store.list() if info.config.fold == 2)])
+    judged = judge(only(store), facts().labels)
+    assert judged.outcomes == {}
+    assert all("are missing: fold 2" in why for why in judged.missing.values())
+    assert ("fair" in judged.missing) == (looks == "chosen")
+
+
+def test_final_runs_that_are_not_there_yet(tmp_path):
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("validation",))
+    assert judge(only(store), facts().labels).missing == {"fair": "the final runs are not there yet."}
+
+
+def test_settings_that_were_never_chosen_from_are_judged_each_by_itself(tmp_path):
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test", "chosen"))
+    found = find_experiments(store.list())
+    assert [one.fixed for one in found] == [None, Setting(hidden=8), Setting(hidden=16)]
+    outcomes = [judge(load_runs(one, store), facts().labels).outcomes for one in found]
+    assert [list(some) for some in outcomes] == [["per-fold-max", "single-epoch"], ["fair"], ["fair"]]
+
+
+def sortpool(fold, k, **changes):
+    return replace(CONFIG, fold=fold, model=ModelConfig(pool="sortpool", pool_options={"k": k}), **changes)
+
+
+class Info:
+    kind = "finished"
+
+    def __init__(self, config):
+        self.config = config
+
+
+def test_what_follows_from_the_fold_does_not_tell_apart(tmp_path):
+    by_fold = [Info(sortpool(fold, 10 + fold, steps=5 + fold)) for fold in range(3)]
+    (found,) = find_experiments(by_fold)
+    assert found.shared.model.pool_options == {}
+    asked_for = [Info(sortpool(fold, k)) for fold in range(3) for k in (10, 20)]
+    assert [one.shared.model.pool_options for one in find_experiments(asked_for)] == [{"k": 10}, {"k": 20}]
+    lengths = [Info(replace(CONFIG, fold=fold, steps=steps)) for fold in range(3) for steps in (25, 50)]
+    assert [one.shared.steps for one in find_experiments(lengths)] == [25, 50]
+
+
+def test_unfinished_and_unreadable_runs_are_left_out(tmp_path):
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test",), hidden=(8,))
+    (data,) = {info.config.fingerprint for info in store.list()}
+    config = next(configs(facts(), ModelConfig(), ("test",), (64,), 4, 6))
+    store.save_checkpoint(config, {"a": np.zeros(1)}, {"epoch": 1})
+    (store.folder / store.list()[0].key / "config.json").write_text("{}")
+    (found,) = find_experiments(store.list())
+    assert len(found.configs["test"]) == 3
+    assert data == facts().fingerprint
+
+
+def test_facts_come_from_the_store_or_else_from_the_same_data_set(tmp_path):
+    store = fill(tmp_path, looks=("test",), hidden=(8,))
+    assert facts_of(store, replace(CONFIG, fingerprint=facts().fingerprint)).classes == ("no", "yes")
+    mutag = load("MUTAG")
+    config = replace(CONFIG, data="MUTAG", fingerprint=content_key(mutag))
+    np.testing.assert_array_equal(facts_of(store, config).labels, mutag.labels)
+    assert facts_of(store, replace(config, fingerprint="0" * 16)) is None
+    assert facts_of(store, replace(config, data="NOWHERE")) is None
+
+
+def test_made_up_runs_are_like_real_ones(tmp_path):
+    """The other tests of reports stand on them."""
+    for config in configs(facts(), ModelConfig(), ("test", "chosen"), (8,), 4, 6):
+        run = made_up(config, facts(), 0.7)
+        assert run.predictions["test_logits"].ndim == (3 if config.looks == "test" else 2)
+        assert all(len(curve) == 6 for curve in run.curves.values())

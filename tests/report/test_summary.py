@@ -1,0 +1,220 @@
+import csv
+import io
+import json
+import warnings
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sopool.data.catalogue import load
+from sopool.experiments.comparison import corrected_paired_test
+from sopool.experiments.controls import run_control
+from sopool.experiments.paper.tables import Figure, Row
+from sopool.experiments.reproduction import Cell as TableCell
+from sopool.experiments.reproduction import Measured, Reproduction
+from sopool.report import summary as module
+from sopool.report.beside import read_controls, read_reproductions
+from sopool.report.charts import POINTS, curves_chart, groups, label, thin
+from sopool.report.grid import Cell, Grid, points
+from sopool.report.html import page
+from sopool.report.papers import latex, markdown, tidy
+from sopool.report.summary import summarise
+from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid
+from sopool.training.run_store import RunStore
+from tests.report.stores import PROTOCOLS, facts, fill
+
+ODD = "a|b_c & <i>*"
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return summarise(fill(folder, ("TOY", ODD), (("sum", 0.6), ("sopool-bimap", 0.8), ("covpool", 0.7))))
+
+
+def test_gains_are_over_sum_on_the_same_data_set(summary):
+    assert len(summary.gains) == 2 * 2 * 3
+    for gain in summary.gains:
+        assert gain.reference.pool == "sum"
+        assert gain.reference.data == gain.entry.data
+        folds = [one.outcomes[gain.protocol].folds for one in (gain.entry, gain.reference)]
+        assert gain.comparison == corrected_paired_test(*folds, 4)
+
+
+def test_the_reference_is_the_papers_rule_or_what_is_asked_for(tmp_path):
+    pools = (("sum", 0.6), ("mean", 0.6), ("covpool", 0.7))
+    store = fill(tmp_path, pools=pools, looks=("test",), hidden=(8,), encoder="DegreeEncoder()")
+    assert {gain.reference.pool for gain in summarise(store).gains} == {"mean"}
+    assert {gain.reference.pool for gain in summarise(store, reference="covpool").gains} == {"covpool"}
+    assert summarise(store, reference="diffpool").gains == []
+
+
+def test_ranks_over_the_data_sets(summary):
+    assert [one.across.protocol for one in summary.ranks] == list(PROTOCOLS)
+    for one in summary.ranks:
+        assert set(one.across.ranks) == {"sum-avg", "sopool-bimap", "covpool"}
+        assert sum(one.across.ranks.values()) == pytest.approx(6)
+        assert {test.row for test in one.across.declared} == {"sopool-bimap", "covpool"}
+
+
+def test_confusion_counts_every_test_graph_once_and_agrees_with_accuracy(summary):
+    labels = facts().labels
+    for entry in summary.entries:
+        for protocol, table in entry.confusion.items():
+            np.testing.assert_allclose(table.sum(1), np.bincount(labels))
+            # All folds are of one size, so that their mean is the share of all graphs.
+            assert np.trace(table) / len(labels) == pytest.approx(entry.outcomes[protocol].mean)
+    grid = confusion_grid(summary.entries[0], "fair")
+    assert [row[0].text for row in grid.rows] == ["no", "yes"]
+
+
+def test_what_it_cost(summary):
+    runs = 4 * (2 + 2 + 3 * 2)
+    for entry, row in zip(summary.entries, cost_grid(summary.entries).rows, strict=True):
+        assert (entry.cost.runs, entry.cost.model_epochs, entry.cost.seconds) == (runs, 6 * runs, 1.5 * runs)
+        assert row[-1].text == "3.0 MB"
+
+
+def test_seeds_and_options_are_told(tmp_path):
+    fill(tmp_path, pools=[("sum", 0.7)], looks=("test",), hidden=(8,))
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test",), hidden=(8,), seed=1)
+    assert [entry.variant for entry in summarise(store).entries] == ["seed 0", "seed 1"]
+
+
+def test_notes(tmp_path):
+    store = fill(tmp_path, ("NOWHERE",), pools=[("sum", 0.7)], looks=("test",), hidden=(8,), keep=False)
+    info = store.list()[0]
+    store.save_checkpoint(replace(info.config, seed=9), {"a": np.zeros(1)}, {"epoch": 1})
+    found = summarise(store)
+    assert "1 interrupted run is left out." in found.notes
+    run = store.load(info.config)
+    curves = {name: np.where(np.arange(6) < 3, curve, np.nan) for name, curve in run.curves.items()}
+    store.save(replace(run, curves=curves, stopped=3))
+    store.save_dataset(facts("NOWHERE"))
+    assert any("1 run was stopped because the loss" in note for note in summarise(store).notes)
+
+
+def test_nothing_to_report(tmp_path):
+    with pytest.raises(ValueError, match="no complete run"):
+        summarise(RunStore(tmp_path))
+
+
+def test_one_line_for_each_fold_as_csv(summary):
+    rows = list(csv.DictReader(io.StringIO(tidy(summary))))
+    assert len(rows) == 2 * 3 * 3 * 4
+    for entry in summary.entries:
+        for protocol, outcome in entry.outcomes.items():
+            place = (entry.data, entry.pool, protocol)
+            mine = [row for row in rows if (row["data"], row["pool"], row["protocol"]) == place]
+            assert [int(row["fold"]) for row in mine] == [1, 2, 3, 4]
+            assert [float(row["accuracy"]) for row in mine] == list(outcome.folds)
+            assert {len(row["epochs"].split()) for row in mine} == {3 if protocol == "fair" else 1}
+
+
+def test_markdown(summary):
+    text = markdown(summary)
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in tables[:8]}) == 1
+    assert r"a\|b\_c &amp; &lt;i&gt;\*" in text
+    assert "per-fold-max (optimistic)" in text
+    assert f"{100 * summary.entries[0].outcomes['fair'].mean:.1f} ± " in text
+
+
+def test_latex(summary):
+    text = latex(summary)
+    assert r"a|b\_c \& $<$i$>$*" in text
+    assert text.count(r"\begin{tabular}") == text.count(r"\bottomrule") == 1 + 3
+    assert r"$\pm$" in text
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(rows) == 4 + 6 + 3 * 4
+
+
+def test_columns_that_say_nothing_are_left_out():
+    grid = Grid("t", ["a", "b", "c"], [[Cell("x"), Cell(""), Cell("1")]], words=2)
+    assert grid.without_empty().columns == ["a", "c"]
+    assert grid.without_empty().words == 1
+
+
+def test_no_minus_before_nothing():
+    assert (points(-0.0001), points(-0.012), points(0.0)) == ("+0.0", "-1.2", "+0.0")
+
+
+def test_groups_that_cannot_be_told_apart():
+    assert groups([1.0, 1.5, 2.5, 4.0], 1.6) == [(0, 2), (2, 3)]
+    assert groups([1.0, 3.0], 1.0) == []
+    assert groups([1.0, 1.0], None) == []
+
+
+def test_curves_are_thinned_and_keep_their_ends():
+    assert thin(5).tolist() == [0, 1, 2, 3, 4]
+    kept = thin(10_000)
+    assert len(kept) == POINTS
+    assert (kept[0], kept[-1]) == (0, 9_999)
+
+
+def test_marks_are_at_the_epochs_that_a_protocol_picks(summary):
+    entry = summary.entries[0]
+    chart = curves_chart(entry, ["per-fold-max", "single-epoch"])
+    marks = {trace["marker"]["color"]: trace for trace in chart["data"] if trace["mode"] == "markers"}
+    best, one = entry.outcomes["per-fold-max"], entry.outcomes["single-epoch"]
+    assert marks["per-fold-max"]["x"] == list(best.epochs)
+    assert marks["per-fold-max"]["y"] == pytest.approx([100 * fold for fold in best.folds], abs=0.01)
+    assert marks["single-epoch"]["x"] == [one.epochs]
+    assert marks["single-epoch"]["y"] == pytest.approx([100 * one.mean], abs=0.01)
+    assert label("<b>&") == "&lt;b&gt;&amp;"
+
+
+def test_controls_mark_what_is_not_above_them(tmp_path):
+    graphs = load("MUTAG")
+    for seed in (0, 1):
+        run_control("majority", graphs, folds=4, seed=seed, runs_folder=tmp_path)
+    (control,) = read_controls(tmp_path)
+    assert (control.outcome.repeats, len(control.outcome.folds)) == (2, 4)
+    store = fill(tmp_path, pools=[("sum", 0.2)])
+    found = summarise(store)
+    assert [found.not_above(entry) for entry in found.entries] == [[]]  # another data set
+    own = replace(control, fingerprint=facts().fingerprint)
+    found = replace(found, controls=[own])
+    assert found.not_above(found.entries[0]) == ["majority"]
+    assert accuracy_grid(found).columns[-1] == "not above"
+    assert "Controls under fair" in page(found)
+
+
+def test_a_reproduced_table_stands_beside(tmp_path):
+    measured = Measured((0.9, 0.8), (1, 2, 3), {"hidden 8": 2})
+    cell = TableCell("Sum <b>", "TOY", Figure(0.75, 0.05), {"single-epoch": measured}, ("wl",))
+    figures = {"TOY": Figure(0.75, 0.05)}
+    row = Row("Sum <b>", "gin-0", "sum", protocol="single-epoch", quoted="elsewhere", figures=figures)
+    table = Reproduction("table2", "Poolings", ("TOY",), ("single-epoch",), (row,), (cell,), (), (), ("A note.",))
+    store = fill(tmp_path, looks=("test",), hidden=(8,))
+    table.save(tmp_path)
+    (tmp_path / "reproduce-table3.json").write_text(json.dumps({"format": 99}))
+    with pytest.warns(UserWarning, match="reproduce-table3.json.*left out"):
+        assert read_reproductions(tmp_path) == [table]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        text = page(summarise(store))
+    words = ("The paper&#39;s table 2", "Sum &lt;b&gt;", "quoted: elsewhere", "A note.")
+    assert all(shown in text for shown in (*words, "75.0 ± 5.0", "85.0 ± 5.0", "+10.0"))
+
+
+def test_one_experiment_in_memory_at_a_time(tmp_path, monkeypatch):
+    """A store of any size is read run by run; what stays of an experiment has no predictions."""
+    store = fill(tmp_path, ("A", "B", "C"), looks=("test",), hidden=(8,))
+    seen = SimpleNamespace(alive=0, most=0)
+    real = module.load_runs
+
+    class Counted(dict):
+        def __init__(self, runs):
+            super().__init__(runs)
+            seen.alive += 1
+            seen.most = max(seen.most, seen.alive)
+
+        def __del__(self):
+            seen.alive -= 1
+
+    monkeypatch.setattr(module, "load_runs", lambda *given: Counted(real(*given)))
+    summarise(store)
+    assert seen.most == 1
