@@ -24,7 +24,7 @@ OPTIONS = {
     "sopool-m-attn": [
         {"heads": 16, "normalize": "adjacency"},
         {"heads": 16, "normalize": "degree"},
-        {"heads": 16, "normalize": "none"},
+        {"heads": 16, "normalize": None},
         {"heads": 8, "normalize": "adjacency"},
         {"heads": 32, "normalize": "adjacency"},
     ],
