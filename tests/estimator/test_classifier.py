@@ -10,7 +10,7 @@ import torch
 from sopool.data import DataError, DegreeEncoder, Graph, NodeLabelEncoder, make_agreement, pack, to_networkx, to_pyg
 from sopool.data.splits import holdout
 from sopool.data.store import concatenate
-from sopool.estimator import FitProgress
+from sopool.estimator import FitProgress, UnseenWarning
 from sopool.estimator.fitting import judge
 from sopool.training.splits import run_seed
 from tests.estimator.little import LABELS, STORE, tiny
@@ -145,7 +145,7 @@ def test_balanced_weights_count_all_classes_alike():
 def test_what_was_not_seen_in_training_is_counted_and_predicted():
     model = tiny().fit(STORE)
     strange = pack([Graph(3, [(0, 1)], node_labels=[0, 77, 78], node_attributes=np.zeros((3, 2)))])
-    with pytest.warns(UserWarning, match="2 of 3 nodes have a label or a degree") as seen:
+    with pytest.warns(UnseenWarning, match="2 of 3 nodes have a label or a degree") as seen:
         found = model.predict_proba(strange)
     assert seen[0].filename == __file__
     assert np.isfinite(found).all()
@@ -154,7 +154,7 @@ def test_what_was_not_seen_in_training_is_counted_and_predicted():
         model.predict(STORE)
     by_degree = tiny(encoder=DegreeEncoder()).fit(STORE)
     star = pack([Graph(50, [(0, i) for i in range(1, 50)])])
-    with pytest.warns(UserWarning, match="1 of 50 nodes"):
+    with pytest.warns(UnseenWarning, match="1 of 50 nodes"):
         by_degree.transform(star)
 
 

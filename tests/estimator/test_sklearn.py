@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sopool import GraphClassifier
 from sopool.data import to_networkx, to_pyg
+from sopool.estimator import UnseenWarning
 from tests.estimator.little import LABELS, STORE, tiny
 
 FOLDS = StratifiedKFold(2, shuffle=True, random_state=0)
@@ -22,7 +23,7 @@ FOLDS = StratifiedKFold(2, shuffle=True, random_state=0)
 @pytest.fixture(autouse=True)
 def unseen_values_are_fine():
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "[0-9,]* of [0-9,]* nodes have a label")
+        warnings.simplefilter("ignore", UnseenWarning)
         yield
 
 

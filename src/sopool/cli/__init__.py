@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sopool import __version__
-from sopool.cli import bench, datasets, demo, evaluate, inspect, pools, runs
+from sopool.cli import bench, datasets, demo, evaluate, fit, inspect, pools, predict, runs
 from sopool.cli.output import say, show_warning
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app.command()(demo.demo)
 app.command()(datasets.datasets)
 app.command()(inspect.inspect)
 app.command()(pools.pools)
+app.command()(fit.fit)
+app.command()(predict.predict)
 app.command()(evaluate.evaluate)
 app.command()(bench.bench)
 app.add_typer(runs.app, name="runs")

@@ -2,5 +2,6 @@
 
 from sopool.estimator.classifier import GraphClassifier, Prediction
 from sopool.estimator.fitting import FitProgress
+from sopool.estimator.settings import UnseenWarning
 
-__all__ = ["FitProgress", "GraphClassifier", "Prediction"]
+__all__ = ["FitProgress", "GraphClassifier", "Prediction", "UnseenWarning"]

@@ -24,6 +24,7 @@ from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.fitting import FitProgress, fit_ensemble
 from sopool.estimator.inputs import as_labels, as_store, number_classes, own_labels
 from sopool.estimator.settings import (
+    UnseenWarning,
     check_settings,
     class_weights,
     describe,
@@ -216,7 +217,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         ensemble, store = self._ensemble(), as_store(graphs)
         features = ensemble.encode(store)
         if features.unknown:
-            warnings.warn(unknown_message(features.unknown, store.num_nodes), stacklevel=level)
+            warnings.warn(unknown_message(features.unknown, store.num_nodes), UnseenWarning, stacklevel=level)
         return store, features
 
     def _shape(self, store: PackedGraphs) -> ModelConfig:

@@ -83,6 +83,10 @@ def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device:
     }
 
 
+class UnseenWarning(UserWarning):
+    """Some nodes are like none that a model was trained on."""
+
+
 def unknown_message(unknown: int, nodes: int) -> str:
     """What to say about nodes that no graph of the training was like."""
     return (
