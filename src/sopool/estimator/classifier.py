@@ -4,6 +4,7 @@ import copy
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -33,6 +34,7 @@ from sopool.estimator.settings import (
     unknown_message,
 )
 from sopool.experiments.presets import model_config
+from sopool.experiments.threads import threads
 from sopool.models.config import ModelConfig
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
@@ -158,7 +160,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         if clusters is not None:
             tables = replace(tables, clusters=ClusterTables.build(store, clusters))
         device, runs = choose_device(self.device), self._runs(named)
-        fitted = fit_ensemble(tables.to(device), self.encoder_, runs, self.callback)
+        with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
+            fitted = fit_ensemble(tables.to(device), self.encoder_, runs, self.callback)
         self.ensemble_, self.history_, self.best_epochs_ = fitted
         seconds = time.perf_counter() - start
         self.about_ = describe(named, runs[0].fingerprint, self.classes_, device, seconds)
@@ -202,9 +205,9 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def _predict(self, graphs: Any) -> Prediction:
         store, features = self._encode(graphs, level=4)
-        return self.judge(self.ensemble_.scores(store, features))
+        return self.vote(self.ensemble_.scores(store, features))
 
-    def judge(self, scores: Tensor) -> Prediction:
+    def vote(self, scores: Tensor) -> Prediction:
         """What the scores of the models [models, n, classes] come to."""
         each = scores.double().softmax(2).cpu().numpy()
         mean = each.mean(0)

@@ -1,6 +1,7 @@
 """Trained models that predict together."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,12 +10,16 @@ from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
 from sopool.data.features import NodeFeatures
+from sopool.data.spectral import cluster
 from sopool.data.store import PackedGraphs
+from sopool.experiments.threads import threads
 from sopool.models.classifier import Classifier
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
 from sopool.training.tables import Batch, GraphTables
-from sopool.training.watch import TOGETHER
+
+TOGETHER = {"cpu": 2**15, "cuda": 2**20}
+"""Nodes of all models that are worked on at a time: on a CPU a cache-full."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,25 +58,31 @@ class Ensemble:
 
         return self._run(store, features, embed)
 
-    @torch.no_grad()
     def _run(self, store: PackedGraphs, features: NodeFeatures, work: Callable[[Batch], Tensor]) -> Tensor:
         """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
         self.model.eval()
         tables = GraphTables.for_prediction(store, features, self.classes)
         clusters = clusters_for(self.model.config)
         if clusters is not None:
-            tables = replace(tables, clusters=ClusterTables.build(store, clusters))
+            # Not from the cache: what is predicted once would fill it.
+            tables = replace(tables, clusters=ClusterTables.of(cluster(store, clusters)))
         tables, models = tables.to(self.device), self.model.models
-        parts = []
-        for start, end in cut(store.sizes.cpu().numpy(), self._nodes_at_once):
-            graphs = torch.arange(start, end, device=self.device).expand(models, -1)
-            parts.append(work(tables.batch(graphs, self.substitutes)).view(models, end - start, -1))
-        return torch.cat(parts, dim=1)
 
-    @property
-    def _nodes_at_once(self) -> int:
+        @torch.no_grad()
+        def part(ends: tuple[int, int]) -> Tensor:
+            graphs = torch.arange(*ends, device=self.device).expand(models, -1)
+            return work(tables.batch(graphs, self.substitutes)).view(models, ends[1] - ends[0], -1)
+
         kind = self.device.type
-        return TOGETHER[kind] // self.model.models if kind == "cuda" else TOGETHER["cpu"]
+        pieces = cut(store.sizes.cpu().numpy(), TOGETHER.get(kind, TOGETHER["cpu"]) // models)
+        return torch.cat(list(_side_by_side(part, pieces) if kind == "cpu" else map(part, pieces)), dim=1)
+
+
+def _side_by_side(work: Callable[[tuple[int, int]], Tensor], pieces: Iterator[tuple[int, int]]) -> Iterator[Tensor]:
+    """On a CPU: as many pieces at a time as torch has threads, each in one. Its operators are too small to share."""
+    cores = torch.get_num_threads()
+    with threads(1), ThreadPoolExecutor(cores) as pool:
+        yield from pool.map(work, pieces) if cores > 1 else map(work, pieces)
 
 
 def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:

@@ -25,7 +25,7 @@ def as_store(graphs: Any) -> PackedGraphs:
     if isinstance(graphs, PackedGraphs):
         if not len(graphs):
             raise DataError(f"{graphs.name} has no graphs.")
-        return replace(graphs, labels=None, classes=())
+        return replace(graphs, labels=None, classes=()).to("cpu")
     items = _listed(graphs)
     for kind, convert in CONVERT.items():
         if isinstance(items[0], kind):

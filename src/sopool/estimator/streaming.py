@@ -59,7 +59,7 @@ def predict_stream(
         if chunk.graphs is None:
             continue
         features = model.ensemble_.encode(chunk.graphs)
-        found = model.judge(model.ensemble_.scores(chunk.graphs, features))
+        found = model.vote(model.ensemble_.scores(chunk.graphs, features))
         values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
         made = [Predicted(*row) for row in zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True)]
         known = [row for row in made if row.label is not None]
