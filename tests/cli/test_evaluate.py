@@ -97,7 +97,7 @@ def test_the_reference_can_be_chosen(evaluated, call):
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
         (["--reference", "sum"], "--reference sum is not among the poolings to evaluate: sopool-bimap"),
         (["--device", "tpu"], "there is no device 'tpu'"),
-        (["--device", "cuda:99"], "--device cuda:99: no such GPU"),
+        (["--device", "cuda:99"], "device cuda:99: no such GPU"),
         (["--folds", "100"], "fewer graphs (63) than there are folds (100)"),
         (["--folds", "1"], "--folds"),
         (["--epochs", "0"], "--epochs"),

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from sopool.data import make_agreement
-from sopool.models import make_model, stack
+from sopool.models import make_model, named_tensors, stack, stack_of
 from sopool.training.bank import Bank, new_model
 from sopool.training.batches import draw
 from sopool.training.splits import Splitter
@@ -166,6 +166,24 @@ def test_learns_what_first_order_statistics_of_the_input_do_not_show(config):
         if best >= LEARNS and not os.environ.get("SOPOOL_TEST_ALL"):
             return
     assert best >= LEARNS
+
+
+@every_model
+def test_a_stack_is_made_of_its_tensors(config):
+    """And its embeddings are those of the models in it, model by model."""
+    tables = tables_for(config)
+    models = [model_of(config, tables).eval() for _ in range(2)]
+    stacked = stack(models)
+    with torch.device("meta"):
+        like = make_model(config, tables.features.width, 2)
+    again = stack_of(like, named_tensors(stacked)).eval()
+    graphs = torch.tensor([[0, 1, 2], [0, 1, 2]])
+    batch = tables.batch(graphs)
+    batch = (batch.x.to(next(stacked.parameters()).dtype), *batch[1:])
+    torch.testing.assert_close(again(*batch), stacked.eval()(*batch), rtol=0, atol=0)
+    alone = [model.embed(*batch_of(tables, [0, 1, 2])) for model in models]
+    for (mine, _), *theirs in zip(again.embed(*batch), *alone, strict=True):
+        torch.testing.assert_close(mine, torch.cat([one for one, _ in theirs]), rtol=1e-6, atol=1e-6)
 
 
 def test_a_stack_of_models_knows_how_many_it_holds():

@@ -1,6 +1,7 @@
 """The law of the bank: M models side by side give what M runs by themselves give."""
 
 import itertools
+import json
 import os
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from sopool.nn import READOUTS
 from sopool.nn.gnn import VARIANTS
 from sopool.training.bank import new_model
+from sopool.training.batches import draw
 from sopool.training.splits import run_seed
 from tests.training.graphs import bank_of, little_store, run_config, tables_of
 from tests.training.reference import Reference
@@ -92,6 +94,36 @@ def test_weight_decay_is_torch_s():
         assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
     values = torch.cat([p.detach().flatten() for p in plain.model.parameters()])
     torch.testing.assert_close(bank.values[0], values, rtol=1e-8, atol=1e-9)
+
+
+def test_class_weights_are_torch_s():
+    store = little_store()
+    tables, weights = tables_of(store), (0.5, 3.0)
+    plain, weighted = (run_config(steps=1, dropout=0.0, class_weights=given) for given in (None, weights))
+    bank = bank_of(tables, [weighted])
+    model = new_model(weighted, tables.features.width, tables.classes).double()
+    graphs = torch.from_numpy(draw(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
+    batch = tables.batch(graphs)
+    scores = model(batch.x.double(), batch.neighbors, batch.ptr)
+    loss = torch.nn.CrossEntropyLoss(torch.tensor(weights).double(), reduction="none")
+    expected = loss(scores, tables.labels[graphs[0]]).mean().item()
+    assert bank.run_epoch()[0] == pytest.approx(expected, rel=1e-9)
+    assert bank_of(tables, [plain]).run_epoch()[0] != pytest.approx(expected, rel=1e-3)
+
+
+def test_equal_class_weights_change_no_bit():
+    tables = tables_of(little_store())
+    plain, ones = (train(bank_of(tables, [run_config(class_weights=given)]), 3) for given in (None, (1.0, 1.0)))
+    for mine, other in zip(plain, ones, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_class_weights_are_part_of_a_run_only_where_there_are_some():
+    plain, weighted = run_config(), run_config(class_weights=(1.0, 2.0))
+    assert "class_weights" not in plain.to_json()
+    assert plain.key != weighted.key
+    for config in (plain, weighted):
+        assert type(config).from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
 @pytest.mark.parametrize("pool", list(READOUTS))

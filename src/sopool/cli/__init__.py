@@ -10,7 +10,20 @@ from typing import Annotated
 import typer
 
 from sopool import __version__
-from sopool.cli import bench, controls, datasets, demo, evaluate, inspect, pools, report, reproduce, runs
+from sopool.cli import (
+    bench,
+    controls,
+    datasets,
+    demo,
+    evaluate,
+    fit,
+    inspect,
+    pools,
+    predict,
+    report,
+    reproduce,
+    runs,
+)
 from sopool.cli.output import say, show_warning
 
 app = typer.Typer(
@@ -20,6 +33,8 @@ app.command()(demo.demo)
 app.command()(datasets.datasets)
 app.command()(inspect.inspect)
 app.command()(pools.pools)
+app.command()(fit.fit)
+app.command()(predict.predict)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
 app.command()(controls.controls)

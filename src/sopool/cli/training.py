@@ -1,6 +1,5 @@
 """Training and showing an evaluation: what ``evaluate`` and ``demo`` have in common."""
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,22 +28,9 @@ def choose_device(wanted: str, executor: str = "local") -> str:
         from sopool.experiments.ray_cluster import device_for
 
         return device_for(wanted)
-    import torch
+    from sopool.training import devices
 
-    from sopool.data.errors import DataError
-
-    if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if not (wanted == "cpu" or re.fullmatch(r"cuda(:\d+)?", wanted)):
-        raise DataError(f"there is no device {wanted!r}: it is auto, cpu, cuda or, with several GPUs, cuda:1.")
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if wanted != "cpu" and int(wanted[5:] or 0) >= there:
-        have = "none" if there == 0 else "one" if there == 1 else f"{there}, cuda:0 to cuda:{there - 1}"
-        raise DataError(
-            f"--device {wanted}: no such GPU. PyTorch {torch.__version__} finds {have} here. Leave --device out to "
-            "take what is there."
-        )
-    return wanted
+    return devices.choose_device(wanted)
 
 
 def train(

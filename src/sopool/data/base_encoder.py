@@ -24,6 +24,11 @@ class Encoder(ABC):
         """How many columns it makes."""
         return self._check_fitted()
 
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """What the nodes of a graph must have: the names of :class:`Graph`, with the width of attributes."""
+        return {}
+
     def fit(self: E, store: PackedGraphs, graphs: Graphs = None) -> E:
         """Learn from some graphs of a store, or from all."""
         self._width = self._learn(store, nodes_of(store, graphs))

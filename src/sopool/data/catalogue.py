@@ -15,6 +15,7 @@ from sopool.data.errors import DataError
 from sopool.data.file import load_graphs
 from sopool.data.gin_text import read_gin
 from sopool.data.jsonl import read_jsonl
+from sopool.data.lines import kind_of
 from sopool.data.statistics import GraphStatistics, statistics
 from sopool.data.store import PackedGraphs
 from sopool.data.tu import read_tu
@@ -169,7 +170,7 @@ def _roots(root: str | Path | None) -> list[Path]:
 def _read(path: Path, smiles_column: str | None, label_column: str | None, on_error: OnError) -> PackedGraphs:
     if not path.exists():
         raise DataError("there is no such file or folder.", path)
-    kind = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    kind = kind_of(path)
     if path.is_dir() or kind == ".zip":
         return cached(path, path.stem, lambda: _read_collection(path))
     if kind == ".txt":

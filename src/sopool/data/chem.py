@@ -33,7 +33,9 @@ class BadMolecule(NamedTuple):
     reason: str
 
 
-class _Record(NamedTuple):
+class Record(NamedTuple):
+    """A molecule before it is parsed."""
+
     row: int
     text: str
     source: str
@@ -79,9 +81,9 @@ def smiles_to_store(
     if len(given) != len(texts):
         raise DataError(f"{len(given)} labels for {len(texts)} molecules.")
     records = (
-        _Record(row, str(text), text, label) for row, (text, label) in enumerate(zip(texts, given, strict=True), 1)
+        Record(row, str(text), text, label) for row, (text, label) in enumerate(zip(texts, given, strict=True), 1)
     )
-    return _gather(records, _from_smiles, labels is not None, on_error, name, _Source("molecule"))
+    return _gather(records, from_smiles, labels is not None, on_error, name, _Source("molecule"))
 
 
 def read_smiles_csv(
@@ -98,12 +100,12 @@ def read_smiles_csv(
     ``smi``) and ``label`` (or ``class``, ``target``, ``y``, ``activity``), in upper or lower case. ``labelled=False``
     reads molecules only, for prediction.
     """
-    rows = _csv_rows(path)
+    rows = csv_rows((text for _, text in read_lines(path)), path)
     header = next(rows, (1, list[str]()))[1]
-    smiles_at = _find(header, smiles_column, SMILES_NAMES, "smiles_column", path)
-    label_at = _find(header, label_column, LABEL_NAMES, "label_column", path) if labelled else smiles_at
-    records = (_csv_record(row, cells, len(header), smiles_at, label_at) for row, cells in rows)
-    return _gather(records, _from_smiles, labelled, on_error, name or _stem(path), _Source("line", path))
+    smiles_at = find_name(header, smiles_column, SMILES_NAMES, "smiles_column", path)
+    label_at = find_name(header, label_column, LABEL_NAMES, "label_column", path) if labelled else smiles_at
+    records = (csv_record(row, cells, len(header), smiles_at, label_at) for row, cells in rows)
+    return _gather(records, from_smiles, labelled, on_error, name or _stem(path), _Source("line", path))
 
 
 def read_sdf(
@@ -120,17 +122,17 @@ def read_sdf(
     """
     chosen = ""
     if labelled:
-        found = list({key: None for _, record in _sdf_records(path) for key in _properties(record)})
-        chosen = found[_find(found, label_property, LABEL_NAMES, "label_property", path)]
+        found = list({key: None for _, record in sdf_records(path) for key in sdf_properties(record)})
+        chosen = found[find_name(found, label_property, LABEL_NAMES, "label_property", path)]
     records = (
-        _Record(row, record.partition("\n")[0].strip(), record, _properties(record).get(chosen))
-        for row, record in _sdf_records(path)
+        Record(row, record.partition("\n")[0].strip(), record, sdf_properties(record).get(chosen))
+        for row, record in sdf_records(path)
     )
-    return _gather(records, _from_record, labelled, on_error, name or _stem(path), _Source("record", path))
+    return _gather(records, from_sdf, labelled, on_error, name or _stem(path), _Source("record", path))
 
 
 def _gather(
-    records: Iterable[_Record],
+    records: Iterable[Record],
     parse: Callable[[Any, str], Any],
     labelled: bool,
     on_error: OnError,
@@ -140,13 +142,13 @@ def _gather(
     """Parse and pack what is good, list what is not."""
     if on_error not in ("skip", "raise"):
         raise ValueError(f"on_error must be 'skip' or 'raise', not {on_error!r}.")
-    chem = _rdkit("Chem")
+    chem = rdkit_module("Chem")
     graphs: list[Graph] = []
     bad: list[BadMolecule] = []
-    with _rdkit("rdBase").BlockLogs():
+    with rdkit_module("rdBase").BlockLogs():
         for record in records:
             try:
-                graphs.append(_graph(chem, record, parse, labelled))
+                graphs.append(graph_of_record(chem, record, parse, labelled))
             except DataError as error:
                 if on_error == "raise":
                     raise source.error(record.row, f"{error} Found {show(record.text)}.") from error
@@ -162,7 +164,7 @@ def _gather(
     return pack(graphs, name), bad
 
 
-def _graph(chem: Any, record: _Record, parse: Callable[[Any, str], Any], labelled: bool) -> Graph:
+def graph_of_record(chem: Any, record: Record, parse: Callable[[Any, str], Any], labelled: bool) -> Graph:
     """The graph of one record; a DataError says why it is bad."""
     if record.problem:
         raise DataError(record.problem)
@@ -185,14 +187,16 @@ def _graph(chem: Any, record: _Record, parse: Callable[[Any, str], Any], labelle
     return graph
 
 
-def _rdkit(module: str) -> Any:
+def rdkit_module(module: str) -> Any:
+    """A module of RDKit; a ``DataError`` says how to get it."""
     try:
         return import_module(f"rdkit.{module}")
     except ImportError as error:
         raise DataError("Reading molecules needs RDKit: pip install 'sopool[chem]'") from error
 
 
-def _from_smiles(chem: Any, text: str) -> Any:
+def from_smiles(chem: Any, text: str) -> Any:
+    """RDKit's molecule, not checked yet; None if it cannot be parsed."""
     if not isinstance(text, str) or not text.strip():
         raise DataError("The SMILES is empty.")
     settings = chem.SmilesParserParams()
@@ -200,13 +204,13 @@ def _from_smiles(chem: Any, text: str) -> Any:
     return chem.MolFromSmiles(text.strip(), settings)
 
 
-def _from_record(chem: Any, text: str) -> Any:
+def from_sdf(chem: Any, text: str) -> Any:
+    """Likewise, of a record of an SDF file."""
     return chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
 
 
-def _csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the line it starts on."""
-    lines = (text for _, text in read_lines(path))
+def csv_rows(lines: Iterator[str], path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a CSV that are not blank, each with the line it starts on."""
     head: list[str] = []
     for line in lines:
         head.append(line)
@@ -224,13 +228,14 @@ def _csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"not a CSV file: {error}.", path, row) from error
 
 
-def _csv_record(row: int, cells: list[str], width: int, smiles_at: int, label_at: int) -> _Record:
+def csv_record(row: int, cells: list[str], width: int, smiles_at: int, label_at: int) -> Record:
+    """The molecule of a row of cells."""
     problem = f"The line has {len(cells)} cells, the first line has {width}." if any(cells[width:]) else ""
     cells = cells + [""] * width
-    return _Record(row, cells[smiles_at], cells[smiles_at], cells[label_at], problem)
+    return Record(row, cells[smiles_at], cells[smiles_at], cells[label_at], problem)
 
 
-def _sdf_records(path: str | Path) -> Iterator[tuple[int, str]]:
+def sdf_records(path: str | Path) -> Iterator[tuple[int, str]]:
     """The text of each record, numbered from 1."""
     row, lines = 1, list[str]()
     for _, line in read_lines(path, errors="replace"):
@@ -243,14 +248,14 @@ def _sdf_records(path: str | Path) -> Iterator[tuple[int, str]]:
         yield row, "\n".join(lines)
 
 
-def _properties(record: str) -> dict[str, str]:
+def sdf_properties(record: str) -> dict[str, str]:
     """What follows the molecule: lines such as ``> <NAME>``, each with a value that ends at a blank line."""
     lines = iter(record.partition("\nM  END")[2].split("\n"))
     headers = (PROPERTY.match(line) for line in lines)
     return {header[1]: "\n".join(takewhile(str.strip, lines)).strip() for header in headers if header}
 
 
-def _find(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:
+def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:
     """Which of the names is the wanted one, or a usual one."""
     kind = "property" if option == "label_property" else "column"
     for name in usual if wanted is None else (wanted,):

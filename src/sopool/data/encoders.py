@@ -81,6 +81,11 @@ class NodeLabelEncoder(_OneHotEncoder):
     kind = "node-labels"
     what = "node label"
 
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """Node labels."""
+        return {"node_labels": None}
+
     def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
         if store.node_labels is None:
             raise DataError(f"the nodes of {store.name} have no labels: use another encoder, such as DegreeEncoder.")
@@ -141,6 +146,11 @@ class AttributeEncoder(Encoder):
         self.mean: list[float] = []
         self.std: list[float] = []
 
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """Node attributes, as many as there were in fitting."""
+        return {"node_attributes": self.width}
+
     def __repr__(self) -> str:
         columns = "not fitted" if self._width is None else f"{self._width} columns"
         return f"AttributeEncoder({columns}, standardize={self.standardize})"
@@ -193,6 +203,11 @@ class ConcatEncoder(Encoder):
 
     def __repr__(self) -> str:
         return f"ConcatEncoder({self.parts})"
+
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """Those of all parts."""
+        return {name: width for part in self.parts for name, width in part.fields.items()}
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
         for part in self.parts:

@@ -64,16 +64,23 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
 
 def _read_graph(text: str, number: int, ids: dict[str | int, int]) -> Graph:
     """The graph of one line; ``ids`` are those seen so far, with their lines."""
+    given, graph = graph_of_line(text)
+    if given is not None and given in ids:
+        raise DataError(f"the id {show(given)} is on line {ids[given]} already: each graph needs its own.")
+    if given is not None:
+        ids[given] = number
+    return graph
+
+
+def graph_of_line(text: str) -> tuple[str | int | None, Graph]:
+    """The id, if there is one, and the graph of one line; a ``DataError`` says what is wrong."""
     record = _parse(text)
     given = record.get("id")
     if given is None:
-        return _graph(record)
+        return None, _graph(record)
     _check_names([given], "id")
-    if given in ids:
-        raise DataError(f"the id {show(given)} is on line {ids[given]} already: each graph needs its own.")
-    ids[given] = number
     try:
-        return _graph(record)
+        return given, _graph(record)
     except DataError as error:
         raise DataError(f"graph {show(given)}: {error}") from error
 

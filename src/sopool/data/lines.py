@@ -10,6 +10,11 @@ from sopool.data.archive import MAX_UNPACKED
 from sopool.data.errors import DataError
 
 
+def kind_of(path: Path) -> str:
+    """The last suffix of a name; the last two of one that is packed, such as ``.csv.gz``."""
+    return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+
+
 def read_lines(path: str | Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file, unpacked if its name ends in ``.gz``, with their numbers from 1.
 

@@ -5,7 +5,7 @@ from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
 from sopool.models.hierarchical import HierarchicalClassifier
 from sopool.models.make import clusters_for, make_model
-from sopool.models.stack import stack
+from sopool.models.stack import named_tensors, stack, stack_of
 
 __all__ = [
     "Classifier",
@@ -15,5 +15,7 @@ __all__ = [
     "Scored",
     "clusters_for",
     "make_model",
+    "named_tensors",
     "stack",
+    "stack_of",
 ]

@@ -36,6 +36,10 @@ class Classifier(torch.nn.Module):
         """Whether a step can be captured into a CUDA graph: all of its layers say so."""
         return all(getattr(layer, "capturable", True) for layer in self.modules() if layer is not self)
 
+    def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+        """Graph embeddings [G, ...], one or several, each with what it adds to the loss of a graph [G]."""
+        raise NotImplementedError(f"{type(self).__name__} must define embed(x, neighbors, ptr).")
+
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores and penalties."""
         raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, dropout).")

@@ -33,7 +33,7 @@ class FlatClassifier(Classifier):
         )
 
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
-        """Graph embeddings [G, ...], one or one for each layer, with what each graph adds to its loss [G]."""
+        """One graph embedding [G, ...], or one for each layer, with what each graph adds to its loss [G]."""
         layers = self.gnn(x, neighbors, ptr, self.models)
         layers = [join(layers)] if self.config.join == "concat" else layers
         graphs = Graphs(ptr, neighbors)

@@ -59,15 +59,19 @@ class HierarchicalClassifier(Classifier):
             left.append(pool.pool(x, graphs))
         return left
 
+    def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+        """The readout of each block [G, ...], with what each graph adds to its loss [G]."""
+        left = self.blocks(x, neighbors, ptr)
+        return [(self._read(block, pool), block.loss) for block, pool in zip(left, self.pools, strict=True)]
+
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
-        left = self.blocks(x, neighbors, ptr)
-        readouts = [self._read(block, pool) for block, pool in zip(left, self.pools, strict=True)]
+        embedded = self.embed(x, neighbors, ptr)
         penalty: Tensor | None = None
-        for block in left:
-            penalty = add(penalty, block.loss)
+        for _, extra in embedded:
+            penalty = add(penalty, extra)
         score = self._each if self.config.head == "per-block" else self._together
-        return Scored(score(readouts, dropout), penalty)
+        return Scored(score([readout for readout, _ in embedded], dropout), penalty)
 
     def _read(self, block: Pooled, pool: torch.nn.Module) -> Tensor:
         assert isinstance(pool, GraphPooling)

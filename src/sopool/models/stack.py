@@ -1,7 +1,7 @@
 """Several models of one kind as one."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import torch
@@ -14,12 +14,29 @@ def stack(models: Sequence[Model]) -> Model:
     """One module that holds the parameters and buffers of all, [M, ...] each."""
     out = copy.deepcopy(models[0])
     for (owner, name), *tensors in zip(_places(out), *(_tensors(model) for model in models), strict=True):
-        stacked = torch.stack(tensors)
-        if name in owner._parameters:
-            owner._parameters[name] = torch.nn.Parameter(stacked)
-        else:
-            owner._buffers[name] = stacked
+        _put(owner, name, torch.stack(tensors))
     return out
+
+
+def stack_of(model: Model, tensors: Mapping[str, Tensor]) -> Model:
+    """A stack with these parameters and buffers, [M, ...] each by its name, of models like ``model``."""
+    out = copy.deepcopy(model)
+    for path, tensor in tensors.items():
+        owner, _, name = path.rpartition(".")
+        _put(out.get_submodule(owner), name, tensor)
+    return out
+
+
+def named_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers by name, as :func:`stack_of` takes those of a stack."""
+    return {name: tensor.detach() for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+
+
+def _put(owner: torch.nn.Module, name: str, tensor: Tensor) -> None:
+    if name in owner._parameters:
+        owner._parameters[name] = torch.nn.Parameter(tensor)
+    else:
+        owner._buffers[name] = tensor
 
 
 def _places(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, str]]:

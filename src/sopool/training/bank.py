@@ -80,6 +80,8 @@ class Bank:
         self.substitutes = self._substitutes()
         rates = np.array([config.dropout for config in self.configs])
         self.dropped = self._numbers(rates) if rates.any() else None
+        weights = first.class_weights
+        self.class_weights = None if weights is None else self._numbers(np.array(weights))
         self._drawn: Draws | None = None
         self._captured: CapturedSteps | None = None
         self._watch: Watch | None = None
@@ -117,7 +119,7 @@ class Bank:
         dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
         scores, penalty = self.model.classify(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
         labels = self.tables.labels.index_select(0, graphs.flatten())
-        losses = F.cross_entropy(scores, labels, reduction="none")
+        losses = F.cross_entropy(scores, labels, self.class_weights, reduction="none")
         losses = (losses if penalty is None else losses + penalty).view(graphs.shape)
         gradients = torch.autograd.grad(losses.sum() / graphs.shape[1], self.parameters)
         gradient = _flatten(gradients)

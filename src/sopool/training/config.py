@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.models.config import ModelConfig
 
-LATER = {"blocks", "head", "block_readout", "frozen", "weight_decay", "patience"}
+LATER = {"blocks", "head", "block_readout", "frozen", "weight_decay", "patience", "class_weights"}
 """Settings that earlier versions did not have."""
 Looks = Literal["test", "validation", "chosen"]
 
@@ -52,6 +52,8 @@ class RunConfig:
     """How much of each parameter is added to its gradient."""
     patience: int | None = None
     """Epochs without a better one, on the held-out graphs, after which none is chosen any more."""
+    class_weights: tuple[float, ...] | None = None
+    """How much a graph of each class counts in the loss; None: all alike."""
     precision: Literal["float32", "float64"] = "float32"
 
     @property
@@ -78,7 +80,9 @@ class RunConfig:
         """From what :meth:`to_json` gave; ``TypeError`` or ``KeyError`` if it is something else."""
         if set(saved) | LATER != {item.name for item in fields(cls)} | LATER:
             raise KeyError("not the configuration of a run")
-        return cls(**(saved | {"model": ModelConfig(**saved["model"])}))
+        weights = saved.get("class_weights")
+        made = {"model": ModelConfig(**saved["model"]), "class_weights": None if weights is None else tuple(weights)}
+        return cls(**(saved | made))
 
     @property
     def key(self) -> str:

@@ -62,10 +62,11 @@ def _roc_auc(logits: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean(areas))
 
 
-def cross_entropy(logits: np.ndarray, labels: np.ndarray) -> float:
-    """The mean over graphs, natural logarithm, in float64 whatever the logits are."""
+def cross_entropy(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """The mean over graphs, by ``weights`` [n] if given; natural logarithm, in float64 whatever the logits are."""
     logits = logits.astype(np.float64)
-    return float(np.mean(_log_sum_exp(logits) - logits[np.arange(len(labels)), labels]))
+    each = _log_sum_exp(logits) - logits[np.arange(len(labels)), labels]
+    return float(np.mean(each) if weights is None else np.average(each, weights=weights))
 
 
 def _log_sum_exp(x: np.ndarray) -> np.ndarray:

@@ -6,18 +6,17 @@ on the disk, or files of two different saves side by side, are noticed and never
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor
 
 from sopool.data.errors import DataError
+from sopool.data.sealed import check_seal, read_header, seal
 from sopool.data.whole_file import whole_file
 from sopool.training.config import RunConfig
 from sopool.training.record import Run
@@ -25,10 +24,6 @@ from sopool.training.record import Run
 FORMAT = "sopool run 1"
 CONFIG, ENVIRONMENT = "config.json", "environment.json"
 CURVES, PREDICTIONS, CHECKPOINT = "curves.safetensors", "predictions.safetensors", "checkpoint.safetensors"
-
-# In the header, which comes first. Quotes inside names and facts are escaped there, so that this is found only once.
-DIGEST = re.compile(rb'"digest":"([0-9a-f]{64})"')
-BLANK = "0" * 64
 
 
 def write_run(folder: Path, run: Run) -> None:
@@ -39,7 +34,7 @@ def write_run(folder: Path, run: Run) -> None:
         "chosen_epoch": run.chosen_epoch,
         "stopped": run.stopped,
         "environment": hashlib.sha256(environment).hexdigest(),
-        "predictions": _digest(predictions, folder / PREDICTIONS),
+        "predictions": check_seal(predictions, folder / PREDICTIONS),
     }
     curves = arrays_to_bytes(run.curves, facts, run.config.key)
     write_config(folder, run.config)
@@ -66,7 +61,7 @@ def _read_run(folder: Path, config: RunConfig) -> Run:
     environment, predictions = (folder / ENVIRONMENT).read_bytes(), (folder / PREDICTIONS).read_bytes()
     if hashlib.sha256(environment).hexdigest() != facts["environment"]:
         raise DataError(f"not the file that was written with {CURVES}.", folder / ENVIRONMENT)
-    if _digest(predictions, folder / PREDICTIONS) != facts["predictions"]:
+    if check_seal(predictions, folder / PREDICTIONS) != facts["predictions"]:
         raise DataError(f"not the file that was written with {CURVES}.", folder / PREDICTIONS)
     return Run(
         config=config,
@@ -100,31 +95,27 @@ def read_config(folder: Path) -> RunConfig:
 
 def arrays_to_bytes(arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any], key: str) -> bytes:
     """A safetensors file of ``arrays`` from any device, with ``facts``, the run's key and a digest of it all."""
-    header = {"format": FORMAT, "run": key, "facts": json.dumps(facts), "digest": BLANK}
-    content = save({name: _own(array) for name, array in arrays.items()}, metadata=header)
-    digest = hashlib.sha256(content).hexdigest()
-    return content.replace(f'"digest":"{BLANK}"'.encode(), f'"digest":"{digest}"'.encode(), 1)
+    return seal(arrays, {"format": FORMAT, "run": key, "facts": json.dumps(facts)})
 
 
 def arrays_from_bytes(content: bytes, path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The arrays and facts that :func:`arrays_to_bytes` was given; ``DataError`` if a single bit is another."""
-    _digest(content, path)
-    facts = _facts(content[8 : 8 + int.from_bytes(content[:8], "little")], path, key)
-    return load(content), facts
+    check_seal(content, path)
+    return load(content), _facts(content, path, key)
 
 
 def read_facts(path: Path, key: str) -> dict[str, Any]:
     """The facts alone, from the head of a file, without a look at the arrays: for lists."""
     # Not with safe_open: it calls every file that cannot be opened, for whatever reason, one that does not exist.
     with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = file.read(min(length, path.stat().st_size))
-    return _facts(header, path, key)
+        length = file.read(8)
+        head = length + file.read(min(int.from_bytes(length, "little"), path.stat().st_size))
+    return _facts(head, path, key)
 
 
-def _facts(header: bytes, path: Path, key: str) -> dict[str, Any]:
+def _facts(content: bytes, path: Path, key: str) -> dict[str, Any]:
     try:
-        about = json.loads(header)["__metadata__"]
+        about = read_header(content)
         found, run, facts = about["format"], about["run"], json.loads(about["facts"])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError("not a whole file of a run: its header cannot be read.", path) from error
@@ -135,27 +126,8 @@ def _facts(header: bytes, path: Path, key: str) -> dict[str, Any]:
     return dict(facts)
 
 
-def _digest(content: bytes, path: Path) -> str:
-    """The digest that a file carries, if it is right."""
-    if not (found := DIGEST.search(content)):
-        raise DataError("not a whole file: it has no digest.", path)
-    view, (start, end) = memoryview(content), found.span(1)
-    digest = hashlib.sha256(view[:start])
-    digest.update(BLANK.encode())
-    digest.update(view[end:])
-    if digest.hexdigest() != found[1].decode():
-        raise DataError("its content is not what was written: the digest differs.", path)
-    return digest.hexdigest()
-
-
 def _json_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
-
-
-def _own(array: np.ndarray | Tensor) -> Tensor:
-    # A copy: safetensors refuses tensors that share memory, such as slices of one buffer.
-    tensor = array if isinstance(array, Tensor) else torch.from_numpy(np.array(array, order="C"))
-    return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
 
 
 def _to_numpy(arrays: dict[str, Tensor]) -> dict[str, np.ndarray]:

@@ -69,6 +69,7 @@ class GraphTables:
     """None for undirected graphs, where it is ``hears``."""
     features: NodeFeatures
     labels: Tensor
+    """The class of each graph [G]; all 0 in tables for prediction."""
     classes: int
     clusters: Union["ClusterTables", None] = None
     """For models that ask for them."""
@@ -81,6 +82,12 @@ class GraphTables:
         hears, heard_by = make_lists(store, 1), make_lists(store, 0)
         undirected = torch.equal(hears.nodes, heard_by.nodes) and torch.equal(hears.starts, heard_by.starts)
         return cls(store.node_ptr, hears, None if undirected else heard_by, features, store.labels, len(store.classes))
+
+    @classmethod
+    def for_prediction(cls, store: PackedGraphs, features: NodeFeatures, classes: int) -> "GraphTables":
+        """Likewise, of graphs without labels: who is heard by whom is left out, since only gradients ask for it."""
+        none = torch.zeros(len(store), dtype=torch.long, device=store.device)
+        return cls(store.node_ptr, make_lists(store, 1), None, features, none, classes)
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1

@@ -1,0 +1,127 @@
+"""``sopool predict``."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+
+import typer
+
+from sopool.cli.options import OnError, Root, SmilesColumn
+from sopool.cli.output import check_target, say
+
+if TYPE_CHECKING:
+    from sopool.data.stream import BadRow
+    from sopool.estimator.streaming import Count
+
+SHOWN = 10
+"""Bad rows that are named one by one."""
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that sopool fit has written.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A data set's name, the path of a file or folder of graphs, or - for the standard input.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file; - is the standard output.")
+    ] = Path("-"),
+    form: Annotated[
+        Literal["csv", "jsonl"] | None,
+        typer.Option("--format", help="Of the output.", show_default="by its name, or csv"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    root: Root = None,
+    smiles_column: SmilesColumn = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="The column or property with the true labels, to tell the accuracy.")
+    ] = None,
+    on_error: Annotated[OnError, typer.Option(help="What to do about a row that cannot be read.")] = "skip",
+) -> None:
+    """Predict the class of graphs, however many: they are read, predicted and written some at a time.
+
+    Each line of the output has the row, its id if it has one, the prediction, the probability of each class, and how
+    far the networks of the model disagree (uncertainty).
+
+    Examples: sopool predict model.sopool molecules.csv -o predictions.csv
+
+    cat graphs.jsonl | sopool predict model.sopool - --format jsonl
+    """
+    from sopool.data.stream import stream_graphs
+    from sopool.estimator import GraphClassifier
+    from sopool.estimator.streaming import Count, Writer, predict_stream
+
+    chosen = form or _format(output)
+    if output != Path("-"):
+        check_target(output)
+    classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
+    chunks = stream_graphs(source, classifier.encoder_.fields, root, smiles_column, label_column)
+    with _open(output) as file:
+        writer = Writer(file, chosen, classifier.classes_.tolist())
+        for rows in predict_stream(classifier, chunks, count, _refuser(source, on_error)):
+            writer.write(rows)
+            file.flush()
+    _conclude(count, time.monotonic() - start, output)
+
+
+def _format(output: Path) -> Literal["csv", "jsonl"]:
+    from sopool.data.errors import DataError
+
+    if output.suffix == ".jsonl":
+        return "jsonl"
+    if output == Path("-") or output.suffix == ".csv":
+        return "csv"
+    raise DataError("call it .csv or .jsonl, or say which with --format.", output)
+
+
+@contextmanager
+def _open(output: Path) -> Iterator[TextIO]:
+    from sopool.data.whole_file import whole_file
+
+    if output == Path("-"):
+        yield sys.stdout
+        return
+    with whole_file(output) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
+    from sopool.data.errors import DataError
+
+    path, said = "standard input" if source == "-" else source, 0
+
+    def refuse(bad: "BadRow") -> None:
+        nonlocal said
+        error = DataError(f"{bad.reason} Found {bad.text[:60]!r}.", path, bad.row)
+        if on_error == "raise":
+            raise error
+        said += 1
+        if said <= SHOWN:
+            say("warning", f"skipped: {error}")
+        elif said == SHOWN + 1:
+            say("warning", "further rows are skipped without a word; --on-error raise stops at the first.")
+
+    return refuse
+
+
+def _conclude(count: "Count", seconds: float, output: Path) -> None:
+    from sopool.data.errors import DataError
+    from sopool.estimator.settings import unknown_message
+
+    if not count.graphs:
+        raise DataError("there was no graph to predict." if not count.bad else f"all {count.bad:,} rows are bad.")
+    where = "" if output == Path("-") else f" They are in {output}."
+    skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
+    speed = count.graphs / max(seconds, 1e-9)
+    say("note", f"predicted {count.graphs:,} graphs{skipped} in {seconds:,.1f} s, {speed:,.0f} per second.{where}")
+    if count.unknown:
+        say("note", unknown_message(count.unknown, count.nodes))
+    if count.accuracy is not None:
+        right = f"{count.correct:,} of {count.labelled:,} labels are predicted right"
+        say("note", f"{right}: accuracy {100 * count.accuracy:.1f} %.")

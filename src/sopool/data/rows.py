@@ -1,0 +1,116 @@
+"""Graphs of a text, one after the other as they are read: what is wrong with one does not keep the next from coming."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sopool.data.chem import (
+    LABEL_NAMES,
+    SMILES_NAMES,
+    Record,
+    csv_record,
+    csv_rows,
+    find_name,
+    from_sdf,
+    from_smiles,
+    graph_of_record,
+    rdkit_module,
+    sdf_properties,
+    sdf_records,
+)
+from sopool.data.errors import DataError
+from sopool.data.jsonl import graph_of_line
+from sopool.data.pack import Graph, Label
+
+ID_NAMES = ("id", "name")
+Lines = Iterable[tuple[int, str]]
+
+
+class Row(NamedTuple):
+    """One graph, or why it is none."""
+
+    number: int
+    """From 1: the line of a text, the record of an SDF file."""
+    text: str
+    name: Label | None = None
+    label: Label | None = None
+    graph: Graph | None = None
+    problem: str = ""
+
+
+def json_rows(lines: Lines) -> Iterator[Row]:
+    """Of JSON lines. Ids are not compared: that would take memory for all of them."""
+    for number, text in lines:
+        if text.strip():
+            try:
+                name, graph = graph_of_line(text)
+            except DataError as error:
+                yield Row(number, text.strip(), problem=str(error))
+            else:
+                yield Row(number, text.strip(), name, graph.label, graph)
+
+
+def text_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row]:
+    """By the first line that is not blank: an object of JSON, names of columns, or a SMILES that may have a name."""
+    every = iter(lines)
+    head = list[tuple[int, str]]()
+    for line in every:
+        head.append(line)
+        if line[1].strip():
+            break
+    first, every = head[-1][1].strip() if head else "", chain(head, every)
+    if first.startswith("{"):
+        return json_rows(every)
+    cells = next(csv_rows(iter([first]), path), (1, list[str]()))[1]
+    if smiles_column or any(cell.lower() in SMILES_NAMES for cell in cells):
+        return molecule_rows(every, path, smiles_column, label_column)
+    return _molecules((_bare(*line) for line in every if line[1].strip()), from_smiles)
+
+
+def molecule_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row]:
+    """Of a CSV with a column of SMILES; a column of labels and one of ids are taken where they are there."""
+    rows = csv_rows((text for _, text in lines), path)
+    header = next(rows, (1, list[str]()))[1]
+    smiles_at = find_name(header, smiles_column, SMILES_NAMES, "smiles_column", path)
+    known = [name.lower() for name in header]
+    labelled = label_column is not None or any(name in known for name in LABEL_NAMES)
+    label_at = find_name(header, label_column, LABEL_NAMES, "label_column", path) if labelled else None
+    id_at = next((known.index(name) for name in ID_NAMES if name in known), None)
+
+    def read(row: int, cells: list[str]) -> tuple[Record, str | None]:
+        record = csv_record(row, cells, len(header), smiles_at, smiles_at if label_at is None else label_at)
+        name = cells[id_at] if id_at is not None and id_at < len(cells) else None
+        return (record if labelled else record._replace(label=None)), name
+
+    return _molecules((read(row, cells) for row, cells in rows), from_smiles)
+
+
+def sdf_rows(path: str | Path, label_property: str | None) -> Iterator[Row]:
+    """Of an SDF file, with the title of each record as its id."""
+    wanted = LABEL_NAMES if label_property is None else (label_property.lower(),)
+
+    def read(row: int, text: str) -> tuple[Record, str]:
+        found = {name.lower(): value for name, value in sdf_properties(text).items()}
+        title = text.partition("\n")[0].strip()
+        return Record(row, title, text, next((found[name] for name in wanted if name in found), None)), title
+
+    return _molecules((read(row, text) for row, text in sdf_records(path)), from_sdf)
+
+
+def _bare(number: int, text: str) -> tuple[Record, str | None]:
+    """A line with a SMILES, and perhaps a name after it."""
+    smiles, *name = text.strip().split(maxsplit=1)
+    return Record(number, smiles, smiles, None), name[0] if name else None
+
+
+def _molecules(records: Iterable[tuple[Record, str | None]], parse: Callable[[Any, str], Any]) -> Iterator[Row]:
+    chem = rdkit_module("Chem")
+    for record, name in records:
+        try:
+            with rdkit_module("rdBase").BlockLogs():
+                graph = graph_of_record(chem, record, parse, labelled=False)
+        except DataError as error:
+            yield Row(record.row, record.text, problem=str(error))
+        else:
+            yield Row(record.row, record.text, name or None, record.label or None, graph)

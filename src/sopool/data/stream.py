@@ -1,0 +1,119 @@
+"""Graphs of a file or of the standard input, some at a time: however many there are, memory holds a few thousand."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from sopool.data.catalogue import load
+from sopool.data.lines import kind_of, number_lines, read_lines
+from sopool.data.pack import Graph, Label, pack
+from sopool.data.rows import Row, json_rows, molecule_rows, sdf_rows, text_rows
+from sopool.data.store import PackedGraphs
+
+STDIN = "-"
+NODES, ROWS = 2**14, 2**12
+"""Where a chunk ends."""
+MOST_NODES = 2**24
+"""Of one graph: a line may claim any number of them."""
+
+
+class BadRow(NamedTuple):
+    """What was left out, and why."""
+
+    row: int
+    text: str
+    reason: str
+
+
+@dataclass
+class Chunk:
+    """Some graphs of a source, in its order."""
+
+    graphs: PackedGraphs | None = None
+    """None where all rows were bad."""
+    rows: list[int] = field(default_factory=list)
+    """The line of a text, the record of an SDF file, from 1; of other sources the number of the graph, from 0."""
+    ids: list[Label | None] = field(default_factory=list)
+    labels: list[Label | None] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+
+
+def stream_graphs(
+    source: str | Path,
+    fields: Mapping[str, int | None],
+    root: str | Path | None = None,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+) -> Iterator[Chunk]:
+    """Chunks of the graphs of any source that :func:`sopool.data.load` reads, or of the standard input (``-``).
+
+    JSON lines and molecules are read as they come; the standard input may hold JSON lines, a CSV with a line of names,
+    or a SMILES a line. ``fields`` are those of an encoder: a graph that lacks one is bad, other features are dropped.
+    """
+    path = Path(source)
+    kind = kind_of(path)
+    if str(source) == STDIN:
+        name = "standard input"
+        rows = text_rows(number_lines(sys.stdin.buffer, name), name, smiles_column, label_column)
+    elif kind in (".jsonl", ".jsonl.gz"):
+        rows = json_rows(read_lines(path))
+    elif kind in (".csv", ".csv.gz", ".tsv"):
+        rows = molecule_rows(read_lines(path), path, smiles_column, label_column)
+    elif kind in (".smi", ".smi.gz"):
+        rows = text_rows(read_lines(path), path, smiles_column, label_column)
+    elif kind in (".sdf", ".sdf.gz"):
+        rows = sdf_rows(path, label_column)
+    else:
+        return _slices(load(source, root))
+    return _chunks(rows, fields)
+
+
+def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[Chunk]:
+    chunk, graphs, nodes = Chunk(), list[Graph](), 0
+    for row in rows:
+        problem = row.problem or _lack(row.graph, fields)
+        if problem or row.graph is None:
+            chunk.bad.append(BadRow(row.number, row.text, problem))
+        else:
+            graphs.append(Graph(row.graph.num_nodes, row.graph.edges, **{f: getattr(row.graph, f) for f in fields}))
+            nodes += row.graph.num_nodes
+            chunk.rows.append(row.number)
+            chunk.ids.append(row.name)
+            chunk.labels.append(row.label)
+        if nodes >= NODES or len(chunk.rows) + len(chunk.bad) >= ROWS:
+            chunk.graphs = pack(graphs) if graphs else None
+            yield chunk
+            chunk, graphs, nodes = Chunk(), list[Graph](), 0
+    if graphs or chunk.bad:
+        chunk.graphs = pack(graphs) if graphs else None
+        yield chunk
+
+
+def _lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
+    """What keeps a graph from being predicted."""
+    if graph is None or not graph.num_nodes:
+        return "the graph has no nodes."
+    if graph.num_nodes > MOST_NODES:
+        return f"the graph has {graph.num_nodes:,} nodes, at most {MOST_NODES:,} are taken."
+    for name, width in fields.items():
+        values = getattr(graph, name)
+        if values is None:
+            return f"the graph has no {name}; those that the model was trained on have."
+        if width is not None and np.shape(values)[1] != width:
+            return f"the graph has {np.shape(values)[1]} {name} each, those that the model was trained on {width}."
+    return ""
+
+
+def _slices(store: PackedGraphs) -> Iterator[Chunk]:
+    """Of a store that is in memory, or mapped into it."""
+    labels = [None] * len(store) if store.labels is None else [store.classes[code] for code in store.labels.tolist()]
+    piece = (store.node_ptr[1:] // NODES).tolist()
+    start = 0
+    for end in range(1, len(store) + 1):
+        if end == len(store) or piece[end] != piece[start] or end - start == ROWS:
+            yield Chunk(store[start:end], list(range(start, end)), [None] * (end - start), list(labels[start:end]))
+            start = end

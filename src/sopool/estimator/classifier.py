@@ -1,0 +1,252 @@
+"""``GraphClassifier``: graphs in, classes out, by scikit-learn's conventions."""
+
+import copy
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from sopool.data.base_encoder import Encoder
+from sopool.data.choices import default_encoder
+from sopool.data.features import NodeFeatures
+from sopool.data.file import content_key
+from sopool.data.store import PackedGraphs
+from sopool.estimator.ensemble import Ensemble
+from sopool.estimator.fitting import FitProgress, fit_ensemble
+from sopool.estimator.inputs import as_labels, as_store, number_classes, own_labels
+from sopool.estimator.settings import (
+    UnseenWarning,
+    check_settings,
+    class_weights,
+    describe,
+    share_held_out,
+    steps_for,
+    unknown_message,
+)
+from sopool.experiments.presets import model_config
+from sopool.experiments.threads import threads
+from sopool.models.config import ModelConfig
+from sopool.models.make import clusters_for
+from sopool.training.clusters import ClusterTables
+from sopool.training.config import RunConfig
+from sopool.training.devices import choose_device
+from sopool.training.tables import GraphTables
+
+
+class Prediction(NamedTuple):
+    """What :meth:`GraphClassifier.predict_with_uncertainty` gives."""
+
+    labels: np.ndarray
+    """[n]."""
+    probabilities: np.ndarray
+    """[n, classes], the mean over the models."""
+    uncertainty: np.ndarray
+    """[n]: the standard deviation over the models of the probability of the predicted class; NaN with one model."""
+
+
+class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
+    """A classifier of graphs: message passing, second-order pooling, linear scores; an ensemble trained as one bank.
+
+    Graphs are a :class:`~sopool.data.PackedGraphs`, or a list of PyG ``Data``, of NetworkX graphs or of SMILES.
+
+    Args:
+        pool: How node vectors become a graph vector: a name that ``sopool pools`` lists.
+        pool_options: Options of that pooling, such as ``{"rank": 16}``.
+        gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"``, ``"graphsage"``.
+        hidden: Their width.
+        layers: How many of them.
+        blocks: 0 pools once, at the end; 1 to 3 make a hierarchy of so many layers and poolings.
+        n_models: Models that are trained side by side and vote. Each starts from other weights and holds out other
+            graphs; how far they disagree is the uncertainty.
+        epochs: Rounds of training at most.
+        steps: Batches in an epoch; None: as many as it takes to see each graph once, but at least 10 and at most 50.
+        batch_size: Graphs in a batch.
+        lr: The learning rate of Adam. It is halved every 50 epochs.
+        dropout: The share of a graph's vector that is dropped in training.
+        weight_decay: How much of each parameter is added to its gradient.
+        validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
+            trains all epochs on all graphs, and keeps the last.
+        patience: Epochs without a better one after which a model is stopped; None never stops.
+        class_weight: How much each class counts in the loss and in the choice of an epoch: None for all graphs alike,
+            ``"balanced"`` for all classes alike, or a number for each class.
+        encoder: How nodes become features, such as ``DegreeEncoder()``; None: node labels and attributes as far as they
+            are there, else degrees.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        random_state: A number for results that can be repeated.
+        callback: Called with a :class:`FitProgress` after each epoch.
+
+    Attributes:
+        classes_: The classes, sorted, of the type that was given.
+        encoder_: The fitted encoder.
+        config_: The shape of the models.
+        history_: ``loss``, ``validation_loss`` and ``validation_accuracy`` [models, epochs], NaN once a model stopped.
+        best_epochs_: The epoch that was kept of each model, from 0.
+        about_: What it was trained on, with what, and for how long.
+    """
+
+    classes_: np.ndarray
+    encoder_: Encoder
+    config_: ModelConfig
+    history_: dict[str, np.ndarray]
+    best_epochs_: list[int]
+    about_: dict[str, Any]
+
+    def __init__(
+        self,
+        pool: str = "sopool-bimap",
+        pool_options: Mapping[str, Any] | None = None,
+        gnn: str = "gin-0",
+        hidden: int = 32,
+        layers: int = 4,
+        blocks: int = 0,
+        n_models: int = 5,
+        epochs: int = 100,
+        steps: int | None = None,
+        batch_size: int = 32,
+        lr: float = 0.01,
+        dropout: float = 0.5,
+        weight_decay: float = 0.0,
+        validation_fraction: float = 0.1,
+        patience: int | None = 30,
+        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        encoder: Encoder | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        callback: Callable[[FitProgress], Any] | None = None,
+    ) -> None:
+        self.pool = pool
+        self.pool_options = pool_options
+        self.gnn = gnn
+        self.hidden = hidden
+        self.layers = layers
+        self.blocks = blocks
+        self.n_models = n_models
+        self.epochs = epochs
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.dropout = dropout
+        self.weight_decay = weight_decay
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.class_weight = class_weight
+        self.encoder = encoder
+        self.device = device
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, graphs: Any, y: Any = None) -> "GraphClassifier":
+        """Train on graphs with a label each; without ``y`` on the labels that the graphs carry."""
+        check_settings(self.get_params(deep=False))
+        store, start = as_store(graphs), time.perf_counter()
+        labels = own_labels(graphs) if y is None else as_labels(y, len(store))
+        self.classes_, codes = number_classes(labels)
+        named = replace(store, labels=torch.from_numpy(codes), classes=tuple(range(len(self.classes_))))
+        encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
+        self.encoder_ = encoder.fit(store)
+        self.config_ = self._shape(store)
+        tables = GraphTables.build(named, self.encoder_.transform(store))
+        clusters = clusters_for(self.config_)
+        if clusters is not None:
+            tables = replace(tables, clusters=ClusterTables.build(store, clusters))
+        device, runs = choose_device(self.device), self._runs(named)
+        with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
+            fitted = fit_ensemble(tables.to(device), self.encoder_, runs, self.callback)
+        self.ensemble_, self.history_, self.best_epochs_ = fitted
+        seconds = time.perf_counter() - start
+        self.about_ = describe(named, runs[0].fingerprint, self.classes_, device, seconds)
+        return self
+
+    def predict(self, graphs: Any) -> np.ndarray:
+        """The class of each graph [n], of the type that :meth:`fit` was given."""
+        return self._predict(graphs).labels
+
+    def predict_proba(self, graphs: Any) -> np.ndarray:
+        """The probability of each class [n, classes], in the order of ``classes_``: the mean over the models."""
+        return self._predict(graphs).probabilities
+
+    def predict_with_uncertainty(self, graphs: Any) -> Prediction:
+        """The class of each graph, the probability of each class, and how far the models disagree."""
+        return self._predict(graphs)
+
+    def transform(self, graphs: Any) -> np.ndarray:
+        """The embeddings of the graphs [n, models x width]: what each model pools a graph into, side by side."""
+        store, features = self._encode(graphs, level=3)
+        each = self.ensemble_.embeddings(store, features)
+        return each.movedim(0, 1).flatten(1).cpu().numpy()
+
+    def save(self, path: str | Path) -> None:
+        """Write everything that :meth:`load` needs to one file: weights, settings, vocabulary, classes. No pickle."""
+        from sopool.estimator.model_file import write_model
+
+        self._ensemble()
+        write_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto") -> "GraphClassifier":
+        """Read what :meth:`save` wrote, on this or any other machine; ``DataError`` if it is anything else."""
+        from sopool.estimator.model_file import read_model
+
+        return read_model(cls, path, device)
+
+    def _ensemble(self) -> Ensemble:
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_
+
+    def _predict(self, graphs: Any) -> Prediction:
+        store, features = self._encode(graphs, level=4)
+        return self.vote(self.ensemble_.scores(store, features))
+
+    def vote(self, scores: Tensor) -> Prediction:
+        """What the scores of the models [models, n, classes] come to."""
+        each = scores.double().softmax(2).cpu().numpy()
+        mean = each.mean(0)
+        chosen = mean.argmax(1)
+        spread = each[:, np.arange(len(chosen)), chosen].std(0) if len(each) > 1 else np.full(len(chosen), np.nan)
+        return Prediction(self.classes_[chosen], mean, spread)
+
+    def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:
+        """Graphs and the features of their nodes, with a warning about such as no training graph has."""
+        ensemble, store = self._ensemble(), as_store(graphs)
+        features = ensemble.encode(store)
+        if features.unknown:
+            warnings.warn(unknown_message(features.unknown, store.num_nodes), UnseenWarning, stacklevel=level)
+        return store, features
+
+    def _shape(self, store: PackedGraphs) -> ModelConfig:
+        made = model_config(store, self.gnn, self.pool, blocks=self.blocks, options=self.pool_options or {})
+        return replace(made, hidden=self.hidden, layers=self.layers)
+
+    def _runs(self, store: PackedGraphs) -> list[RunConfig]:
+        """One for each model."""
+        assert store.labels is not None
+        codes = store.labels.numpy()
+        run = RunConfig(
+            data=store.name,
+            fingerprint=content_key(store),
+            encoder=repr(self.encoder_),
+            model=self.config_,
+            fold=0,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            looks="validation",
+            holdout=share_held_out(self.validation_fraction, codes, self.classes_),
+            epochs=self.epochs,
+            steps=self.steps or steps_for(len(store), self.batch_size),
+            batch_size=self.batch_size,
+            lr=self.lr,
+            dropout=self.dropout,
+            weight_decay=self.weight_decay,
+            patience=self.patience,
+            class_weights=class_weights(self.class_weight, self.classes_, self.classes_[codes]),
+        )
+        return [replace(run, repeat=number) for number in range(self.n_models)]

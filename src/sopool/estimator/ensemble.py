@@ -1,0 +1,92 @@
+"""Trained models that predict together."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sopool.data.base_encoder import Encoder
+from sopool.data.features import NodeFeatures
+from sopool.data.spectral import cluster
+from sopool.data.store import PackedGraphs
+from sopool.experiments.threads import threads
+from sopool.models.classifier import Classifier
+from sopool.models.make import clusters_for
+from sopool.training.clusters import ClusterTables
+from sopool.training.tables import Batch, GraphTables
+
+TOGETHER = {"cpu": 2**15, "cuda": 2**20}
+"""Nodes of all models that are worked on at a time: on a CPU a cache-full."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """A stack of models, and how the nodes of any graphs become features for each of them."""
+
+    model: Classifier
+    """[M, ...]."""
+    encoder: Encoder
+    substitutes: Tensor
+    """The column that each model sees for each column of the encoder [M, width]: what it has not met is unknown."""
+    classes: int
+
+    @property
+    def device(self) -> torch.device:
+        """Where the models are."""
+        return self.substitutes.device
+
+    def to(self, device: torch.device | str) -> "Ensemble":
+        """The same on another device."""
+        return replace(self, model=self.model.to(device), substitutes=self.substitutes.to(device))
+
+    def encode(self, store: PackedGraphs) -> NodeFeatures:
+        """The features of all nodes of a store, on its device."""
+        return self.encoder.transform(store)
+
+    def scores(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
+        """Of each model for each graph and class [M, G, classes]."""
+        return self._run(store, features, lambda batch: self.model(*batch))
+
+    def embeddings(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
+        """What the models pool each graph into, all layers or blocks side by side [M, G, d]."""
+
+        def embed(batch: Batch) -> Tensor:
+            return torch.cat([pooled.flatten(1) for pooled, _ in self.model.embed(*batch)], dim=1)
+
+        return self._run(store, features, embed)
+
+    def _run(self, store: PackedGraphs, features: NodeFeatures, work: Callable[[Batch], Tensor]) -> Tensor:
+        """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
+        self.model.eval()
+        tables = GraphTables.for_prediction(store, features, self.classes)
+        clusters = clusters_for(self.model.config)
+        if clusters is not None:
+            # Not from the cache: what is predicted once would fill it.
+            tables = replace(tables, clusters=ClusterTables.of(cluster(store, clusters)))
+        tables, models = tables.to(self.device), self.model.models
+
+        @torch.no_grad()
+        def part(ends: tuple[int, int]) -> Tensor:
+            graphs = torch.arange(*ends, device=self.device).expand(models, -1)
+            return work(tables.batch(graphs, self.substitutes)).view(models, ends[1] - ends[0], -1)
+
+        kind = self.device.type
+        pieces = cut(store.sizes.cpu().numpy(), TOGETHER.get(kind, TOGETHER["cpu"]) // models)
+        return torch.cat(list(_side_by_side(part, pieces) if kind == "cpu" else map(part, pieces)), dim=1)
+
+
+def _side_by_side(work: Callable[[tuple[int, int]], Tensor], pieces: Iterator[tuple[int, int]]) -> Iterator[Tensor]:
+    """On a CPU: as many pieces at a time as torch has threads, each in one. Its operators are too small to share."""
+    cores = torch.get_num_threads()
+    with threads(1), ThreadPoolExecutor(cores) as pool:
+        yield from pool.map(work, pieces) if cores > 1 else map(work, pieces)
+
+
+def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
+    """Stretches of graphs of about so many nodes each: (first, one past the last)."""
+    piece = np.cumsum(sizes) // nodes
+    ends = np.flatnonzero(np.diff(piece, append=-1)) + 1
+    yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)

@@ -1,0 +1,164 @@
+"""Training an ensemble as one bank, each model stopped early on graphs that were held out from it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sopool.data.base_encoder import Encoder
+from sopool.data.errors import DataError
+from sopool.data.splits import holdout
+from sopool.estimator.ensemble import Ensemble
+from sopool.models.stack import named_tensors, stack_of
+from sopool.training.bank import Bank, ModelState
+from sopool.training.config import RunConfig
+from sopool.training.metrics import cross_entropy
+from sopool.training.splits import Split, run_seed
+from sopool.training.tables import GraphTables
+
+
+class FitProgress(NamedTuple):
+    """How training gets on, after each epoch; figures are averages over the models still training."""
+
+    epoch: int
+    """Epochs done."""
+    epochs: int
+    """Epochs at most."""
+    training: int
+    """Models still training."""
+    loss: float
+    validation_loss: float
+    """On held-out graphs; NaN where none are."""
+    validation_accuracy: float
+
+
+class Fitted(NamedTuple):
+    """A trained ensemble and how it came about."""
+
+    ensemble: Ensemble
+    history: dict[str, np.ndarray]
+    """``loss``, ``validation_loss`` and ``validation_accuracy`` of each model and epoch [M, epochs], NaN once it was
+    stopped."""
+    chosen: list[int]
+    """The epoch whose weights were kept, from 0, of each model."""
+
+
+class Judged(NamedTuple):
+    """A model on its held-out graphs."""
+
+    accuracy: float
+    loss: float
+
+
+@dataclass
+class Member:
+    """One model while it trains: what is written down, and its best weights so far."""
+
+    split: Split
+    history: dict[str, np.ndarray]
+    chosen: int = -1
+    rank: tuple[float, ...] = ()
+    best: tuple[Tensor, Tensor] | None = None
+
+    @classmethod
+    def start(cls, split: Split, epochs: int) -> "Member":
+        """Before the first epoch."""
+        return cls(
+            split, {name: np.full(epochs, np.nan) for name in ("loss", *(f"validation_{x}" for x in Judged._fields))}
+        )
+
+    def record(self, epoch: int, loss: float, judged: Judged | None, bank: Bank, row: int) -> None:
+        """Write down an epoch; keep its weights if none before was better. Without held-out graphs the last is best."""
+        self.history["loss"][epoch] = loss
+        rank: tuple[float, ...] = (-epoch,)
+        if judged is not None:
+            self.history["validation_accuracy"][epoch], self.history["validation_loss"][epoch] = judged
+            rank = (-judged.accuracy, judged.loss)
+        if self.best is None or rank < self.rank:
+            self.chosen, self.rank = epoch, rank
+            self.best = bank.values[row].clone(), bank.statistics[row].clone()
+
+    def ready(self, epoch: int, patience: int | None) -> bool:
+        """Whether it has waited long enough for something better."""
+        return patience is not None and len(self.split.validation) > 0 and epoch - self.chosen >= patience
+
+
+def fit_ensemble(
+    tables: GraphTables,
+    encoder: Encoder,
+    configs: Sequence[RunConfig],
+    report: Callable[[FitProgress], Any] | None = None,
+) -> Fitted:
+    """Train models that differ in ``repeat`` only, each with its own weights to start from and graphs held out."""
+    labels, first = tables.labels.cpu().numpy(), configs[0]
+    splits = [_split(config, labels) for config in configs]
+    members = [Member.start(split, first.epochs) for split in splits]
+    bank, running = Bank(tables, configs, splits), list(members)
+    if bank.substitutes is not None and bool((bank.substitutes < 0).any()):
+        raise DataError(f"{encoder!r} has no place for values it has not seen: make it with unknown=True.")
+    while running and bank.epoch < first.epochs:
+        lost = _epoch(bank, running, labels, report)
+        over = [m for m, member in enumerate(running) if m in lost or member.ready(bank.epoch - 1, first.patience)]
+        if over:
+            left = [m for m in range(len(running)) if m not in over]
+            running = [running[m] for m in left]
+            bank = bank.keep(left) if left else bank
+    ensemble = _ensemble(tables, encoder, configs, members)
+    history = {name: np.stack([member.history[name] for member in members]) for name in members[0].history}
+    return Fitted(ensemble, history, [member.chosen for member in members])
+
+
+def _split(config: RunConfig, labels: np.ndarray) -> Split:
+    every, none = np.arange(len(labels)), np.zeros(0, np.int64)
+    if not config.holdout:
+        return Split(every, none, none)
+    return Split(*holdout(every, labels, config.holdout, run_seed(config)), none)
+
+
+def _epoch(
+    bank: Bank, running: list[Member], labels: np.ndarray, report: Callable[[FitProgress], Any] | None
+) -> list[int]:
+    """Train and look; the models whose loss is not finite any more."""
+    epoch, config, lost, seen = bank.epoch, bank.configs[0], list[int](), list[Judged]()
+    losses = bank.run_epoch()
+    held = [member.split.validation for member in running]
+    scores = bank.scores(held) if len(held[0]) else [None] * len(running)
+    for m, (member, loss, some) in enumerate(zip(running, losses, scores, strict=True)):
+        if not (np.isfinite(loss) and (some is None or np.isfinite(some).all())):
+            lost.append(m)
+            if member.best is None:
+                raise DataError(
+                    f"the loss is not finite in the first epoch: lower the learning rate, which is {config.lr}."
+                )
+            continue
+        judged = None if some is None else judge(some, labels[member.split.validation], config.class_weights)
+        member.record(epoch, float(loss), judged, bank, m)
+        seen += [] if judged is None else [judged]
+    if report is not None:
+        accuracy, loss = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
+        report(FitProgress(epoch + 1, config.epochs, len(running), float(losses.mean()), loss, accuracy))
+    return lost
+
+
+def judge(scores: np.ndarray, labels: np.ndarray, class_weights: Sequence[float] | None = None) -> Judged:
+    """Scores [n, classes] against labels [n], where a graph counts as much as its class does in training."""
+    weights = None if class_weights is None else np.array(class_weights)[labels]
+    accuracy = np.average(scores.argmax(1) == labels, weights=weights)
+    return Judged(float(accuracy), cross_entropy(scores, labels, weights))
+
+
+def _ensemble(
+    tables: GraphTables, encoder: Encoder, configs: Sequence[RunConfig], members: Sequence[Member]
+) -> Ensemble:
+    """The best of each."""
+    best = [member.best for member in members if member.best is not None]
+    values, statistics = (torch.stack(rows) for rows in zip(*best, strict=True))
+    nothing = torch.zeros_like(values)
+    bank = Bank(tables, configs, [member.split for member in members], ModelState(values, statistics, nothing, nothing))
+    assert bank.substitutes is not None
+    tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}
+    model = stack_of(bank.model, tensors).requires_grad_(False)
+    return Ensemble(model, encoder, bank.substitutes, tables.classes)

@@ -1,0 +1,94 @@
+"""Predictions in a stream: a chunk of graphs is read, predicted, written and forgotten before the next."""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TextIO
+
+from sopool.data.pack import Label
+from sopool.data.stream import BadRow, Chunk
+from sopool.estimator.classifier import GraphClassifier
+
+Format = Literal["csv", "jsonl"]
+DIGITS = 6
+
+
+class Predicted(NamedTuple):
+    """One graph."""
+
+    row: int
+    id: Label | None
+    label: Label | None
+    """The true one, where the source has it."""
+    prediction: Any
+    probabilities: list[float]
+    uncertainty: float
+
+
+@dataclass
+class Count:
+    """What came by."""
+
+    graphs: int = 0
+    bad: int = 0
+    nodes: int = 0
+    unknown: int = 0
+    """Nodes that no training graph was like."""
+    labelled: int = 0
+    correct: int = 0
+
+    @property
+    def accuracy(self) -> float | None:
+        """Among the graphs whose label is known; None where none is."""
+        return self.correct / self.labelled if self.labelled else None
+
+
+def predict_stream(
+    model: GraphClassifier, chunks: Iterable[Chunk], count: Count, refuse: Callable[[BadRow], None]
+) -> Iterator[list[Predicted]]:
+    """The predictions of each chunk; what comes by is added to ``count``, and bad rows are handed to ``refuse``.
+
+    A label counts as right if it reads as the prediction does: files know texts only.
+    """
+    for chunk in chunks:
+        for one in chunk.bad:
+            count.bad += 1
+            refuse(one)
+        if chunk.graphs is None:
+            continue
+        features = model.ensemble_.encode(chunk.graphs)
+        found = model.vote(model.ensemble_.scores(chunk.graphs, features))
+        values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
+        made = [Predicted(*row) for row in zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True)]
+        known = [row for row in made if row.label is not None]
+        count.graphs += len(made)
+        count.nodes += chunk.graphs.num_nodes
+        count.unknown += features.unknown
+        count.labelled += len(known)
+        count.correct += sum(str(row.label) == str(row.prediction) for row in known)
+        yield made
+
+
+class Writer:
+    """Writes predictions as CSV or as JSON lines."""
+
+    def __init__(self, file: TextIO, form: Format, classes: Sequence[Any]) -> None:
+        self._file, self._form, self._classes = file, form, [str(name) for name in classes]
+        self._table = csv.writer(file, lineterminator="\n")
+        if form == "csv":
+            names = [f"probability_{name}" for name in self._classes]
+            self._table.writerow(["row", "id", "prediction", *names, "uncertainty"])
+
+    def write(self, rows: Iterable[Predicted]) -> None:
+        """One line each."""
+        for row in rows:
+            shares = [round(share, DIGITS) for share in row.probabilities]
+            spread = None if math.isnan(row.uncertainty) else round(row.uncertainty, DIGITS)
+            if self._form == "csv":
+                self._table.writerow([row.row, row.id, row.prediction, *shares, spread])
+                continue
+            record = {"row": row.row} | ({} if row.id is None else {"id": row.id}) | {"prediction": row.prediction}
+            record |= {"probabilities": dict(zip(self._classes, shares, strict=True)), "uncertainty": spread}
+            self._file.write(json.dumps(record, ensure_ascii=False) + "\n")

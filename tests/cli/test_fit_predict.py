@@ -1,0 +1,145 @@
+import csv
+import json
+import sys
+from io import BytesIO, TextIOWrapper
+
+import pytest
+
+from sopool import GraphClassifier
+from sopool.data import DegreeEncoder
+from sopool.data.jsonl import write_jsonl
+from tests.estimator.little import LABELS, STORE, tiny
+
+QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.sopool"
+    tiny(encoder=DegreeEncoder()).fit(STORE, LABELS).save(path)
+    return path
+
+
+@pytest.fixture
+def graphs(tmp_path):
+    path = tmp_path / "graphs.jsonl"
+    write_jsonl(STORE, path)
+    return path
+
+
+def read_csv(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_fit_says_how_good_it_is_and_writes_a_model(call, tmp_path):
+    shown = call("fit", "MUTAG", "-o", "mutag.sopool", *QUICK)
+    assert shown.code == 0
+    for words in ("2-fold cross-validation", "balanced accuracy", "ROC-AUC", "66.5", "all 188 graphs", "Expect of it"):
+        assert words in shown.out
+    assert "fold 2 of 2: accuracy" in shown.err
+    kept = GraphClassifier.load(tmp_path / "mutag.sopool")
+    assert kept.about_["estimate"]["folds"] == 2
+    assert 0 <= kept.about_["estimate"]["accuracy"]["mean"] <= 1
+    assert kept.n_models == 2
+    again = call("predict", "mutag.sopool", "MUTAG", "-o", "-")
+    rows = read_csv(again.out)
+    assert len(rows) == 188
+    assert {row["prediction"] for row in rows} <= {"-1", "1"}
+    assert "of 188 labels are predicted right: accuracy" in again.err
+
+
+def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path):
+    shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0", "--pool", "sum,sopool-attn")
+    assert shown.code == 0
+    assert "cross-validation" not in shown.out
+    assert "How good it is was not estimated" in shown.out
+    assert GraphClassifier.load(tmp_path / "m.sopool").pool in ("sum", "sopool-attn")
+    assert "The model: pool s" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["MUTAG", "-o", "nowhere/m.sopool"], "there is no folder nowhere"),
+        (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: at least 2"),
+        (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
+        (["none.csv", "-o", "m.sopool"], "no such file"),
+    ],
+)
+def test_what_fit_cannot_do(given, message, call):
+    shown = call("fit", *given)
+    assert shown.code == 2
+    assert message in " ".join(shown.err.split())
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("to_file", [True, False])
+def test_predictions_are_those_of_the_model(model, graphs, form, to_file, call, tmp_path):
+    given = ["-o", f"out.{form}"] if to_file else ["--format", form]
+    shown = call("predict", model, graphs, *given, "--device", "cpu")
+    assert shown.code == 0
+    text = (tmp_path / f"out.{form}").read_text() if to_file else shown.out
+    rows = read_csv(text) if form == "csv" else [json.loads(line) for line in text.splitlines()]
+    full = [g for g in range(40) if STORE.sizes[g]]
+    expected = GraphClassifier.load(model).predict_with_uncertainty(STORE[full])
+    assert [int(row["row"]) for row in rows] == [g + 1 for g in full]
+    assert [row["prediction"] for row in rows] == expected.labels.tolist()
+    for row, shares, spread in zip(rows, expected.probabilities, expected.uncertainty, strict=True):
+        found = (
+            [row[f"probability_{name}"] for name in ("even", "odd")] if form == "csv" else row["probabilities"].values()
+        )
+        assert list(map(float, found)) == pytest.approx(shares.tolist(), abs=1e-5)
+        assert float(row["uncertainty"]) == pytest.approx(spread, abs=1e-5)
+    assert "line 6: the graph has no nodes" in shown.err
+    assert "1 row skipped" in shown.err
+
+
+def test_the_standard_input_is_read(model, call, monkeypatch):
+    lines = ['{"nodes": 2, "edges": [[0, 1]], "id": "first", "label": "odd"}', "what?"]
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO("\n".join(lines).encode())))
+    shown = call("predict", model, "-", "--format", "jsonl")
+    assert shown.code == 0
+    assert json.loads(shown.out)["id"] == "first"
+    assert "standard input, line 2: not JSON" in shown.err
+    assert "of 1 labels" in shown.err
+
+
+def test_a_bad_row_is_fatal_if_asked(model, call, tmp_path):
+    path = tmp_path / "g.jsonl"
+    path.write_text('{"nodes": 2, "edges": [[0, 1]]}\nwhat?\n')
+    shown = call("predict", model, path, "-o", "out.csv", "--on-error", "raise")
+    assert shown.code == 2
+    assert "line 2: not JSON" in shown.err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_only_some_bad_rows_are_named(model, call, tmp_path):
+    path = tmp_path / "g.jsonl"
+    path.write_text("what?\n" * 20)
+    shown = call("predict", model, path)
+    assert shown.code == 2
+    assert shown.err.count("skipped: ") == 10
+    assert "all 20 rows are bad" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["none.sopool", "MUTAG"], "cannot be read"),
+        (["MODEL", "none.jsonl"], "no such file"),
+        (["MODEL", "MUTAG", "-o", "out.txt"], "call it .csv or .jsonl"),
+        (["MODEL", "MUTAG", "-o", "nowhere/out.csv"], "there is no folder nowhere"),
+        (["MODEL", "MUTAG", "--device", "cuda:99"], "no such GPU"),
+    ],
+)
+def test_what_predict_cannot_do(given, message, model, call):
+    shown = call("predict", *[model if one == "MODEL" else one for one in given])
+    assert shown.code == 2
+    assert message in " ".join(shown.err.split())
+
+
+def test_a_value_that_no_training_graph_had_is_told(model, call, tmp_path):
+    star = {"nodes": 60, "edges": [[0, i] for i in range(1, 60)]}
+    (tmp_path / "g.jsonl").write_text(json.dumps(star))
+    shown = call("predict", model, "g.jsonl")
+    assert "1 of 60 nodes have a label or a degree that no training graph has" in " ".join(shown.err.split())

@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load
+
+from sopool.data import DataError
+from sopool.data.sealed import check_seal, read_header, seal
+
+CONTENT = seal({"a": np.arange(6.0).reshape(2, 3), "b": torch.arange(4)[::2]}, {"note": 'a "digest":"no one"', "x": ""})
+
+
+def test_arrays_and_header_come_back():
+    assert len(check_seal(CONTENT, "here")) == 64
+    header = read_header(CONTENT)
+    assert (header.pop("note"), header.pop("x"), list(header)) == ('a "digest":"no one"', "", ["digest"])
+    arrays = load(CONTENT)
+    assert arrays["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert arrays["b"].tolist() == [0, 2]
+
+
+@given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
+def test_any_changed_byte_is_noticed(place, change):
+    changed = bytearray(CONTENT)
+    changed[place] ^= change
+    with pytest.raises(DataError, match=r"here: (not a whole file|its content is not what was written)"):
+        check_seal(bytes(changed), "here")
+    with pytest.raises(DataError):
+        check_seal(CONTENT[:place], "here")

@@ -1,0 +1,165 @@
+"""What is read some at a time is what is read at once, and a bad row harms no other."""
+
+import gzip
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from sopool.data import (
+    AttributeEncoder,
+    ConcatEncoder,
+    ConstantEncoder,
+    DataError,
+    DegreeEncoder,
+    Graph,
+    NodeLabelEncoder,
+    load,
+    pack,
+    save_graphs,
+)
+from sopool.data import stream as module
+from sopool.data.jsonl import write_jsonl
+from sopool.data.stream import stream_graphs
+from tests.training.graphs import little_store
+
+FIELDS = {"node_labels": None, "node_attributes": 2}
+STORE = little_store(graphs=40)
+FULL = STORE[[g for g in range(40) if STORE.sizes[g]]]  # one has no nodes: that one is bad
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(module, "NODES", 30)
+
+
+def joined(chunks):
+    """(rows, ids, labels, bad, stores) of all."""
+    chunks = list(chunks)
+    parts = ([x for c in chunks for x in getattr(c, name)] for name in ("rows", "ids", "labels", "bad"))
+    return *parts, [chunk.graphs for chunk in chunks if chunk.graphs is not None]
+
+
+def assert_same(stores, whole):
+    assert torch.equal(torch.cat([store.sizes for store in stores]), whole.sizes)
+    assert torch.equal(torch.cat([store.node_attributes for store in stores]), whole.node_attributes)
+    names = [store.node_label_names[code] for store in stores for code in store.node_labels.tolist()]
+    assert names == [whole.node_label_names[code] for code in whole.node_labels.tolist()]
+    assert torch.equal(torch.cat([store.edge_ptr.diff() for store in stores]), whole.edge_ptr.diff())
+
+
+@pytest.mark.parametrize("name", ["g.jsonl", "g.jsonl.gz", "g.graphs"])
+def test_chunks_make_up_the_whole(name, tmp_path):
+    path = tmp_path / name
+    save_graphs(FULL, path) if name.endswith(".graphs") else write_jsonl(FULL, path)
+    rows, ids, labels, bad, stores = joined(stream_graphs(path, FIELDS))
+    whole = load(path)
+    assert_same(stores, whole)
+    assert len(stores) > 5
+    assert all(store.num_nodes < 30 + 10 for store in stores)
+    start = 0 if name.endswith(".graphs") else 1
+    assert rows == list(range(start, len(FULL) + start))
+    assert labels == [whole.classes[code] for code in whole.labels.tolist()]
+    assert ids == [None] * len(FULL)
+    assert bad == []
+
+
+def test_rows_are_counted_too(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "NODES", 10**6)
+    monkeypatch.setattr(module, "ROWS", 7)
+    write_jsonl(FULL, tmp_path / "g.jsonl")
+    save_graphs(FULL, tmp_path / "g.graphs")
+    for name in ("g.jsonl", "g.graphs"):
+        chunks = list(stream_graphs(tmp_path / name, FIELDS))
+        assert [len(chunk.rows) for chunk in chunks] == [7] * (len(FULL) // 7) + [len(FULL) % 7] * (len(FULL) % 7 > 0)
+
+
+LINES = [
+    {"nodes": 2, "edges": [[0, 1]], "node_labels": [1, 2], "node_attributes": [[1, 2], [3, 4]], "id": "a", "label": 7},
+    {"nodes": 2, "edges": [[0, 5]]},
+    {"nodes": 1, "edges": [], "node_labels": [1]},
+    {"nodes": 1, "edges": [], "node_labels": [1], "node_attributes": [[1, 2, 3]]},
+    {"nodes": 0, "edges": []},
+    {"nodes": 2**30, "edges": []},
+    {"nodes": 1, "edges": [[0, 0]], "edge_labels": ["x"], "node_labels": [1], "node_attributes": [[1, 2]], "id": 5},
+]
+
+
+def test_bad_rows_are_named_and_the_others_come(tmp_path, monkeypatch):
+    text = "\n".join(json.dumps(line) for line in LINES) + "\n\nnonsense\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + text.encode())))
+    rows, ids, labels, bad, stores = joined(stream_graphs("-", FIELDS))
+    assert (rows, ids, labels) == ([1, 7], ["a", 5], [7, None])
+    assert [one.row for one in bad] == [2, 3, 4, 5, 6, 9]
+    for one, words in zip(
+        bad, ["[0, 5]", "no node_attributes", "3 node_attributes", "no nodes", "at most", "not JSON"], strict=True
+    ):
+        assert words in one.reason
+    assert sum(len(store) for store in stores) == 2
+    assert all(store.edge_labels is None for store in stores)
+
+
+def test_a_graph_may_have_any_number_of_nodes_only_on_paper():
+    chunks = list(module._chunks(module.json_rows([(1, json.dumps(LINES[5]))]), {}))
+    assert chunks[0].graphs is None
+    assert "1,073,741,824 nodes" in chunks[0].bad[0].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "labels"),
+    [
+        ("CCO ethanol\n\nC\nC((\n", ["ethanol", None], [None, None]),
+        ("smiles,class,Name\nCCO,yes,x\nC,,\nC((,no,y\n", ["x", None], ["yes", None]),
+        ("SMILES;id\nCCO;1\nC;2\nC((;3\n", ["1", "2"], [None, None]),
+    ],
+    ids=["bare", "comma", "semicolon"],
+)
+@pytest.mark.parametrize("name", ["-", "m.smi", "m.csv", "m.csv.gz"])
+def test_molecules(text, ids, labels, name, tmp_path, monkeypatch):
+    pytest.importorskip("rdkit")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    path = "-" if name == "-" else tmp_path / name
+    if name != "-":
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    if "csv" in name and text.startswith("CCO"):
+        with pytest.raises(DataError, match="no column is called smiles"):
+            list(stream_graphs(path, {"node_labels": None}))
+        return
+    _, found_ids, found_labels, bad, stores = joined(stream_graphs(path, {"node_labels": None}))
+    assert (found_ids, found_labels) == (ids, labels)
+    assert [one.text for one in bad] == ["C(("]
+    assert bad[0].row == 4
+    assert [size for store in stores for size in store.sizes.tolist()] == [3, 1]
+
+
+def test_molecules_of_an_sdf_file(tmp_path):
+    chem = pytest.importorskip("rdkit.Chem")
+    path = tmp_path / "m.sdf"
+    with chem.SDWriter(str(path)) as writer:
+        for text, label in (("CCO", "yes"), ("C", None)):
+            molecule = chem.MolFromSmiles(text)
+            molecule.SetProp("_Name", f"title {text}")
+            if label:
+                molecule.SetProp("Toxic", label)
+            writer.write(molecule)
+    rows, ids, labels, _, stores = joined(stream_graphs(path, {"node_labels": None}, label_column="toxic"))
+    assert (rows, ids, labels) == ([1, 2], ["title CCO", "title C"], ["yes", None])
+    assert [size for store in stores for size in store.sizes.tolist()] == [3, 1]
+
+
+def test_a_file_that_is_not_there():
+    for name in ("none.jsonl", "none.csv", "none.graphs"):
+        with pytest.raises(DataError, match="no such file"):
+            list(stream_graphs(name, {}))
+
+
+def test_encoders_say_what_they_need():
+    store = pack([Graph(1, node_labels=["a"], node_attributes=np.zeros((1, 3)))])
+    assert ConcatEncoder([NodeLabelEncoder(), AttributeEncoder()]).fit(store).fields == {
+        "node_labels": None,
+        "node_attributes": 3,
+    }
+    assert DegreeEncoder().fit(store).fields == ConstantEncoder().fields == {}

@@ -1,0 +1,250 @@
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from sopool.data import DataError, DegreeEncoder, Graph, NodeLabelEncoder, make_agreement, pack, to_networkx, to_pyg
+from sopool.data.splits import holdout
+from sopool.data.store import concatenate
+from sopool.estimator import FitProgress, UnseenWarning
+from sopool.estimator.fitting import judge
+from sopool.training.splits import run_seed
+from tests.estimator.little import LABELS, STORE, tiny
+
+
+def test_it_learns_what_sums_cannot():
+    graphs = make_agreement(240, most_nodes=16)
+    model = tiny(hidden=8, epochs=15, steps=10, batch_size=32).fit(graphs[:200])
+    truth = np.array(graphs.classes)[graphs.labels[200:]]
+    assert model.score(graphs[200:], truth) > 0.9
+    assert model.predict(graphs[200:]).tolist() == model.classes_[model.predict_proba(graphs[200:]).argmax(1)].tolist()
+
+
+def test_every_kind_of_graphs_gives_the_same():
+    ring = [(i, (i + 1) % 5) for i in range(5)]
+    edges = ring + [pair[::-1] for pair in ring]
+    store = pack([Graph(5, edges, node_labels=[0, 1, i % 3, 0, 1]) for i in range(12)])
+    y = [i % 3 == 0 for i in range(12)]
+    kinds = [store, list(store), to_networkx(store), to_pyg(store)]
+    first, *others = [tiny().fit(graphs, y).predict_proba(graphs) for graphs in kinds]
+    for other in others:
+        np.testing.assert_allclose(other, first, atol=1e-6)
+
+
+def test_molecules_are_given_as_smiles():
+    pytest.importorskip("rdkit")
+    smiles = ["CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCC", "CO", "CN", "C=C", "c1ccncc1", "CCOC"]
+    model = tiny().fit(smiles, ["O" in text for text in smiles])
+    assert model.predict(np.array(smiles)).dtype == bool
+    with pytest.raises(DataError, match="molecule 2"):
+        model.predict(["CC", "C(("])
+
+
+def test_labels_that_graphs_carry_are_taken_where_none_are_given():
+    assert tiny().fit(STORE).classes_.tolist() == [0, 1]
+    networks = to_networkx(STORE)
+    for network, label in zip(networks, LABELS, strict=True):
+        network.graph["label"] = str(label)
+    assert tiny().fit(networks).classes_.tolist() == ["even", "odd"]
+    data = to_pyg(STORE)
+    for graph in data:
+        graph.y = graph.y.bool()
+    assert tiny().fit(data).classes_.tolist() == [False, True]
+    del data[3].y
+    with pytest.raises(DataError, match="graph 3 carries no label"):
+        tiny().fit(data)
+    with pytest.raises(DataError, match="carries no label"):
+        tiny().fit([Graph(1)])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("a", "b"), (3, 7), (True, False), (1.0, 2.0), (np.int8(1), np.int8(2)), ("x", 1)],
+    ids=lambda names: type(names[0]).__name__ + type(names[1]).__name__,
+)
+def test_labels_come_back_as_they_were_given(names):
+    y = [names[i % 2] for i in range(40)]
+    found = tiny().fit(STORE, y).predict(STORE)
+    assert set(found.tolist()) <= set(names)
+    assert {type(label) for label in found.tolist()} <= {type(np.array(name).item()) for name in names}
+    assert found.dtype == (object if names == ("x", 1) else np.array(y).dtype)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    one, two, other = (tiny(random_state=seed).fit(STORE).predict_proba(STORE) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def test_a_model_of_an_ensemble_is_the_one_trained_alone():
+    alone, together = (tiny(n_models=models, patience=1, epochs=6).fit(STORE) for models in (1, 3))
+    scores = [model.ensemble_.scores(STORE, model.ensemble_.encode(STORE)) for model in (alone, together)]
+    torch.testing.assert_close(scores[0][0], scores[1][0], rtol=0, atol=0)
+    assert not torch.equal(scores[1][0], scores[1][1])
+
+
+def test_probabilities_are_means_and_uncertainty_their_spread():
+    model = tiny(n_models=3).fit(STORE, LABELS)
+    each = model.ensemble_.scores(STORE, model.ensemble_.encode(STORE)).double().softmax(2).numpy()
+    found = model.predict_with_uncertainty(STORE)
+    np.testing.assert_allclose(found.probabilities, sum(each) / 3)
+    chosen = found.probabilities.argmax(1)
+    for i in range(40):
+        assert found.labels[i] == model.classes_[chosen[i]]
+        assert found.uncertainty[i] == pytest.approx(np.std([one[i, chosen[i]] for one in each]))
+    assert np.isnan(tiny(n_models=1).fit(STORE).predict_with_uncertainty(STORE).uncertainty).all()
+
+
+def test_the_best_weights_on_held_out_graphs_are_kept():
+    model = tiny(epochs=12, patience=4).fit(STORE, LABELS)
+    codes = (LABELS == "odd").astype(int)
+    scores = model.ensemble_.scores(STORE, model.ensemble_.encode(STORE)).numpy()
+    for m, run in enumerate(model._runs(_labelled(codes))):
+        held = holdout(np.arange(40), codes, run.holdout, run_seed(run))[1]
+        epoch = model.best_epochs_[m]
+        accuracy, loss = (model.history_[f"validation_{what}"][m] for what in ("accuracy", "loss"))
+        trained = int(np.isfinite(loss).sum())
+        ranks = list(zip(-accuracy[:trained], loss[:trained], strict=True))
+        assert ranks.index(min(ranks)) == epoch
+        assert trained == min(12, epoch + 5)
+        assert judge(scores[m][held], codes[held]) == pytest.approx((accuracy[epoch], loss[epoch]), rel=1e-5)
+
+
+def _labelled(codes):
+    return replace(STORE, labels=torch.from_numpy(codes), classes=(0, 1))
+
+
+def test_without_held_out_graphs_all_epochs_are_trained_and_the_last_is_kept():
+    model = tiny(validation_fraction=0, patience=1).fit(STORE)
+    assert model.best_epochs_ == [2, 2]
+    assert np.isfinite(model.history_["loss"]).all()
+    assert np.isnan(model.history_["validation_loss"]).all()
+
+
+def test_a_class_that_counts_for_nothing_is_never_predicted():
+    free = tiny(epochs=8, lr=0.02).fit(STORE, LABELS)
+    weighted = tiny(epochs=8, lr=0.02, class_weight={"even": 1.0, "odd": 0.0}).fit(STORE, LABELS)
+    assert (free.predict(STORE) == "odd").any()
+    assert (weighted.predict(STORE) == "even").all()
+
+
+def test_balanced_weights_count_all_classes_alike():
+    y = np.array(["rare"] * 8 + ["common"] * 32)
+    run = tiny(class_weight="balanced")
+    model = run.fit(STORE, y)
+    (weights,) = {one.class_weights for one in model._runs(_labelled((y == "rare").astype(int)))}
+    assert weights == pytest.approx((40 / 64, 40 / 16))
+    scores = np.array([[1.0, 0.0]] * 40)
+    assert judge(scores, (y == "rare").astype(int), weights).accuracy == pytest.approx(0.5)
+
+
+def test_what_was_not_seen_in_training_is_counted_and_predicted():
+    model = tiny().fit(STORE)
+    strange = pack([Graph(3, [(0, 1)], node_labels=[0, 77, 78], node_attributes=np.zeros((3, 2)))])
+    with pytest.warns(UnseenWarning, match="2 of 3 nodes have a label or a degree") as seen:
+        found = model.predict_proba(strange)
+    assert seen[0].filename == __file__
+    assert np.isfinite(found).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(STORE)
+    by_degree = tiny(encoder=DegreeEncoder()).fit(STORE)
+    star = pack([Graph(50, [(0, i) for i in range(1, 50)])])
+    with pytest.warns(UnseenWarning, match="1 of 50 nodes"):
+        by_degree.transform(star)
+
+
+@pytest.mark.parametrize(
+    ("pool", "blocks"),
+    [("sum", 0), ("sopool-attn", 0), ("sortpool", 0), ("eigenpool", 0), ("sum-avg", 0), ("sopool-m-attn", 2)],
+)
+def test_poolings_give_embeddings(pool, blocks, monkeypatch, tmp_path):
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
+    model = tiny(pool=pool, blocks=blocks).fit(STORE)
+    all_of_them = model.transform(STORE)
+    assert len(all_of_them) == 40
+    assert all_of_them.shape[1] % 2 == 0
+    np.testing.assert_allclose(model.transform(STORE[3:6]), all_of_them[3:6], atol=1e-5)
+
+
+def test_progress_is_told():
+    seen = []
+    tiny(callback=seen.append).fit(STORE)
+    assert [one.epoch for one in seen] == [1, 2, 3]
+    assert all(isinstance(one, FitProgress) and one.epochs == 3 and one.training == 2 for one in seen)
+    assert all(np.isfinite(one).all() for one in seen)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "y", "message"),
+    [
+        ("graphs.jsonl", None, "Read a file with sopool.data.load"),
+        (7, None, "of type int was given"),
+        ([], [], "there are no graphs"),
+        (STORE[[]], [], "has no graphs"),
+        ([1, 2], [0, 1], "graph 0 is of type int"),
+        ([Graph(1), "CC"], [0, 1], "graph 1 is of type str"),
+        (STORE, LABELS[:3], r"labels have shape \[3\] for 40 graphs"),
+        (STORE, ["a"] * 40, "at least two classes"),
+        (STORE, [None, *LABELS[1:]], "the label of graph 0 is missing"),
+        (STORE, np.arange(40) / 7, "for regression"),
+        (STORE, ["one"] + ["two"] * 39, "class 'one' has a single graph"),
+        (STORE, [1j] * 40, "labels of type complex128"),
+    ],
+)
+def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):
+    with pytest.raises(DataError, match=message):
+        tiny().fit(graphs, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_models": 0}, "n_models=0: a whole number of at least 1"),
+        ({"epochs": 2.5}, "epochs=2.5: a whole number"),
+        ({"steps": 0}, "steps=0"),
+        ({"patience": -1}, "patience=-1"),
+        ({"lr": 0}, "learning rate must be positive"),
+        ({"dropout": 1}, "dropout=1"),
+        ({"weight_decay": -1}, "weight_decay=-1"),
+        ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
+        ({"class_weight": "even"}, "class_weight='even'"),
+        ({"class_weight": {"evn": 1}}, "names 'evn', which is no class"),
+        ({"class_weight": {"even": -1}}, "none below 0"),
+        ({"pool": "sopol"}, "Did you mean 'sopool'"),
+        ({"pool_options": {"rank": 0}}, "cannot be made with rank=0"),
+        ({"gnn": "gin"}, "there is no GNN 'gin'"),
+        ({"device": "tpu"}, "no device 'tpu'"),
+        ({"lr": 1e30, "epochs": 1}, "lower the learning rate"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(DataError, match=message):
+        tiny(**settings).fit(STORE, LABELS)
+
+
+def test_an_encoder_without_a_place_for_the_unknown_is_refused():
+    """One node label is in one graph only, and some model holds that out."""
+    graphs = [Graph(2, [(0, 1)], node_labels=[0, 0 if i else 9]) for i in range(12)]
+    with pytest.raises(DataError, match="make it with unknown=True"):
+        tiny(n_models=20, epochs=1, encoder=NodeLabelEncoder(unknown=False)).fit(graphs, [0, 1] * 6)
+
+
+def test_few_graphs_hold_out_one_of_each_class():
+    model = tiny(batch_size=2).fit(STORE[:6], ["a", "b", "c"] * 2)
+    assert model.predict(STORE).shape == (40,)
+
+
+def test_the_package_is_imported_without_torch():
+    code = "import sys, sopool; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_stores_of_several_sources_are_one():
+    twice = concatenate([STORE, STORE])
+    model = tiny().fit(STORE)
+    np.testing.assert_allclose(model.predict_proba(twice)[40:], model.predict_proba(STORE), atol=1e-6)

@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+from sklearn.model_selection import GridSearchCV
+
+from sopool.data.splits import stratified_folds
+from sopool.estimator.estimate import estimate, searched
+from tests.estimator.little import LABELS, STORE, tiny
+
+
+def test_folds_are_scored_by_models_that_have_not_seen_them():
+    found = estimate(tiny(), STORE, LABELS, folds=3)
+    for (train, test), scores in zip(stratified_folds(LABELS, 3), found.folds, strict=True):
+        shares = tiny().fit(STORE[train.tolist()], LABELS[train]).predict_proba(STORE[test.tolist()])
+        predicted = np.array(["even", "odd"])[shares.argmax(1)]
+        assert scores["accuracy"] == accuracy_score(LABELS[test], predicted)
+        assert scores["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(LABELS[test], predicted))
+        assert scores["roc_auc"] == pytest.approx(roc_auc_score(LABELS[test] == "odd", shares[:, 1]))
+    values = [scores["accuracy"] for scores in found.folds]
+    assert found.mean("accuracy") == pytest.approx(np.mean(values))
+    assert found.std("accuracy") == pytest.approx(np.std(values))
+    assert found.largest_class == 0.5
+    assert found.to_json()["accuracy"] == {"mean": found.mean("accuracy"), "std": found.std("accuracy")}
+
+
+def test_a_choice_of_settings_is_searched_inside():
+    assert searched(tiny(), {"pool": ["sum"], "hidden": [8]}).hidden == 8
+    search = searched(tiny(), {"pool": ["sum"], "hidden": [2, 3]})
+    assert isinstance(search, GridSearchCV)
+    assert search.param_grid == {"hidden": [2, 3]}
+    assert search.estimator.pool == "sum"
+    assert len(estimate(search, STORE, LABELS, folds=2).folds) == 2

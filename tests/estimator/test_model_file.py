@@ -1,0 +1,220 @@
+"""What was saved comes back on any machine; what was tampered with is refused, and nothing in it is run."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load
+
+from sopool import GraphClassifier
+from sopool.data import AttributeEncoder, DataError, DegreeEncoder, NodeLabelEncoder
+from sopool.data.sealed import read_header, seal
+from tests.estimator.little import LABELS, STORE, tiny
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.sopool"
+    tiny(class_weight={"even": 1, "odd": np.float32(2)}).fit(STORE, LABELS).save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def reload(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.sopool"
+
+    def from_bytes(content):
+        path.write_bytes(content)
+        return GraphClassifier.load(path, device="cpu")
+
+    return from_bytes
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"pool": "sum"},
+        {"pool": "sopool-bimap", "pool_options": {"rank": 3, "moments": (1, 2), "triangle": True}},
+        {"pool": "sopool-m-attn", "blocks": 2, "gnn": "gcn"},
+        {"pool": "sortpool", "gnn": "gin-eps"},
+        {"encoder": DegreeEncoder(), "random_state": np.random.RandomState(0)},
+        {"encoder": AttributeEncoder(), "class_weight": "balanced", "patience": None},
+        {"encoder": NodeLabelEncoder(), "validation_fraction": 0.0},
+    ],
+    ids=lambda settings: " ".join(settings),
+)
+def test_what_was_saved_comes_back(settings, tmp_path):
+    model = tiny(**settings).fit(STORE, LABELS)
+    model.save(tmp_path / "m.sopool")
+    back = GraphClassifier.load(tmp_path / "m.sopool", device="cpu")
+    for mine, other in zip(model.predict_with_uncertainty(STORE), back.predict_with_uncertainty(STORE), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    np.testing.assert_array_equal(model.transform(STORE), back.transform(STORE))
+    for name, curve in model.history_.items():
+        np.testing.assert_array_equal(curve, back.history_[name])
+    for name in ("best_epochs_", "about_"):
+        assert getattr(back, name) == getattr(model, name)
+    assert back.encoder_.to_json() == model.encoder_.to_json()
+    for name, value in model.get_params().items():
+        if name == "encoder":
+            assert type(back.encoder) is type(value)
+        elif name == "pool_options" and value:
+            assert {key: list(x) if isinstance(x, list | tuple) else x for key, x in value.items()} == back.pool_options
+        elif name != "random_state" or isinstance(value, int):
+            assert getattr(back, name) == value
+    assert back.fit(STORE, LABELS).predict(STORE).shape == (40,)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        LABELS,
+        np.arange(40) % 3,
+        (np.arange(40) % 2).astype(np.uint8),
+        np.arange(40) % 2 == 0,
+        (np.arange(40) % 2).astype(np.float32),
+        np.array(["ä ü", 'quote"', "\u4e2d"] * 13 + ["ä ü"]),
+        [1, "one"] * 20,
+    ],
+    ids=["str", "int64", "uint8", "bool", "float32", "unicode", "mixed"],
+)
+def test_classes_keep_their_type(y, tmp_path):
+    model = tiny(n_models=1, epochs=1).fit(STORE, y)
+    model.save(tmp_path / "m.sopool")
+    back = GraphClassifier.load(tmp_path / "m.sopool", device="cpu").classes_
+    assert back.dtype == model.classes_.dtype
+    assert back.tolist() == model.classes_.tolist()
+    assert list(map(type, back.tolist())) == list(map(type, model.classes_.tolist()))
+
+
+@given(data=st.data())
+def test_any_changed_byte_is_noticed(data, content, reload):
+    place = data.draw(st.integers(0, len(content) - 1) | st.integers(0, 4000))
+    change = data.draw(st.integers(1, 255))
+    changed = bytearray(content)
+    changed[place] ^= change
+    with pytest.raises(DataError):
+        reload(bytes(changed))
+
+
+@given(data=st.data())
+def test_a_file_cut_short_or_with_more_at_its_end_is_noticed(data, content, reload):
+    with pytest.raises(DataError):
+        reload(content[: data.draw(st.integers(0, len(content) - 1))])
+    with pytest.raises(DataError):
+        reload(content + data.draw(st.binary(min_size=1, max_size=100)))
+
+
+@given(st.binary(max_size=300))
+def test_other_bytes_are_no_model(reload, other):
+    with pytest.raises(DataError):
+        reload(other)
+
+
+def forge(content, change, tensors=lambda tensors: None):
+    """The file with something else in it, and a right digest."""
+    header, arrays = read_header(content), load(content)
+    facts = json.loads(header["facts"])
+    change(facts)
+    tensors(arrays)
+    return seal(arrays, {"format": header["format"], "facts": json.dumps(facts)})
+
+
+def put(*path):
+    """A change of one fact: all but the last are where it is."""
+
+    def change(facts):
+        *places, last, value = path
+        for place in places:
+            facts = facts[place]
+        facts[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("config", "hidden", 10**12), "hidden is 1000000000000"),
+        (put("config", "hidden", 65536), "expected torch.float32"),
+        (put("config", "layers", 250), "not those of its configuration"),
+        (put("config", "layers", 10**9), "layers is"),
+        (put("config", "layers", True), "layers is True"),
+        (put("config", "gnn", "os.system"), "There is no GNN"),
+        (put("config", "pool", "__import__"), "There is no readout"),
+        (put("config", "pool", 3), "pool is 3, expected a name"),
+        (put("config", "pool_options", {"rank": 10**9}), "rank is 1000000000"),
+        (put("config", "pool_options", {"rank": [[1]]}), "which no pooling takes"),
+        (put("config", "pool_options", {"weight": 1}), "unexpected keyword"),
+        (put("config", "pool_options", []), "settings by name"),
+        (put("config", "more", 1), "other settings than this version knows"),
+        (put("encoder", "kind", "pickle"), "kind 'pickle'"),
+        (put("encoder", "parts", []), "expected parts"),
+        (put("classes", "values", ["even"]), "at least two"),
+        (put("classes", "values", ["even", "even"]), "not distinct"),
+        (put("classes", "values", ["even", 1]), "not distinct values of type str"),
+        (put("classes", "values", ["a", "b", "c"]), "expected torch.float32"),
+        (put("classes", "values", ["a" * 10**6, *map(str, range(1000))]), "too long"),
+        (put("classes", "dtype", "V1000000000"), "at least two"),
+        (put("classes", "dtype", "os"), "TypeError"),
+        (put("classes", None), "TypeError"),
+        (put("settings", "callback", "print"), "settings are not those"),
+        (put("best_epochs", [1]), "do not fit together"),
+        (put("best_epochs", ["1", "2"]), "best_epochs is '1'"),
+        (put("about", []), "do not fit together"),
+        (put("other", 1), "expected"),
+    ],
+)
+def test_hostile_facts_are_refused(change, message, content, reload):
+    with pytest.raises(DataError, match=message):
+        reload(forge(content, change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop("substitutes"), "KeyError"),
+        (lambda arrays: arrays.update(substitutes=arrays["substitutes"] + 100), "substitutes are"),
+        (lambda arrays: arrays.update(substitutes=arrays["substitutes"][:0]), "substitutes are"),
+        (lambda arrays: arrays.update(substitutes=arrays["substitutes"][:1]), "expected torch.float32"),
+        (lambda arrays: arrays.update(more=torch.zeros(1)), "'more' is there"),
+        (lambda arrays: arrays.pop("model.heads.0.bias"), "'model.heads.0.bias' is not there"),
+        (lambda arrays: arrays["model.heads.0.bias"].fill_(float("nan")), "not finite"),
+        (lambda arrays: arrays.update({"model.heads.0.bias": torch.zeros(2, 2).double()}), "float64"),
+        (lambda arrays: arrays.update({"history.loss": torch.zeros(5, 2)}), "a curve is"),
+    ],
+)
+def test_hostile_arrays_are_refused(change, message, content, reload):
+    with pytest.raises(DataError, match=message):
+        reload(forge(content, lambda facts: None, change))
+
+
+def test_versions_and_other_files(content, reload, tmp_path):
+    arrays, header = load(content), {"facts": "{}"}
+    with pytest.raises(DataError, match="of version 2; this sopool reads version 1"):
+        reload(seal(arrays, header | {"format": "sopool model 2"}))
+    with pytest.raises(DataError, match="expected a 'sopool model', found 'sopool graphs 1'"):
+        reload(seal(arrays, header | {"format": "sopool graphs 1"}))
+    with pytest.raises(DataError, match="No such file"):
+        GraphClassifier.load(tmp_path / "none.sopool")
+    with pytest.raises(DataError, match="cannot be read"):
+        GraphClassifier.load(tmp_path)
+
+
+def test_a_huge_header_is_not_read(reload):
+    with pytest.raises(DataError, match="not a whole model file"):
+        reload((2**62).to_bytes(8, "little") + b"{}")
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "m.sopool"
+    path.write_bytes(b"old")
+    model = tiny(n_models=1, epochs=1).fit(STORE, LABELS)
+    monkeypatch.setattr("sopool.estimator.model_file.seal", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.save(path)
+    assert path.read_bytes() == b"old"

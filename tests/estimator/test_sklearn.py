@@ -1,0 +1,81 @@
+"""It goes where scikit-learn's own estimators go."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from sopool import GraphClassifier
+from sopool.data import to_networkx, to_pyg
+from sopool.estimator import UnseenWarning
+from tests.estimator.little import LABELS, STORE, tiny
+
+FOLDS = StratifiedKFold(2, shuffle=True, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def unseen_values_are_fine():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseenWarning)
+        yield
+
+
+def test_parameters_are_got_set_and_cloned():
+    model = tiny(pool="sum", class_weight={"even": 1.0, "odd": 2.0})
+    copied = clone(model.fit(STORE, LABELS))
+    assert copied.get_params() == model.get_params()
+    assert not hasattr(copied, "classes_")
+    assert copied.set_params(hidden=8, pool="sopool").hidden == 8
+    assert repr(GraphClassifier(hidden=8)) == "GraphClassifier(hidden=8)"
+
+
+def test_before_it_is_fitted_it_says_so():
+    for method in ("predict", "predict_proba", "transform", "predict_with_uncertainty"):
+        with pytest.raises(NotFittedError):
+            getattr(tiny(), method)(STORE)
+    with pytest.raises(NotFittedError):
+        tiny().save("nowhere")
+
+
+@pytest.mark.parametrize("graphs", [STORE, to_pyg(STORE), to_networkx(STORE)], ids=["store", "pyg", "networkx"])
+def test_cross_validation(graphs):
+    scores = cross_val_score(tiny(), graphs, LABELS, cv=FOLDS, scoring="balanced_accuracy")
+    assert scores.shape == (2,)
+    assert (scores >= 0).all()
+
+
+def test_folds_of_a_store_are_those_of_its_own_slices():
+    by_hand = np.empty((40, 2))
+    for train, test in FOLDS.split(LABELS, LABELS):
+        by_hand[test] = tiny().fit(STORE[train.tolist()], LABELS[train]).predict_proba(STORE[test.tolist()])
+    found = cross_val_predict(tiny(), STORE, LABELS, cv=FOLDS, method="predict_proba")
+    np.testing.assert_allclose(found, by_hand, atol=1e-6)
+
+
+def test_grid_search():
+    search = GridSearchCV(tiny(), {"hidden": [2, 4], "pool": ["sum", "sopool-bimap"]}, cv=FOLDS).fit(STORE, LABELS)
+    assert search.best_params_["hidden"] in (2, 4)
+    assert len(search.cv_results_["mean_test_score"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict(STORE).shape == (40,)
+
+
+def test_pipelines_with_it_at_the_end_and_in_the_middle():
+    halved = make_pipeline(FunctionTransformer(lambda graphs: graphs), tiny()).fit(STORE, LABELS)
+    assert halved.score(STORE, LABELS) == tiny().fit(STORE, LABELS).score(STORE, LABELS)
+    embedded = make_pipeline(tiny(pool="sum"), StandardScaler(), LogisticRegression()).fit(STORE, LABELS)
+    assert set(embedded.predict(STORE)) <= {"even", "odd"}
+
+
+def test_calibration():
+    calibrated = CalibratedClassifierCV(tiny(), cv=FOLDS).fit(to_networkx(STORE), LABELS)
+    found = calibrated.predict_proba(to_networkx(STORE))
+    np.testing.assert_allclose(found.sum(1), 1)
+    assert calibrated.predict(STORE).shape == (40,)
