@@ -158,11 +158,12 @@ def _curve(found: Tensor, models: int) -> np.ndarray:
 def _config(saved: Any) -> ModelConfig:
     if not isinstance(saved, dict) or set(saved) != {item.name for item in fields(ModelConfig)}:
         raise DataError("its configuration has other settings than this version knows.")
-    for name, value in saved.items():
+    for item in fields(ModelConfig):
+        name, value = item.name, saved[item.name]
         if name in MOST:
             _whole(value, name, MOST[name])
-        elif name != "pool_options" and not isinstance(value, str):
-            raise DataError(f"{name} is {value!r}, expected a name.")
+        elif name != "pool_options" and type(value) is not type(item.default):
+            raise DataError(f"{name} is {value!r}, expected something like {item.default!r}.")
     options = saved["pool_options"]
     if not isinstance(options, dict):
         raise DataError("pool_options must be settings by name.")
