@@ -30,7 +30,7 @@ bench: $(INSTALLED)
 	$(PYTHON) benchmarks/readouts_cpu.py
 
 docs: $(INSTALLED)
-	$(PYTHON) -m sphinx -W --keep-going -q docs site
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 	@echo "The documentation is in site/index.html"
 
 clean:
