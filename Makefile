@@ -8,9 +8,9 @@ INSTALLED := $(VENV)/installed
 demo: $(INSTALLED)
 	$(VENV)/bin/sopool demo
 
-test: lint types unit wheel
+test: lint types unit docs wheel
 
-test-all: lint types wheel
+test-all: lint types docs wheel
 	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto
 
 lint: $(INSTALLED)

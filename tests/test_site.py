@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.test_page import BROWSERS, browser, find_browser
-
 ROOT = Path(__file__).resolve().parents[1]
 FETCHED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "link": "href"}
 NOT_FETCHED = {"canonical", "next", "prev"}
 OUTSIDE = re.compile(r"(https?:)?//")
-
-__all__ = ["BROWSERS", "browser", "find_browser"]
 
 
 class Fetched(HTMLParser):
