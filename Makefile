@@ -30,7 +30,7 @@ bench: $(INSTALLED)
 	$(PYTHON) benchmarks/readouts_cpu.py
 
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 	@echo "The documentation is in site/index.html"
 
 clean:
