@@ -60,6 +60,7 @@ def main() -> None:
     if args.one:
         print(growth(*args.one, args.root))
         return
+    os.environ.update(RAY_worker_niceness="0")  # as the local workers have
     console = Console(width=120)
     for part in args.part or PARTS:
         console.print(PARTS[part](args))

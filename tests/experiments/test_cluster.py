@@ -18,7 +18,7 @@ from sopool.training.run_store import RunStore
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'sopool[cluster]'")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
-REQUEST = Request(["sopool-bimap"], ["single-epoch"], settings=[Setting(hidden=4)], epochs=40, folds=4, steps=2)
+REQUEST = Request(["sopool-bimap"], ["single-epoch"], settings=[Setting(hidden=4)], epochs=120, folds=4, steps=2)
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +26,13 @@ def cluster():
     """The head, where no bank is trained, and two nodes of one core."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    made.nodes = [made.add_node(num_cpus=1) for _ in range(2)]
-    yield made
-    ray.shutdown()
-    made.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # or tests beside this one would starve its workers
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        made.nodes = [made.add_node(num_cpus=1) for _ in range(2)]
+        yield made
+        ray.shutdown()
+        made.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +64,23 @@ def count(folder, what):
     return len(list(folder.glob(f"*/{what}.safetensors")))
 
 
+def trained(reports):
+    return sum(one.models * one.epochs for one in reports if one.accuracy is not None)
+
+
 def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, checkpoint_every_epoch, capsys):
     runs, configs = plan(graphs, tmp_path)
     seen = []
 
     def report(progress):
         seen.append(progress)
-        # Both banks are under way, neither is over.
-        if len(cluster.nodes) == 2 and count(tmp_path, "checkpoint") == 4:
+        # Both banks are well under way, neither is over.
+        if len(cluster.nodes) == 2 and count(tmp_path, "checkpoint") == 4 and trained(seen) > 60:
+            assert count(tmp_path, "curves") == 0
             cluster.remove_node(cluster.nodes.pop(), allow_graceful=False)
 
     assert train_on_ray(graphs, runs, configs, report=report, address=cluster.address)
+    assert len(cluster.nodes) == 1, "it was over before a node could be killed"
     cluster.nodes.append(cluster.add_node(num_cpus=1))
     assert capsys.readouterr().out == ""
 
@@ -83,10 +91,8 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, che
     total = len(configs) * REQUEST.epochs
     assert sum(one.models * one.epochs for one in seen) == total
     assert sum(one.finished for one in seen) == len(configs)
-    lost = -sum(one.models * one.epochs for one in seen if one.epochs < 0)
-    assert lost > 0, "the node was killed before it trained anything"
-    # What was trained twice is the one epoch, of two models, after the last checkpoint.
-    assert sum(one.models * one.epochs for one in seen if one.accuracy is not None) <= total + 2
+    # What was trained twice is at most the one epoch, of two models, after the last checkpoint.
+    assert trained(seen) <= total + 2
     assert "3 nodes, 2/2 cores" in {one.where for one in seen}
     assert count(tmp_path, "checkpoint") == 0
 

@@ -47,10 +47,13 @@ def connect(address: str = "auto") -> None:
     with _own_signals():
         try:
             ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **extra)
-        except ConnectionError as error:
-            raise DataError(f"--address {address}: no Ray cluster runs on this machine. {HOW}") from error
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"--address {address}: Ray says: {_first_line(error)}") from error
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            if address == "auto" and isinstance(error, ConnectionError):
+                raise DataError(f"--address auto: no Ray cluster runs on this machine. {HOW}") from error
+            raise DataError(
+                f"--address {address}: this process cannot join ({_first_line(error)}). Have the same versions of Ray "
+                "and Python there and here; where the cluster asks for a token, set RAY_AUTH_MODE=token."
+            ) from error
 
 
 def _answering(address: str) -> str:
