@@ -1,8 +1,10 @@
 """Training on a real Ray cluster of three nodes, one of which is killed half-way; all on this machine."""
 
 import os
+import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from sopool.data.catalogue import load
@@ -115,6 +117,27 @@ def test_stopped_and_resumed(cluster, graphs, tmp_path):
     other, _ = plan(graphs, tmp_path / "local")
     assert train_all(graphs, other, configs, workers=1)
     assert content(runs, configs) == content(other, configs)
+
+
+def test_no_core_has_two_banks_at_a_time(cluster, graphs, tmp_path, monkeypatch):
+    """Also while they wait for the desk, and others wait for a core."""
+    train_bank, log = executor.train_bank, tmp_path / "log"
+
+    def logged(desk, shared, ticket, device):
+        for word, work in (("begin", lambda: train_bank(desk, shared, ticket, device)), ("end", lambda: None)):
+            with log.open("a") as file:
+                print(time.time(), word, os.getpid(), file=file)
+            work()
+
+    monkeypatch.setattr(executor, "train_bank", logged)
+    settings = [Setting(hidden=4, batch_size=size) for size in range(4, 14)]
+    runs, configs = plan(graphs, tmp_path / "runs", epochs=3, settings=settings)
+    assert train_on_ray(graphs, runs, configs, address=cluster.address)
+    events = sorted((float(when), word, pid) for when, word, pid in map(str.split, log.read_text().splitlines()))
+    assert len(events) == 2 * len(settings)
+    at_once = np.cumsum([1 if word == "begin" else -1 for _, word, _ in events])
+    assert at_once.max() <= 2
+    assert len({pid for _, _, pid in events}) <= 2
 
 
 def test_a_bank_that_kills_its_workers_is_given_up(cluster, graphs, tmp_path, monkeypatch):

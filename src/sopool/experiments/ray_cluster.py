@@ -121,7 +121,8 @@ def result(reference: Any) -> Any:
     """What a task gave, or the error it ended with; a :class:`LostError` if its process is gone."""
     ray = _ray()
     try:
-        return ray.get(reference)
+        # Not ray.get: while a task waits in it, Ray gives its core to another one.
+        return reference.future().result()
     except ray.exceptions.TaskCancelledError:
         return None
     except ray.exceptions.RayError as error:
