@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 
 from sopool.data import default_encoder, load
+from sopool.experiments.presets import FROZEN
+from sopool.models.config import RANDOM
 from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, make_readout
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import backend
@@ -43,7 +45,7 @@ from tests.cuda_cases import (
 )
 from tests.training.graphs import bank_of, little_store, run_config, tables_of
 
-PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), READOUTS, strict=False)]
+PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), [*READOUTS, *FROZEN], strict=False)]
 BAD = {
     "ptr that goes down": "segment_gram(x, x, at(0, 7, 3, 9))",
     "ptr that starts late": "segment_gram(x, x, at(1, 9))",
@@ -202,7 +204,7 @@ def check_bank(gnn: str, pool: str) -> None:
     """The law of the bank on the GPU: captured, step by step, on the CPU, and a run by itself; 100 steps, float64."""
     tables = tables_of(little_store())
     join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
-    model = {"gnn": gnn, "pool": pool, "join": join}
+    model = {"gnn": gnn, "pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
     configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1)) for fold in range(3)]
 
     def trained(device: str, runs: list) -> Bank:

@@ -7,8 +7,10 @@ import torch
 
 from sopool.models import make_model, stack
 from sopool.training.bank import new_model
+from sopool.training.splits import run_seed
 from tests.models.cases import CASES, tables_for
-from tests.training.graphs import bank_of, run_config
+from tests.training.graphs import bank_of, little_store, run_config, tables_of
+from tests.training.reference import Reference
 
 FROZEN = {name: config for name, config in CASES.items() if config.frozen}
 every_control = pytest.mark.parametrize("config", FROZEN.values(), ids=FROZEN)
@@ -56,6 +58,20 @@ def test_the_trained_one_moves(config):
     bank.run_epoch()
     after = values_of(bank, 0)
     assert not any(torch.equal(before[name], after[name]) for name in pooling_names(bank.model))
+
+
+@pytest.mark.parametrize("pool", ["sopool-bimap", "sopool-attn", "sopool-m-attn"])
+def test_all_else_is_trained_as_by_torch(pool):
+    """Against the plain loop, in which the pooling is no parameter of the optimiser either."""
+    store = little_store()
+    tables, config = tables_of(store), run_config(model={"pool": pool, "frozen": True}, weight_decay=0.1)
+    bank = bank_of(tables, [config])
+    model = new_model(config, tables.features.width, tables.classes)
+    plain = Reference(store, tables.features, model, config, bank.splits[0].train, run_seed(config))
+    for epoch in range(3):
+        assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
+    values = torch.cat([p.detach().flatten() for p in plain.model.parameters()])
+    torch.testing.assert_close(bank.values[0], values, rtol=1e-8, atol=1e-9)
 
 
 @every_control

@@ -46,15 +46,21 @@ def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
 
 
 @interpreted
-def test_a_step_by_kernels_is_the_one_without():
+@pytest.mark.parametrize(
+    ("pool", "frozen"),
+    [("sopool-bimap", False), *((pool, True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn"))],
+)
+def test_a_step_by_kernels_is_the_one_without(pool, frozen):
     tables = tables_of(little_store())
-    runs = [run_config(model={"layers": 1, "hidden": 2}, batch_size=3, seed=seed) for seed in range(2)]
+    model = {"layers": 1, "hidden": 2, "pool": pool, "frozen": frozen}
+    runs = [run_config(model=model, batch_size=3, seed=seed) for seed in range(2)]
     plain, by_kernels = bank_of(tables, runs), bank_of(tables, runs)
     for bank, name in ((plain, "torch"), (by_kernels, "triton")):
         bank.model.train()
         with backends.backend(name), np.errstate(all="ignore"):
             bank._step(bank._steps(bank._draw(0)).at(0))
     torch.testing.assert_close(by_kernels.values, plain.values, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(by_kernels.statistics, plain.statistics, rtol=1e-9, atol=1e-12)
 
 
 @given(counts, counts)

@@ -233,3 +233,14 @@ def test_settings_are_not_chosen_from_other_runs():
 def test_too_few_labels():
     with pytest.raises(ValueError, match=r"15 labels were given, but the run of fold 1, .* tests graph 19"):
         per_fold_max(looking([[5], [5]]), LABELS[:15])
+
+
+def test_what_follows_from_a_fold_may_differ_between_folds():
+    """SortPool's k, and the steps of an epoch that is one pass over the training graphs."""
+    runs = looking([[5, 9], [6, 7]])
+    sorts = [replace(run.config.model, pool="sortpool", pool_options={"k": 10 + i}) for i, run in enumerate(runs)]
+    differ = [
+        replace(run, config=replace(run.config, model=model, steps=model.pool_options["k"]))
+        for run, model in zip(runs, sorts, strict=True)
+    ]
+    assert per_fold_max(differ, LABELS).folds == per_fold_max(runs, LABELS).folds

@@ -100,18 +100,18 @@ def reproduce(
     kept = found.save(runs)
     if json_file:
         write_json(found.to_json(), json_file)
-    from sopool.report.reproduction import reproduction_tables
+    from sopool.report.reproduction import reproduction_notes, reproduction_tables
 
     for table in reproduction_tables(found):
         console.print(table)
-    for note in found.notes:
+    for note in reproduction_notes(found):
         console.print(escape(note), highlight=False)
     console.print(escape(f"{summary(tally, runs)} The figures are in {kept}."), highlight=False)
 
 
 def _figure2(console: Console, json_file: Path | None) -> None:
     from sopool.experiments.paper.figure2 import compare_examples
-    from sopool.report.reproduction import figure2_table
+    from sopool.report.figure2 import figure2_table
 
     verdicts = compare_examples()
     if json_file:
@@ -140,7 +140,7 @@ def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[
 
 def _plan(reproducer: "Reproducer", device: str, workers: int | None, console: Console, json_file: Path | None) -> None:
     from sopool.experiments.plan import plan
-    from sopool.report.reproduction import plan_table
+    from sopool.report.plan import plan_table
 
     lines = plan(reproducer, device, workers, _progress)
     if json_file:

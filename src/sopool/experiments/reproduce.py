@@ -148,6 +148,8 @@ class Reproducer:
     def _summary(self, cells: tuple[Cell, ...], device: str) -> Reproduction:
         selection, table = self.selection, self.selection.table
         notes = [PROTOCOL_NOTE] if any(row.protocol for row in self.rows) else []
+        if selection.departures:
+            notes.insert(0, f"Not the paper's budget: {'; '.join(selection.departures)}.")
         return Reproduction(
             table=table.name,
             title=table.title,

@@ -116,7 +116,7 @@ class Compared:
         """From what :meth:`to_json` gave."""
         found = saved["comparison"]
         t = found["difference"] * np.inf if found["t"] is None else found["t"]
-        return cls(**saved | {"comparison": Comparison(**found | {"t": t})})
+        return cls(**{**saved, "comparison": Comparison(**{**found, "t": t})})
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,11 @@ class Reproduction:
         """Keep it beside the runs, as ``reproduce-table2.json`` or the like."""
         path = folder / f"reproduce-{self.table}.json"
         text = json.dumps(self.to_json(), indent=1, allow_nan=False)
-        with whole_file(path) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        try:
+            with whole_file(path) as temporary:
+                temporary.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"cannot be written: {error.strerror}.", path) from error
         return path
 
 

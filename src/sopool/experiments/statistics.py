@@ -57,7 +57,9 @@ class Across:
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> "Across":
         """From what :meth:`to_json` gave."""
-        plain = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()}
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()
+        }
         return cls(**plain | {"declared": tuple(Declared(**one) for one in saved["declared"])})
 
 

@@ -64,7 +64,8 @@ def typical(sizes: np.ndarray, count: int) -> np.ndarray:
 
 def peak_bytes(work: Callable[[], object]) -> int:
     """The most that tensors made by ``work`` take at one time."""
-    with _Meter() as meter:
+    meter = _Meter()
+    with meter:
         work()
     return meter.peak
 
@@ -73,8 +74,8 @@ class _Meter(TorchDispatchMode):
     """Sees every tensor that an operator gives, and when its memory is let go."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.live = self.peak = 0
+        TorchDispatchMode.__init__(self)
+        self.live, self.peak = 0, 0
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __torch_dispatch__(

@@ -15,7 +15,7 @@ from sopool.experiments.controls.views import Setting, View, Views
 from sopool.experiments.threads import cores
 from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig
-from sopool.training.metrics import Scores, score
+from sopool.training.metrics import Scores, cross_entropy, score
 from sopool.training.outcome import Outcome
 from sopool.training.splits import Split, Splitter
 
@@ -66,12 +66,12 @@ def _choose(views: Views, labels: np.ndarray, splits: Sequence[Split]) -> list[_
 
 def _candidates(view: View, labels: np.ndarray, split: Split) -> list[_Candidate]:
     every = view.scores(split.train, labels[split.train], split.validation, view.choices)
-    ranks = [_rank(score(logits, labels[split.validation])) for logits in every]
+    ranks = [_rank(logits, labels[split.validation]) for logits in every]
     return [_Candidate(rank, view.setting, choice) for rank, choice in zip(ranks, view.choices, strict=True)]
 
 
-def _rank(scores: Scores) -> tuple[float, float]:
-    return -scores["accuracy"], np.inf if scores["loss"] is None else scores["loss"]
+def _rank(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    return -float((logits.argmax(1) == labels).mean()), cross_entropy(logits, labels)
 
 
 def _test(view: View, labels: np.ndarray, final: tuple[Split, Setting]) -> Scores:

@@ -22,8 +22,6 @@ STRENGTHS = (0.1, 1.0, 10.0, 100.0)
 """Values of C, for a kernel whose mean over the training graphs, each with itself, is 1."""
 ROWS = 512
 """Of the matrix that are computed at once: bounds the memory."""
-CACHE = 500
-"""Megabytes of it that a support vector machine keeps at hand."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Kernel:
         unit = seen.trace() / len(train) or 1.0
         found = []
         for choice in choices:
-            model = SVC(C=choice["C"] / unit, kernel="precomputed", cache_size=CACHE).fit(seen, labels)
+            model = SVC(C=choice["C"] / unit, kernel="precomputed").fit(seen, labels)
             found.append(by_class(model.decision_function(others)))
         return found
 

@@ -106,7 +106,7 @@ def read_tables() -> Mapping[str, PaperTable]:
 
 def _table(name: str, saved: dict[str, Any]) -> PaperTable:
     datasets = tuple(saved["datasets"])
-    facts = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()}
+    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()}
     return PaperTable(name, **facts | {"rows": tuple(_row(row, datasets) for row in saved["rows"])})
 
 

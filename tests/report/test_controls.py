@@ -1,0 +1,51 @@
+from rich.console import Console
+
+from sopool.experiments.controls import ControlResult
+from sopool.report.controls import controls_table
+from sopool.report.results import Result, results_table
+from sopool.training.outcome import Outcome
+
+OUTCOME = Outcome("fair", "", (0.8, 0.9, 0.7), (), (), (0.8, 0.9, 0.7), (None,) * 3)
+
+
+def shown(table, width=200):
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def result(control, settings, seconds=1.25):
+    return ControlResult("[set]", "0", control, OUTCOME, seconds, settings)
+
+
+def test_what_was_chosen_is_summed_up():
+    kernels = [(3, True, 1.0), (5, False, 10.0), (4, True, 100.0)]
+    settings = tuple({"iterations": i, "normalised": n, "C": c} for i, n, c in kernels)
+    text = shown(controls_table([result("majority", ({},) * 3, 0.04), result("wl", settings, 61.2)]))
+    for words in (
+        "[set]",
+        "fair, 3 folds",
+        "80.0 +- 8.2",
+        "iterations 4 (3-5)",
+        "normalised 2 of 3",
+        "C 10 (1-100)",
+        "61",
+    ):
+        assert words in text
+    (line,) = (line for line in text.splitlines() if "majority" in line)
+    assert "most frequent class" in line
+    assert line.count(" - ") == 1
+
+
+def test_the_same_for_all_folds_is_said_once():
+    text = shown(controls_table([result("size", ({"C": 0.1},) * 3)]))
+    assert " C 0.1 " in text
+
+
+def test_a_control_has_a_place_among_networks():
+    """It has neither epochs nor a network's setting."""
+    text = shown(results_table([Result("SET", "-", "wl", OUTCOME, 3.0)]))
+    assert "80.0 +- 8.2" in text
+    (line,) = (line for line in text.splitlines() if "3 x 1" in line)
+    assert [cell.strip() for cell in line.split("│")[4:6]] == ["-", "-"]

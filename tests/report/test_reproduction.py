@@ -1,0 +1,113 @@
+"""What a reproduced table looks like, from made-up figures."""
+
+import pytest
+from rich.console import Console
+
+from sopool.experiments.paper import Figure, Row
+from sopool.experiments.plan import Planned
+from sopool.experiments.reproduce import across, compare_cells
+from sopool.experiments.reproduction import Cell, Measured, Reproduction
+from sopool.report.plan import plan_table
+from sopool.report.reproduction import reproduction_tables
+
+PROTOCOLS = ("per-fold-max", "fair")
+
+
+def measured(*folds):
+    return {name: Measured(folds, (1, 2, 3), {}) for name in PROTOCOLS}
+
+
+def reproduction(datasets):
+    rows = (
+        Row("an [old] kernel", quoted="somebody", figures={"MUTAG": Figure(0.7, None)}),
+        Row("Sum", "gin-0", "sum-avg", protocol="single-epoch", figures={"MUTAG": Figure(0.894, 0.056)}),
+        Row("Second", "gin-0", "sopool", protocol="per-fold-max", against="Sum", figures={"MUTAG": Figure(0.95, 0.04)}),
+        Row("Second, random", "gin-0", "sopool-bimap-random", against="Second"),
+        Row("size", control="size"),
+    )
+    cells = []
+    for number, dataset in enumerate(datasets):
+        cells += [
+            Cell(rows[0].name, dataset, rows[0].figures.get(dataset)),
+            Cell("Sum", dataset, rows[1].figures.get(dataset), measured(0.80, 0.86), ("size",)),
+            Cell("Second", dataset, rows[2].figures.get(dataset), measured(0.90, 0.94 + number / 100)),
+            Cell("Second, random", dataset, None, measured(0.85, 0.85)),
+            Cell("size", dataset, None, {"fair": Measured((0.84, 0.84), (), {})}),
+        ]
+    return Reproduction(
+        table="table2",
+        title="A table",
+        datasets=tuple(datasets),
+        protocols=PROTOCOLS,
+        rows=rows,
+        cells=tuple(cells),
+        comparisons=tuple(compare_cells(rows, cells)),
+        across=tuple(across(rows, cells, protocol) for protocol in PROTOCOLS),
+    )
+
+
+def text(tables, width=160):
+    console = Console(width=width, record=True, file=None, quiet=False, force_terminal=False)
+    with console.capture() as shown:
+        for table in tables:
+            console.print(table)
+    return shown.get()
+
+
+def line(shown, *starts):
+    """The cells of the one line that starts with these."""
+    lines = [[cell.strip() for cell in row.strip("│").split("│")] for row in shown.splitlines() if row.startswith("│")]
+    (found,) = [cells for cells in lines if tuple(cells[: len(starts)]) == starts]
+    return found
+
+
+def test_the_lines_of_a_data_set():
+    shown = text(reproduction_tables(reproduction(["MUTAG"]))[:1])
+    assert line(shown, "an [old] kernel") == ["an [old] kernel", "70.0", "not known", "", "", "", "quoted: somebody"]
+    note = "! not above size"
+    assert line(shown, "Sum") == ["Sum", "89.4 +- 5.6", "single-epoch", "83.0 +- 3.0", "83.0 +- 3.0", "", note]
+    assert line(shown, "Second") == ["Second", "95.0 +- 4.0", "per-fold-max", "92.0 +- 2.0", "92.0 +- 2.0", "-3.0", ""]
+    assert line(shown, "size") == ["size", "-", "", "", "84.0 +- 0.0", "", ""]
+
+
+def test_gains_stand_beside_the_papers():
+    tables = reproduction_tables(reproduction(["MUTAG"]))
+    assert [str(table.title).split(":")[0].split(",")[0] for table in tables] == [
+        "MUTAG",
+        "On equal terms",
+        "Learned less drawn parameters",
+        "Over the best control",
+    ]
+    gains = line(text(tables[1:2]), "MUTAG", "Second", "Sum")
+    assert gains[3] == "+5.6"
+    assert gains[4].startswith("+9.0 (")
+    assert line(text(tables[2:3]), "MUTAG", "Second", "Second, random")[3].startswith("+7.0 (")
+    assert line(text(tables[3:]), "MUTAG", "Sum", "size")[3].startswith("-1.0 (")
+
+
+def test_over_several_data_sets_there_are_ranks_and_tests():
+    shown = text(reproduction_tables(reproduction(["MUTAG", "PTC", "NCI1"]))[-2:])
+    assert line(shown, "Second", "1.00", "1.00")
+    assert line(shown, "Sum", "2.00", "2.00")
+    assert "too few for the Friedman test" in " ".join(shown.split())
+    assert line(shown, "Second", "Sum", "3")[3] == "+9.5, 0.250, 0.250"
+
+
+def test_nothing_is_cut_off_where_it_is_narrow():
+    wide, narrow = (text(reproduction_tables(reproduction(["MUTAG"])), width) for width in (160, 60))
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert "…" not in narrow
+    assert "per-fold-max" in wide
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0, "-"), (0.2, "1 s"), (100, "100 s"), (1000, "17 min"), (1e4, "2.8 h"), (1e6, "12 d")]
+)
+def test_estimates_have_two_figures(seconds, expected):
+    shown = text([plan_table([Planned("MUTAG", "gin-0", ("sum",), 1200, 0, 3600, 3600, seconds)])])
+    assert line(shown, "MUTAG")[2:] == ["sum", "1,200", "0", "3,600", "3,600", expected]
+
+
+def test_a_plan_of_several_lines_is_summed_up():
+    one = Planned("MUTAG", "gin-0", ("sum",), 10, 4, 30, 18, 60.0)
+    assert line(text([plan_table([one, one])]), "all") == ["all", "", "", "20", "8", "60", "36", "2 min"]
