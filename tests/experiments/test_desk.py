@@ -147,6 +147,16 @@ def test_a_worker_with_another_version_is_refused(tmp_path):
         desk.begin(Ticket(0, 0), "0.0.0")
 
 
+def test_many_workers_say_less_often_how_far_they_are(tmp_path):
+    """A hundred at a millisecond each: a second for a tenth of the desk's time."""
+    desk = Desk(tmp_path, [[replace(configs()[0], seed=seed)] for seed in range(100)], 20.0)
+    desk.begin(Ticket(0, 0), sopool.__version__)
+    assert desk.pulse(Ticket(0, 0), []).pulse == 0.5
+    for bank in range(1, 100):
+        desk.begin(Ticket(bank, 0), sopool.__version__)
+    assert desk.pulse(Ticket(0, 0), []).pulse == pytest.approx(100 * 0.001 / 0.1)
+
+
 def test_many_runs_write_checkpoints_less_often(tmp_path, monkeypatch):
     """Ten runs at a second each: a hundred seconds for a tenth of the desk's time."""
     clock = iter(range(1000))

@@ -74,8 +74,9 @@ def choose_executor(executor: str = "local", address: str | None = None) -> "Tra
             raise DataError(f"--address {address} is that of a Ray cluster: say --executor ray, too.")
         return train_all
     from sopool.experiments.cluster import train_on_ray
-    from sopool.experiments.ray_cluster import connect
+    from sopool.experiments.ray_cluster import connect, hush
 
+    hush()
     connect(address or "auto")
     return partial(train_on_ray, address=address or "auto")
 

@@ -59,8 +59,7 @@ def train_on_ray(
         banks = banks_of(store, pending, device, workers or cluster.places(device))
         return _Round(store, runs, banks, device, report, stop).train(workers or QUEUED)
 
-    with cluster.without_chatter():
-        return in_rounds(runs, configs, train, report, stop)
+    return in_rounds(runs, configs, train, report, stop)
 
 
 class _Round:

@@ -25,9 +25,9 @@ from sopool.training.run_store import RunStore
 from sopool.training.trainer import Progress
 
 SHARE = 0.1
-"""Of its time, what the desk wants to spend on checkpoints."""
-PULSE_SECONDS = 0.5
-"""How often a worker says how far it is."""
+"""Of its time, what the desk wants to spend on checkpoints, and again on hearing how far workers are."""
+PULSE_SECONDS, PULSE_COST = 0.5, 0.001
+"""How often a worker says how far it is, and what hearing it costs the desk."""
 
 Arrays = dict[str, np.ndarray]
 
@@ -49,6 +49,8 @@ class Answer(NamedTuple):
     stop: bool
     pause: float
     """Seconds between its checkpoints."""
+    pulse: float
+    """Seconds until it should say so again."""
 
 
 @dataclass
@@ -113,7 +115,8 @@ class Desk:
             account.epochs += progress.models * progress.epochs
             account.finished += progress.finished
         self._news += news
-        return Answer(self._stopping, self._due())
+        workers = sum(account.busy for account in self._accounts)
+        return Answer(self._stopping, self._due(), max(PULSE_SECONDS, workers * PULSE_COST / SHARE))
 
     def save(self, ticket: Ticket, run: Run) -> None:
         """Keep a finished run."""
@@ -216,7 +219,7 @@ class Line:
     def __init__(self, ask: Callable[..., Any], ticket: Ticket) -> None:
         self._ask, self._ticket = ask, ticket
         self._news: list[Progress] = []
-        self._heard, self._answer = -np.inf, Answer(False, np.inf)
+        self._heard, self._answer = -np.inf, Answer(False, np.inf, 0.0)
 
     def begin(self) -> list[RunConfig]:
         """The runs to train."""
@@ -266,7 +269,7 @@ class Line:
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, facts
 
     def _told(self) -> Answer:
-        if time.monotonic() - self._heard > PULSE_SECONDS:
+        if time.monotonic() - self._heard > self._answer.pulse:
             self._pulse()
         return self._answer
 

@@ -1,5 +1,6 @@
 """What a bank asks of a machine: a core, and as much of its memory, or of a GPU, as it is estimated to take."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,6 +15,10 @@ from sopool.training.tables import GraphTables
 
 PROCESS = {"cpu": 600 << 20, "cuda": 1 << 30}
 """What a worker takes before it has done anything, on the device: libraries; CUDA's context and captured graphs."""
+
+
+LEAST = 0.25
+"""Of a GPU, whatever the memory: processes on one GPU take turns, and more than a few only wait for each other."""
 
 
 class Capacity(NamedTuple):
@@ -57,5 +62,5 @@ class Needs:
 
 
 def share(wanted: float, there: float) -> float:
-    """The part of a GPU that so many bytes are: rounded up to a thousandth, at most 1."""
-    return min(1.0, np.ceil(1000 * wanted / there) / 1000) if there else 1.0
+    """The part of a GPU that so many bytes are: rounded up to a thousandth, a quarter at least and 1 at most."""
+    return min(1.0, max(LEAST, math.ceil(1000 * wanted / there) / 1000)) if there else 1.0

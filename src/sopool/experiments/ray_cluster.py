@@ -1,6 +1,5 @@
 """All that is asked of Ray: a cluster, what it has, tasks, an actor, arrays that many processes read."""
 
-import io
 import logging
 import os
 import signal
@@ -9,8 +8,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
-from typing import Any, TextIO
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
 import numpy as np
 import torch
@@ -47,10 +46,13 @@ def connect(address: str = "auto") -> None:
     with _own_signals():
         try:
             ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **extra)
-        except ConnectionError as error:
-            raise DataError(f"--address {address}: no Ray cluster runs on this machine. {HOW}") from error
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"--address {address}: Ray says: {_first_line(error)}") from error
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            if address == "auto" and isinstance(error, ConnectionError):
+                raise DataError(f"--address auto: no Ray cluster runs on this machine. {HOW}") from error
+            raise DataError(
+                f"--address {address}: this process cannot join ({_first_line(error)}). Have the same versions of Ray "
+                "and Python there and here; where the cluster asks for a token, set RAY_AUTH_MODE=token."
+            ) from error
 
 
 def _answering(address: str) -> str:
@@ -118,7 +120,8 @@ def result(reference: Any) -> Any:
     """What a task gave, or the error it ended with; a :class:`LostError` if its process is gone."""
     ray = _ray()
     try:
-        return ray.get(reference)
+        # Not ray.get: while a task waits in it, Ray gives its core to another one.
+        return reference.future().result()
     except ray.exceptions.TaskCancelledError:
         return None
     except ray.exceptions.RayError as error:
@@ -206,15 +209,13 @@ def _gpu_memory() -> int:
     return torch.cuda.get_device_properties(0).total_memory
 
 
-@contextmanager
-def without_chatter() -> Iterator[None]:
-    """Ray prints what befalls machines, and pages of their logs, among our results: not inside."""
-    with redirect_stdout(_Filter(sys.stdout)):
-        yield
+def hush() -> None:
+    """Ray prints what befalls machines, with pages of their logs, to the standard output: keep it clean from now on."""
+    sys.stdout = cast(TextIO, _Filter(sys.stdout))
 
 
-class _Filter(io.TextIOBase):
-    """A stream without what Ray's own thread writes."""
+class _Filter:
+    """A stream without what Ray's own threads write."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -224,8 +225,8 @@ class _Filter(io.TextIOBase):
             return len(text)
         return self._stream.write(text)
 
-    def flush(self) -> None:
-        self._stream.flush()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextmanager
