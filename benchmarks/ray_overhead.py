@@ -28,11 +28,11 @@ from rich.console import Console
 from rich.table import Table
 
 from sopool.data.catalogue import load
-from sopool.experiments.cluster import train_on_ray
-from sopool.experiments.desk import Desk, Ticket
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.local import Train, tables_for, train_all
-from sopool.experiments.needs import PROCESS, Capacity, Needs
+from sopool.experiments.executors.cluster import train_on_ray
+from sopool.experiments.executors.desk import Desk, Ticket
+from sopool.experiments.executors.local import Train, tables_for, train_all
+from sopool.experiments.executors.needs import PROCESS, Capacity, Needs
 from sopool.training.bank import Bank
 from sopool.training.config import RunConfig, Setting
 from sopool.training.run_store import RunStore

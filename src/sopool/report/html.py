@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sopool import __version__
 from sopool.data.errors import DataError
-from sopool.experiments.reproduction import Reproduction
+from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import controls_grid, reproduction_grid
 from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.digest import Entry

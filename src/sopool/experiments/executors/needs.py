@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sopool.experiments.banks import shape
+from sopool.experiments.executors.banks import shape
 from sopool.training.config import RunConfig
 from sopool.training.memory import BankMemory, bank_memory
 from sopool.training.splits import Splitter

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sopool.experiments.calibration import Calibration
 from sopool.experiments.evaluation import FINAL_RUNS, Evaluator
-from sopool.experiments.reproduce import Job, Reproducer
+from sopool.experiments.tables.calibration import Calibration
+from sopool.experiments.tables.reproduce import Job, Reproducer
 from sopool.experiments.threads import cores
 from sopool.training.config import RunConfig
 from sopool.training.run_info import RunInfo

@@ -9,11 +9,11 @@ from sopool.data.store import PackedGraphs
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.controls import run_control
 from sopool.experiments.evaluation import Evaluator, Request, train_together
-from sopool.experiments.local import Train, train_all
-from sopool.experiments.paper.tables import Row
-from sopool.experiments.reproduction import Cell, Compared, Measured, Reproduction
-from sopool.experiments.selection import Selection
+from sopool.experiments.executors.local import Train, train_all
 from sopool.experiments.statistics import Across, compare_across
+from sopool.experiments.tables.paper.tables import Row
+from sopool.experiments.tables.reproduction import Cell, Compared, Measured, Reproduction
+from sopool.experiments.tables.selection import Selection
 from sopool.training.run_store import RunStore
 from sopool.training.trainer import Report
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from sopool.data.store import PackedGraphs
-from sopool.experiments import ray_cluster as cluster
-from sopool.experiments.banks import banks_of
-from sopool.experiments.desk import Desk, Line, Ticket
-from sopool.experiments.local import WorkerDiedError, facts_of, tables_for
-from sopool.experiments.needs import Needs
-from sopool.experiments.rounds import in_rounds
+from sopool.experiments.executors import ray_cluster as cluster
+from sopool.experiments.executors.banks import banks_of
+from sopool.experiments.executors.desk import Desk, Line, Ticket
+from sopool.experiments.executors.local import WorkerDiedError, facts_of, tables_for
+from sopool.experiments.executors.needs import Needs
+from sopool.experiments.executors.rounds import in_rounds
 from sopool.experiments.threads import threads
 from sopool.training import trainer
 from sopool.training.config import RunConfig
@@ -47,9 +47,10 @@ def train_on_ray(
 ) -> bool:
     """Train all runs that are not in the store yet; False if ``stop`` said so before the end.
 
-    As :func:`sopool.experiments.local.train_all`, on the cluster at ``address``: a host (the head of the cluster that
-    this machine is part of), ``auto`` (the cluster that was started here) or ``local`` (one of this machine alone, for
-    as long as this process lives). ``workers``: how many banks may be trained at once, None for all that fit.
+    As :func:`sopool.experiments.executors.local.train_all`, on the cluster at ``address``: a host (the head of the
+    cluster that this machine is part of), ``auto`` (the cluster that was started here) or ``local`` (one of this
+    machine alone, for as long as this process lives). ``workers``: how many banks may be trained at once, None for all
+    that fit.
     ``device``: ``cpu``, ``cuda``, or ``auto`` for GPUs if the cluster has any.
     """
     cluster.connect(address)

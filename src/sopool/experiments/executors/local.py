@@ -26,8 +26,8 @@ from sopool.data.choices import default_encoder
 from sopool.data.file import load_graphs, save_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
-from sopool.experiments.banks import banks_of
-from sopool.experiments.rounds import in_rounds
+from sopool.experiments.executors.banks import banks_of
+from sopool.experiments.executors.rounds import in_rounds
 from sopool.experiments.threads import cores, threads
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables

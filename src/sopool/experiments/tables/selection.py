@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS
 from sopool.experiments.evaluation import make_grid
-from sopool.experiments.paper.tables import PaperTable, Row
 from sopool.experiments.presets import FROZEN, HIERARCHICAL, POOLS, PRESETS, check_name
+from sopool.experiments.tables.paper.tables import PaperTable, Row
 from sopool.training.config import Setting
 from sopool.training.protocols import PROTOCOLS
 

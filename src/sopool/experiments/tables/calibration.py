@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from sopool.data.store import PackedGraphs
-from sopool.experiments.banks import MOST
-from sopool.experiments.local import tables_for
+from sopool.experiments.executors.banks import MOST
+from sopool.experiments.executors.local import tables_for
 from sopool.experiments.threads import threads
 from sopool.models.make import clusters_for
 from sopool.training.bank import Bank

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from sopool.experiments.needs import PROCESS, Capacity, Needs, share
+from sopool.experiments.executors.needs import PROCESS, Capacity, Needs, share
 from sopool.training.memory import bank_memory, peak_bytes, typical
 from sopool.training.splits import Splitter
 from tests.training.graphs import little_store, run_config, tables_of

@@ -7,7 +7,7 @@ import pytest
 
 import sopool
 from sopool.data.errors import DataError
-from sopool.experiments.desk import Desk, Line, SupersededError, Ticket
+from sopool.experiments.executors.desk import Desk, Line, SupersededError, Ticket
 from sopool.training.run_store import RunStore
 from sopool.training.trainer import Progress, Trainer
 from tests.training.graphs import little_store, run_config, tables_of
@@ -164,6 +164,6 @@ def test_many_runs_write_checkpoints_less_often(tmp_path, monkeypatch):
     for bank in range(2):
         desk.begin(Ticket(bank, 0), sopool.__version__)
     assert desk.pulse(Ticket(0, 0), []).pause == 4.0
-    monkeypatch.setattr("sopool.experiments.desk.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("sopool.experiments.executors.desk.time.monotonic", lambda: float(next(clock)))
     desk.save_checkpoint(Ticket(0, 0), configs(epochs=9)[0], {"x": np.zeros(1)}, {"epoch": 1})
     assert desk.pulse(Ticket(0, 0), [Progress(3, 1)]).pause == pytest.approx(6 * 1.0 / 0.1)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from sopool.data.errors import DataError
-from sopool.experiments.needs import Capacity
+from sopool.experiments.executors.needs import Capacity
 
 PORT = 6379
 RESOURCE = {"cpu": "CPU", "cuda": "GPU"}

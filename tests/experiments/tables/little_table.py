@@ -1,9 +1,9 @@
 """A small part of the paper's second table, on MUTAG."""
 
 from sopool.data.catalogue import load
-from sopool.experiments.paper import read_tables
-from sopool.experiments.reproduce import Reproducer
-from sopool.experiments.selection import Selection
+from sopool.experiments.tables.paper import read_tables
+from sopool.experiments.tables.reproduce import Reproducer
+from sopool.experiments.tables.selection import Selection
 from sopool.training.run_store import RunStore
 
 SMALL = {

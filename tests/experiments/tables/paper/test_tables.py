@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from sopool.experiments.paper import TABLES, Figure, read_tables
 from sopool.experiments.presets import HIERARCHICAL, POOLS
+from sopool.experiments.tables.paper import TABLES, Figure, read_tables
 from sopool.nn.gnn import VARIANTS
 from sopool.training.protocols import PROTOCOLS
 from tests.data.shared import DATA

@@ -1,4 +1,4 @@
-from sopool.experiments.paper.figure2 import compare_examples
+from sopool.experiments.tables.paper.figure2 import compare_examples
 
 
 def test_what_the_paper_says_of_its_examples():

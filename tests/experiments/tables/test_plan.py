@@ -2,9 +2,9 @@
 
 import pytest
 
-from sopool.experiments.plan import plan
+from sopool.experiments.tables.plan import plan
 from sopool.training.run_store import RunStore
-from tests.experiments.little_table import little_table
+from tests.experiments.tables.little_table import little_table
 
 
 def planned(folder, **changes):

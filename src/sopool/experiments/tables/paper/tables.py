@@ -100,7 +100,7 @@ class PaperTable:
 @cache
 def read_tables() -> Mapping[str, PaperTable]:
     """All tables by name."""
-    text = files("sopool.experiments.paper").joinpath("tables.json").read_text(encoding="utf-8")
+    text = files("sopool.experiments.tables.paper").joinpath("tables.json").read_text(encoding="utf-8")
     return {name: _table(name, saved) for name, saved in json.loads(text).items()}
 
 

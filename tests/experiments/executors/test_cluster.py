@@ -9,10 +9,10 @@ import pytest
 
 from sopool.data.catalogue import load
 from sopool.data.errors import DataError
-from sopool.experiments import cluster as executor
-from sopool.experiments.cluster import train_on_ray
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.local import WorkerDiedError, train_all
+from sopool.experiments.executors import cluster as executor
+from sopool.experiments.executors.cluster import train_on_ray
+from sopool.experiments.executors.local import WorkerDiedError, train_all
 from sopool.training import trainer
 from sopool.training.config import Setting
 from sopool.training.run_store import RunStore

@@ -12,8 +12,8 @@ import numpy as np
 from sopool.data.errors import DataError
 from sopool.data.whole_file import whole_file
 from sopool.experiments.comparison import Comparison
-from sopool.experiments.paper.tables import Figure, Row
 from sopool.experiments.statistics import Across
+from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.training.config import Setting
 from sopool.training.outcome import Outcome, describe
 

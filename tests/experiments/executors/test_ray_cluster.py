@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from sopool.data.errors import DataError
-from sopool.experiments.ray_cluster import connect, hush
+from sopool.experiments.executors.ray_cluster import connect, hush
 
 
 def test_what_ray_writes_is_kept_from_the_standard_output(capsys, monkeypatch):

@@ -2,8 +2,8 @@ import pytest
 
 from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS
-from sopool.experiments.paper import read_tables
-from sopool.experiments.selection import Selection
+from sopool.experiments.tables.paper import read_tables
+from sopool.experiments.tables.selection import Selection
 from sopool.training.config import Setting
 
 

@@ -7,13 +7,13 @@ from sopool.data.catalogue import load
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.controls import run_control
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.local import train_all
-from sopool.experiments.paper import Row
-from sopool.experiments.reproduce import across, compare_cells
-from sopool.experiments.reproduction import Cell, Measured, Reproduction, load_reproduction
+from sopool.experiments.executors.local import train_all
+from sopool.experiments.tables.paper import Row
+from sopool.experiments.tables.reproduce import across, compare_cells
+from sopool.experiments.tables.reproduction import Cell, Measured, Reproduction, load_reproduction
 from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
-from tests.experiments.little_table import SMALL, little_table
+from tests.experiments.tables.little_table import SMALL, little_table
 
 BIMAP, DRAWN, SUM = "GIN-0 + SOPool_bimap", "GIN-0 + SOPool_bimap, random", "GIN-0 + Sum/Avg"
 SEEDS = (0, 3)
@@ -152,9 +152,9 @@ def test_ranks_are_of_models_only(found):
 
 
 def test_hierarchies_run_with_blocks(tmp_path):
-    from sopool.experiments.paper import read_tables
-    from sopool.experiments.reproduce import Reproducer
-    from sopool.experiments.selection import Selection
+    from sopool.experiments.tables.paper import read_tables
+    from sopool.experiments.tables.reproduce import Reproducer
+    from sopool.experiments.tables.selection import Selection
 
     few = SMALL | {"datasets": ["PROTEINS"], "pools": None, "protocols": ["per-fold-max"], "controls": False}
     selection = Selection(read_tables()["table5"], **few)
