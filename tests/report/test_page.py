@@ -7,6 +7,7 @@ import pytest
 
 from sopool.report.html import page
 from sopool.report.summary import summarise
+from tests.report.seen import Seen
 from tests.report.stores import PROTOCOLS, fill
 
 NAMES = ("TOY", "<script>alert(1)</script>")
@@ -20,17 +21,6 @@ def written(tmp_path_factory):
     path = folder / "report.html"
     path.write_text(page(summarise(store)), encoding="utf-8")
     return path
-
-
-class Seen:
-    """A page, and everything that should not happen to it."""
-
-    def __init__(self, tab):
-        self.tab, self.requests, self.trouble = tab, [], []
-        tab.on("request", lambda request: self.requests.append(request.url))
-        tab.on("console", lambda message: self.trouble.append(message.text))
-        tab.on("pageerror", lambda error: self.trouble.append(str(error)))
-        tab.on("dialog", lambda dialog: self.trouble.append(dialog.message))
 
 
 @pytest.fixture

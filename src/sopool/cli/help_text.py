@@ -16,6 +16,10 @@ EXAMPLES = {
         "sopool predict toxic.sopool new.csv -o predictions.csv",
         "cat graphs.jsonl | sopool predict model.sopool - --format jsonl",
     ],
+    "explain": [
+        "sopool explain mutag.sopool MUTAG --graph 7 -o page.html",
+        "sopool explain toxic.sopool molecules.csv --graph 12 --format json -o -",
+    ],
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
         "sopool evaluate PROTEINS --pool sopool-m-attn,diffpool --blocks 3 --hidden 16,32 --json result.json",
