@@ -8,9 +8,9 @@ INSTALLED := $(VENV)/installed
 demo: $(INSTALLED)
 	$(VENV)/bin/sopool demo
 
-test: lint types unit wheel
+test: lint types unit docs wheel
 
-test-all: lint types wheel
+test-all: lint types docs wheel
 	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto
 
 lint: $(INSTALLED)
@@ -30,7 +30,7 @@ bench: $(INSTALLED)
 	$(PYTHON) benchmarks/readouts_cpu.py
 
 docs: $(INSTALLED)
-	$(PYTHON) -m sphinx -W --keep-going -q docs site
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 	@echo "The documentation is in site/index.html"
 
 clean:

@@ -1,5 +1,6 @@
 import importlib.util
 import os
+import shutil
 import tempfile
 
 import pytest
@@ -52,3 +53,20 @@ def fresh_compiler():
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, for pages that are looked at as a user does."""
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = os.environ.get("SOPOOL_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"no Chromium: none of {', '.join(BROWSERS)} is on PATH, and SOPOOL_CHROMIUM is not set")
+    with driver.sync_playwright() as running:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        found = running.chromium.launch(executable_path=path, args=arguments)
+        yield found
+        found.close()

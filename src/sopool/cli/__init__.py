@@ -25,23 +25,32 @@ from sopool.cli import (
     reproduce,
     runs,
 )
+from sopool.cli.help_text import EXAMPLES, START, epilog, prose
 from sopool.cli.output import say, show_warning
 
-app = typer.Typer(
-    help="Second-order pooling for graph neural networks.", no_args_is_help=True, pretty_exceptions_enable=False
+COMMANDS = (
+    demo.demo,
+    datasets.datasets,
+    inspect.inspect,
+    pools.pools,
+    fit.fit,
+    predict.predict,
+    explain.explain,
+    evaluate.evaluate,
+    reproduce.reproduce,
+    controls.controls,
+    report.report,
+    bench.bench,
 )
-app.command()(demo.demo)
-app.command()(datasets.datasets)
-app.command()(inspect.inspect)
-app.command()(pools.pools)
-app.command()(fit.fit)
-app.command()(predict.predict)
-app.command()(explain.explain)
-app.command()(evaluate.evaluate)
-app.command()(reproduce.reproduce)
-app.command()(controls.controls)
-app.command()(report.report)
-app.command()(bench.bench)
+
+app = typer.Typer(
+    help="Second-order pooling for graph neural networks.",
+    epilog=epilog(START),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for command in COMMANDS:
+    app.command(help=prose(command), epilog=epilog(EXAMPLES[command.__name__]))(command)
 app.add_typer(runs.app, name="runs")
 
 

@@ -50,10 +50,6 @@ def explain(
 
     For second-order and first-order poolings without a normalisation these are the exact terms of the score; for others
     they are gradient x input, and the page says so.
-
-    Examples: sopool explain mutag.sopool MUTAG --graph 7 -o page.html
-
-    sopool explain toxic.sopool molecules.csv --graph 12 --format json -o -
     """
     from sopool.data.find_graph import find_graph
     from sopool.estimator import GraphClassifier

@@ -67,10 +67,6 @@ def fit(
     The estimate is by cross-validation around everything that is chosen: epochs and, where several are given, pooling
     and width are chosen on training graphs only, and each graph is predicted by models that have not seen it. Then the
     model is trained on all graphs.
-
-    Examples: sopool fit MUTAG -o mutag.sopool
-
-    sopool fit molecules.csv --label-column toxic --class-weight balanced -o toxic.sopool
     """
     from sopool.data.errors import DataError
     from sopool.estimator import GraphClassifier

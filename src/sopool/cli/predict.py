@@ -48,10 +48,6 @@ def predict(
 
     Each line of the output has the row, its id if it has one, the prediction, the probability of each class, and how
     far the networks of the model disagree (uncertainty).
-
-    Examples: sopool predict model.sopool molecules.csv -o predictions.csv
-
-    cat graphs.jsonl | sopool predict model.sopool - --format jsonl
     """
     from sopool.data.stream import stream_graphs
     from sopool.estimator import GraphClassifier

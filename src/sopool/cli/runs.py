@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from sopool.cli.help_text import EXAMPLES, epilog
 from sopool.cli.options import AsJson
 from sopool.cli.output import out, print_result
 
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
     from sopool.training.run_info import RunInfo
     from sopool.training.run_store import RunStore
 
-app = typer.Typer(help="List, compare and clean up the runs of evaluations.", no_args_is_help=False)
+app = typer.Typer(
+    help="List, compare and clean up the runs of evaluations.",
+    epilog=epilog(EXAMPLES["runs"]),
+    no_args_is_help=False,
+)
 
 Folder = Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="The folder of runs.", show_default="runs")]
 Every = Annotated[bool, typer.Option("--all", help="Each run on a line of its own, with its key.")]
@@ -27,13 +32,13 @@ def runs(context: typer.Context, folder: Folder = None, every: Every = False, as
         _list(_store(context, folder), every, as_json)
 
 
-@app.command("list")
+@app.command("list", epilog=epilog(EXAMPLES["runs list"]))
 def list_runs(context: typer.Context, folder: Folder = None, every: Every = False, as_json: AsJson = False) -> None:
     """List the runs: those that belong together on one line, or each with its key. JSON has each."""
     _list(_store(context, folder), every, as_json)
 
 
-@app.command()
+@app.command(epilog=epilog(EXAMPLES["runs compare"]))
 def compare(
     context: typer.Context,
     a: Annotated[str, typer.Argument(help="The key of a run, or how it begins.")],
@@ -51,7 +56,7 @@ def compare(
     out().print(pair_table(pair[0], pair[1], differences, loaded[0], loaded[1]))
 
 
-@app.command()
+@app.command(epilog=epilog(EXAMPLES["runs clean"]))
 def clean(context: typer.Context, folder: Folder = None) -> None:
     """Delete interrupted runs, with their checkpoints, and what killed processes left. Finished runs stay."""
     store = _store(context, folder)
@@ -59,7 +64,7 @@ def clean(context: typer.Context, folder: Folder = None) -> None:
     _say(f"{len(keys)} interrupted {_runs(len(keys))} deleted from {store.folder}.")
 
 
-@app.command()
+@app.command(epilog=epilog(EXAMPLES["runs remove"]))
 def remove(
     context: typer.Context,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys of runs, or how they begin.")],
