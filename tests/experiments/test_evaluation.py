@@ -33,6 +33,7 @@ def count(folder, what):
     return len(list(folder.glob(f"*/{what}.safetensors")))
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_it_ends_with_the_same_numbers(tmp_path, expected):
     """kill -9 in the midst of runs, with 4, 12 and 20 of the 28 finished."""
     for finished in (4, 12, 20):
@@ -63,6 +64,7 @@ def test_workers_change_no_number_and_go_with_their_parent(tmp_path, expected):
     assert json.loads(out) == json.loads(json.dumps(expected))
 
 
+@pytest.mark.slow
 def test_two_at_once_on_one_store_train_everything_once(tmp_path, expected):
     first, second = start(tmp_path), start(tmp_path)
     outs = [json.loads(process.communicate(timeout=300)[0]) for process in (first, second)]

@@ -18,7 +18,10 @@ from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'sopool[cluster]'")
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.slow,  # a cluster takes its time to start, and to lose a node
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 REQUEST = Request(["sopool-bimap"], ["single-epoch"], settings=[Setting(hidden=4)], epochs=120, folds=4, steps=2)
 
@@ -100,7 +103,6 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, man
     assert count(tmp_path, "checkpoint") == 0
 
 
-@pytest.mark.slow
 def test_stopped_and_resumed(cluster, graphs, tmp_path):
     runs, configs = plan(graphs, tmp_path, epochs=30, pools=["sum"])
     seen = []
@@ -142,7 +144,6 @@ def test_no_core_has_two_banks_at_a_time(cluster, graphs, tmp_path, monkeypatch)
     assert len({pid for _, _, pid in events}) <= 2
 
 
-@pytest.mark.slow
 def test_a_bank_that_kills_its_workers_is_given_up(cluster, graphs, tmp_path, monkeypatch):
     train_bank = executor.train_bank
 
