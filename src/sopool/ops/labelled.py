@@ -7,7 +7,7 @@ for a node over those who hear it, for a vector over the edges of its label.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -52,8 +52,7 @@ class _Labelled(torch.autograd.Function):
         ctx.hears = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.heard)
         ctx.heard_by = Lists(*neighbors.heard_by, neighbors.labels.heard_by)
         ctx.rows = rows
-        out: Tensor = _way(x).hear(x, vectors.flatten(0, 1), ctx.hears)
-        return out
+        return _way(x).hear(x, vectors.flatten(0, 1), ctx.hears)
 
     @staticmethod
     @once_differentiable
@@ -68,8 +67,21 @@ class _Labelled(torch.autograd.Function):
 _labelled: Callable[[Tensor, Tensor, Neighbors, Rows], Tensor] = _Labelled.apply
 
 
+class Way(Protocol):
+    """Who does the work. ``vectors`` are those of all models, one after the other [V, f]."""
+
+    def hear(self, x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+        """The sum for each node."""
+
+    def nodes_slope(self, x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
+        """What reaches each node from those who hear it."""
+
+    def vectors_slope(self, x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+        """What reaches each vector from the edges of its label."""
+
+
 class _Torch:
-    """In plain PyTorch, with memory for each edge. ``vectors`` are those of all models, one after the other [V, f]."""
+    """Plain PyTorch, with memory for each edge."""
 
     @staticmethod
     def hear(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
@@ -79,13 +91,11 @@ class _Torch:
 
     @staticmethod
     def nodes_slope(x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
-        """What reaches each node from those who hear it."""
         passes = _itself(heard_by) | (_of_owners(x, heard_by) + _along(vectors, heard_by) > 0)
         return _list_total(gradient.index_select(0, heard_by.nodes) * passes, heard_by.ptr)
 
     @staticmethod
     def vectors_slope(x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
-        """What reaches each vector from the edges of its label."""
         passes = x.index_select(0, hears.nodes) + _along(vectors, hears) > 0
         numbers = hears.labels + 1  # the nodes themselves come first, and are left out again
         ends = torch.bincount(numbers, minlength=len(vectors) + 1).cumsum(0)
@@ -94,7 +104,7 @@ class _Torch:
 
 
 class _Loops:
-    """By compiled loops, with no memory beside the results."""
+    """Compiled loops, with no memory beside the results."""
 
     @staticmethod
     def hear(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
@@ -115,8 +125,7 @@ class _Loops:
         return out
 
 
-def _way(x: Tensor) -> Any:
-    """Who does the work."""
+def _way(x: Tensor) -> Way:
     if backends.serves(x):
         from sopool.ops.triton import labelled
 
