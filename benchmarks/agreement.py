@@ -18,7 +18,7 @@ from rich.table import Table
 
 from sopool.data.catalogue import load
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.local import train_all
+from sopool.experiments.executors.local import train_all
 from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
 from sopool.training.trainer import Progress

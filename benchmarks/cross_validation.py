@@ -35,7 +35,7 @@ from torch_geometric.data import Batch
 from sopool.data import NodeFeatures, PackedGraphs, load, paper_encoder, stratified_folds
 from sopool.experiments.bench import rivals as pyg_way
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.local import train_all
+from sopool.experiments.executors.local import train_all
 from sopool.training.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from sopool.data import load
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.local import train_all
+from sopool.experiments.executors.local import train_all
 from sopool.training.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -28,7 +28,7 @@ OPTIONS = {
         {"heads": 8, "normalize": "adjacency"},
         {"heads": 32, "normalize": "adjacency"},
     ],
-    "diffpool": [{"k": k} for k in (4, 8, 16, 32, 64)],
+    "diffpool": [{"clusters": k} for k in (8, 16, 32, 48, 64)],
     "topkpool": [{"ratio": ratio} for ratio in (0.2, 0.35, 0.5, 0.65, 0.8)],
     "sagpool": [{"ratio": ratio} for ratio in (0.2, 0.35, 0.5, 0.65, 0.8)],
 }

@@ -26,7 +26,7 @@ from rich.table import Table
 from rivals.poolings import RIVALS, RefusedError, rival
 
 from sopool.data import load
-from sopool.experiments.local import tables_for
+from sopool.experiments.executors.local import tables_for
 from sopool.experiments.presets import model_config
 from sopool.models import clusters_for, make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_readout

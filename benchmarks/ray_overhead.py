@@ -8,6 +8,7 @@ workers. Memory: what a bank is estimated to take, and what a fresh process grew
 """
 
 import argparse
+import logging
 import os
 import platform
 import resource
@@ -15,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -27,17 +28,16 @@ from rich.console import Console
 from rich.table import Table
 
 from sopool.data.catalogue import load
-from sopool.experiments.cluster import train_on_ray
-from sopool.experiments.desk import Desk, Ticket
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.local import Train, tables_for, train_all
-from sopool.experiments.needs import PROCESS, Capacity, Needs
+from sopool.experiments.executors.cluster import train_on_ray
+from sopool.experiments.executors.desk import Desk, Ticket
+from sopool.experiments.executors.local import Train, tables_for, train_all
+from sopool.experiments.executors.needs import PROCESS, Capacity, Needs
 from sopool.training.bank import Bank
 from sopool.training.config import RunConfig, Setting
 from sopool.training.run_store import RunStore
 from sopool.training.splits import Splitter
 
-ON_RAY = partial(train_on_ray, address="local")
 CASES = [
     ("MUTAG", "sopool-bimap", Setting()),
     ("MUTAG", "sopool", Setting(hidden=64, batch_size=128)),
@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20, help="of the speed-up")
     parser.add_argument("--banks", type=int, default=40, help="of the overhead")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of the speed-up, the first as its base")
     parser.add_argument("--root", type=Path, default=Path("../shared/data"), help="where named data sets are")
     parser.add_argument("--part", choices=PARTS, action="append", help="which tables; all if not given")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
@@ -60,6 +61,7 @@ def main() -> None:
     if args.one:
         print(growth(*args.one, args.root))
         return
+    os.environ.update(RAY_worker_niceness="0")  # as the local workers have
     console = Console(width=120)
     for part in args.part or PARTS:
         console.print(PARTS[part](args))
@@ -80,17 +82,27 @@ def timed(train: Train, request: Request, data: str, root: Path, workers: int | 
         return time.perf_counter() - start
 
 
+@contextmanager
+def ray_of(cores: int) -> Iterator[None]:
+    """A cluster of this machine alone, with so many cores."""
+    ray.init("local", num_cpus=cores, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
 def overhead(args: argparse.Namespace) -> Table:
     """Settings that differ in batch size are banks of their own."""
     settings = [Setting(hidden=4, batch_size=2 + number) for number in range(args.banks // 2)]
     request = Request(["sum"], ["single-epoch"], settings=settings, epochs=1, folds=2, steps=1)
     first = replace(request, settings=settings[:1])
     start = time.perf_counter()
-    ON_RAY(*_nothing())
-    cluster = time.perf_counter() - start
-    cold = timed(ON_RAY, first, "MUTAG", args.root, 1)
-    few = [timed(ON_RAY, first, "MUTAG", args.root, 1) for _ in range(args.repeats)]
-    many = [timed(ON_RAY, request, "MUTAG", args.root, 1) for _ in range(args.repeats)]
+    with ray_of(1):
+        cluster = time.perf_counter() - start
+        cold = timed(train_on_ray, first, "MUTAG", args.root, None)
+        few = [timed(train_on_ray, first, "MUTAG", args.root, None) for _ in range(args.repeats)]
+        many = [timed(train_on_ray, request, "MUTAG", args.root, None) for _ in range(args.repeats)]
     here = [timed(train_all, request, "MUTAG", args.root, 1) for _ in range(args.repeats)]
     banks = len(settings)
     table = Table(title="Overhead of the Ray executor, one worker, MUTAG", title_justify="left")
@@ -111,22 +123,17 @@ def overhead(args: argparse.Namespace) -> Table:
     return table
 
 
-def _nothing() -> tuple:
-    store = load("MUTAG")
-    return store, RunStore(tempfile.gettempdir()), []
-
-
 def speed_up(args: argparse.Namespace) -> Table:
     request = Request(["sopool-bimap"], ["single-epoch"], epochs=args.epochs)
     table = Table(title=f"Ten folds of MUTAG, {args.epochs} epochs of 50 steps, seconds", title_justify="left")
     for name in ("workers", "local", "speed-up", "Ray", "speed-up", "Ray / local"):
         table.add_column(name, justify="right")
     base: tuple[float, float] | None = None
-    for workers in (1, 2, 4):
-        local, on_ray = (
-            median(timed(train, request, "MUTAG", args.root, workers) for _ in range(args.repeats))
-            for train in (train_all, ON_RAY)
-        )
+    for workers in args.workers:
+        local = median(timed(train_all, request, "MUTAG", args.root, workers) for _ in range(args.repeats))
+        with ray_of(workers):
+            timed(train_on_ray, replace(request, epochs=1), "MUTAG", args.root, None)  # now the workers are there
+            on_ray = median(timed(train_on_ray, request, "MUTAG", args.root, None) for _ in range(args.repeats))
         base = base or (local, on_ray)
         cells = [f"{local:.1f}", f"{base[0] / local:.2f}", f"{on_ray:.1f}", f"{base[1] / on_ray:.2f}"]
         table.add_row(str(workers), *cells, f"{on_ray / local:.2f}")
@@ -135,7 +142,7 @@ def speed_up(args: argparse.Namespace) -> Table:
 
 def messages(args: argparse.Namespace) -> Table:
     """How much one desk can hear, called directly and through Ray."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ray_of(1):
         request = Request(["sopool-bimap"], ["single-epoch"], epochs=2, steps=1, folds=2)
         evaluator = Evaluator(load("MUTAG"), request, RunStore(folder))
         evaluator.evaluate(workers=1)

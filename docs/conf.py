@@ -10,5 +10,11 @@ html_theme = "furo"
 html_title = "sopool"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": True, "exclude-members": "forward, pool"}
+REQUESTS = [f"set_{method}_request" for method in ("fit", "predict", "predict_proba", "transform", "score")]
+"""Methods that scikit-learn adds, with references to its own pages."""
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": True,
+    "exclude-members": ", ".join(["forward", "pool", *REQUESTS]),
+}
 myst_heading_anchors = 2

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from sopool.cli import app
 from sopool.experiments.evaluation import Evaluator
-from sopool.experiments.local import WorkerDiedError
+from sopool.experiments.executors.local import WorkerDiedError
 from sopool.training.run_store import RunStore
 from tests.cli.conftest import TINY
 

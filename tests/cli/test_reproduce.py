@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sopool.cli import app
-from sopool.experiments.reproduction import load_reproduction
+from sopool.experiments.tables.reproduction import load_reproduction
 from tests.cli.conftest import TINY
 
 SMALL = ["--datasets", "MUTAG", "--pools", "sum-avg,sopool-bimap", "--hidden", "4", "--batch-size", "16", *TINY]

@@ -11,8 +11,8 @@ import pytest
 
 from sopool.data.catalogue import load
 from sopool.data.errors import DataError
-from sopool.experiments.banks import make_banks
 from sopool.experiments.evaluation import Evaluator, Request, make_grid
+from sopool.experiments.executors.banks import make_banks
 from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
 from tests.experiments.little_evaluation import REQUEST, results

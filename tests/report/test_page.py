@@ -1,7 +1,5 @@
 """The page in a real browser: Chromium, without a network."""
 
-import os
-import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -9,16 +7,11 @@ import pytest
 
 from sopool.report.html import page
 from sopool.report.summary import summarise
+from tests.report.seen import Seen
 from tests.report.stores import PROTOCOLS, fill
 
 NAMES = ("TOY", "<script>alert(1)</script>")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 POOLS = (("sum", 0.6), ("sopool-bimap", 0.8), ("covpool", 0.7))
-
-
-def find_browser():
-    given = os.environ.get("SOPOOL_CHROMIUM")
-    return given or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @pytest.fixture(scope="module")
@@ -28,29 +21,6 @@ def written(tmp_path_factory):
     path = folder / "report.html"
     path.write_text(page(summarise(store)), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser():
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if find_browser() is None:
-        pytest.skip(f"no Chromium: none of {', '.join(BROWSERS)} is on PATH, and SOPOOL_CHROMIUM is not set")
-    with driver.sync_playwright() as running:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        found = running.chromium.launch(executable_path=find_browser(), args=arguments)
-        yield found
-        found.close()
-
-
-class Seen:
-    """A page, and everything that should not happen to it."""
-
-    def __init__(self, tab):
-        self.tab, self.requests, self.trouble = tab, [], []
-        tab.on("request", lambda request: self.requests.append(request.url))
-        tab.on("console", lambda message: self.trouble.append(message.text))
-        tab.on("pageerror", lambda error: self.trouble.append(str(error)))
-        tab.on("dialog", lambda dialog: self.trouble.append(dialog.message))
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import pytest
 from rich.console import Console
 
-from sopool.experiments.paper import Figure, Row
-from sopool.experiments.plan import Planned
-from sopool.experiments.reproduce import across, compare_cells
-from sopool.experiments.reproduction import Cell, Measured, Reproduction
+from sopool.experiments.tables.paper import Figure, Row
+from sopool.experiments.tables.plan import Planned
+from sopool.experiments.tables.reproduce import across, compare_cells
+from sopool.experiments.tables.reproduction import Cell, Measured, Reproduction
 from sopool.report.plan import plan_table
 from sopool.report.reproduction import reproduction_tables
 

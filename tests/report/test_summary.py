@@ -11,9 +11,9 @@ import pytest
 from sopool.data.catalogue import load
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.controls import run_control
-from sopool.experiments.paper.tables import Figure, Row
-from sopool.experiments.reproduction import Cell as TableCell
-from sopool.experiments.reproduction import Measured, Reproduction
+from sopool.experiments.tables.paper.tables import Figure, Row
+from sopool.experiments.tables.reproduction import Cell as TableCell
+from sopool.experiments.tables.reproduction import Measured, Reproduction
 from sopool.report import summary as module
 from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.charts import POINTS, curves_chart, groups, label, thin

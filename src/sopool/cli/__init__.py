@@ -16,6 +16,7 @@ from sopool.cli import (
     datasets,
     demo,
     evaluate,
+    explain,
     fit,
     inspect,
     pools,
@@ -35,6 +36,7 @@ app.command()(inspect.inspect)
 app.command()(pools.pools)
 app.command()(fit.fit)
 app.command()(predict.predict)
+app.command()(explain.explain)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
 app.command()(controls.controls)

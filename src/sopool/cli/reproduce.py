@@ -16,8 +16,8 @@ from sopool.cli.training import choose_device, choose_executor, summary, watched
 
 if TYPE_CHECKING:
     from sopool.data.store import PackedGraphs
-    from sopool.experiments.reproduce import Reproducer
-    from sopool.experiments.selection import Selection
+    from sopool.experiments.tables.reproduce import Reproducer
+    from sopool.experiments.tables.selection import Selection
 
 
 def reproduce(
@@ -68,9 +68,9 @@ def reproduce(
     if what == "figure2":
         _figure2(console, json_file)
         return
-    from sopool.experiments.paper import read_tables
-    from sopool.experiments.reproduce import Reproducer
-    from sopool.experiments.selection import Selection
+    from sopool.experiments.tables.paper import read_tables
+    from sopool.experiments.tables.reproduce import Reproducer
+    from sopool.experiments.tables.selection import Selection
     from sopool.training.run_store import RunStore
 
     selection = Selection(
@@ -110,7 +110,7 @@ def reproduce(
 
 
 def _figure2(console: Console, json_file: Path | None) -> None:
-    from sopool.experiments.paper.figure2 import compare_examples
+    from sopool.experiments.tables.paper.figure2 import compare_examples
     from sopool.report.figure2 import figure2_table
 
     verdicts = compare_examples()
@@ -139,7 +139,7 @@ def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[
 
 
 def _plan(reproducer: "Reproducer", device: str, workers: int | None, console: Console, json_file: Path | None) -> None:
-    from sopool.experiments.plan import plan
+    from sopool.experiments.tables.plan import plan
     from sopool.report.plan import plan_table
 
     lines = plan(reproducer, device, workers, _progress)

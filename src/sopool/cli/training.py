@@ -14,7 +14,7 @@ from sopool.cli.progress import Tally, training_progress
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluation, Evaluator
-    from sopool.experiments.local import Train
+    from sopool.experiments.executors.local import Train
     from sopool.report.results import Result
     from sopool.training.record import Run
     from sopool.training.trainer import Report
@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 def choose_device(wanted: str, executor: str = "local") -> str:
     """``auto`` is the GPU if there is one; a ``DataError`` for a device that is not there, or not in the cluster."""
     if executor == "ray":
-        from sopool.experiments.ray_cluster import device_for
+        from sopool.experiments.executors.ray_cluster import device_for
 
         return device_for(wanted)
     from sopool.training import devices
@@ -44,7 +44,7 @@ def train(
 
 def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally, folder: Path) -> Found:
     """What ``work`` finds, with progress. Interrupted (it gives None) or failed, it says so and leaves the program."""
-    from sopool.experiments.local import WorkerDiedError
+    from sopool.experiments.executors.local import WorkerDiedError
 
     kept = "What was trained"
     with Interruption() as interruption:
@@ -67,15 +67,16 @@ def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally
 def choose_executor(executor: str = "local", address: str | None = None) -> "Train":
     """``local``: this machine. ``ray``: the cluster at ``address``, joined now; a ``DataError`` if it cannot be."""
     from sopool.data.errors import DataError
-    from sopool.experiments.local import train_all
+    from sopool.experiments.executors.local import train_all
 
     if executor == "local":
         if address is not None:
             raise DataError(f"--address {address} is that of a Ray cluster: say --executor ray, too.")
         return train_all
-    from sopool.experiments.cluster import train_on_ray
-    from sopool.experiments.ray_cluster import connect
+    from sopool.experiments.executors.cluster import train_on_ray
+    from sopool.experiments.executors.ray_cluster import connect, hush
 
+    hush()
     connect(address or "auto")
     return partial(train_on_ray, address=address or "auto")
 

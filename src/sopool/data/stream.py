@@ -54,28 +54,32 @@ def stream_graphs(
     JSON lines and molecules are read as they come; the standard input may hold JSON lines, a CSV with a line of names,
     or a SMILES a line. ``fields`` are those of an encoder: a graph that lacks one is bad, other features are dropped.
     """
+    rows = rows_of(source, smiles_column, label_column)
+    return _slices(load(source, root)) if rows is None else _chunks(rows, fields)
+
+
+def rows_of(source: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row] | None:
+    """The rows of a text or of the standard input as they come; None for a source that is read as a whole."""
     path = Path(source)
     kind = kind_of(path)
     if str(source) == STDIN:
         name = "standard input"
-        rows = text_rows(number_lines(sys.stdin.buffer, name), name, smiles_column, label_column)
-    elif kind in (".jsonl", ".jsonl.gz"):
-        rows = json_rows(read_lines(path))
-    elif kind in (".csv", ".csv.gz", ".tsv"):
-        rows = molecule_rows(read_lines(path), path, smiles_column, label_column)
-    elif kind in (".smi", ".smi.gz"):
-        rows = text_rows(read_lines(path), path, smiles_column, label_column)
-    elif kind in (".sdf", ".sdf.gz"):
-        rows = sdf_rows(path, label_column)
-    else:
-        return _slices(load(source, root))
-    return _chunks(rows, fields)
+        return text_rows(number_lines(sys.stdin.buffer, name), name, smiles_column, label_column)
+    if kind in (".jsonl", ".jsonl.gz"):
+        return json_rows(read_lines(path))
+    if kind in (".csv", ".csv.gz", ".tsv"):
+        return molecule_rows(read_lines(path), path, smiles_column, label_column)
+    if kind in (".smi", ".smi.gz"):
+        return text_rows(read_lines(path), path, smiles_column, label_column)
+    if kind in (".sdf", ".sdf.gz"):
+        return sdf_rows(path, label_column)
+    return None
 
 
 def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[Chunk]:
     chunk, graphs, nodes = Chunk(), list[Graph](), 0
     for row in rows:
-        problem = row.problem or _lack(row.graph, fields)
+        problem = row.problem or lack(row.graph, fields)
         if problem or row.graph is None:
             chunk.bad.append(BadRow(row.number, row.text, problem))
         else:
@@ -93,7 +97,7 @@ def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[C
         yield chunk
 
 
-def _lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
+def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
     """What keeps a graph from being predicted."""
     if graph is None or not graph.num_nodes:
         return "the graph has no nodes."

@@ -1,7 +1,18 @@
 """The scikit-learn face: a classifier of graphs, its model files, an honest estimate, predictions in a stream."""
 
 from sopool.estimator.classifier import GraphClassifier, Prediction
+from sopool.estimator.deletion import delete_in_order
 from sopool.estimator.fitting import FitProgress
 from sopool.estimator.settings import UnseenWarning
+from sopool.models.explanation import Explanation, Margin, NamedPair
 
-__all__ = ["FitProgress", "GraphClassifier", "Prediction", "UnseenWarning"]
+__all__ = [
+    "Explanation",
+    "FitProgress",
+    "GraphClassifier",
+    "Margin",
+    "NamedPair",
+    "Prediction",
+    "UnseenWarning",
+    "delete_in_order",
+]

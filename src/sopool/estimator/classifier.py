@@ -37,6 +37,7 @@ from sopool.estimator.settings import (
 from sopool.experiments.presets import model_config
 from sopool.experiments.threads import threads
 from sopool.models.config import ModelConfig
+from sopool.models.explanation import Explanation
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
 from sopool.training.config import RunConfig
@@ -191,6 +192,13 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         store, features = self._encode(graphs, level=3)
         each = self.ensemble_.embeddings(store, features)
         return each.movedim(0, 1).flatten(1).cpu().numpy()
+
+    def explain(self, graphs: Any, top: int = 10) -> list[Explanation]:
+        """Why each graph gets its class: the share of each node, and ``top`` pairs of features for each class."""
+        from sopool.estimator.explaining import explain_graphs
+
+        store, features = self._encode(graphs, level=3)
+        return list(explain_graphs(self, store.to("cpu"), features.to("cpu"), top))
 
     def save(self, path: str | Path) -> None:
         """Write everything that :meth:`load` needs to one file: weights, settings, vocabulary, classes. No pickle."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
-from sopool.data.edge_labels import EdgeLabelEncoder
+from sopool.data.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features import NodeFeatures
 from sopool.data.spectral import cluster
 from sopool.data.store import PackedGraphs
@@ -54,9 +54,14 @@ class Ensemble:
         """The features of all nodes of a store, on its device."""
         return self.encoder.transform(store)
 
+    def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
+        """The labels of all edges of a store; None if the models do not hear them."""
+        return None if self.edges is None else self.edges.transform(store)
+
     def unknown_edges(self, store: PackedGraphs) -> int:
-        """How many edges have a label that no training graph has; 0 if the models do not hear labels."""
-        return 0 if self.edges is None else self.edges.transform(store).unknown
+        """How many edges have a label that no training graph has, and that the models would hear."""
+        codes = self.encode_edges(store)
+        return 0 if codes is None else codes.unknown
 
     def scores(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
         """Of each model for each graph and class [M, G, classes]."""
@@ -73,8 +78,7 @@ class Ensemble:
     def _run(self, store: PackedGraphs, features: NodeFeatures, work: Callable[[Batch], Tensor]) -> Tensor:
         """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
         self.model.eval()
-        edges = None if self.edges is None else self.edges.transform(store)
-        tables = GraphTables.for_prediction(store, features, self.classes, edges)
+        tables = GraphTables.for_prediction(store, features, self.classes, self.encode_edges(store))
         clusters = clusters_for(self.model.config)
         if clusters is not None:
             # Not from the cache: what is predicted once would fill it.

@@ -12,7 +12,7 @@ from sopool.data.errors import DataError
 from sopool.data.file import content_key
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
-from sopool.experiments.local import Train, encoder_for, train_all
+from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, sort_size
 from sopool.models.config import Head, ModelConfig
 from sopool.nn.pooling import Way

@@ -5,7 +5,7 @@ from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
 from sopool.models.hierarchical import HierarchicalClassifier
 from sopool.models.make import clusters_for, make_model
-from sopool.models.stack import named_tensors, stack, stack_of
+from sopool.models.stack import member_of, named_tensors, stack, stack_of
 
 __all__ = [
     "Classifier",
@@ -15,6 +15,7 @@ __all__ = [
     "Scored",
     "clusters_for",
     "make_model",
+    "member_of",
     "named_tensors",
     "stack",
     "stack_of",

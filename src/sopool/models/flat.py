@@ -37,7 +37,7 @@ class FlatClassifier(Classifier):
         layers = self.gnn(x, neighbors, ptr, self.models)
         layers = [join(layers)] if self.config.join == "concat" else layers
         graphs = Graphs(ptr, neighbors)
-        return [_read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
+        return [read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
@@ -50,7 +50,8 @@ class FlatClassifier(Classifier):
         return Scored(total, penalty)
 
 
-def _read(readout: torch.nn.Module, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:
+def read(readout: torch.nn.Module, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:
+    """A graph embedding [G, ...] by either kind of readout, with what each graph adds to its loss [G]."""
     if isinstance(readout, PooledReadout):
         pooled: tuple[Tensor, Tensor | None] = readout(x, graphs)
         return pooled

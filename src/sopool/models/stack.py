@@ -27,6 +27,11 @@ def stack_of(model: Model, tensors: Mapping[str, Tensor]) -> Model:
     return out
 
 
+def member_of(stacked: Model, number: int) -> Model:
+    """One of the models of a stack, by itself."""
+    return stack_of(stacked, {name: tensor[number] for name, tensor in named_tensors(stacked).items()})
+
+
 def named_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
     """The parameters and buffers by name, as :func:`stack_of` takes those of a stack."""
     return {name: tensor.detach() for name, tensor in (*model.named_parameters(), *model.named_buffers())}

@@ -12,9 +12,9 @@ from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS, ControlResult
 from sopool.experiments.controls.result import load
 from sopool.experiments.controls.run import FOLDER
-from sopool.experiments.paper.tables import Figure, Row
-from sopool.experiments.reproduction import Cell as TableCell
-from sopool.experiments.reproduction import Measured, Reproduction, load_reproduction
+from sopool.experiments.tables.paper.tables import Figure, Row
+from sopool.experiments.tables.reproduction import Cell as TableCell
+from sopool.experiments.tables.reproduction import Measured, Reproduction, load_reproduction
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, points_cell
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from sopool.experiments.paper.figure2 import DRAWS, Verdict
+from sopool.experiments.tables.paper.figure2 import DRAWS, Verdict
 
 
 def figure2_table(verdicts: Sequence[Verdict]) -> Table:

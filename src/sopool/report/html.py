@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from sopool import __version__
 from sopool.data.errors import DataError
-from sopool.experiments.reproduction import Reproduction
+from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import controls_grid, reproduction_grid
 from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.digest import Entry
 from sopool.report.ranks import Ranks, tests_grid
+from sopool.report.render import page_file, render
 from sopool.report.summary import Summary, name_of
 from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid
 from sopool.training.protocols import PROTOCOLS
@@ -39,22 +39,10 @@ class Drawn(NamedTuple):
 def page(summary: Summary) -> str:
     """All of it as HTML."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise DataError(f"a page needs plotly and jinja2: pip install 'sopool[report]' ({error}).") from error
-    environment = Environment(
-        loader=PackageLoader("sopool.report", "page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    own = files("sopool.report") / "page"
-    texts = {
-        name: (own / file).read_text("utf-8") for name, file in {"style": "style.css", "script": "page.js"}.items()
-    }
-    return environment.get_template("page.html").render(_content(summary), plotly=get_plotlyjs(), **texts)
+        raise DataError(f"a page with charts needs plotly: pip install 'sopool[report]' ({error}).") from error
+    return render("page.html", plotly=get_plotlyjs(), script=page_file("page.js"), **_content(summary))
 
 
 def _content(summary: Summary) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from sopool.experiments.plan import Planned
+from sopool.experiments.tables.plan import Planned
 
 
 def plan_table(lines: Sequence[Planned]) -> Table:

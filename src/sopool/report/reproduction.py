@@ -6,9 +6,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from sopool.experiments.comparison import Comparison
-from sopool.experiments.paper.tables import Figure, Row
-from sopool.experiments.reproduction import Cell, Compared, Measured, Reproduction
 from sopool.experiments.statistics import Across
+from sopool.experiments.tables.paper.tables import Figure, Row
+from sopool.experiments.tables.reproduction import Cell, Compared, Measured, Reproduction
 from sopool.training.protocols import PROTOCOLS
 
 WHYS = {

@@ -12,8 +12,8 @@ from sopool.data.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.controls import ControlResult
 from sopool.experiments.presets import POOLS
-from sopool.experiments.reproduction import Reproduction
 from sopool.experiments.stored import facts_of, find_experiments, load_runs
+from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.digest import Entry, digest, reference_of
 from sopool.report.ranks import Ranks, rank_all

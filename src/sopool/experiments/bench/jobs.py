@@ -10,7 +10,7 @@ from sopool.data import NodeFeatures, PackedGraphs
 from sopool.data.errors import DataError
 from sopool.data.pack import Graph, pack
 from sopool.experiments.bench.rivals import BATCH, HIDDEN, LAYERS, RANK, STEPS
-from sopool.experiments.local import encoder_for
+from sopool.experiments.executors.local import encoder_for
 from sopool.experiments.presets import model_config
 from sopool.training.config import RunConfig
 from sopool.training.splits import Split, Splitter

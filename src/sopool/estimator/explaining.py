@@ -1,0 +1,98 @@
+"""Explanations of a classifier's predictions: each model by itself, in double precision, then all together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from sopool.data.feature_names import feature_names
+from sopool.data.features import NodeFeatures
+from sopool.data.store import PackedGraphs
+from sopool.estimator.ensemble import Ensemble
+from sopool.models.classifier import Classifier
+from sopool.models.explain import Explained, Feature, explain
+from sopool.models.explanation import Explanation, NamedPair
+from sopool.models.make import clusters_for
+from sopool.models.stack import member_of
+from sopool.training.clusters import ClusterTables
+from sopool.training.tables import Batch, GraphTables
+
+if TYPE_CHECKING:
+    from sopool.estimator.classifier import GraphClassifier
+
+
+def explain_graphs(
+    classifier: "GraphClassifier", store: PackedGraphs, features: NodeFeatures, top: int
+) -> Iterator[Explanation]:
+    """One for each graph, with ``top`` pairs of features for each class."""
+    names = feature_names(classifier.encoder_)
+    for graph, seen in enumerate(seen_by_members(classifier.ensemble_, store, features)):
+        found = [explain(member, batch.x, batch.neighbors, top) for member, batch in seen]
+        yield _together(classifier, found, names, node_names(store[graph]), top)
+
+
+def seen_by_members(
+    ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures
+) -> Iterator[list[tuple[Classifier, Batch]]]:
+    """For each graph, each model by itself, on the CPU and in double precision, with the graph as it sees it."""
+    numbers, substitutes = range(ensemble.model.models), ensemble.substitutes.cpu()
+    members = [member_of(ensemble.model, number).to("cpu", torch.float64) for number in numbers]
+    tables = _tables(ensemble, store, features)
+    for graph in range(len(store)):
+        batches = [tables.batch(torch.tensor([[graph]]), substitutes[number : number + 1]) for number in numbers]
+        yield [(member, batch._replace(x=batch.x.double())) for member, batch in zip(members, batches, strict=True)]
+
+
+def node_names(graph: PackedGraphs) -> list[str]:
+    """The label of each node; empty texts where there are none."""
+    if graph.node_labels is None:
+        return [""] * graph.num_nodes
+    return [str(graph.node_label_names[code]) for code in graph.node_labels.tolist()]
+
+
+def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
+    """As for training, since gradients are asked for; the labels are not looked at."""
+    none, clusters = torch.zeros(len(store), dtype=torch.long), clusters_for(ensemble.model.config)
+    named = replace(store, labels=none, classes=tuple(range(ensemble.classes)))
+    tables = GraphTables.build(named, features, ensemble.encode_edges(store))
+    return tables if clusters is None else replace(tables, clusters=ClusterTables.build(store, clusters))
+
+
+def _together(
+    classifier: "GraphClassifier", found: Sequence[Explained], names: Sequence[str], nodes: list[str], top: int
+) -> Explanation:
+    scores = torch.stack([one.scores for one in found])
+    judged = classifier.vote(scores.unsqueeze(1))
+    return Explanation(
+        classes=classifier.classes_.tolist(),
+        probabilities=judged.probabilities[0],
+        uncertainty=float(judged.uncertainty[0]),
+        scores=scores.mean(0).numpy(),
+        bias=torch.stack([one.bias for one in found]).mean(0).numpy(),
+        each=torch.stack([one.contributions for one in found]).numpy(),
+        exact=all(one.exact for one in found),
+        pairs=[_pairs(found, number, names, top) for number in range(scores.shape[1])],
+        pooled=[one.pooled for one in found if one.pooled is not None],
+        nodes=nodes,
+    )
+
+
+def _pairs(found: Sequence[Explained], number: int, names: Sequence[str], top: int) -> list[NamedPair]:
+    """Those of all models, each a share of the mean."""
+
+    def name(feature: Feature) -> str:
+        return f"layer {feature.layer}, unit {feature.column}" if feature.layer else names[feature.column]
+
+    every = [
+        NamedPair(
+            name(pair.first),
+            None if pair.second is None else name(pair.second),
+            pair.value / len(found),
+            pair.node,
+            model,
+        )
+        for model, one in enumerate(found)
+        for pair in one.pairs[number]
+    ]
+    return sorted(every, key=lambda pair: -abs(pair.value))[:top]

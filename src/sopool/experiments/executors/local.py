@@ -1,0 +1,207 @@
+"""Runs on this machine: on a GPU one bank at a time; on a CPU a single-threaded process for each core.
+
+Small operators gain little from threads, so banks side by side are faster than one bank on many threads. Which worker
+trains a run, and beside which others, does not change its result.
+"""
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from sopool.data.base_encoder import Encoder
+from sopool.data.choices import default_encoder
+from sopool.data.edge_labels import EdgeLabelEncoder
+from sopool.data.file import load_graphs, save_graphs
+from sopool.data.spectral import ClusterSpec
+from sopool.data.store import PackedGraphs
+from sopool.experiments.executors.banks import banks_of
+from sopool.experiments.executors.rounds import in_rounds
+from sopool.experiments.threads import cores, threads
+from sopool.models.make import clusters_for
+from sopool.training.clusters import ClusterTables
+from sopool.training.config import Looks, RunConfig
+from sopool.training.run_store import RunStore
+from sopool.training.tables import GraphTables
+from sopool.training.trainer import Report, Trainer
+
+WORTH_A_PROCESS = 5e6
+"""Node visits from which on starting processes (seconds) pays."""
+
+Train = Callable[[PackedGraphs, RunStore, Sequence[RunConfig], str, int | None, Report, Callable[[], bool]], bool]
+"""A way to train runs: :func:`train_all`, or that of a cluster."""
+
+
+class WorkerDiedError(RuntimeError):
+    """A worker process was killed from outside, most often for want of memory."""
+
+
+def encoder_for(store: PackedGraphs, looks: Looks) -> Encoder:
+    """The features of a run, fitted: with a validation split, values outside the training graphs become unknown."""
+    return default_encoder(store, unknown=looks != "test").fit(store)
+
+
+class TableFacts(NamedTuple):
+    """What decides the tables of a run."""
+
+    looks: Looks
+    clusters: ClusterSpec | None
+    edge_labels: bool
+    """Whether the model hears them."""
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "TableFacts":
+        """Of a run."""
+        return cls(config.looks, clusters_for(config.model), config.model.edge_labels > 0)
+
+
+def tables_for(store: PackedGraphs, facts: TableFacts, device: str) -> GraphTables:
+    """The data set as its runs need it."""
+    edges = EdgeLabelEncoder().fit(store).transform(store) if facts.edge_labels else None
+    tables = GraphTables.build(store, encoder_for(store, facts.looks).transform(store), edges)
+    if facts.clusters is not None:
+        tables = replace(tables, clusters=ClusterTables.build(store, facts.clusters))
+    return tables.to(device)
+
+
+def train_all(
+    store: PackedGraphs,
+    runs: RunStore,
+    configs: Sequence[RunConfig],
+    device: str = "cpu",
+    workers: int | None = None,
+    report: Report = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Train all runs that are not in the store yet; False if ``stop`` said so before the end."""
+
+    def train(pending: list[RunConfig]) -> list[RunConfig]:
+        count = _workers(pending, store, device, workers)
+        banks = banks_of(store, pending, device, count)
+        if count > 1 and len(banks) > 1:
+            return _in_processes(store, runs, banks, min(count, len(banks)), report, stop)
+        return _here(store, runs, banks, device, report, stop)
+
+    return in_rounds(runs, configs, train, report, stop)
+
+
+def _workers(configs: Sequence[RunConfig], store: PackedGraphs, device: str, wanted: int | None) -> int:
+    if device != "cpu":
+        return 1
+    if wanted is not None:
+        return wanted
+    visits = sum(config.epochs * (config.steps * config.batch_size + len(store)) for config in configs)
+    worth = visits * store.num_nodes / max(1, len(store)) > WORTH_A_PROCESS
+    return cores() if worth else 1
+
+
+def _here(
+    store: PackedGraphs,
+    runs: RunStore,
+    banks: Sequence[Sequence[RunConfig]],
+    device: str,
+    report: Report,
+    stop: Callable[[], bool],
+) -> list[RunConfig]:
+    """In this process. On a CPU with one thread, as the workers have, so that the numbers are the same."""
+    left: list[RunConfig] = []
+    tables = lru_cache(lambda facts: tables_for(store, facts, device))
+    with threads(1 if device == "cpu" else torch.get_num_threads()):
+        for bank in banks:
+            left += Trainer(tables(TableFacts.of(bank[0])), runs, report, stop).train(bank)
+            if stop():
+                break
+    return left
+
+
+def _in_processes(
+    store: PackedGraphs,
+    runs: RunStore,
+    banks: Sequence[Sequence[RunConfig]],
+    workers: int,
+    report: Report,
+    stop: Callable[[], bool],
+) -> list[RunConfig]:
+    left: list[RunConfig] = []
+    context = get_context("spawn")
+    reports, stopping = context.SimpleQueue(), context.Event()
+    with tempfile.TemporaryDirectory(prefix="sopool-") as folder:
+        graphs = Path(folder) / "store.graphs"
+        save_graphs(store, graphs)
+        setup = (graphs, runs.folder, reports, stopping, os.getpid())
+        with ProcessPoolExecutor(workers, context, _start_worker, setup) as pool:
+            with _without_interrupts():  # which would reach the workers before they can turn them off
+                waiting: set[Future[list[RunConfig]]] = {pool.submit(_work, list(bank)) for bank in banks}
+            try:
+                while waiting:
+                    if stop():
+                        stopping.set()
+                        pool.shutdown(wait=False, cancel_futures=True)
+                    done, waiting = wait(waiting, timeout=0.1)
+                    while not reports.empty():
+                        report(reports.get())
+                    left += _results(done)
+            except BaseException:
+                stopping.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return left
+
+
+def _results(done: set[Future[list[RunConfig]]]) -> list[RunConfig]:
+    try:
+        return [config for future in done if not future.cancelled() for config in future.result()]
+    except BrokenProcessPool as error:
+        raise WorkerDiedError(
+            "A worker process was killed, perhaps for want of memory. Nothing finished is lost: run the same command "
+            "again to go on, with fewer --workers if memory is short."
+        ) from error
+
+
+_worker: dict[str, Any] = {}
+
+
+def _start_worker(graphs: Path, folder: Path, reports: Any, stopping: Any, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and says when to stop
+    torch.set_num_threads(1)
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    store = load_graphs(graphs, check=False)
+    _worker.update(store=store, runs=RunStore(folder), report=reports.put, stop=stopping.is_set)
+    _worker["tables"] = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
+
+
+def _leave_with(parent: int) -> None:
+    """A worker whose parent was killed must not train on for nobody. What it wrote is whole at any moment."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _work(bank: list[RunConfig]) -> list[RunConfig]:
+    trainer = Trainer(_worker["tables"](TableFacts.of(bank[0])), _worker["runs"], _worker["report"], _worker["stop"])
+    return trainer.train(bank)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Signals of Ctrl-C wait until the end; processes started meanwhile begin without them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

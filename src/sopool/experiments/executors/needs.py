@@ -1,0 +1,66 @@
+"""What a bank asks of a machine: a core, and as much of its memory, or of a GPU, as it is estimated to take."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from sopool.experiments.executors.banks import shape
+from sopool.training.config import RunConfig
+from sopool.training.memory import BankMemory, bank_memory
+from sopool.training.splits import Splitter
+from sopool.training.tables import GraphTables
+
+PROCESS = {"cpu": 600 << 20, "cuda": 1 << 30}
+"""What a worker takes before it has done anything, on the device: libraries; CUDA's context and captured graphs."""
+
+
+LEAST = 0.25
+"""Of a GPU, whatever the memory: processes on one GPU take turns, and more than a few only wait for each other."""
+
+
+class Capacity(NamedTuple):
+    """What machines have, in bytes."""
+
+    machine: float
+    """The memory of the largest machine."""
+    gpu: float
+    """The memory of the smallest GPU; 0 without any."""
+
+
+class Needs:
+    """Of banks on one data set, whose tables ``tables_of`` gives for a run."""
+
+    def __init__(
+        self, labels: np.ndarray, tables_of: Callable[[RunConfig], GraphTables], device: str, there: Capacity
+    ) -> None:
+        self._splitter, self._tables_of, self._device, self._there = Splitter(labels), tables_of, device, there
+        self._of_shape = lru_cache(maxsize=None)(self._measure)
+        self._examples: dict[str, RunConfig] = {}
+
+    def bytes_of(self, bank: Sequence[RunConfig]) -> int:
+        """On the device. The tables count on a GPU only: on a CPU all workers of a machine read the same ones."""
+        first = bank[0]
+        tables = self._tables_of(first)
+        self._examples.setdefault(shape(first), first)
+        nodes = tables.hears.lengths.numel()
+        memory = self._of_shape(shape(first)).of(len(bank), self._device, nodes)
+        return PROCESS[self._device] + memory + (tables.nbytes if self._device == "cuda" else 0)
+
+    def options(self, bank: Sequence[RunConfig]) -> dict[str, float]:
+        """As Ray takes them. What is larger than all there is gets a whole machine or GPU, and may yet fit."""
+        wanted = self.bytes_of(bank)
+        if self._device == "cuda":
+            return {"num_cpus": 1, "num_gpus": share(wanted, self._there.gpu)}
+        return {"num_cpus": 1, "memory": int(min(wanted, self._there.machine))}
+
+    def _measure(self, name: str) -> BankMemory:
+        config = self._examples[name]
+        return bank_memory(self._tables_of(config), config, self._splitter(config))
+
+
+def share(wanted: float, there: float) -> float:
+    """The part of a GPU that so many bytes are: rounded up to a thousandth, a quarter at least and 1 at most."""
+    return min(1.0, max(LEAST, math.ceil(1000 * wanted / there) / 1000)) if there else 1.0

@@ -1,0 +1,1 @@
+"""The paper's tables, run again: what they hold, what is selected of them, what came out."""

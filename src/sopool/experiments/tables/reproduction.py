@@ -1,0 +1,199 @@
+"""What a reproduced table says: our figures beside the paper's, comparisons, ranks. Plain data, kept as JSON."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sopool.data.errors import DataError
+from sopool.data.whole_file import whole_file
+from sopool.experiments.comparison import Comparison
+from sopool.experiments.statistics import Across
+from sopool.experiments.tables.paper.tables import Figure, Row
+from sopool.training.config import Setting
+from sopool.training.outcome import Outcome, describe
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one line reached on one data set under one protocol, in fractions."""
+
+    folds: tuple[float, ...]
+    """Accuracy of each test fold; several seeds are averaged within it."""
+    epochs: tuple[int, ...]
+    """The lowest, median and highest that was chosen; empty for a control, which has none."""
+    settings: Mapping[str, int]
+    """In words, and how often each was chosen: once for each seed or, under ``fair``, fold and seed."""
+    stopped: int = 0
+    """Runs whose loss was no longer finite."""
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> "Measured":
+        """From what each seed gave."""
+        epochs = np.concatenate([np.ravel(one.epochs) for one in outcomes])
+        chosen = [(one.setting,) if isinstance(one.setting, Setting) else one.setting for one in outcomes]
+        return cls(
+            folds=tuple(float(fold) for fold in np.mean([one.folds for one in outcomes], axis=0)),
+            epochs=(int(epochs.min()), int(np.median(epochs)), int(epochs.max())) if epochs.size else (),
+            settings=dict(Counter(describe(setting) for settings in chosen for setting in settings)),
+            stopped=sum(len(one.stopped) for one in outcomes),
+        )
+
+    @property
+    def mean(self) -> float:
+        """Over folds."""
+        return float(np.mean(self.folds))
+
+    @property
+    def std(self) -> float:
+        """Over folds, with ``ddof=0``, as the published figures."""
+        return float(np.std(self.folds))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, with mean and deviation."""
+        return {"mean": self.mean, "std": self.std} | vars(self)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One line on one data set."""
+
+    row: str
+    dataset: str
+    paper: Figure | None = None
+    measured: Mapping[str, Measured] = field(default_factory=dict)
+    """By protocol; empty where nothing was run."""
+    not_above: tuple[str, ...] = ()
+    """The controls whose mean accuracy under ``fair`` is as high, or higher."""
+    model_epochs: int = 0
+    seconds: float = 0.0
+    """Spent on training, or on fitting a control; workers side by side count each for itself."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, plain."""
+        return vars(self) | {
+            "paper": None if self.paper is None else self.paper._asdict(),
+            "measured": {protocol: one.to_json() for protocol, one in self.measured.items()},
+        }
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> "Cell":
+        """From what :meth:`to_json` gave."""
+        names = [item.name for item in fields(Measured)]
+        measured = {
+            protocol: Measured(**{name: _tuple(one[name]) for name in names})
+            for protocol, one in saved["measured"].items()
+        }
+        paper = None if saved["paper"] is None else Figure(**saved["paper"])
+        plain = {name: _tuple(saved[name]) for name in ("row", "dataset", "not_above", "model_epochs", "seconds")}
+        return cls(paper=paper, measured=measured, **plain)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One line against another on one data set under one protocol."""
+
+    row: str
+    against: str
+    dataset: str
+    protocol: str
+    why: str
+    """``declared`` (in the table's data), ``random`` (learned against drawn) or ``control`` (the best)."""
+    comparison: Comparison
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, plain."""
+        return vars(self) | {"comparison": self.comparison.to_json()}
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> "Compared":
+        """From what :meth:`to_json` gave."""
+        found = saved["comparison"]
+        t = found["difference"] * np.inf if found["t"] is None else found["t"]
+        return cls(**{**saved, "comparison": Comparison(**{**found, "t": t})})
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A table of the paper, run again."""
+
+    table: str
+    title: str
+    datasets: tuple[str, ...]
+    """Those that were asked for, in the paper's order."""
+    protocols: tuple[str, ...]
+    rows: tuple[Row, ...]
+    cells: tuple[Cell, ...]
+    comparisons: tuple[Compared, ...]
+    across: tuple[Across, ...]
+    """Over data sets, one for each protocol."""
+    notes: tuple[str, ...] = ()
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    """Data sets that could not be read, and why."""
+    setup: Mapping[str, Any] = field(default_factory=dict)
+    """Epochs, folds, seeds, grid, preset, device, version."""
+
+    def cell(self, row: str, dataset: str) -> Cell:
+        """The one of this line and data set; an empty one if there is none."""
+        found = (cell for cell in self.cells if (cell.row, cell.dataset) == (row, dataset))
+        return next(found, Cell(row, dataset))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, plain; accuracies and differences as fractions."""
+        lists = {
+            name: [one.to_json() for one in getattr(self, name)] for name in ("rows", "cells", "comparisons", "across")
+        }
+        return {"format": FORMAT} | vars(self) | lists
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> "Reproduction":
+        """From what :meth:`to_json` gave; ``KeyError`` or ``TypeError`` if it is something else."""
+        if saved["format"] != FORMAT:
+            raise KeyError(f"format {saved['format']}")
+        cells = tuple(Cell.from_json(cell) for cell in saved["cells"])
+        plain = {key: _tuple(value) for key, value in saved.items() if key != "format"}
+        return cls(
+            **plain
+            | {
+                "rows": tuple(_row(row, cells) for row in saved["rows"]),
+                "cells": cells,
+                "comparisons": tuple(Compared.from_json(one) for one in saved["comparisons"]),
+                "across": tuple(Across.from_json(one) for one in saved["across"]),
+            }
+        )
+
+    def save(self, folder: Path) -> Path:
+        """Keep it beside the runs, as ``reproduce-table2.json`` or the like."""
+        path = folder / f"reproduce-{self.table}.json"
+        text = json.dumps(self.to_json(), indent=1, allow_nan=False)
+        try:
+            with whole_file(path) as temporary:
+                temporary.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"cannot be written: {error.strerror}.", path) from error
+        return path
+
+
+def load_reproduction(path: Path) -> Reproduction:
+    """What :meth:`Reproduction.save` wrote."""
+    try:
+        return Reproduction.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}.", path) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"is not a reproduced table of this version of sopool: {error!r}.", path) from error
+
+
+def _row(saved: Mapping[str, Any], cells: Sequence[Cell]) -> Row:
+    figures = {cell.dataset: cell.paper for cell in cells if cell.row == saved["name"] and cell.paper is not None}
+    return Row(**{key: _tuple(value) for key, value in saved.items() if key != "kind"}, figures=figures)
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,149 @@
+"""Readouts taken apart: what each node adds to what a graph is pooled into.
+
+A readout here is a sum over nodes that something is made of, mostly nothing more than a vector:
+
+    S = sum_i (A^T h_i) (B^T h_i)^T,    s = sum_i V^T g_i,    embedding = finish(S, s)
+
+with A = B = W for bimap, A = U^T and B = I for m_attn, A = I and B = mu for attn. Where ``finish`` is linear, so is all
+that a linear classifier makes of it, and every node has its exact share. The rows of CovPool are centred, those of
+AttnPool weighted: there a node's term depends on the others by way of the mean, or of the softmax.
+"""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.nn.attentional import AttentionalSecondOrderAggregation
+from sopool.nn.covariance import CovarianceAggregation
+from sopool.nn.first_order import MeanAggregation, SumAggregation
+from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
+from sopool.nn.normalize import normalize_pooled, upper_triangle
+from sopool.nn.softmax_attention import SoftmaxAttentionAggregation
+from sopool.nn.symmetric import SymmetricAggregation
+
+LINEAR = (None, "size")
+"""Normalisations that leave a sum over nodes a sum over nodes."""
+
+
+class Products(NamedTuple):
+    """S, of one graph."""
+
+    rows: Tensor
+    """h_i [n, f]."""
+    left: Tensor
+    """A [f, p]."""
+    right: Tensor
+    """B [f, q]."""
+
+    def pooled(self) -> Tensor:
+        """S [p, q]."""
+        return (self.rows @ self.left).T @ (self.rows @ self.right)
+
+    def shares(self, slope: Tensor) -> Tensor:
+        """What each node adds to <slope, S> [n]."""
+        return ((self.rows @ self.left @ slope) * (self.rows @ self.right)).sum(1)
+
+    def pairs(self, slope: Tensor) -> Tensor:
+        """What each pair of features adds to it [f, f]."""
+        return (self.left @ slope @ self.right.T) * (self.rows.T @ self.rows)
+
+
+class Sums(NamedTuple):
+    """s, of one graph."""
+
+    rows: Tensor
+    """g_i [n, f]."""
+    map: Tensor
+    """V [f, s]."""
+
+    def pooled(self) -> Tensor:
+        """s [s]."""
+        return self.rows.sum(0) @ self.map
+
+    def shares(self, slope: Tensor) -> Tensor:
+        """What each node adds to <slope, s> [n]."""
+        return self.rows @ (self.map @ slope)
+
+
+class Terms(NamedTuple):
+    """The sums that a readout is made of, and how."""
+
+    second: Products | None
+    first: Sums | None
+    finish: Callable[..., Tensor]
+    """(the pooled values of those that are there) -> embedding [out]."""
+    exact: bool
+    """Whether ``finish`` is linear."""
+
+    @property
+    def parts(self) -> list[Products | Sums]:
+        """Those that are there."""
+        return [part for part in (self.second, self.first) if part is not None]
+
+
+@singledispatch
+def terms_of(readout: torch.nn.Module, x: Tensor) -> Terms | None:
+    """A readout of one graph's nodes [n, f], taken apart; None where it is no such sum."""
+    return None
+
+
+@terms_of.register
+def _(readout: SumAggregation, x: Tensor) -> Terms:
+    return Terms(None, Sums(x, _identity(x)), lambda s: s, True)
+
+
+@terms_of.register
+def _(readout: MeanAggregation, x: Tensor) -> Terms:
+    return Terms(None, Sums(x, _identity(x)), lambda s: s / max(1, len(x)), True)
+
+
+@terms_of.register
+def _(readout: SoftmaxAttentionAggregation, x: Tensor) -> Terms:
+    return Terms(None, Sums(x * (x @ readout.query).softmax(0), _identity(x)), lambda s: s, True)
+
+
+@terms_of.register
+def _(readout: AttentionalSecondOrderAggregation, x: Tensor) -> Terms:
+    bias = readout.query_bias
+
+    def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
+        vector = pooled.squeeze(1) if first is None else pooled.squeeze(1) + first
+        return _normalize(vector, x, readout.normalize)
+
+    first = None if bias is None else Sums(x, _identity(x) * bias)
+    return Terms(Products(x, _identity(x), readout.query), first, finish, readout.normalize in LINEAR)
+
+
+@terms_of.register
+def _(readout: MultiHeadSecondOrderAggregation, x: Tensor) -> Terms:
+    products = Products(x, readout.queries.T, _identity(x))
+    return Terms(
+        products, None, lambda pooled: _normalize(pooled.flatten(), x, readout.normalize), readout.normalize in LINEAR
+    )
+
+
+@terms_of.register
+def _(readout: SymmetricAggregation, x: Tensor) -> Terms:
+    weight = _identity(x) if readout.weight is None else readout.weight
+    centred = x - x.mean(0) if isinstance(readout, CovarianceAggregation) and len(x) else x
+
+    def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
+        matrix = _normalize(pooled, x, readout.normalize)
+        out = upper_triangle(matrix.unsqueeze(0)).squeeze(0) if readout.triangle else matrix.flatten()
+        if first is None:
+            return out
+        return torch.cat([out, first if readout.normalize is None else first / max(1, len(x))])
+
+    first = Sums(x, weight) if 1 in readout.moments else None
+    return Terms(Products(centred, weight, weight), first, finish, readout.normalize in LINEAR)
+
+
+def _normalize(pooled: Tensor, x: Tensor, how: str | None) -> Tensor:
+    return normalize_pooled(pooled.unsqueeze(0), torch.tensor([0, len(x)], device=x.device), how).squeeze(0)
+
+
+def _identity(x: Tensor) -> Tensor:
+    return torch.eye(x.shape[1], dtype=x.dtype, device=x.device)

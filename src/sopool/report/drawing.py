@@ -1,0 +1,164 @@
+"""Graphs as pictures (SVG): nodes coloured by a signed number, with the sign as text where it matters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+AGAINST, NEUTRAL, FOR = (230, 137, 28), (247, 247, 247), (74, 144, 217)
+"""Orange to blue, which hardly anybody confuses; black text is legible on all of it."""
+WIDTH, HEIGHT, EDGE = 640, 440, 34
+MARKED = 8
+"""How many nodes have their number and value written beside them."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """An edge."""
+
+    source: int
+    target: int
+    width: float = 1.5
+    dashed: bool = False
+    arrow: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn, and what is said to those who do not see it."""
+
+    key: str
+    """Tells the pictures of a page apart."""
+    title: str
+    description: str
+    points: np.ndarray
+    """Where each node is, any scale [n, 2]."""
+    numbers: Sequence[int]
+    """Of the nodes."""
+    labels: Sequence[str]
+    """In the nodes."""
+    values: np.ndarray
+    """[n]."""
+    hints: Sequence[str]
+    """Shown when a node is pointed at."""
+    lines: Sequence[Line]
+
+
+def colour(value: float, largest: float) -> tuple[int, int, int]:
+    """Of a value between -largest and largest."""
+    share = 0.0 if not largest else max(-1.0, min(1.0, value / largest))
+    end = FOR if share > 0 else AGAINST
+    first, second, third = (round(a + (b - a) * abs(share)) for a, b in zip(NEUTRAL, end, strict=True))
+    return first, second, third
+
+
+def marked(values: np.ndarray) -> set[int]:
+    """The nodes that matter most; those that hardly matter beside them are left out."""
+    order = np.argsort(-np.abs(values), kind="stable")[:MARKED]
+    largest = float(np.abs(values).max(initial=0))
+    return {int(node) for node in order if abs(values[node]) > largest / 20}
+
+
+def signed(value: float) -> str:
+    """With its sign, three digits that count; what rounds to 0 has none."""
+    text = f"{value:+#.3g}".rstrip(".") if abs(value) < 1000 else f"{value:+,.0f}"
+    return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "\N{MINUS SIGN}")
+
+
+def draw(picture: Picture) -> str:
+    """As an SVG element."""
+    at, radius = _place(picture.points), _radius(len(picture.values))
+    largest = float(np.abs(picture.values).max(initial=0))
+    parts = [_opening(picture)]
+    parts += [_line(line, at, radius, picture.key) for line in picture.lines]
+    for node, (x, y) in enumerate(at):
+        fill = "rgb({},{},{})".format(*colour(float(picture.values[node]), largest))
+        parts.append(
+            f"<g><title>{escape(picture.hints[node])}</title>"
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{fill}" stroke="#333"/>'
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{radius:.1f}" dy="0.35em">{escape(picture.labels[node])}</text>'
+            "</g>"
+        )
+    return "\n".join([*parts, *write_marks(at, picture.lines, picture.numbers, picture.values, radius), "</svg>"])
+
+
+def write_marks(
+    at: np.ndarray, lines: Sequence[Line], numbers: Sequence[int], values: np.ndarray, radius: float
+) -> list[str]:
+    """The number and value of the nodes that matter most, each beside its node where it hides least."""
+    steps = np.linspace(0.15, 0.85, 5)[:, None]
+    drawn = np.concatenate([np.zeros((0, 2)), *(at[a] + steps * (at[b] - at[a]) for a, b in map(_ends, lines))])
+    boxes = [(centre, np.array([radius, radius])) for centre in at]
+    boxes += [(at[a] + (radius, -radius), np.array([radius, radius])) for a, b in map(_ends, lines) if a == b]
+    written = []
+    for node in sorted(marked(values), key=lambda node: -abs(values[node])):
+        text = f"{numbers[node]}: {signed(float(values[node]))}"
+        half = np.array([3.7 * len(text), 8.0])
+        place = min(_around(at[node], half, radius), key=lambda place: _hidden(place, half, boxes, drawn))
+        boxes.append((place, half * 1.1))
+        written.append(
+            f'<text x="{place[0]:.1f}" y="{place[1]:.1f}" dy="0.35em" font-size="13" stroke="#fff" stroke-width="3" '
+            f'paint-order="stroke">{escape(text)}</text>'
+        )
+    return written
+
+
+def _ends(line: Line) -> tuple[int, int]:
+    return line.source, line.target
+
+
+def _around(centre: np.ndarray, half: np.ndarray, radius: float) -> list[np.ndarray]:
+    """Places for a text beside a node, the nearest first."""
+    angles = np.arange(16) * np.pi / 8
+    turns = np.stack([np.sin(angles), -np.cos(angles)], 1)
+    return [centre + turn * (half + radius + more) for more in (2.0, 10.0, 24.0) for turn in turns]
+
+
+def _hidden(
+    place: np.ndarray, half: np.ndarray, boxes: Sequence[tuple[np.ndarray, np.ndarray]], drawn: np.ndarray
+) -> float:
+    """How much a text would hide: nodes and other texts count more than edges, and leaving the picture most."""
+    over = sum(float(np.clip(half + size - np.abs(place - centre), 0, None).prod()) for centre, size in boxes)
+    out = float(np.clip(np.abs(place - (WIDTH / 2, HEIGHT / 2)) + half - (WIDTH / 2, HEIGHT / 2), 0, None).sum())
+    crossed = int((np.abs(drawn - place) < half).all(1).sum())
+    return 4.0 * over + 40.0 * crossed + 1000.0 * out
+
+
+def _opening(picture: Picture) -> str:
+    key = escape(picture.key)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-labelledby="{key}-title {key}-desc" font-family="sans-serif" text-anchor="middle" fill="#111" '
+        'style="background: #fff">\n'
+        f'<title id="{key}-title">{escape(picture.title)}</title>\n<desc id="{key}-desc">{escape(picture.description)}'
+        f'</desc>\n<defs><marker id="{key}-arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" '
+        'markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 L10 5 L0 10 z" fill="#777"/>'
+        "</marker></defs>"
+    )
+
+
+def _line(line: Line, at: np.ndarray, radius: float, key: str) -> str:
+    style = f'stroke="#777" stroke-width="{line.width:.2f}"' + (' stroke-dasharray="5 4"' if line.dashed else "")
+    (x1, y1), (x2, y2) = at[line.source], at[line.target]
+    if line.source == line.target:
+        return f'<circle cx="{x1 + radius:.1f}" cy="{y1 - radius:.1f}" r="{radius * 0.7:.1f}" fill="none" {style}/>'
+    length = max(float(np.hypot(x2 - x1, y2 - y1)), 1e-9)
+    x2, y2 = x2 - (x2 - x1) / length * radius, y2 - (y2 - y1) / length * radius
+    arrow = f' marker-end="url(#{escape(key)}-arrow)"' if line.arrow else ""
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {style}{arrow}/>'
+
+
+def _place(points: np.ndarray) -> np.ndarray:
+    """Into the picture, one scale for both axes."""
+    if not len(points):
+        return points
+    low, high = points.min(0), points.max(0)
+    room = np.array([WIDTH, HEIGHT]) - 2 * EDGE
+    scale = (room / np.maximum(high - low, 1e-9)).min()
+    middle = np.array([WIDTH, HEIGHT]) / 2
+    return np.asarray((points - (low + high) / 2) * min(scale, 160.0 * len(points)) + middle)
+
+
+def _radius(nodes: int) -> float:
+    return float(np.clip(90 / np.sqrt(max(1, nodes)), 4, 16))

@@ -1,0 +1,79 @@
+import json
+
+import numpy as np
+import pytest
+
+from sopool.data import DegreeEncoder
+from sopool.data.jsonl import write_jsonl
+from tests.estimator.little import LABELS, STORE, tiny
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.sopool"
+    tiny(encoder=DegreeEncoder()).fit(STORE, LABELS).save(path)
+    return path
+
+
+@pytest.fixture
+def graphs(tmp_path):
+    path = tmp_path / "graphs.jsonl"
+    write_jsonl(STORE, path)
+    return path
+
+
+def test_a_page(model, graphs, call, tmp_path):
+    shown = call("explain", model, graphs, "--graph", "2", "-o", "page.html")
+    assert shown.code == 0
+    assert "the explanation, exact, is in page.html" in " ".join(shown.err.split())
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "Why graph 2 of graphs.jsonl is classed as" in page
+    assert "The true class is" in page
+
+
+def test_figures_for_the_graph_that_predict_names_the_same(model, graphs, call):
+    shown = call("explain", model, graphs, "-g", "4", "--format", "json", "-o", "-")
+    assert shown.code == 0
+    found = json.loads(shown.out)
+    rows = [json.loads(line) for line in call("predict", model, graphs, "--format", "jsonl").out.splitlines()]
+    (row,) = [row for row in rows if row["row"] == 4]
+    assert found["row"] == 4
+    assert found["prediction"] == row["prediction"]
+    assert found["probabilities"] == pytest.approx(list(row["probabilities"].values()), abs=1e-5)
+    assert len(found["nodes"]) == int(STORE.sizes[3])
+    np.testing.assert_allclose(np.sum(found["contributions"], 0) + found["bias"], found["scores"], atol=1e-10)
+
+
+def test_the_name_of_the_file_says_what_to_write(model, call, tmp_path):
+    assert call("explain", model, "MUTAG", "-g", "0", "-o", "found.json", "--pairs", "3").code == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [len(pairs) for pairs in found["pairs"]] == [3, 3]
+    assert found["data"] == "MUTAG"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["MODEL", "MUTAG", "-g", "188"], "there is no graph 188: MUTAG has 188 graphs"),
+        (["MODEL", "GRAPHS", "-g", "99"], "row 99 is no graph"),
+        (["MODEL", "GRAPHS", "-g", "6"], "the graph has no nodes"),
+        (["MODEL", "GRAPHS", "-g", "nobody"], "no graph has the id 'nobody'"),
+        (["none.sopool", "MUTAG", "-g", "0"], "cannot be read"),
+        (["MODEL", "none.jsonl", "-g", "0"], "no such file"),
+        (["MODEL", "MUTAG", "-g", "0", "-o", "nowhere/page.html"], "there is no folder nowhere"),
+    ],
+)
+def test_what_it_cannot_do(given, message, model, graphs, call, tmp_path):
+    places = {"MODEL": model, "GRAPHS": graphs}
+    shown = call("explain", *[places.get(one, one) for one in given])
+    assert shown.code == 2
+    assert message in " ".join(shown.err.split())
+    assert not (tmp_path / "explanation.html").exists()
+
+
+def test_graphs_that_lack_what_the_model_looks_at(call, graphs, tmp_path):
+    tiny().fit(STORE, LABELS).save(tmp_path / "labels.sopool")
+    (tmp_path / "bare.jsonl").write_text('{"nodes": 2, "edges": [[0, 1]]}')
+    shown = call("explain", tmp_path / "labels.sopool", "bare.jsonl", "-g", "1")
+    assert shown.code == 2
+    assert "the graph has no node_labels" in " ".join(shown.err.split())

@@ -1,0 +1,23 @@
+import pytest
+
+from sopool.data.encoders import AttributeEncoder, ConcatEncoder, ConstantEncoder, DegreeEncoder, NodeLabelEncoder
+from sopool.data.feature_names import feature_names
+from sopool.data.pack import Graph, pack
+
+STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3)])
+
+
+@pytest.mark.parametrize(
+    ("encoder", "names"),
+    [
+        (NodeLabelEncoder(), ["label C", "label N", "unknown label"]),
+        (NodeLabelEncoder(unknown=False), ["label C", "label N"]),
+        (DegreeEncoder(), ["degree 0", "degree 1", "unknown degree"]),
+        (ConstantEncoder(), ["constant"]),
+        (AttributeEncoder(), ["attribute 0", "attribute 1"]),
+        (ConcatEncoder([ConstantEncoder(), AttributeEncoder()]), ["constant", "attribute 0", "attribute 1"]),
+    ],
+)
+def test_every_column_has_a_name(encoder, names):
+    assert feature_names(encoder.fit(STORE)) == names
+    assert len(names) == encoder.width

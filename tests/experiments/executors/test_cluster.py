@@ -1,0 +1,175 @@
+"""Training on a real Ray cluster of three nodes, one of which is killed half-way; all on this machine."""
+
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sopool.data.catalogue import load
+from sopool.data.errors import DataError
+from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.executors import cluster as executor
+from sopool.experiments.executors.cluster import train_on_ray
+from sopool.experiments.executors.local import WorkerDiedError, train_all
+from sopool.training import trainer
+from sopool.training.config import Setting
+from sopool.training.run_store import RunStore
+
+ray = pytest.importorskip("ray", reason="needs Ray: pip install 'sopool[cluster]'")
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+REQUEST = Request(["sopool-bimap"], ["single-epoch"], settings=[Setting(hidden=4)], epochs=120, folds=4, steps=2)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """The head, where no bank is trained, and two nodes of one core."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # or tests beside this one would starve its workers
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        made.nodes = [made.add_node(num_cpus=1) for _ in range(2)]
+        yield made
+        ray.shutdown()
+        made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return load("MUTAG")
+
+
+@pytest.fixture
+def many_checkpoints(monkeypatch):
+    monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", -1.0)
+
+
+def plan(graphs, folder, **changes):
+    evaluator = Evaluator(graphs, replace(REQUEST, **changes), RunStore(folder))
+    return evaluator.runs, evaluator.first_runs()
+
+
+def content(runs, configs):
+    """All that a run found, bit for bit."""
+    found = [runs.load(config) for config in configs]
+    for run in found:
+        del run.curves["seconds"]
+    arrays = [sorted((run.curves | run.predictions).items()) for run in found]
+    facts = [(run.config, run.chosen_epoch, run.stopped) for run in found]
+    return facts, [[(name, array.tobytes()) for name, array in some] for some in arrays]
+
+
+def count(folder, what):
+    return len(list(folder.glob(f"*/{what}.safetensors")))
+
+
+def trained(reports):
+    return sum(one.models * one.epochs for one in reports if one.accuracy is not None)
+
+
+def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, many_checkpoints):
+    runs, configs = plan(graphs, tmp_path)
+    seen = []
+
+    def report(progress):
+        seen.append(progress)
+        # Both banks are well under way, neither is over.
+        if len(cluster.nodes) == 2 and count(tmp_path, "checkpoint") == 4 and trained(seen) > 60:
+            assert count(tmp_path, "curves") == 0
+            cluster.remove_node(cluster.nodes.pop(), allow_graceful=False)
+
+    assert train_on_ray(graphs, runs, configs, report=report, address=cluster.address)
+    assert len(cluster.nodes) == 1, "it was over before a node could be killed"
+    cluster.nodes.append(cluster.add_node(num_cpus=1))
+
+    other, _ = plan(graphs, tmp_path / "local")
+    assert train_all(graphs, other, configs, workers=1)
+    assert content(runs, configs) == content(other, configs)
+
+    total = len(configs) * REQUEST.epochs
+    assert sum(one.models * one.epochs for one in seen) == total
+    assert sum(one.finished for one in seen) == len(configs)
+    resumed = [one.epochs for one in seen if one.epochs > 0 and one.accuracy is None]
+    assert len(resumed) == 2, "both runs of the lost bank go on from their checkpoints, no other run begins again"
+    lost = -sum(one.models * one.epochs for one in seen if one.epochs < 0)
+    assert trained(seen) == total + lost - sum(resumed)
+    assert "3 nodes, 2/2 cores" in {one.where for one in seen}
+    assert count(tmp_path, "checkpoint") == 0
+
+
+@pytest.mark.slow
+def test_stopped_and_resumed(cluster, graphs, tmp_path):
+    runs, configs = plan(graphs, tmp_path, epochs=30, pools=["sum"])
+    seen = []
+
+    def stop():
+        return any(one.accuracy is not None for one in seen)
+
+    assert not train_on_ray(graphs, runs, configs, report=seen.append, stop=stop, address=cluster.address)
+    infos = [info for info in runs.list() if info.kind == "interrupted"]
+    assert infos
+    assert all(info.epoch for info in infos)  # those that had not begun left nothing
+    for config in configs:
+        with runs.claim(config) as mine:
+            assert mine
+    assert train_on_ray(graphs, runs, configs, address=cluster.address)
+    other, _ = plan(graphs, tmp_path / "local")
+    assert train_all(graphs, other, configs, workers=1)
+    assert content(runs, configs) == content(other, configs)
+
+
+def test_no_core_has_two_banks_at_a_time(cluster, graphs, tmp_path, monkeypatch):
+    """Also while they wait for the desk, and others wait for a core."""
+    train_bank, log = executor.train_bank, tmp_path / "log"
+
+    def logged(desk, shared, ticket, device):
+        for word, work in (("begin", lambda: train_bank(desk, shared, ticket, device)), ("end", lambda: None)):
+            with log.open("a") as file:
+                print(time.time(), word, os.getpid(), file=file)
+            work()
+
+    monkeypatch.setattr(executor, "train_bank", logged)
+    settings = [Setting(hidden=4, batch_size=size) for size in range(4, 14)]
+    runs, configs = plan(graphs, tmp_path / "runs", epochs=3, settings=settings)
+    assert train_on_ray(graphs, runs, configs, address=cluster.address)
+    events = sorted((float(when), word, pid) for when, word, pid in map(str.split, log.read_text().splitlines()))
+    assert len(events) == 2 * len(settings)
+    at_once = np.cumsum([1 if word == "begin" else -1 for _, word, _ in events])
+    assert at_once.max() <= 2
+    assert len({pid for _, _, pid in events}) <= 2
+
+
+@pytest.mark.slow
+def test_a_bank_that_kills_its_workers_is_given_up(cluster, graphs, tmp_path, monkeypatch):
+    train_bank = executor.train_bank
+
+    def die_with_fold_0(desk, shared, ticket, device):
+        if ticket.bank == 0:
+            os._exit(1)
+        train_bank(desk, shared, ticket, device)
+
+    monkeypatch.setattr(executor, "train_bank", die_with_fold_0)
+    runs, configs = plan(graphs, tmp_path, epochs=1)
+    with pytest.raises(WorkerDiedError, match=r"3 workers that trained 2 models of sopool-bimap on MUTAG"):
+        train_on_ray(graphs, runs, configs, address=cluster.address)
+    assert [runs.load(config) is None for config in configs].count(False) == 2
+
+
+def test_an_error_in_a_task_is_the_users(cluster, graphs, tmp_path, monkeypatch):
+    def fail(*_):
+        raise DataError("the disk is full.")
+
+    monkeypatch.setattr(executor, "train_bank", fail)
+    runs, configs = plan(graphs, tmp_path, epochs=1)
+    with pytest.raises(DataError, match=r"^the disk is full\.$"):
+        train_on_ray(graphs, runs, configs, address=cluster.address)
+
+
+def test_a_gpu_that_is_not_there(cluster, graphs, tmp_path):
+    runs, configs = plan(graphs, tmp_path, epochs=1)
+    for device, says in (("cuda", "no machine of the cluster has a GPU"), ("cuda:1", "it is auto, cpu or cuda")):
+        with pytest.raises(DataError, match=says):
+            train_on_ray(graphs, runs, configs, device, address=cluster.address)

@@ -1,0 +1,176 @@
+"""Explanations against first principles: they add up, follow the nodes, and name what matters."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopool.models import ModelConfig
+from sopool.models.explain import explain, gradient_times_input, margins
+from sopool.ops.neighbors import Neighbors, neighbors_of
+from tests.models.cases import CASES, batch_of, flat, model_of, permuted, tables_for
+from tests.nn.test_terms import CASES as READOUT_CASES
+from tests.nn.test_terms import EXACT
+from tests.strategies import draw_rows, seeds
+from tests.training.graphs import little_store, tables_of
+
+TABLES = tables_of(little_store(classes=3))
+NORMALISED = [
+    case
+    for case in READOUT_CASES
+    if case not in EXACT and not case[1].get("bias") and case[1].get("moments", (2,)) == (2,)
+]
+"""With sums of the second order alone: those of the first grow with the root of a node's weight."""
+FULL = [0, 1, 2, 3, 4, 6]
+
+
+def shaped(name, options, join="concat"):
+    return ModelConfig(pool=name, pool_options=options, hidden=3, layers=2, join=join)
+
+
+def drawn(nodes, seed, width=TABLES.features.width):
+    """Any graph, directed or not, with loops and parallel edges."""
+    edges = torch.randint(nodes, (2, 2 * nodes), generator=torch.Generator().manual_seed(seed))
+    return draw_rows(seed, nodes, width), neighbors_of(edges, nodes)
+
+
+def scores_of(model, x, neighbors):
+    return model.eval()(x, neighbors, torch.tensor([0, len(x)]))[0].detach()
+
+
+@pytest.mark.parametrize("join", ["concat", "per-layer"])
+@pytest.mark.parametrize(("name", "options"), EXACT, ids=str)
+@settings(max_examples=5)
+@given(nodes=st.integers(1, 9), seed=seeds)
+def test_shares_and_bias_add_up_to_the_scores(name, options, join, nodes, seed):
+    model = model_of(shaped(name, options, join), TABLES, seed)
+    x, neighbors = drawn(nodes, seed)
+    found = explain(model, x, neighbors)
+    assert found.exact
+    torch.testing.assert_close(found.scores, scores_of(model, x, neighbors), rtol=0, atol=0)
+    torch.testing.assert_close(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "options"), NORMALISED, ids=str)
+def test_with_a_normalisation_shares_are_slopes_in_the_weight_of_a_node(name, options):
+    """Were node i there 1 + e times, the score would be higher by e times its share; sizes and means stay."""
+    model = model_of(shaped(name, options), TABLES)
+    x, neighbors = drawn(6, 1)
+    found = explain(model, x, neighbors)
+    assert not found.exact
+    readout, head = model.readouts[0], model.heads[0]
+    h = torch.cat(model.gnn(x, neighbors, torch.tensor([0, 6])), 1).detach()
+    if name == "covpool":
+        h = h - h.mean(0)
+        readout.second_moment = super(type(readout), readout).second_moment
+
+    def scores(weight):
+        return head(readout(h * weight.sqrt().unsqueeze(1), ptr=torch.tensor([0, 6])))[0]
+
+    slopes = torch.autograd.functional.jacobian(scores, torch.ones(6, dtype=torch.float64)).T
+    torch.testing.assert_close(found.contributions, slopes, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("config", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("graph", FULL)
+def test_any_model_can_be_explained(config, graph):
+    tables = tables_for(config)
+    model = model_of(config, tables)
+    x, neighbors, _ = batch_of(tables, [graph])
+    found = explain(model, x, neighbors)
+    assert found.contributions.shape == (len(x), 2)
+    assert bool(found.contributions.isfinite().all())
+    torch.testing.assert_close(found.scores, scores_of(model, x, neighbors))
+    assert (found.pooled is not None) == (config.pool == "sopool-m-attn")
+    assert found.exact == (config.blocks == 0 and config.pool in {name for name, _ in EXACT})
+
+
+@pytest.mark.parametrize("pool", ["sopool-bimap", "sopool-attn", "sopool-m-attn", "covpool", "sum", "attnpool"])
+def test_it_follows_the_nodes(pool):
+    model = model_of(flat(pool), TABLES)
+    for graph in FULL:
+        x, neighbors, ptr = batch_of(TABLES, [graph])
+        moved, heard, _ = permuted(x, neighbors, ptr, seed=graph)
+        order = torch.tensor([(x == row).all(1).nonzero()[0, 0] for row in moved])
+        one, other = explain(model, x, neighbors), explain(model, moved, heard)
+        torch.testing.assert_close(one.contributions[order], other.contributions, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "options"), EXACT, ids=str)
+def test_all_pairs_add_up_to_the_margin(name, options):
+    """With every pair asked for, none left out."""
+    model = model_of(shaped(name, options), TABLES)
+    x, neighbors = drawn(5, 3)
+    found = explain(model, x, neighbors, top=10_000)
+    margin = margins(3).double() @ (found.scores - found.bias)
+    for number, pairs in enumerate(found.pairs):
+        assert sum(pair.value for pair in pairs) == pytest.approx(float(margin[number]), abs=1e-9)
+        values = [abs(pair.value) for pair in pairs]
+        assert values == sorted(values, reverse=True)
+    assert len({(pair.first, pair.second) for pair in found.pairs[0] if pair.second is not None}) == len(
+        [pair for pair in found.pairs[0] if pair.second is not None]
+    )
+    assert explain(model, x, neighbors, top=3).pairs[1] == found.pairs[1][:3]
+
+
+def test_a_pair_is_told_with_the_node_it_comes_from():
+    """Of two nodes only one has both features."""
+    model = model_of(ModelConfig(pool="sopool", hidden=2, layers=1), TABLES)
+    x = torch.zeros(2, TABLES.features.width, dtype=torch.float64)
+    x[0, 0], x[1, 0], x[1, 1] = 1.0, 1.0, 1.0
+    model.heads[0].weight.data.zero_()
+    model.heads[0].weight.data[1].view(len(x[0]) + 2, -1)[0, 1] = 5.0
+    found = explain(model, x, neighbors_of(torch.zeros(2, 0, dtype=torch.long), 2))
+    (pair,) = found.pairs[1]
+    assert ((pair.first.layer, pair.first.column), (pair.second.layer, pair.second.column)) == ((0, 0), (0, 1))
+    assert (pair.value, pair.node) == (5.0, 1)
+    assert found.contributions[:, 1].tolist() == [0.0, 5.0]
+
+
+@pytest.mark.parametrize("normalize", [None, "size"])
+def test_the_pooled_graph_is_the_papers(normalize):
+    model = model_of(shaped("sopool-m-attn", {"heads": 3, "normalize": normalize}), TABLES)
+    edges = torch.tensor([[0, 1, 1, 2, 0, 0], [1, 0, 2, 1, 3, 3]])
+    x, neighbors = draw_rows(0, 4, TABLES.features.width), neighbors_of(edges, 4)
+    found = explain(model, x, neighbors).pooled
+    h = torch.cat(model.gnn(x, neighbors, torch.tensor([0, 4])), 1).detach()
+    hears = torch.zeros(4, 4, dtype=torch.float64)
+    hears.index_put_((edges[1], edges[0]), torch.ones(6, dtype=torch.float64), accumulate=True)
+    c = model.readouts[0].queries.detach() @ h.T / (4 if normalize else 1)
+    torch.testing.assert_close(found.contribution, c)
+    torch.testing.assert_close(found.adjacency, c @ hears @ c.T)
+    weight = model.heads[0].weight.detach().view(3, 3, -1)
+    torch.testing.assert_close(found.shares, (weight * (c @ h)).sum(2).T)
+
+
+def test_in_a_hierarchy_it_is_that_of_the_first_block():
+    config = CASES["sopool-m-attn, 1 blocks"]
+    tables = tables_for(config)
+    model = model_of(config, tables)
+    x, neighbors, ptr = batch_of(tables, [0])
+    found = explain(model, x, neighbors)
+    block = model.eval().blocks(x, neighbors, ptr)[0]
+    h = model.gnns[0](x, neighbors, ptr)[-1]
+    torch.testing.assert_close(found.pooled.contribution @ h, block.x)
+    torch.testing.assert_close(found.pooled.adjacency, block.graphs().hears.weights[0])
+    torch.testing.assert_close(found.contributions, gradient_times_input(model, x, neighbors))
+
+
+def test_gradient_times_input_of_a_graph_without_edges_and_a_sum_adds_up_without_any_shift():
+    """A network that is linear in its input: relu of positive numbers, no shift."""
+    model = model_of(replace(flat("sum"), gnn="sum-1-layer"), TABLES)
+    for layer in model.gnn.layers:
+        for block in layer:
+            block.weight.data.abs_()
+    x = draw_rows(0, 4, TABLES.features.width).abs()
+    nobody = Neighbors(torch.arange(5), torch.arange(4), (torch.arange(5), torch.arange(4)))
+    found = gradient_times_input(model, x, nobody)
+    bias = sum(head.bias for head in model.heads).detach()
+    torch.testing.assert_close(found.sum(0) + bias, scores_of(model, x, nobody))
+
+
+def test_margins_of_two_classes_are_differences():
+    assert (margins(2) @ torch.tensor([3.0, 1.0]).double()).tolist() == [2.0, -2.0]
+    assert margins(4).sum(1).tolist() == pytest.approx([0.0] * 4)

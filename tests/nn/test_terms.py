@@ -1,0 +1,67 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopool.nn import READOUTS, make_readout
+from sopool.nn.terms import terms_of
+from tests.strategies import draw_rows, seeds, widths
+
+MATRICES = [
+    {"triangle": triangle, "normalize": normalize, "moments": moments}
+    for triangle in (False, True)
+    for normalize in (None, "size", "trace", "sqrt", "matrix-sqrt")
+    for moments in ((2,), (1, 2))
+]
+VECTORS = [{"normalize": normalize} for normalize in (None, "size", "sqrt")]
+CASES = [(name, {}) for name in ("sum", "mean", "attnpool")]
+CASES += [("sopool", options) for options in MATRICES]
+CASES += [(name, options | {"rank": 3}) for name in ("sopool-bimap", "covpool") for options in MATRICES]
+CASES += [("covpool", {"rank": None})]
+CASES += [("sopool-attn", options | {"bias": bias}) for options in VECTORS for bias in (False, True)]
+CASES += [("sopool-m-attn", options | {"heads": 3}) for options in VECTORS]
+EXACT = [case for case in CASES if case[1].get("normalize") in (None, "size")]
+
+
+def of(name, options, channels, seed=0):
+    torch.manual_seed(seed)
+    return make_readout(name, channels, **options).double().requires_grad_(False)
+
+
+def test_every_readout_that_is_a_sum_over_nodes_is_here():
+    assert {name for name, _ in CASES} == set(READOUTS) - {"max", "sortpool"}
+    for name in ("max", "sortpool"):
+        assert terms_of(make_readout(name, 3), torch.ones(2, 3)) is None
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+@settings(max_examples=8)
+@given(nodes=st.integers(0, 6), channels=widths, seed=seeds)
+def test_the_terms_make_what_the_readout_gives(name, options, nodes, channels, seed):
+    readout, x = of(name, options, channels, seed), draw_rows(seed, nodes, channels)
+    terms = terms_of(readout, x)
+    found = terms.finish(*(part.pooled() for part in terms.parts))
+    torch.testing.assert_close(found, readout(x, ptr=torch.tensor([0, nodes]))[0], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+@settings(max_examples=8)
+@given(nodes=st.integers(1, 6), channels=widths, seed=seeds)
+def test_shares_and_pairs_add_up_to_what_they_are_shares_of(name, options, nodes, channels, seed):
+    readout, x = of(name, options, channels, seed), draw_rows(seed, nodes, channels)
+    for part in terms_of(readout, x).parts:
+        pooled = part.pooled()
+        slope = draw_rows(seed + 1, *pooled.shape)
+        whole = (slope * pooled).sum()
+        torch.testing.assert_close(part.shares(slope).sum(), whole, rtol=1e-9, atol=1e-9)
+        if pooled.dim() == 2:
+            torch.testing.assert_close(part.pairs(slope).sum(), whole, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_it_is_called_exact_where_doubling_the_sums_doubles_the_result(name, options):
+    terms = terms_of(of(name, options, 4), draw_rows(0, 5, 4))
+    pooled = [part.pooled() for part in terms.parts]
+    once, twice = terms.finish(*pooled), terms.finish(*(2 * value for value in pooled))
+    assert terms.exact == torch.allclose(2 * once, twice, rtol=1e-9)
+    assert terms.exact == ((name, options) in EXACT)

@@ -1,0 +1,191 @@
+"""Pages of explanations: what they say, what they escape, and that they need nothing beside themselves."""
+
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sopool.data import load
+from sopool.data.pack import Graph, pack
+from sopool.report.drawing import AGAINST, FOR, MARKED, NEUTRAL, colour, marked, signed
+from sopool.report.explanation import Subject, explanation_page, nodes_grid
+from sopool.report.graph_picture import MOST, layout, picture_of
+from tests.estimator.little import LABELS, STORE, tiny
+from tests.report.seen import Seen
+from tests.report.test_page import Outline, contrast
+
+EVIL = "<script>alert(1)</script>"
+
+
+def page_of(graph=STORE[0], name="graph 0 of little", label="even", **changes):
+    found = tiny(**changes).fit(STORE, LABELS).explain(graph)[0]
+    return explanation_page(found, Subject(graph, name, label, "A model."))
+
+
+class Text(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.said, self.tags = [], []
+        self.feed(page)
+
+    def handle_data(self, data):
+        self.said.append(data)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.said).split())
+
+
+@pytest.mark.parametrize("pool", ["sopool-bimap", "sopool-m-attn", "sum", "max"])
+def test_the_page_is_whole(pool):
+    page = page_of(pool=pool)
+    outline, text = Outline(), Text(page)
+    outline.feed(page)
+    assert outline.headings[0] == outline.headings.count(1) == 1
+    assert all(b <= a + 1 for a, b in zip(outline.headings, outline.headings[1:], strict=False))
+    assert outline.outside == []
+    assert len(set(outline.ids)) == len(outline.ids)
+    assert not [tag for tag, _ in text.tags if tag == "script"]
+    assert ("Approximate." in text.words) == (pool == "max")
+    assert ("Exact." in text.words) == (pool != "max")
+    assert ("Pairs of features" in text.words) == (pool != "max")
+    assert ("The pooled graph" in text.words) == (pool == "sopool-m-attn")
+    assert "The true class is even." in text.words
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_asks_for_nothing_and_fits_a_small_screen(browser, scheme, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(page_of(pool="sopool-m-attn"), encoding="utf-8")
+    context = browser.new_context(viewport={"width": 390, "height": 900}, color_scheme=scheme)
+    seen = Seen(context.new_page())
+    seen.tab.goto(path.as_uri())
+    assert seen.tab.evaluate("document.documentElement.scrollWidth") <= 390
+    assert seen.tab.locator("svg").first.bounding_box()["height"] > 100
+    assert seen.requests == [path.as_uri()]
+    assert seen.trouble == []
+    context.close()
+
+
+def test_pictures_are_named_and_described():
+    page = page_of(pool="sopool-m-attn")
+    pictures = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    assert len(pictures) == 3
+    for picture in pictures:
+        tree = ElementTree.fromstring(picture)
+        ids = tree.attrib["aria-labelledby"].split()
+        found = {child.attrib.get("id"): child.text for child in tree}
+        assert tree.attrib["role"] == "img"
+        assert all(found[name] for name in ids)
+
+
+def test_names_are_never_markup():
+    graph = pack([Graph(3, [[0, 1], [1, 0]], None, [EVIL, "&", '"><b>'], np.ones((3, 2)))])
+    with pytest.warns(match="no training graph has"):
+        page = page_of(graph, EVIL, EVIL)
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert EVIL in Text(page).words
+
+
+def test_the_table_names_the_nodes_in_order_of_what_they_add():
+    graph = load("MUTAG")[0]
+    found = tiny().fit(load("MUTAG")).explain(graph)[0]
+    margin = found.margin()
+    grid = nodes_grid(found, margin)
+    nodes = [int(row[0].text) for row in grid.rows]
+    assert nodes == np.argsort(-np.abs(margin.nodes), kind="stable")[:15].tolist()
+    assert [row[2].text for row in grid.rows] == ["for" if margin.nodes[node] > 0 else "against" for node in nodes]
+    left = float(margin.nodes.sum() - margin.nodes[nodes].sum())
+    assert grid.notes == [f"The {graph.num_nodes - 15} other nodes add {signed(left)}."]
+    assert all(len(row) == len(grid.columns) for row in grid.rows)
+
+
+def test_molecules_are_drawn_as_such():
+    pytest.importorskip("rdkit")
+    graph = load("MUTAG")[0]
+    values = np.linspace(-1, 2, graph.num_nodes)
+    picture, said = picture_of(graph, values, ["C"] * graph.num_nodes, "A molecule")
+    assert "Hydrogens" in said
+    assert "atom-0" in picture
+    ElementTree.fromstring(picture)
+    assert picture.count("<text") == len(marked(values))
+
+
+def test_of_large_graphs_the_nodes_that_matter_are_drawn():
+    nodes = MOST + 50
+    ring = [[i, (i + 1) % nodes] for i in range(nodes)]
+    graph = pack([Graph(nodes, ring)])
+    values = np.arange(nodes, dtype=float)
+    picture, said = picture_of(graph, values, [""] * nodes, "A ring")
+    assert f"The {MOST} nodes that matter most, of {nodes}" in said
+    assert picture.count("<g>") == MOST
+    assert "marker-end" in picture
+    assert f"node {nodes - 1}: +{nodes - 1}" in picture
+    assert "node 3:" not in picture
+
+
+def test_pictures_are_the_same_each_time():
+    graph = STORE[0]
+    values = np.arange(graph.num_nodes, dtype=float)
+    one, other = (picture_of(graph, values, [""] * graph.num_nodes, "A graph") for _ in range(2))
+    assert one == other
+
+
+def test_parts_that_hang_together_lie_apart():
+    rings = nx.disjoint_union_all([nx.cycle_graph(n) for n in (12, 6, 5, 1, 1)])
+    at = layout(rings)
+    boxes = []
+    for part in nx.connected_components(rings):
+        places = np.array([at[node] for node in part])
+        boxes.append((places.min(0), places.max(0)))
+    for one, (low, high) in enumerate(boxes):
+        for lower, higher in boxes[:one]:
+            assert (low > higher).any() or (lower > high).any()
+    ring = np.array([at[node] for node in range(12)])
+    assert np.linalg.norm(ring - np.roll(ring, 1, axis=0), axis=1).std() < 0.1
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_small_graphs_and_equal_places_are_drawn(nodes):
+    graph = pack([Graph(nodes, [[0, 0]])])
+    picture, _ = picture_of(graph, np.zeros(nodes), [""] * nodes, "Small")
+    assert "nan" not in picture
+    assert "No node matters." in picture
+
+
+def test_colours_run_from_one_end_to_the_other_and_black_is_legible_on_all():
+    assert colour(-3, 3) == AGAINST
+    assert colour(0, 3) == colour(0, 0) == NEUTRAL
+    assert colour(5, 3) == FOR
+    for share in np.linspace(-1, 1, 21):
+        assert contrast("rgb(17,17,17)", "rgb({},{},{})".format(*colour(share, 1))) >= 4.5
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.2345, "+1.23"),
+        (-0.5, "\N{MINUS SIGN}0.500"),
+        (1.4, "+1.40"),
+        (169.2, "+169"),
+        (0.0, "0"),
+        (-0.0, "0"),
+        (12345.6, "+12,346"),
+        (1e-9, "+1.00e\N{MINUS SIGN}09"),
+    ],
+)
+def test_signs_are_written(value, text):
+    assert signed(value) == text
+
+
+def test_few_nodes_are_marked_and_only_such_as_matter():
+    assert marked(np.arange(100.0)) == set(range(100 - MARKED, 100))
+    assert marked(np.array([1.0, 0.01, -0.9])) == {0, 2}
+    assert marked(np.zeros(4)) == set()
