@@ -43,7 +43,7 @@ from tests.cuda_cases import (
     results,
     worst,
 )
-from tests.training.graphs import bank_of, little_store, run_config, tables_of
+from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
 
 PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), [*READOUTS, *FROZEN], strict=False)]
 BAD = {
@@ -204,7 +204,7 @@ def check_bank(gnn: str, pool: str) -> None:
     """The law of the bank on the GPU: captured, step by step, on the CPU, and a run by itself; 100 steps, float64."""
     tables = tables_of(little_store())
     join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
-    model = {"gnn": gnn, "pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
+    model = hearing(gnn) | {"pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
     configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1)) for fold in range(3)]
 
     def trained(device: str, runs: list) -> Bank:

@@ -143,3 +143,15 @@ def test_a_value_that_no_training_graph_had_is_told(model, call, tmp_path):
     (tmp_path / "g.jsonl").write_text(json.dumps(star))
     shown = call("predict", model, "g.jsonl")
     assert "1 of 60 nodes have a label or a degree that no training graph has" in " ".join(shown.err.split())
+
+
+def test_a_model_that_hears_edge_labels_asks_for_them(call, tmp_path):
+    tiny(gnn="gine", encoder=DegreeEncoder()).fit(STORE, LABELS).save(tmp_path / "m.sopool")
+    chain = {"nodes": 3, "edges": [[0, 1], [1, 2]]}
+    lines = [chain | {"edge_labels": [0, 2]}, chain | {"edge_labels": [0, 77]}, chain, {"nodes": 1, "edges": []}]
+    (tmp_path / "g.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = call("predict", "m.sopool", "g.jsonl")
+    said = " ".join(shown.err.split())
+    assert [row["row"] for row in read_csv(shown.out)] == ["1", "2", "4"]
+    assert "line 3: the graph has no edge_labels; those that the model was trained on have" in said
+    assert "2 of 8 edges have a label that no training graph has" in said

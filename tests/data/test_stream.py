@@ -102,6 +102,20 @@ def test_bad_rows_are_named_and_the_others_come(tmp_path, monkeypatch):
     assert all(store.edge_labels is None for store in stores)
 
 
+def test_edge_labels_are_asked_for_only_where_there_are_edges(tmp_path):
+    path = tmp_path / "g.jsonl"
+    lines = [
+        {"nodes": 2, "edges": [[0, 1]], "edge_labels": ["single"]},
+        {"nodes": 2, "edges": [[0, 1]]},
+        {"nodes": 1, "edges": []},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows, _, _, bad, (store,) = joined(stream_graphs(path, {"edge_labels": None}))
+    assert rows == [1, 3]
+    assert [(one.row, one.reason.split(";")[0]) for one in bad] == [(2, "the graph has no edge_labels")]
+    assert store.edge_label_names == ("single",)
+
+
 def test_a_graph_may_have_any_number_of_nodes_only_on_paper():
     chunks = list(module._chunks(module.json_rows([(1, json.dumps(LINES[5]))]), {}))
     assert chunks[0].graphs is None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from sopool import GraphClassifier
 from sopool.data import DataError, DegreeEncoder, Graph, NodeLabelEncoder, make_agreement, pack, to_networkx, to_pyg
 from sopool.data.splits import holdout
 from sopool.data.store import concatenate
@@ -156,6 +157,25 @@ def test_what_was_not_seen_in_training_is_counted_and_predicted():
     star = pack([Graph(50, [(0, i) for i in range(1, 50)])])
     with pytest.warns(UnseenWarning, match="1 of 50 nodes"):
         by_degree.transform(star)
+
+
+def test_edge_labels_are_heard_and_new_ones_counted(tmp_path):
+    model = tiny(gnn="gine").fit(STORE)
+    model.save(tmp_path / "m.sopool")
+    for one in (model, GraphClassifier.load(tmp_path / "m.sopool", device="cpu")):
+        assert one.edge_encoder_.values == [0, 1, 2]
+        changed = replace(STORE, edge_labels=(STORE.edge_labels + 1) % 3)
+        assert not np.allclose(one.predict_proba(changed), one.predict_proba(STORE))
+        # The same labels under other numbers.
+        renamed = replace(STORE, edge_labels=2 - STORE.edge_labels, edge_label_names=STORE.edge_label_names[::-1])
+        np.testing.assert_array_equal(one.predict_proba(renamed), one.predict_proba(STORE))
+        features = {"node_labels": [0, 1], "node_attributes": np.zeros((2, 2))}
+        strange = pack([Graph(2, [(0, 1), (1, 0)], edge_labels=[2, 9], **features)])
+        with pytest.warns(UnseenWarning, match="1 of 2 edges have a label that no training graph has"):
+            assert np.isfinite(one.predict_proba(strange)).all()
+        with pytest.raises(DataError, match="have no labels, and gine hears"):
+            one.predict(replace(STORE, edge_labels=None, edge_label_names=()))
+        assert one.predict(pack([Graph(2, **features)])).shape == (1,)
 
 
 @pytest.mark.parametrize(

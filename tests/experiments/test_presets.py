@@ -111,6 +111,8 @@ def test_names_of_runs_stay_when_settings_are_added():
         ({"pools": ["topkpool"], "head": "per-block"}, "say how many --blocks"),
         ({"pools": ["topkpool"], "blocks": 4}, "4 blocks are not possible"),
         ({"pools": ["diffpool"], "blocks": 2, "gnn": "graphsage"}, "largest value over neighbours"),
+        ({"pools": ["topkpool"], "blocks": 1, "gnn": "gine"}, "smaller graphs of a hierarchy have none"),
+        ({"pools": ["sum"], "gnn": "gine"}, "the edges of agreement have no labels"),
         ({"pools": ["sagpol"]}, "Did you mean 'sagpool'"),
         ({"pools": ["sopool-bimap"], "pool_options": {"ratio": 1}}, "sopool-bimap cannot be made with ratio=1"),
         ({"pools": ["topkpool"], "blocks": 1, "block_readout": "concat"}, "cannot be put side by side"),

@@ -8,9 +8,9 @@ from sopool.data.spectral import cluster
 from sopool.models import ModelConfig, clusters_for, make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.ops.clusters import Clusters
-from sopool.ops.neighbors import Neighbors
+from sopool.ops.neighbors import EdgeLabels, Neighbors
 from sopool.training.clusters import ClusterTables
-from tests.training.graphs import little_store, tables_of
+from tests.training.graphs import hearing, little_store, tables_of
 
 FIRST_ORDER = ("sum", "mean", "max")
 
@@ -28,12 +28,16 @@ CASES |= {f"{pool}, {n} blocks": hierarchy(pool, n) for n, pool in zip((1, 2, 3,
 CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for pool in POOLINGS}
 CASES |= {f"{pool}, random": flat(pool, frozen=True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
 CASES |= {"sopool-m-attn, 2 random blocks": hierarchy("sopool-m-attn", 2, frozen=True)}
+CASES |= {f"{gnn}, flat": flat("sopool-bimap", **hearing(gnn)) for gnn in ("gine", "gine-eps")}
 CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
 
 
 def tables_for(config, store=None):
     """Tables of a store, with clusters where the model asks for some."""
     store = little_store() if store is None else store
+    if config.edge_labels and store.edge_labels is None:
+        labels = torch.arange(store.num_edges, dtype=torch.int32) % config.edge_labels
+        store = replace(store, edge_labels=labels, edge_label_names=tuple(range(config.edge_labels)))
     tables, spec = tables_of(store), clusters_for(config)
     return tables if spec is None else replace(tables, clusters=ClusterTables.of(cluster(store, spec)))
 
@@ -56,16 +60,19 @@ def permuted(x, neighbors, ptr, seed=0):
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order))
 
-    def lists(starts, nodes):
-        own = [place[nodes[starts[i] : starts[i + 1]]].sort().values for i in order.tolist()]
-        lengths = torch.tensor([0, *map(len, own)]).cumsum(0)
-        return lengths, torch.cat([nodes[:0], *own])
+    def lists(starts, nodes, labels):
+        own = [place[nodes[starts[i] : starts[i + 1]]].sort(stable=True) for i in order.tolist()]
+        along = [labels[starts[i] : starts[i + 1]][new.indices] for i, new in zip(order.tolist(), own, strict=True)]
+        lengths = torch.tensor([0, *(len(new.values) for new in own)]).cumsum(0)
+        return (lengths, torch.cat([nodes[:0], *(new.values for new in own)])), torch.cat([labels[:0], *along])
 
-    hears, heard_by = lists(neighbors.ptr, neighbors.nodes), lists(*neighbors.heard_by)
+    labels = neighbors.labels
+    hears, along = lists(neighbors.ptr, neighbors.nodes, labels.heard)
+    heard_by, back = lists(*neighbors.heard_by, labels.heard_by)
     known = neighbors.clusters
     clusters = None if known is None else known._replace(rows=place[known.rows])
     assert known is None or isinstance(known, Clusters)
-    return x[order], Neighbors(*hears, heard_by, clusters), ptr
+    return x[order], Neighbors(*hears, heard_by, clusters, EdgeLabels(along, back, labels.kinds)), ptr
 
 
 def without_twins(store):

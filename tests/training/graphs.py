@@ -3,32 +3,45 @@
 import numpy as np
 
 from sopool.data.choices import default_encoder
+from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.pack import Graph, pack
 from sopool.models import ModelConfig
+from sopool.nn.gnn import VARIANTS
 from sopool.training.bank import Bank
 from sopool.training.config import RunConfig
 from sopool.training.splits import Splitter
 from sopool.training.tables import GraphTables
 
+EDGE_LABELS = 3
+
 
 def little_store(graphs=24, seed=0, directed=False, classes=2):
     """Graphs of 0 to 9 nodes: empty ones, single nodes, isolated nodes, self-loops and repeated edges among them."""
-    random = np.random.default_rng(seed)
+    random, bonds = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     made = []
     for number in range(graphs):
         nodes = 0 if number == 5 else 1 if number == 7 else int(random.integers(2, 10))
         edges = random.integers(0, nodes, (2 * nodes, 2)) if nodes else np.zeros((0, 2), dtype=int)
+        kinds = bonds.integers(0, EDGE_LABELS, len(edges))
         if not directed:
-            edges = np.concatenate([edges, edges[edges[:, 0] != edges[:, 1], ::-1]])
+            back = edges[:, 0] != edges[:, 1]
+            edges, kinds = np.concatenate([edges, edges[back, ::-1]]), np.concatenate([kinds, kinds[back]])
         labels = random.integers(0, 3, nodes).tolist()
         # Numbers that never agree: where two nodes do, the gradient of a maximum is a matter of convention.
         attributes = random.normal(size=(nodes, 2))
-        made.append(Graph(nodes, edges, number % classes, labels, attributes))
+        made.append(Graph(nodes, edges, number % classes, labels, attributes, kinds.tolist()))
     return pack(made, name="little")
 
 
 def tables_of(store, unknown=False):
-    return GraphTables.build(store, default_encoder(store, unknown).fit(store).transform(store))
+    """With edge labels where there are some."""
+    edges = None if store.edge_labels is None else EdgeLabelEncoder().fit(store).transform(store)
+    return GraphTables.build(store, default_encoder(store, unknown).fit(store).transform(store), edges)
+
+
+def hearing(gnn):
+    """A model's settings for this GNN on a little store."""
+    return {"gnn": gnn, "edge_labels": EDGE_LABELS if VARIANTS[gnn].labelled else 0}
 
 
 def run_config(**changes):

@@ -12,16 +12,23 @@ from sopool.training.batches import draw
 
 
 def dense_graph(store, features, number):
-    """(heard [n, n], x [n, d]): row i counts how often node i hears each node."""
+    """(heard [n, n], edges, x [n, d]): row i counts how often node i hears each node; (source, target, label) each."""
     first, last = store.node_ptr[number : number + 2].tolist()
     start, stop = store.edge_ptr[number : number + 2].tolist()
     heard = torch.eye(last - first, dtype=torch.float64)
     for source, target in store.edge_index[:, start:stop].t().tolist():
         heard[target, source] += 1
-    return heard, features.rows(torch.arange(first, last)).double()
+    labels = [0] * (stop - start) if store.edge_labels is None else store.edge_labels[start:stop].tolist()
+    edges = [(*pair, label) for pair, label in zip(store.edge_index[:, start:stop].t().tolist(), labels, strict=True)]
+    return heard, edges, features.rows(torch.arange(first, last)).double()
 
 
-def hear(how, heard, x):
+def hear(how, heard, edges, x, vectors):
+    if vectors is not None:
+        rows = list(x)
+        for source, target, label in edges:
+            rows[target] = rows[target] + (x[source] + vectors[label]).relu()
+        return torch.stack(rows) if rows else x
     if how == "sum":
         return heard @ x
     if how == "mean":
@@ -85,12 +92,13 @@ class Reference:
 
     def logits(self, numbers, dropout):
         graphs = [dense_graph(self.store, self.features, int(number)) for number in numbers]
-        sizes = [len(x) for _, x in graphs]
-        x, model, how = torch.cat([x for _, x in graphs]), self.model, VARIANTS[self.config.model.gnn].how
+        sizes = [len(x) for *_, x in graphs]
+        x, model, how = torch.cat([x for *_, x in graphs]), self.model, VARIANTS[self.config.model.gnn].how
         layers = [x]
         for number, (layer, norms) in enumerate(zip(model.gnn.layers, self.norms, strict=True)):
             parts = zip(graphs, x.split(sizes), strict=True)
-            heard = torch.cat([hear(how, matrix, part) for (matrix, _), part in parts])
+            vectors = model.gnn.edges[number].weight if len(model.gnn.edges) else None
+            heard = torch.cat([hear(how, matrix, edges, part, vectors) for (matrix, edges, _), part in parts])
             x = heard if model.gnn.eps is None else heard + model.gnn.eps[number] * x
             for block, norm in zip(layer, norms, strict=True):
                 x = norm(x @ block.weight).relu()

@@ -10,10 +10,10 @@ import torch
 
 from sopool.nn import READOUTS
 from sopool.nn.gnn import VARIANTS
-from sopool.training.bank import new_model
+from sopool.training.bank import Bank, new_model
 from sopool.training.batches import draw
 from sopool.training.splits import run_seed
-from tests.training.graphs import bank_of, little_store, run_config, tables_of
+from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
 from tests.training.reference import Reference
 
 GRID = list(itertools.product(VARIANTS, READOUTS))
@@ -25,7 +25,7 @@ FIRST_ORDER = ("sum", "mean", "max")
 
 def members(gnn, pool, precision="float64", **changes):
     """Four runs that differ in everything that runs of a bank may differ in."""
-    model = {"gnn": gnn, "pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"}
+    model = hearing(gnn) | {"pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"}
     different = [
         {"fold": 0, "seed": 0, "lr": 0.01, "dropout": 0.5},
         {"fold": 1, "seed": 0, "lr": 0.003, "dropout": 0.0},
@@ -68,7 +68,8 @@ def test_a_run_is_the_plain_loop(gnn, pool):
     tables = tables_of(store)
     on = "logits" if gnn in ("gin-0", "gcn") else "embedding"
     join = "per-layer" if pool in FIRST_ORDER else "concat"
-    config = run_config(model={"gnn": gnn, "pool": pool, "dropout_on": on, "join": join}, steps=1 if ties else 5)
+    model = hearing(gnn) | {"pool": pool, "dropout_on": on, "join": join}
+    config = run_config(model=model, steps=1 if ties else 5)
     bank, seed = bank_of(tables, [config]), run_seed(config)
     model = new_model(config, tables.features.width, tables.classes)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, seed)
@@ -81,7 +82,8 @@ def test_a_run_is_the_plain_loop(gnn, pool):
     statistics = torch.cat(
         [torch.cat([norm.running_mean, norm.running_var]) for norms in plain.norms for norm in norms]
     )
-    torch.testing.assert_close(bank.statistics[0], statistics, rtol=1e-9, atol=1e-9)
+    known = torch.ones(config.model.edge_labels).double()
+    torch.testing.assert_close(bank.statistics[0], torch.cat([known, statistics]), rtol=1e-9, atol=1e-9)
 
 
 def test_weight_decay_is_torch_s():
@@ -143,6 +145,24 @@ def test_a_model_that_leaves_changes_no_bit():
     rest = left.keep([1, 3])
     ours, theirs = train(rest, 2), train(whole, 2)
     np.testing.assert_array_equal(ours[1], theirs[1][[1, 3]])
+
+
+@pytest.mark.parametrize("looks", ["test", "validation"])
+def test_only_edge_labels_seen_in_training_count_where_graphs_are_held_out(looks):
+    """And they stay known when a model is taken up again."""
+    store = little_store(graphs=40)
+    tables = tables_of(store)
+    rare = int(tables.edge_labels_used(torch.arange(40)).nonzero()[-1])
+    config = run_config(model=hearing("gine"), looks=looks)
+    bank = bank_of(tables, [config])
+    kept = [g for g in bank.splits[0].train if not tables.edge_labels_used(torch.tensor([g]))[rare]][:6]
+    bank = Bank(tables, [config], [bank.splits[0]._replace(train=np.array(kept))])
+    seen = torch.stack([tables.edge_labels_used(torch.tensor([g])) for g in kept]).any(0)
+    assert not seen[rare]
+    expected = seen.double() if looks == "validation" else torch.ones(len(seen)).double()
+    bank.run_epoch()
+    for one in (bank, bank.keep([0])):
+        assert torch.equal(one.model.gnn.known[0], expected)
 
 
 def test_only_values_seen_in_training_count_where_graphs_are_held_out():

@@ -13,7 +13,7 @@ from sopool.nn.gnn import VARIANTS
 from sopool.ops import backends
 from sopool.training.capture import Steps, find_room, round_up
 from sopool.training.tables import Room
-from tests.training.graphs import bank_of, little_store, run_config, tables_of
+from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
 
 counts = st.integers(0, 10**7)
 interpreted = pytest.mark.skipif(
@@ -29,7 +29,7 @@ PAIRS = [(list(VARIANTS)[i % len(VARIANTS)], pool) for i, pool in enumerate(POOL
 def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
     """Nothing of the rows and list members that are too many reaches parameters, statistics or losses."""
     tables = tables_of(little_store(directed=gnn == "mean-mlp"))
-    model = {"gnn": gnn, "pool": pool, "layers": 1, "hidden": 2}
+    model = hearing(gnn) | {"pool": pool, "layers": 1, "hidden": 2}
     runs = [run_config(model=model, fold=fold, seed=fold, batch_size=3) for fold in range(2)]
     exact, roomy = bank_of(tables, runs), bank_of(tables, runs)
     losses = []
@@ -47,12 +47,16 @@ def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
 
 @interpreted
 @pytest.mark.parametrize(
-    ("pool", "frozen"),
-    [("sopool-bimap", False), *((pool, True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn"))],
+    ("gnn", "pool", "frozen"),
+    [
+        ("gin-0", "sopool-bimap", False),
+        ("gine-eps", "sopool-bimap", False),
+        *(("gin-0", pool, True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")),
+    ],
 )
-def test_a_step_by_kernels_is_the_one_without(pool, frozen):
-    tables = tables_of(little_store())
-    model = {"layers": 1, "hidden": 2, "pool": pool, "frozen": frozen}
+def test_a_step_by_kernels_is_the_one_without(gnn, pool, frozen):
+    tables = tables_of(little_store(directed=gnn == "gine-eps"))
+    model = hearing(gnn) | {"layers": 1, "hidden": 2, "pool": pool, "frozen": frozen}
     runs = [run_config(model=model, batch_size=3, seed=seed) for seed in range(2)]
     plain, by_kernels = bank_of(tables, runs), bank_of(tables, runs)
     for bank, name in ((plain, "torch"), (by_kernels, "triton")):

@@ -7,16 +7,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sopool.data.choices import default_encoder
+from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.errors import DataError
+from sopool.data.pack import Graph, pack
 from sopool.training.tables import GraphTables, Room
 from tests.data.graphs import stores
+from tests.training.graphs import EDGE_LABELS, little_store, tables_of
 
 
 @given(stores(), st.data())
 def test_a_batch_is_the_graphs_side_by_side(store, data):
     assume(store.num_nodes)
-    features = default_encoder(store).fit(store).transform(store)
-    tables = GraphTables.build(store, features)
+    features, edges = default_encoder(store).fit(store).transform(store), edge_codes(store)
+    tables = GraphTables.build(store, features, edges)
     chosen = data.draw(st.lists(st.integers(0, len(store) - 1), min_size=1, max_size=5))
     batch = tables.batch(torch.tensor(chosen).unsqueeze(0))
     expected = store.batch(chosen)
@@ -27,12 +30,21 @@ def test_a_batch_is_the_graphs_side_by_side(store, data):
     neighbors = batch.neighbors
     assert pairs(neighbors.ptr, neighbors.nodes) == heard
     assert pairs(*neighbors.heard_by) == sorted((source, target) for target, source in heard)
+    if edges is None:
+        assert neighbors.labels is None
+        return
+    codes = [*edges.codes[expected.edges].tolist(), *[-1] * len(expected.nodes)]
+    edges = [*expected.edge_index.t().tolist(), *((node, node) for node in range(len(expected.nodes)))]
+    known = sorted((target, source, code) for (source, target), code in zip(edges, codes, strict=True))
+    assert triples(neighbors.ptr, neighbors.nodes, neighbors.labels.heard) == known
+    assert triples(*neighbors.heard_by, neighbors.labels.heard_by) == sorted((s, t, code) for t, s, code in known)
 
 
 @given(stores(), st.data())
 def test_with_room_to_spare_a_batch_is_the_same(store, data):
     assume(store.num_nodes)
-    tables = GraphTables.build(store, default_encoder(store, unknown=True).fit(store).transform(store))
+    features = default_encoder(store, unknown=True).fit(store).transform(store)
+    tables = GraphTables.build(store, features, edge_codes(store))
     models = data.draw(st.integers(1, 3))
     graphs = st.lists(st.integers(0, len(store) - 1), min_size=models, max_size=models)
     chosen = torch.tensor(data.draw(st.lists(graphs, min_size=1, max_size=3))).t().contiguous()
@@ -52,6 +64,14 @@ def test_with_room_to_spare_a_batch_is_the_same(store, data):
         assert got[0][need.nodes :].eq(want[0][-1]).all()
         assert torch.equal(got[1][: len(want[1])], want[1])
         assert got[1][len(want[1]) :].eq(0).all()
+    if tables.edge_kinds:
+        for got, want in zip(roomy.neighbors.labels[:2], exact.neighbors.labels[:2], strict=True):
+            assert torch.equal(got[: len(want)], want)
+            assert got[len(want) :].eq(-1).all()
+
+
+def edge_codes(store):
+    return EdgeLabelEncoder().fit(store).transform(store) if store.edge_labels is not None and store.num_edges else None
 
 
 def lists(batch):
@@ -70,6 +90,11 @@ def pairs(ptr, nodes):
     return sorted(zip(owners.tolist(), nodes.tolist(), strict=True))
 
 
+def triples(ptr, nodes, labels):
+    owners = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr.numpy()))
+    return sorted(zip(owners.tolist(), nodes.tolist(), labels.tolist(), strict=True))
+
+
 @given(stores(undirected=True))
 def test_undirected_graphs_have_one_set_of_lists(store):
     assume(store.num_nodes)
@@ -80,8 +105,31 @@ def test_undirected_graphs_have_one_set_of_lists(store):
 
 
 def test_graphs_without_labels_cannot_be_learned():
-    from sopool.data.pack import Graph, pack
-
     store = pack([Graph(2, [(0, 1), (1, 0)])], name="plain")
     with pytest.raises(DataError, match="plain has no labels"):
         GraphTables.build(store, default_encoder(store).fit(store).transform(store))
+
+
+def test_labels_are_counted_through_the_models():
+    store = little_store()
+    tables = tables_of(store)
+    alone, together = tables.batch(torch.tensor([[3, 4]])), tables.batch(torch.tensor([[3, 4], [3, 4], [3, 4]]))
+    heard, kinds = alone.neighbors.labels.heard, tables.edge_kinds
+    assert kinds == EDGE_LABELS + 1
+    want = [torch.where(heard < 0, -1, heard + model * kinds) for model in range(3)]
+    assert torch.equal(together.neighbors.labels.heard, torch.cat(want))
+    assert together.neighbors.labels.heard_by is together.neighbors.labels.heard  # undirected
+
+
+def test_an_edge_whose_directions_differ_has_lists_of_its_own():
+    store = pack([Graph(2, [(0, 1), (1, 0)], 0, edge_labels=["up", "down"]), Graph(1, label=1)])
+    tables = tables_of(store)
+    neighbors = tables.batch(torch.tensor([[0]])).neighbors
+    assert (neighbors.labels.heard.tolist(), neighbors.labels.heard_by.tolist()) == ([-1, 0, 1, -1], [-1, 1, 0, -1])
+
+
+def test_which_edge_labels_some_graphs_have():
+    store = pack([Graph(2, [(0, 1)], 0, edge_labels=[kind]) for kind in ("a", "b", "c")] + [Graph(1, label=1)])
+    tables = tables_of(store)
+    assert tables.edge_labels_used(torch.tensor([0, 2, 3])).tolist() == [True, False, True]
+    assert tables.edge_labels_used(torch.tensor([3])).tolist() == [False] * 3

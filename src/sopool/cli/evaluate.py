@@ -38,7 +38,7 @@ def evaluate(
     source: Source,
     gnn: Annotated[
         str | None,
-        typer.Option(help="The message-passing layers, such as gin-0, gcn, graphsage.", show_default="gin-0"),
+        typer.Option(help="The message-passing layers, such as gin-0, gcn; gine hears bonds.", show_default="gin-0"),
     ] = None,
     pool: Annotated[str, typer.Option(help="Poolings, such as sopool-bimap,sum-avg.")] = "sopool-bimap",
     blocks: Annotated[

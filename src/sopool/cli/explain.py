@@ -58,7 +58,7 @@ def explain(
     if output != Path("-"):
         check_target(output)
     classifier = GraphClassifier.load(model, device)
-    found = find_graph(source, graph, classifier.encoder_.fields, root, smiles_column, label_column)
+    found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)
     (explanation,) = classifier.explain(found.graph, pairs)
     write = _page if chosen == "html" else _figures
     text = write(explanation, found, classifier, model)

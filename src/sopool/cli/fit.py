@@ -42,7 +42,7 @@ def fit(
         "sopool-bimap"
     ),
     pool_options: Annotated[str | None, typer.Option(help="Its options, such as rank=16,normalize=sqrt.")] = None,
-    gnn: Annotated[str, typer.Option(help="The message-passing layers, such as gin-0, gcn.")] = "gin-0",
+    gnn: Annotated[str, typer.Option(help="The message-passing layers, such as gin-0; gine hears bonds.")] = "gin-0",
     hidden: Annotated[str, typer.Option(help="Their width. Several: the best is chosen.")] = "32",
     models: Annotated[int, typer.Option(min=1, help="Networks that are trained side by side and vote.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Rounds of training at most.")] = 100,

@@ -57,7 +57,7 @@ def predict(
     if output != Path("-"):
         check_target(output)
     classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
-    chunks = stream_graphs(source, classifier.encoder_.fields, root, smiles_column, label_column)
+    chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column)
     with _open(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
         for rows in predict_stream(classifier, chunks, count, _refuser(source, on_error)):
@@ -108,7 +108,7 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
 
 def _conclude(count: "Count", seconds: float, output: Path) -> None:
     from sopool.data.errors import DataError
-    from sopool.estimator.settings import unknown_message
+    from sopool.estimator.settings import unknown_messages
 
     if not count.graphs:
         raise DataError("there was no graph to predict." if not count.bad else f"all {count.bad:,} rows are bad.")
@@ -116,8 +116,8 @@ def _conclude(count: "Count", seconds: float, output: Path) -> None:
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
     speed = count.graphs / max(seconds, 1e-9)
     say("note", f"predicted {count.graphs:,} graphs{skipped} in {seconds:,.1f} s, {speed:,.0f} per second.{where}")
-    if count.unknown:
-        say("note", unknown_message(count.unknown, count.nodes))
+    for message in unknown_messages((count.unknown, count.nodes), (count.unknown_edges, count.edges)):
+        say("note", message)
     if count.accuracy is not None:
         right = f"{count.correct:,} of {count.labelled:,} labels are predicted right"
         say("note", f"{right}: accuracy {100 * count.accuracy:.1f} %.")

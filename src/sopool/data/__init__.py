@@ -3,6 +3,7 @@
 from sopool.data.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.choices import default_encoder, paper_encoder
 from sopool.data.convert import from_networkx, from_pyg, to_networkx, to_pyg
+from sopool.data.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.encoders import (
     AttributeEncoder,
     ConcatEncoder,
@@ -27,6 +28,8 @@ __all__ = [
     "DataError",
     "DatasetNote",
     "DegreeEncoder",
+    "EdgeCodes",
+    "EdgeLabelEncoder",
     "Graph",
     "GraphBatch",
     "NodeFeatures",

@@ -12,7 +12,7 @@ from sopool.data.catalogue import load
 from sopool.data.lines import kind_of, number_lines, read_lines
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.rows import Row, json_rows, molecule_rows, sdf_rows, text_rows
-from sopool.data.store import PackedGraphs
+from sopool.data.store import EDGE_FIELDS, PackedGraphs
 
 STDIN = "-"
 NODES, ROWS = 2**14, 2**12
@@ -105,6 +105,8 @@ def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
         return f"the graph has {graph.num_nodes:,} nodes, at most {MOST_NODES:,} are taken."
     for name, width in fields.items():
         values = getattr(graph, name)
+        if name in EDGE_FIELDS and not len(graph.edges):
+            continue
         if values is None:
             return f"the graph has no {name}; those that the model was trained on have."
         if width is not None and np.shape(values)[1] != width:

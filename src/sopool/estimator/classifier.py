@@ -18,6 +18,7 @@ from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
 from sopool.data.choices import default_encoder
+from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.features import NodeFeatures
 from sopool.data.file import content_key
 from sopool.data.store import PackedGraphs
@@ -31,7 +32,7 @@ from sopool.estimator.settings import (
     describe,
     share_held_out,
     steps_for,
-    unknown_message,
+    unknown_messages,
 )
 from sopool.experiments.presets import model_config
 from sopool.experiments.threads import threads
@@ -63,7 +64,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     Args:
         pool: How node vectors become a graph vector: a name that ``sopool pools`` lists.
         pool_options: Options of that pooling, such as ``{"rank": 16}``.
-        gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"``, ``"graphsage"``.
+        gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"``, ``"graphsage"``; ``"gine"`` hears edge labels
+            (the bonds of molecules).
         hidden: Their width.
         layers: How many of them.
         blocks: 0 pools once, at the end; 1 to 3 make a hierarchy of so many layers and poolings.
@@ -89,6 +91,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     Attributes:
         classes_: The classes, sorted, of the type that was given.
         encoder_: The fitted encoder.
+        edge_encoder_: Which edge labels are known; None if the GNN does not hear them.
         config_: The shape of the models.
         history_: ``loss``, ``validation_loss`` and ``validation_accuracy`` [models, epochs], NaN once a model stopped.
         best_epochs_: The epoch that was kept of each model, from 0.
@@ -97,6 +100,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     classes_: np.ndarray
     encoder_: Encoder
+    edge_encoder_: EdgeLabelEncoder | None
     config_: ModelConfig
     history_: dict[str, np.ndarray]
     best_epochs_: list[int]
@@ -156,14 +160,17 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
         self.encoder_ = encoder.fit(store)
         self.config_ = self._shape(store)
-        tables = GraphTables.build(named, self.encoder_.transform(store))
+        self.edge_encoder_ = EdgeLabelEncoder().fit(store) if self.config_.edge_labels else None
+        edges = None if self.edge_encoder_ is None else self.edge_encoder_.transform(store)
+        tables = GraphTables.build(named, self.encoder_.transform(store), edges)
         clusters = clusters_for(self.config_)
         if clusters is not None:
             tables = replace(tables, clusters=ClusterTables.build(store, clusters))
         device, runs = choose_device(self.device), self._runs(named)
         with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
             fitted = fit_ensemble(tables.to(device), self.encoder_, runs, self.callback)
-        self.ensemble_, self.history_, self.best_epochs_ = fitted
+        ensemble, self.history_, self.best_epochs_ = fitted
+        self.ensemble_ = replace(ensemble, edges=self.edge_encoder_)
         seconds = time.perf_counter() - start
         self.about_ = describe(named, runs[0].fingerprint, self.classes_, device, seconds)
         return self
@@ -224,11 +231,12 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return Prediction(self.classes_[chosen], mean, spread)
 
     def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:
-        """Graphs and the features of their nodes, with a warning about such as no training graph has."""
+        """Graphs and the features of their nodes, with a warning about what no training graph has."""
         ensemble, store = self._ensemble(), as_store(graphs)
         features = ensemble.encode(store)
-        if features.unknown:
-            warnings.warn(unknown_message(features.unknown, store.num_nodes), UnseenWarning, stacklevel=level)
+        nodes, edges = (features.unknown, store.num_nodes), (ensemble.unknown_edges(store), store.num_edges)
+        for message in unknown_messages(nodes, edges):
+            warnings.warn(message, UnseenWarning, stacklevel=level)
         return store, features
 
     def _shape(self, store: PackedGraphs) -> ModelConfig:

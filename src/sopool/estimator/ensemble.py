@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
+from sopool.data.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features import NodeFeatures
 from sopool.data.spectral import cluster
 from sopool.data.store import PackedGraphs
@@ -32,6 +33,13 @@ class Ensemble:
     substitutes: Tensor
     """The column that each model sees for each column of the encoder [M, width]: what it has not met is unknown."""
     classes: int
+    edges: EdgeLabelEncoder | None = None
+    """For models that hear edge labels."""
+
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """What graphs must have: the names of :class:`~sopool.data.Graph`, with the width of attributes."""
+        return self.encoder.fields | ({} if self.edges is None else {"edge_labels": None})
 
     @property
     def device(self) -> torch.device:
@@ -45,6 +53,15 @@ class Ensemble:
     def encode(self, store: PackedGraphs) -> NodeFeatures:
         """The features of all nodes of a store, on its device."""
         return self.encoder.transform(store)
+
+    def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
+        """The labels of all edges of a store; None if the models do not hear them."""
+        return None if self.edges is None else self.edges.transform(store)
+
+    def unknown_edges(self, store: PackedGraphs) -> int:
+        """How many edges have a label that no training graph has, and that the models would hear."""
+        codes = self.encode_edges(store)
+        return 0 if codes is None else codes.unknown
 
     def scores(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
         """Of each model for each graph and class [M, G, classes]."""
@@ -61,7 +78,7 @@ class Ensemble:
     def _run(self, store: PackedGraphs, features: NodeFeatures, work: Callable[[Batch], Tensor]) -> Tensor:
         """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
         self.model.eval()
-        tables = GraphTables.for_prediction(store, features, self.classes)
+        tables = GraphTables.for_prediction(store, features, self.classes, self.encode_edges(store))
         clusters = clusters_for(self.model.config)
         if clusters is not None:
             # Not from the cache: what is predicted once would fill it.

@@ -8,7 +8,6 @@ import torch
 
 from sopool.data.feature_names import feature_names
 from sopool.data.features import NodeFeatures
-from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
 from sopool.estimator.ensemble import Ensemble
 from sopool.models.classifier import Classifier
@@ -39,7 +38,7 @@ def seen_by_members(
     """For each graph, each model by itself, on the CPU and in double precision, with the graph as it sees it."""
     numbers, substitutes = range(ensemble.model.models), ensemble.substitutes.cpu()
     members = [member_of(ensemble.model, number).to("cpu", torch.float64) for number in numbers]
-    tables = _tables(store, features, ensemble.classes, clusters_for(ensemble.model.config))
+    tables = _tables(ensemble, store, features)
     for graph in range(len(store)):
         batches = [tables.batch(torch.tensor([[graph]]), substitutes[number : number + 1]) for number in numbers]
         yield [(member, batch._replace(x=batch.x.double())) for member, batch in zip(members, batches, strict=True)]
@@ -52,10 +51,11 @@ def node_names(graph: PackedGraphs) -> list[str]:
     return [str(graph.node_label_names[code]) for code in graph.node_labels.tolist()]
 
 
-def _tables(store: PackedGraphs, features: NodeFeatures, classes: int, clusters: ClusterSpec | None) -> GraphTables:
+def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
     """As for training, since gradients are asked for; the labels are not looked at."""
-    none = torch.zeros(len(store), dtype=torch.long)
-    tables = GraphTables.build(replace(store, labels=none, classes=tuple(range(classes))), features)
+    none, clusters = torch.zeros(len(store), dtype=torch.long), clusters_for(ensemble.model.config)
+    named = replace(store, labels=none, classes=tuple(range(ensemble.classes)))
+    tables = GraphTables.build(named, features, ensemble.encode_edges(store))
     return tables if clusters is None else replace(tables, clusters=ClusterTables.build(store, clusters))
 
 

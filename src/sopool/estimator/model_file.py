@@ -17,6 +17,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
+from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.encoders import encoder_from_json
 from sopool.data.errors import DataError
 from sopool.data.sealed import check_seal, read_header, seal
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 KIND, VERSION = "sopool model", 1
 MOST_BYTES, MOST_HEADER = 2**31, 2**26
-MOST = {"hidden": 2**16, "layers": 256, "blocks": 3}
+MOST = {"hidden": 2**16, "layers": 256, "blocks": 3, "edge_labels": 2**16}
 MOST_MODELS, MOST_CLASSES, MOST_TEXT = 2**12, 2**20, 2**26
-PARTS = {"settings", "config", "encoder", "classes", "best_epochs", "about"}
+PARTS = {"settings", "config", "encoder", "edge_labels", "classes", "best_epochs", "about"}
 NOT_SAVED = ("callback", "device", "encoder")
 CLASS_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 
@@ -51,6 +52,7 @@ def write_model(model: "GraphClassifier", path: str | Path) -> None:
         "settings": _settings(model),
         "config": asdict(model.config_),
         "encoder": model.encoder_.to_json(),
+        "edge_labels": None if model.edge_encoder_ is None else model.edge_encoder_.to_json(),
         "classes": {"dtype": _dtype(model.classes_), "values": model.classes_.tolist()},
         "best_epochs": model.best_epochs_,
         "about": model.about_,
@@ -112,7 +114,8 @@ def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     stacked = _stack(config, encoder, len(classes), models, arrays)
     model = cls(**_given(facts["settings"], set(cls._get_param_names()), encoder), device=device)
     model.classes_, model.encoder_, model.config_ = classes, encoder, config
-    model.ensemble_ = Ensemble(stacked, encoder, substitutes, len(classes)).to(place)
+    model.edge_encoder_ = _edge_encoder(facts["edge_labels"], config)
+    model.ensemble_ = Ensemble(stacked, encoder, substitutes, len(classes), model.edge_encoder_).to(place)
     model.history_ = {name.partition(".")[2]: _curve(curve, models) for name, curve in history.items()}
     model.best_epochs_ = [_whole(number, "best_epochs", 2**31) for number in facts["best_epochs"]]
     if len(model.best_epochs_) != models or not isinstance(facts["about"], dict):
@@ -146,6 +149,13 @@ def _substitutes(found: Tensor, width: int) -> Tensor:
     fits = found.dtype == torch.int64 and found.dim() == 2 and found.shape[1] == width and 0 < len(found) <= MOST_MODELS
     if not fits or not 0 <= int(found.min()) <= int(found.max()) < width:
         raise DataError(f"substitutes are {found.dtype} {list(found.shape)}, expected columns of [models, {width}].")
+    return found
+
+
+def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeLabelEncoder | None:
+    found = None if saved is None else EdgeLabelEncoder.from_json(saved)
+    if (0 if found is None else len(found.values)) != config.edge_labels:
+        raise DataError(f"its edge labels are not the {config.edge_labels} of its configuration.")
     return found
 
 

@@ -84,15 +84,18 @@ def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device:
 
 
 class UnseenWarning(UserWarning):
-    """Some nodes are like none that a model was trained on."""
+    """Some nodes or edges are like none that a model was trained on."""
 
 
-def unknown_message(unknown: int, nodes: int) -> str:
-    """What to say about nodes that no graph of the training was like."""
-    return (
-        f"{unknown:,} of {nodes:,} nodes have a label or a degree that no training graph has: they count as unknown, "
-        "and predictions for their graphs are less sure than they look."
-    )
+def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
+    """What to say about nodes and edges that no graph of the training was like: how many, of how many."""
+    each = ((*nodes, "nodes have a label or a degree"), (*edges, "edges have a label"))
+    return [
+        f"{unknown:,} of {total:,} {what} that no training graph has: they count as unknown, and predictions for their "
+        "graphs are less sure than they look."
+        for unknown, total, what in each
+        if unknown
+    ]
 
 
 def _listing(classes: np.ndarray) -> str:

@@ -36,6 +36,8 @@ class Count:
     nodes: int = 0
     unknown: int = 0
     """Nodes that no training graph was like."""
+    edges: int = 0
+    unknown_edges: int = 0
     labelled: int = 0
     correct: int = 0
 
@@ -66,6 +68,8 @@ def predict_stream(
         count.graphs += len(made)
         count.nodes += chunk.graphs.num_nodes
         count.unknown += features.unknown
+        count.edges += chunk.graphs.num_edges
+        count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
         count.labelled += len(known)
         count.correct += sum(str(row.label) == str(row.prediction) for row in known)
         yield made

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig
@@ -89,7 +90,7 @@ def model_config(
     if blocks:
         if not 1 <= blocks <= 3:
             raise DataError(f"{blocks} blocks are not possible: 1 to 3 are.")
-        _check_weighted(gnn, pool, blocks)
+        _check_edges(gnn, pool, blocks)
         return _checked(
             ModelConfig(
                 gnn=gnn,
@@ -115,6 +116,7 @@ def model_config(
             join="per-layer" if pool in FIRST_ORDER else "concat",
             dropout_on=recipe.dropout_on,
             frozen=frozen,
+            edge_labels=len(EdgeLabelEncoder().fit(store).values) if VARIANTS[gnn].labelled else 0,
         )
     )
 
@@ -136,8 +138,13 @@ def sort_size(sizes: Tensor) -> int:
     return max(LEAST, int(ordered[math.ceil(0.6 * len(ordered)) - 1]) if len(ordered) else LEAST)
 
 
-def _check_weighted(gnn: str, pool: str, blocks: int) -> None:
-    """A maximum over neighbours knows no weights, and what a pooling to k nodes leaves has some."""
+def _check_edges(gnn: str, pool: str, blocks: int) -> None:
+    """What a pooling leaves has no edge labels; to k nodes it has weights, which a maximum over neighbours ignores."""
+    if VARIANTS[gnn].labelled:
+        raise DataError(
+            f"{gnn} hears neighbours through the labels of edges, and the smaller graphs of a hierarchy have none: "
+            "take another GNN, such as gin-0 or gcn, or a flat model (--blocks 0)."
+        )
     if blocks > 1 and pool in ("sopool-m-attn", "diffpool") and VARIANTS[gnn].how == "max":
         raise DataError(
             f"{gnn} takes the largest value over neighbours, which edges with weights do not define, and {pool} leaves "

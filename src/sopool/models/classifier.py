@@ -7,6 +7,7 @@ from torch import Tensor
 
 from sopool.models.config import ModelConfig
 from sopool.nn.dropout import Dropout
+from sopool.nn.gnn import GNN
 from sopool.ops.neighbors import Neighbors
 
 
@@ -35,6 +36,12 @@ class Classifier(torch.nn.Module):
     def capturable(self) -> bool:
         """Whether a step can be captured into a CUDA graph: all of its layers say so."""
         return all(getattr(layer, "capturable", True) for layer in self.modules() if layer is not self)
+
+    def know(self, labels: Tensor) -> None:
+        """Make edge labels unknown that are not among these [labels], bool."""
+        for layer in self.modules():
+            if isinstance(layer, GNN) and layer.known is not None:
+                layer.known.copy_(labels)
 
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
         """Graph embeddings [G, ...], one or several, each with what it adds to the loss of a graph [G]."""

@@ -39,6 +39,8 @@ class ModelConfig:
     """What a block's classifier sees of its nodes."""
     frozen: bool = False
     """Whether the parameters of the readout, or of the blocks' poolings, stay as they were drawn."""
+    edge_labels: int = 0
+    """How many edge labels a GNN that hears them knows; 0 for the others."""
 
     @property
     def pool_name(self) -> str:

@@ -22,7 +22,7 @@ class FlatClassifier(Classifier):
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
-        self.gnn = GNN(config.gnn, in_channels, config.hidden, config.layers)
+        self.gnn = GNN(config.gnn, in_channels, config.hidden, config.layers, config.edge_labels)
         widths = [in_channels] + [config.hidden] * config.layers
         widths = [sum(widths)] if config.join == "concat" else widths
         self.readouts = torch.nn.ModuleList(make_readout(config.pool, width, **config.pool_options) for width in widths)

@@ -1,9 +1,12 @@
-"""The seven message-passing networks of the paper, by name.
+"""The seven message-passing networks of the paper, by name, and one for edges with labels.
 
     h_i <- relu(batch_norm(f(aggregate of h_j over the neighbours j of i and i itself)))
 
 f is a linear map, or a multi-layer perceptron linear-norm-relu-linear. From `"How Powerful are Graph Neural Networks?"
 <https://arxiv.org/abs/1810.00826>`_. Every node hears itself, so isolated nodes need no care.
+
+GINE hears h_i + sum_j relu(h_j + t_ij), with t_ij a learned vector for the label of the edge from j to i. From
+`"Strategies for Pre-training Graph Neural Networks" <https://arxiv.org/abs/1905.12265>`_.
 """
 
 from collections.abc import Sequence
@@ -12,11 +15,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.nn.inits import uniform
 
 from sopool.nn.stacked import NormedLinear, model_rows
 from sopool.ops import backends
 from sopool.ops.first_order import segment_spread
 from sopool.ops.joined import side_by_side
+from sopool.ops.labelled import aggregate_labelled
 from sopool.ops.neighbors import How, Neighbors, aggregate
 from sopool.ops.rows import Rows
 
@@ -29,6 +34,8 @@ class Variant(NamedTuple):
     """2: a multi-layer perceptron; 1: a linear map."""
     learn_eps: bool = False
     """Whether a node hears itself with a learned weight 1 + eps."""
+    labelled: bool = False
+    """Whether neighbours are heard through the labels of edges."""
 
 
 VARIANTS = {
@@ -39,6 +46,8 @@ VARIANTS = {
     "gcn": Variant("mean", 1),
     "max-mlp": Variant("max", 2),
     "graphsage": Variant("max", 1),
+    "gine": Variant("sum", 2, labelled=True),
+    "gine-eps": Variant("sum", 2, learn_eps=True, labelled=True),
 }
 
 
@@ -52,19 +61,45 @@ class Blocks(torch.nn.ModuleList):
         return x
 
 
-class GNN(torch.nn.Module):
-    """Message-passing layers of one variant; alone, or as a stack of models (see :mod:`sopool.nn.stacked`)."""
+class EdgeVectors(torch.nn.Module):
+    """A learned vector for each edge label. For labels that are not known there is their mean."""
 
-    def __init__(self, variant: str, in_channels: int, hidden: int, layers: int) -> None:
+    def __init__(self, labels: int, channels: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(labels, channels))
+        uniform(channels, self.weight)
+
+    def forward(self, known: Tensor) -> Tensor:
+        """Those of all labels, then that of unknown ones [M, labels + 1, f]; ``known`` [M, labels] is 1 or 0."""
+        weight, known = self.weight.view(-1, *self.weight.shape[-2:]), known.view(-1, known.shape[-1], 1)
+        mean = (known * weight).sum(1, keepdim=True) / known.sum(1, keepdim=True).clamp(min=1)
+        return torch.cat([known * weight + (1 - known) * mean, mean], dim=1)
+
+
+class GNN(torch.nn.Module):
+    """Message-passing layers of one variant; alone, or as a stack of models (see :mod:`sopool.nn.stacked`).
+
+    ``edge_labels``: how many there are, for a variant that hears them.
+    """
+
+    known: Tensor | None
+
+    def __init__(self, variant: str, in_channels: int, hidden: int, layers: int, edge_labels: int = 0) -> None:
         super().__init__()
         if variant not in VARIANTS:
             raise ValueError(f"There is no GNN {variant!r}. Known: {', '.join(VARIANTS)}.")
-        self.how, linears, learn_eps = VARIANTS[variant]
+        self.how, linears, learn_eps, labelled = VARIANTS[variant]
+        if labelled and not edge_labels:
+            raise ValueError(f"{variant} hears neighbours through the labels of edges: edge_labels must be at least 1.")
         self.hidden = hidden
-        self.layers = torch.nn.ModuleList()
+        self.layers, self.edges = torch.nn.ModuleList(), torch.nn.ModuleList()
         for layer in range(layers):
             widths = [hidden if layer else in_channels] + [hidden] * linears
             self.layers.append(Blocks(NormedLinear(*pair) for pair in pairwise(widths)))
+            if labelled:
+                self.edges.append(EdgeVectors(edge_labels, widths[0]))
+        # A buffer, so that it goes where the weights go: into stacks, checkpoints and files.
+        self.register_buffer("known", torch.ones(edge_labels) if labelled else None)
         self.eps = torch.nn.Parameter(torch.zeros(layers)) if learn_eps else None
 
     def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, models: int = 1) -> list[Tensor]:
@@ -80,7 +115,10 @@ class GNN(torch.nn.Module):
         return out
 
     def _hear(self, x: Tensor, neighbors: Neighbors, rows: Rows, layer: int) -> Tensor:
-        heard = aggregate(x, neighbors, self.how)
+        if self.known is None:
+            heard = aggregate(x, neighbors, self.how)
+        else:
+            heard = aggregate_labelled(x, neighbors, self.edges[layer](self.known), rows)
         if self.eps is None:
             return heard
         eps = self.eps.view(len(rows), -1)[:, layer : layer + 1]

@@ -136,3 +136,66 @@ def norm_relu_backward(
     for i in range(first, last):
         for j in range(width):
             dz[i, j] = dz[i, j] * slope[j] + centred[i, j] * factor[j] + constant[j]
+
+
+@compiled
+def hear_labelled(
+    x: np.ndarray, vectors: np.ndarray, ptr: np.ndarray, nodes: np.ndarray, labels: np.ndarray, out: np.ndarray
+) -> None:
+    """out_i += x_i + sum_j relu(x_j + t_ij) over the list of each node."""
+    width = x.shape[1]
+    for i in range(len(ptr) - 1):
+        for place in range(ptr[i], ptr[i + 1]):
+            heard, label = x[nodes[place]], labels[place]
+            if label < 0:
+                for j in range(width):
+                    out[i, j] += heard[j]
+            else:
+                vector = vectors[label]
+                for j in range(width):
+                    out[i, j] += max(heard[j] + vector[j], 0)
+
+
+@compiled
+def hear_labelled_nodes_slope(
+    x: np.ndarray,
+    vectors: np.ndarray,
+    ptr: np.ndarray,
+    nodes: np.ndarray,
+    labels: np.ndarray,
+    gradient: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """What reaches each node from those who hear it, which its list names."""
+    width = x.shape[1]
+    for i in range(len(ptr) - 1):
+        for place in range(ptr[i], ptr[i + 1]):
+            slope, label = gradient[nodes[place]], labels[place]
+            if label < 0:
+                for j in range(width):
+                    out[i, j] += slope[j]
+            else:
+                vector = vectors[label]
+                for j in range(width):
+                    out[i, j] += slope[j] if x[i, j] + vector[j] > 0 else 0
+
+
+@compiled
+def hear_labelled_vectors_slope(
+    x: np.ndarray,
+    vectors: np.ndarray,
+    ptr: np.ndarray,
+    nodes: np.ndarray,
+    labels: np.ndarray,
+    gradient: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """What reaches each vector from the edges of its label."""
+    width = x.shape[1]
+    for i in range(len(ptr) - 1):
+        for place in range(ptr[i], ptr[i + 1]):
+            label = labels[place]
+            if label >= 0:
+                heard, vector = x[nodes[place]], vectors[label]
+                for j in range(width):
+                    out[label, j] += gradient[i, j] if heard[j] + vector[j] > 0 else 0

@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 How = Literal["sum", "mean", "max"]
 
 
+class EdgeLabels(NamedTuple):
+    """The label of the edge that each member of the lists is heard along: l of model m is m kinds + l."""
+
+    heard: Tensor
+    """Beside ``nodes`` [e], int64; -1 where a node hears itself, which takes no edge."""
+    heard_by: Tensor
+    """Beside the nodes of the reverse [e], int64."""
+    kinds: int
+    """How many labels there are, the one for unknown ones included."""
+
+
 class Neighbors(NamedTuple):
     """Whom each node hears: ``nodes[ptr[i]:ptr[i + 1]]``, itself among them; a list is empty only for a spare row."""
 
@@ -32,6 +43,8 @@ class Neighbors(NamedTuple):
     """(ptr, nodes) of the reverse: by whom each node is heard. For undirected graphs the same two tensors."""
     clusters: Union["Clusters", None] = None
     """How the nodes fall into clusters, for a pooling that is told beforehand."""
+    labels: EdgeLabels | None = None
+    """For a network that asks for them."""
 
 
 def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:

@@ -74,8 +74,7 @@ class Bank:
         self.seeds = [run_seed(config) for config in self.configs]
         self.device = tables.device
         self.dtype = getattr(torch, first.precision)
-        fresh = [new_model(config, tables.features.width, tables.classes) for config in self.configs]
-        self.model = stack(fresh).to(self.device, self.dtype)
+        self.model = stack(list(map(self._new_model, self.configs, self.splits))).to(self.device, self.dtype)
         self._take(ModelState.start(self.model) if state is None else state)
         self.substitutes = self._substitutes()
         rates = np.array([config.dropout for config in self.configs])
@@ -166,6 +165,13 @@ class Bank:
             pieces = matrix.split([tensor[0].numel() for tensor in tensors], dim=1)
             for tensor, piece in zip(tensors, pieces, strict=True):
                 tensor.data = piece.view(tensor.shape)
+
+    def _new_model(self, config: RunConfig, split: Split) -> Classifier:
+        """With a validation split it knows only the edge labels in its training graphs, as it does of node features."""
+        model = new_model(config, self.tables.features.width, self.tables.classes)
+        if config.model.edge_labels and config.looks != "test":
+            model.know(self.tables.edge_labels_used(torch.from_numpy(split.train)))
+        return model
 
     def _numbers(self, numbers: np.ndarray) -> Tensor:
         return torch.from_numpy(numbers).to(self.device, self.dtype)

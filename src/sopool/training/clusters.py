@@ -51,9 +51,7 @@ class ClusterTables:
         moved: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, Lists):
-                moved[field.name] = Lists(*(tensor.to(device) for tensor in value))
-            elif value is not None:
+            if value is not None:
                 moved[field.name] = value.to(device)
         return replace(self, **moved)
 
@@ -63,7 +61,7 @@ class ClusterTables:
         new, clusters = take_segments(self.cluster_ptr, graphs)
         sizes = self.sizes.index_select(0, clusters)
         above = None if self.above is None else self.above.take(graphs, new, clusters)
-        hears, heard_by = (lists.take(graphs, new, clusters) for lists in (self.hears, self.heard_by))
+        hears, heard_by = (lists.take(graphs, new, clusters).lists for lists in (self.hears, self.heard_by))
         return Clusters(
             rows=first + self.rows.index_select(0, nodes),
             ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),

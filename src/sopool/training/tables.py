@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.edge_labels import EdgeCodes
 from sopool.data.edges import edge_blocks
 from sopool.data.errors import DataError
 from sopool.data.features import NodeFeatures
 from sopool.data.store import PackedGraphs, spread, take_segments
-from sopool.ops.neighbors import Neighbors
+from sopool.ops.neighbors import EdgeLabels, Neighbors
 
 if TYPE_CHECKING:
     from sopool.ops.triton.assembly import Assembled
@@ -28,19 +29,45 @@ class Lists(NamedTuple):
     """Where each node's list starts there [N + 1]."""
     nodes: Tensor
     """Numbered from 0 within each graph [L], int32."""
+    labels: Tensor | None = None
+    """Of the edges that they are heard along [L], int32; -1 for the node itself. None where nobody asks for them."""
 
     @property
     def lengths(self) -> Tensor:
         """Of each node's list [N]."""
         return self.starts.diff()
 
-    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """The (ptr, nodes) of a batch: the lists of its ``nodes``, numbered within it."""
+    def to(self, device: torch.device | str) -> "Lists":
+        """The same on another device."""
+        labels = None if self.labels is None else self.labels.to(device)
+        return Lists(self.graph_ptr.to(device), self.starts.to(device), self.nodes.to(device), labels)
+
+    def same(self, other: "Lists") -> bool:
+        """Whether the two say the same."""
+        pairs = zip(self, other, strict=True)
+        return all(torch.equal(a, b) for a, b in pairs if a is not None and b is not None)
+
+    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> "Taken":
+        """The lists of a batch with these ``nodes``, numbered within it."""
         list_ptr, members = take_segments(self.graph_ptr, graphs)
         shift = spread(ptr[:-1], list_ptr)
         starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
         torch.cumsum(self.lengths.index_select(0, nodes), 0, out=starts[1:])
-        return starts, shift.add_(self.nodes.index_select(0, members))
+        labels = None if self.labels is None else self.labels.index_select(0, members).long()
+        return Taken(starts, shift.add_(self.nodes.index_select(0, members)), labels)
+
+
+class Taken(NamedTuple):
+    """The lists of a batch."""
+
+    starts: Tensor
+    nodes: Tensor
+    labels: Tensor | None
+
+    @property
+    def lists(self) -> tuple[Tensor, Tensor]:
+        """As :class:`~sopool.ops.neighbors.Neighbors` has them."""
+        return self.starts, self.nodes
 
 
 class Room(NamedTuple):
@@ -73,21 +100,27 @@ class GraphTables:
     classes: int
     clusters: Union["ClusterTables", None] = None
     """For models that ask for them."""
+    edge_kinds: int = 0
+    """How many edge labels there are, the one for unknown ones included; 0 where the lists have none."""
 
     @classmethod
-    def build(cls, store: PackedGraphs, features: NodeFeatures) -> "GraphTables":
-        """From a store and the features of its nodes, on the store's device."""
+    def build(cls, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None = None) -> "GraphTables":
+        """From a store, the features of its nodes and, for models that ask for them, the labels of its edges."""
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to learn.")
-        hears, heard_by = make_lists(store, 1), make_lists(store, 0)
-        undirected = torch.equal(hears.nodes, heard_by.nodes) and torch.equal(hears.starts, heard_by.starts)
-        return cls(store.node_ptr, hears, None if undirected else heard_by, features, store.labels, len(store.classes))
+        hears, heard_by = make_lists(store, 1, edges), make_lists(store, 0, edges)
+        both = None if hears.same(heard_by) else heard_by
+        classes, kinds = len(store.classes), 0 if edges is None else edges.kinds
+        return cls(store.node_ptr, hears, both, features, store.labels, classes, edge_kinds=kinds)
 
     @classmethod
-    def for_prediction(cls, store: PackedGraphs, features: NodeFeatures, classes: int) -> "GraphTables":
+    def for_prediction(
+        cls, store: PackedGraphs, features: NodeFeatures, classes: int, edges: EdgeCodes | None = None
+    ) -> "GraphTables":
         """Likewise, of graphs without labels: who is heard by whom is left out, since only gradients ask for it."""
         none = torch.zeros(len(store), dtype=torch.long, device=store.device)
-        return cls(store.node_ptr, make_lists(store, 1), None, features, none, classes)
+        kinds = 0 if edges is None else edges.kinds
+        return cls(store.node_ptr, make_lists(store, 1, edges), None, features, none, classes, edge_kinds=kinds)
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -112,8 +145,8 @@ class GraphTables:
         return replace(
             self,
             node_ptr=self.node_ptr.to(device),
-            hears=Lists(*(tensor.to(device) for tensor in self.hears)),
-            heard_by=None if self.heard_by is None else Lists(*(tensor.to(device) for tensor in self.heard_by)),
+            hears=self.hears.to(device),
+            heard_by=None if self.heard_by is None else self.heard_by.to(device),
             features=self.features.to(device),
             labels=self.labels.to(device),
             clusters=None if self.clusters is None else self.clusters.to(device),
@@ -122,6 +155,13 @@ class GraphTables:
     def columns_used(self, graphs: Tensor) -> Tensor:
         """Which columns of the features some graphs use [width], bool."""
         return self.features.used(take_segments(self.node_ptr, graphs.to(self.node_ptr.device))[1])
+
+    def edge_labels_used(self, graphs: Tensor) -> Tensor:
+        """Which labels, the one for unknown ones left out, the edges of some graphs have [kinds - 1], bool."""
+        assert self.hears.labels is not None
+        _, members = take_segments(self.hears.graph_ptr, graphs.to(self.device))
+        labels = self.hears.labels.index_select(0, members).long()
+        return torch.bincount(labels[labels >= 0], minlength=self.edge_kinds)[:-1] > 0
 
     def room(self, graphs: np.ndarray) -> Room:
         """What a batch of these graphs takes."""
@@ -149,7 +189,20 @@ class GraphTables:
             model = spread(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
             codes = substitutes[model.unsqueeze(1), codes.long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
-        return Batch(self.features.rows(nodes, codes), Neighbors(*hears, heard_by, clusters), ptr)
+        labels = self._labels(hears, heard_by, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
+        return Batch(self.features.rows(nodes, codes), Neighbors(*hears.lists, heard_by.lists, clusters, labels), ptr)
+
+    def _labels(self, hears: Taken, heard_by: Taken, models: Tensor) -> EdgeLabels:
+        """Those of all lists, counted through the models, whose rows start at ``models`` [M + 1]."""
+
+        def count(taken: Taken) -> Tensor:
+            assert taken.labels is not None
+            ends = taken.starts.index_select(0, models)
+            first = spread(self.edge_kinds * torch.arange(len(models) - 1, device=ends.device), ends)
+            return torch.where(taken.labels < 0, -1, taken.labels + first)
+
+        heard = count(hears)
+        return EdgeLabels(heard, heard if heard_by is hears else count(heard_by), self.edge_kinds)
 
     def _batch_in(self, room: Room, graphs: Tensor, substitutes: Tensor | None) -> Batch:
         """Rows are as in the other one, spare ones of zeros; clusters are for models that need no room."""
@@ -157,25 +210,34 @@ class GraphTables:
 
         def take(lists: Lists) -> "Assembled":
             codes = self.features.codes
-            return assemble(graphs, self.node_ptr, *lists, codes, room, substitutes)
+            return assemble(graphs, self.node_ptr, *lists, codes, room, substitutes, self.edge_kinds)
 
         out = take(self.hears)
         reverse = out if self.heard_by is None else take(self.heard_by)
         x = self.features.add_dense(one_hot(out.codes, self.features.width), out.nodes)
-        return Batch(x, Neighbors(out.starts, out.members, (reverse.starts, reverse.members)), out.ptr)
+        labels = None
+        if out.labels is not None and reverse.labels is not None:
+            labels = EdgeLabels(out.labels, reverse.labels, self.edge_kinds)
+        neighbors = Neighbors(out.starts, out.members, (reverse.starts, reverse.members), labels=labels)
+        return Batch(x, neighbors, out.ptr)
 
 
-def make_lists(store: PackedGraphs, by: int) -> Lists:
+def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) -> Lists:
     """The lists of the edges' targets (``by`` 1) or sources (0). One sort of whole numbers makes them."""
     most = int(store.sizes.max()) if len(store) else 0
     own = torch.arange(store.num_nodes, device=store.device)
     first = store.node_ptr[:-1].repeat_interleave(store.sizes, output_size=store.num_nodes)
     keys = [own * most + (own - first)]
     keys += [edges[by] * most + (edges[1 - by] - first[edges[1 - by]]) for edges in edge_blocks(store)]
-    ordered = torch.from_numpy(np.sort(torch.cat(keys).cpu().numpy())).to(store.device)
+    key, kinds = torch.cat(keys), 1 if labels is None else labels.kinds + 1
+    if labels is not None:  # 0 for the node itself; so edges that are there twice lie alike in both directions
+        key.mul_(kinds)[store.num_nodes :] += labels.codes + 1
+    ordered = torch.from_numpy(np.sort(key.cpu().numpy())).to(store.device)
+    codes = None if labels is None else (ordered % kinds - 1).int()
+    ordered //= kinds
     lengths = torch.bincount(ordered // max(1, most), minlength=store.num_nodes)
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    return Lists(starts[store.node_ptr], starts, (ordered % max(1, most)).int())
+    return Lists(starts[store.node_ptr], starts, (ordered % max(1, most)).int(), codes)
 
 
 def _nbytes(thing: object) -> int:

@@ -17,7 +17,7 @@ from sopool.data.store import PackedGraphs
 from sopool.experiments.executors import ray_cluster as cluster
 from sopool.experiments.executors.banks import banks_of
 from sopool.experiments.executors.desk import Desk, Line, Ticket
-from sopool.experiments.executors.local import WorkerDiedError, facts_of, tables_for
+from sopool.experiments.executors.local import TableFacts, WorkerDiedError, tables_for
 from sopool.experiments.executors.needs import Needs
 from sopool.experiments.executors.rounds import in_rounds
 from sopool.experiments.threads import threads
@@ -76,10 +76,10 @@ class _Round:
         stop: Callable[[], bool],
     ) -> None:
         self.banks, self.device, self.report, self.stop = banks, device, report, stop
-        tables = lru_cache(lambda *facts: tables_for(store, facts[0], "cpu", facts[1]))
-        self._shared = lru_cache(lambda *facts: cluster.share_arrays(tables(*facts)))
+        tables = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
+        self._shared = lru_cache(lambda facts: cluster.share_arrays(tables(facts)))
         labels = store.labels.cpu().numpy() if store.labels is not None else np.zeros(0)
-        self._needs = Needs(labels, lambda config: tables(*facts_of(config)), device, cluster.capacity(device))
+        self._needs = Needs(labels, lambda config: tables(TableFacts.of(config)), device, cluster.capacity(device))
         self._desk = cluster.actor_here(Desk, runs.folder.resolve(), banks, trainer.CHECKPOINT_SECONDS)
         self._ask = partial(cluster.ask, self._desk)
         self._task = cluster.task(train_bank)
@@ -122,7 +122,9 @@ class _Round:
         bank = self.banks[ticket.bank]
         options = self._needs.options(bank)
         # In a list: Ray leaves it to the task to fetch what it needs, once it knows that it is to train at all.
-        task = self._task.options(**options).remote(self._desk, [self._shared(*facts_of(bank[0]))], ticket, self.device)
+        task = self._task.options(**options).remote(
+            self._desk, [self._shared(TableFacts.of(bank[0]))], ticket, self.device
+        )
         self._under_way[task] = ticket
 
     def _stop(self) -> None:

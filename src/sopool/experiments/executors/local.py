@@ -17,12 +17,13 @@ from dataclasses import replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from sopool.data.base_encoder import Encoder
 from sopool.data.choices import default_encoder
+from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.file import load_graphs, save_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
@@ -52,11 +53,26 @@ def encoder_for(store: PackedGraphs, looks: Looks) -> Encoder:
     return default_encoder(store, unknown=looks != "test").fit(store)
 
 
-def tables_for(store: PackedGraphs, looks: Looks, device: str, clusters: ClusterSpec | None = None) -> GraphTables:
+class TableFacts(NamedTuple):
+    """What decides the tables of a run."""
+
+    looks: Looks
+    clusters: ClusterSpec | None
+    edge_labels: bool
+    """Whether the model hears them."""
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "TableFacts":
+        """Of a run."""
+        return cls(config.looks, clusters_for(config.model), config.model.edge_labels > 0)
+
+
+def tables_for(store: PackedGraphs, facts: TableFacts, device: str) -> GraphTables:
     """The data set as its runs need it."""
-    tables = GraphTables.build(store, encoder_for(store, looks).transform(store))
-    if clusters is not None:
-        tables = replace(tables, clusters=ClusterTables.build(store, clusters))
+    edges = EdgeLabelEncoder().fit(store).transform(store) if facts.edge_labels else None
+    tables = GraphTables.build(store, encoder_for(store, facts.looks).transform(store), edges)
+    if facts.clusters is not None:
+        tables = replace(tables, clusters=ClusterTables.build(store, facts.clusters))
     return tables.to(device)
 
 
@@ -81,11 +97,6 @@ def train_all(
     return in_rounds(runs, configs, train, report, stop)
 
 
-def facts_of(config: RunConfig) -> tuple[Looks, ClusterSpec | None]:
-    """What decides the tables of a run."""
-    return config.looks, clusters_for(config.model)
-
-
 def _workers(configs: Sequence[RunConfig], store: PackedGraphs, device: str, wanted: int | None) -> int:
     if device != "cpu":
         return 1
@@ -106,10 +117,10 @@ def _here(
 ) -> list[RunConfig]:
     """In this process. On a CPU with one thread, as the workers have, so that the numbers are the same."""
     left: list[RunConfig] = []
-    tables = lru_cache(lambda *facts: tables_for(store, facts[0], device, facts[1]))
+    tables = lru_cache(lambda facts: tables_for(store, facts, device))
     with threads(1 if device == "cpu" else torch.get_num_threads()):
         for bank in banks:
-            left += Trainer(tables(*facts_of(bank[0])), runs, report, stop).train(bank)
+            left += Trainer(tables(TableFacts.of(bank[0])), runs, report, stop).train(bank)
             if stop():
                 break
     return left
@@ -168,7 +179,7 @@ def _start_worker(graphs: Path, folder: Path, reports: Any, stopping: Any, paren
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     store = load_graphs(graphs, check=False)
     _worker.update(store=store, runs=RunStore(folder), report=reports.put, stop=stopping.is_set)
-    _worker["tables"] = lru_cache(lambda *facts: tables_for(store, facts[0], "cpu", facts[1]))
+    _worker["tables"] = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
 
 
 def _leave_with(parent: int) -> None:
@@ -179,7 +190,7 @@ def _leave_with(parent: int) -> None:
 
 
 def _work(bank: list[RunConfig]) -> list[RunConfig]:
-    trainer = Trainer(_worker["tables"](*facts_of(bank[0])), _worker["runs"], _worker["report"], _worker["stop"])
+    trainer = Trainer(_worker["tables"](TableFacts.of(bank[0])), _worker["runs"], _worker["report"], _worker["stop"])
     return trainer.train(bank)
 
 

@@ -10,9 +10,8 @@ import torch
 
 from sopool.data.store import PackedGraphs
 from sopool.experiments.executors.banks import MOST
-from sopool.experiments.executors.local import tables_for
+from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.experiments.threads import threads
-from sopool.models.make import clusters_for
 from sopool.training.bank import Bank
 from sopool.training.config import RunConfig, Setting
 from sopool.training.splits import Splitter
@@ -37,7 +36,7 @@ class Calibration:
         self.store, self.setting, self.device = store, setting, device
         assert store.labels is not None
         self._splitter = Splitter(store.labels.cpu().numpy())
-        self._tables = lru_cache(lambda clusters: tables_for(store, "test", device, clusters))
+        self._tables = lru_cache(lambda facts: tables_for(store, facts, device))
         self._times: dict[str, tuple[float, float]] = {}
         self._first: RunConfig | None = None
 
@@ -69,7 +68,7 @@ class Calibration:
         models = min(MOST[kind], max(2, int(NODES[kind] / nodes)))
         configs = [replace(config, seed=seed) for seed in range(models)]
         split = self._splitter(config)
-        bank = Bank(self._tables(clusters_for(config.model)), configs, [split] * models)
+        bank = Bank(self._tables(TableFacts.of(config)), configs, [split] * models)
         some = np.random.default_rng(0).permutation(len(self.store))[:GRAPHS]
         step = _shortest(bank.run_epoch) / (models * STEPS)
         return step, _shortest(lambda: bank.scores([some] * models)) / (models * len(some))

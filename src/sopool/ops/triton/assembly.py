@@ -23,6 +23,8 @@ class Assembled(NamedTuple):
     """Where each row's list starts in ``members`` [n + 1]."""
     members: Tensor
     """Numbers of rows [l]."""
+    labels: Tensor | None
+    """Of the edges that the members are heard along [l], counted through the models; -1 for none."""
 
 
 def assemble(
@@ -31,15 +33,17 @@ def assemble(
     list_ptr: Tensor,
     list_starts: Tensor,
     members: Tensor,
+    labels: Tensor | None,
     codes: Tensor,
     room: tuple[int, int],
     substitutes: Tensor | None = None,
+    kinds: int = 0,
 ) -> Assembled:
     """Lay the ``graphs`` [M, g] of M models side by side in ``room`` for so many rows and list members, which must do.
 
     The nodes of graph i are ``node_ptr[i]:node_ptr[i + 1]``; its lists, numbered from 0 within it, lie in ``members``
     from ``list_ptr[i]`` on, that of node j from ``list_starts[j]`` on. ``codes`` [N, c] of the nodes are replaced by
-    ``substitutes[model, code]`` [M, width].
+    ``substitutes[model, code]`` [M, width]. The ``labels`` of the members' edges become m ``kinds`` + label.
     """
     rows, listed = room
     chosen = graphs.flatten()
@@ -55,10 +59,12 @@ def assemble(
         codes.new_empty(rows, codes.shape[1]),
         chosen.new_empty(rows + 1),
         chosen.new_empty(listed),
+        None if labels is None else chosen.new_empty(listed),
     )
     launch(
-        assemble_kernel, (count,), chosen.device, chosen, ends, node_ptr, list_ptr, list_starts, members, codes,
-        substitutes, *out, count, rows, listed, 0 if substitutes is None else substitutes.stride(0), graphs.shape[1],
+        assemble_kernel, (count,), chosen.device, chosen, ends, node_ptr, list_ptr, list_starts, members, labels,
+        codes, substitutes, *out, count, rows, listed, 0 if substitutes is None else substitutes.stride(0),
+        graphs.shape[1], kinds,
         CODES=codes.shape[1], SOME=128, MANY=512, num_warps=4,
     )  # fmt: skip
     return out
@@ -89,8 +95,8 @@ def sizes_kernel(chosen, node_ptr, list_ptr, sizes, count, SOME: tl.constexpr) -
 
 @triton.jit
 def assemble_kernel(
-    chosen, ends, node_ptr, list_ptr, list_starts, all_members, all_codes, substitutes,
-    ptr, nodes, codes, starts, members, count, rows, listed, width, together,
+    chosen, ends, node_ptr, list_ptr, list_starts, all_members, all_labels, all_codes, substitutes,
+    ptr, nodes, codes, starts, members, labels, count, rows, listed, width, together, kinds,
     CODES: tl.constexpr, SOME: tl.constexpr, MANY: tl.constexpr,
 ) -> None:  # fmt: skip
     """One graph, ``SOME`` nodes and ``MANY`` list members at a time."""
@@ -117,6 +123,10 @@ def assemble_kernel(
         here = (step < length) & (start + step < listed)
         member = tl.load(all_members + listing + step, mask=here, other=0)
         tl.store(members + start + step, member + row, mask=here)
+        if all_labels is not None:
+            label = tl.load(all_labels + listing + step, mask=here, other=-1)
+            counted = tl.where(label < 0, -1, label + place // together * kinds)
+            tl.store(labels + start + step, counted, mask=here)
     # What is left: each program clears a part of it.
     last_row, last_member = tl.load(ends + count - 1), tl.load(ends + 2 * count - 1)
     if place == 0:
@@ -130,6 +140,8 @@ def assemble_kernel(
     for done in range(last_member + place * MANY, listed, count * MANY):
         step = done + tl.arange(0, MANY)
         tl.store(members + step, 0, mask=step < listed)
+        if all_labels is not None:
+            tl.store(labels + step, -1, mask=step < listed)
 
 
 @triton.jit

@@ -14,21 +14,22 @@ LONG = 6
 
 def list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
     """The sum over each list, zero for an empty one: [n, f] -> [n, f]."""
-    return _launch(_sum_kernel, x, ptr, nodes)[0]
+    return launch_lists(_sum_kernel, x, ptr, nodes)[0]
 
 
 def list_max(x: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
     """The largest value of each list, zero for an empty one, and how many members share it: [n, f] each."""
-    largest, shared = _launch(_max_kernel, x, ptr, nodes, outputs=2)
+    largest, shared = launch_lists(_max_kernel, x, ptr, nodes, outputs=2)
     return largest, shared
 
 
 def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, heard_by: tuple[Tensor, Tensor]) -> Tensor:
     """What reaches each node: the ``share`` [n, f] of every list that it is the largest of."""
-    return _launch(_max_backward_kernel, x, *heard_by, largest, share)[0]
+    return launch_lists(_max_backward_kernel, x, *heard_by, largest, share)[0]
 
 
-def _launch(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:
+def launch_lists(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:
+    """Start a kernel that makes a row, or several, out of each node's list: [n, f] each."""
     count, width = ptr.numel() - 1, x.shape[1]
     x = lay_out(x)
     out = [x.new_empty(count, width) for _ in range(outputs)]
@@ -44,7 +45,7 @@ def _launch(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, o
 
 
 @triton.jit
-def _lists(ptr, count, NODES: tl.constexpr):
+def lists_of(ptr, count, NODES: tl.constexpr):
     """Some nodes, where their lists start, how long they are, and how long the longest is."""
     node = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     start = tl.load(ptr + node, mask=node < count, other=0)
@@ -53,7 +54,7 @@ def _lists(ptr, count, NODES: tl.constexpr):
 
 
 @triton.jit
-def _members(nodes, start, length, at, MEMBERS: tl.constexpr):
+def members_of(nodes, start, length, at, MEMBERS: tl.constexpr):
     """The next members of each list, and which of them there are."""
     place = at + tl.arange(0, MEMBERS)
     there = place[None, :] < length[:, None]
@@ -65,14 +66,14 @@ def _sum_kernel(
     x, ptr, nodes, out, count, width, x_row,
     NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
 ) -> None:  # fmt: skip
-    node, start, length, longest = _lists(ptr, count, NODES)
+    node, start, length, longest = lists_of(ptr, count, NODES)
     column = tl.program_id(1) * F + tl.arange(0, F)
     total = tl.zeros([NODES, F], out.dtype.element_ty)
     for at in range(0, longest, MEMBERS):
-        member, there = _members(nodes, start, length, at, MEMBERS)
-        inside = there[:, :, None] & (column < width)[None, None, :]
-        total += tl.sum(tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=inside, other=0.0), 1)
-    tl.store(out + node[:, None] * width + column[None, :], total, mask=_inside(node, column, count, width))
+        member, there = members_of(nodes, start, length, at, MEMBERS)
+        valid = there[:, :, None] & (column < width)[None, None, :]
+        total += tl.sum(tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=valid, other=0.0), 1)
+    tl.store(out + node[:, None] * width + column[None, :], total, mask=inside(node, column, count, width))
 
 
 @triton.jit
@@ -80,18 +81,18 @@ def _max_kernel(
     x, ptr, nodes, out, shared, count, width, x_row,
     NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
 ) -> None:  # fmt: skip
-    node, start, length, longest = _lists(ptr, count, NODES)
+    node, start, length, longest = lists_of(ptr, count, NODES)
     column = tl.program_id(1) * F + tl.arange(0, F)
     best = tl.full([NODES, F], float("-inf"), out.dtype.element_ty)
     ties = tl.zeros([NODES, F], out.dtype.element_ty)
     for at in range(0, longest, MEMBERS):
-        member, there = _members(nodes, start, length, at, MEMBERS)
-        inside = there[:, :, None] & (column < width)[None, None, :]
-        value = tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=inside, other=float("-inf"))
+        member, there = members_of(nodes, start, length, at, MEMBERS)
+        valid = there[:, :, None] & (column < width)[None, None, :]
+        value = tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=valid, other=float("-inf"))
         here = tl.maximum(tl.max(value, 1), best)
-        ties = tl.where(here > best, 0.0, ties) + tl.sum((inside & (value == here[:, None, :])).to(ties.dtype), 1)
+        ties = tl.where(here > best, 0.0, ties) + tl.sum((valid & (value == here[:, None, :])).to(ties.dtype), 1)
         best = here
-    at_out, there = node[:, None] * width + column[None, :], _inside(node, column, count, width)
+    at_out, there = node[:, None] * width + column[None, :], inside(node, column, count, width)
     tl.store(out + at_out, tl.where(length[:, None] > 0, best, 0.0), mask=there)
     tl.store(shared + at_out, ties, mask=there)
 
@@ -101,21 +102,22 @@ def _max_backward_kernel(
     x, ptr, nodes, largest, share, out, count, width, x_row,
     NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
 ) -> None:  # fmt: skip
-    node, start, length, longest = _lists(ptr, count, NODES)
+    node, start, length, longest = lists_of(ptr, count, NODES)
     column = tl.program_id(1) * F + tl.arange(0, F)
-    there = _inside(node, column, count, width)
+    there = inside(node, column, count, width)
     own = tl.load(x + node[:, None] * x_row + column[None, :], mask=there, other=0.0)
     total = tl.zeros([NODES, F], out.dtype.element_ty)
     for at in range(0, longest, MEMBERS):
-        member, here = _members(nodes, start, length, at, MEMBERS)
-        inside = here[:, :, None] & (column < width)[None, None, :]
+        member, here = members_of(nodes, start, length, at, MEMBERS)
+        valid = here[:, :, None] & (column < width)[None, None, :]
         where = member[:, :, None] * width + column[None, None, :]
-        most = tl.load(largest + where, mask=inside, other=0.0)
-        part = tl.load(share + where, mask=inside, other=0.0)
+        most = tl.load(largest + where, mask=valid, other=0.0)
+        part = tl.load(share + where, mask=valid, other=0.0)
         total += tl.sum(tl.where(most == own[:, None, :], part, 0.0), 1)
     tl.store(out + node[:, None] * width + column[None, :], total, mask=there)
 
 
 @triton.jit
-def _inside(node, column, count, width):
+def inside(node, column, count, width):
+    """Which values of a block there are."""
     return (node < count)[:, None] & (column < width)[None, :]
