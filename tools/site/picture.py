@@ -1,7 +1,4 @@
-"""Draw docs/images/second_order.svg, the picture of the start page: nodes, H, H^T H, a vector.
-
-    python tools/site/picture.py
-"""
+"""Draw docs/images/second_order.svg, the picture of the start page: nodes, H, H^T H, a vector."""
 
 from pathlib import Path
 
@@ -17,7 +14,8 @@ STYLE = """
 text { font: 17px system-ui, sans-serif; fill: #263238; text-anchor: middle; dominant-baseline: central }
 .note { font-size: 15px; fill: #546e7a } .left { text-anchor: start } .title { font-weight: 600 }
 .cell { fill: #eceff1; stroke: #90a4ae } .alone { fill: #b2dfdb } .pair { fill: #ffccbc }
-.edge, .arrow { stroke: #78909c; stroke-width: 2; fill: none } .tip { fill: #78909c } .node { fill: #eceff1; stroke: #78909c; stroke-width: 2 }
+.edge, .arrow { stroke: #78909c; stroke-width: 2; fill: none } .tip { fill: #78909c }
+.node { fill: #eceff1; stroke: #78909c; stroke-width: 2 }
 @media (prefers-color-scheme: dark) {
 text { fill: #eceff1 } .note { fill: #b0bec5 } .cell { fill: #37474f; stroke: #78909c } .node { fill: #37474f }
 .alone { fill: #00695c } .pair { fill: #a0401f } }
@@ -25,19 +23,23 @@ text { fill: #eceff1 } .note { fill: #b0bec5 } .cell { fill: #37474f; stroke: #7
 
 
 def text(x: float, y: float, words: object, kind: str = "") -> str:
+    """Words at a place."""
     return f'<text x="{x}" y="{y}" class="{kind}">{words}</text>'
 
 
 def cell(x: float, y: float, words: object, kind: str = "") -> str:
+    """A square with words in it."""
     box = f'<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" class="cell {kind}"/>'
     return box + text(x + CELL / 2, y + CELL / 2, words)
 
 
 def kind_of(row: int, column: int) -> str:
+    """Whether an entry is a feature with itself or a pair."""
     return "alone" if row == column else "pair"
 
 
 def graph() -> list[str]:
+    """The nodes and edges."""
     lines = [
         f'<line x1="{PLACES[a][0]}" y1="{PLACES[a][1]}" x2="{PLACES[b][0]}" y2="{PLACES[b][1]}" class="edge"/>'
         for a, b in EDGES
@@ -47,6 +49,7 @@ def graph() -> list[str]:
 
 
 def matrix(x: float, y: float, values: np.ndarray, names: tuple[str, ...] | range, coloured: bool) -> list[str]:
+    """A table of numbers with names beside it."""
     out = [text(x + CELL * (n + 0.5), y - 14, name, "note") for n, name in enumerate(FEATURES)]
     out += [text(x - 20, y + CELL * (n + 0.5), name, "note") for n, name in enumerate(names)]
     for (row, column), value in np.ndenumerate(values):
@@ -56,6 +59,7 @@ def matrix(x: float, y: float, values: np.ndarray, names: tuple[str, ...] | rang
 
 
 def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
+    """A line with a tip."""
     line = f'<line x1="{x}" y1="{y}" x2="{to_x}" y2="{to_y}" class="arrow"/>'
     tip = (-10, -6, -10, 6) if to_y == y else (-6, -10, 6, -10)
     points = f"{to_x},{to_y} {to_x + tip[0]},{to_y + tip[1]} {to_x + tip[2]},{to_y + tip[3]}"
@@ -63,6 +67,7 @@ def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
 
 
 def draw() -> str:
+    """The whole picture."""
     s = H.T @ H
     flat = [(row, column) for row in range(3) for column in range(3)]
     legend = ((340, "alone", "how often each occurs: a sum knows it, too"),)
