@@ -11,7 +11,7 @@ demo: $(INSTALLED)
 test: lint types unit docs wheel
 
 test-all: lint types docs wheel
-	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto --dist loadgroup
+	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto
 
 lint: $(INSTALLED)
 	$(PYTHON) -m ruff check .
@@ -21,7 +21,7 @@ types: $(INSTALLED)
 	$(PYTHON) -m mypy
 
 unit: $(INSTALLED)
-	$(PYTHON) -m pytest -n auto --dist loadgroup -q
+	$(PYTHON) -m pytest -n auto -q
 
 wheel: $(INSTALLED)
 	$(PYTHON) tests/check_wheel.py
