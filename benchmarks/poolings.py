@@ -26,7 +26,7 @@ from rich.table import Table
 from rivals.poolings import RIVALS, RefusedError, rival
 
 from sopool.data import load
-from sopool.experiments.executors.local import tables_for
+from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.experiments.presets import model_config
 from sopool.models import clusters_for, make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_readout
@@ -50,7 +50,7 @@ def prepare(name, data, args):
     blocks = BLOCKS if name.endswith("blocks") else 0
     pool = name.split(",")[0].split(" ")[0]
     config = model_config(store, "gcn" if blocks else "gin-0", pool, blocks=blocks)
-    tables = tables_for(store, "test", args.device, clusters_for(config))
+    tables = tables_for(store, TableFacts("test", clusters_for(config), edge_labels=False), args.device)
     order = torch.randperm(len(tables), generator=torch.Generator().manual_seed(0)).to(args.device)
 
     def make(graphs, largest=True):

@@ -31,7 +31,7 @@ from sopool.data.catalogue import load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.cluster import train_on_ray
 from sopool.experiments.executors.desk import Desk, Ticket
-from sopool.experiments.executors.local import Train, tables_for, train_all
+from sopool.experiments.executors.local import TableFacts, Train, tables_for, train_all
 from sopool.experiments.executors.needs import PROCESS, Capacity, Needs
 from sopool.training.bank import Bank
 from sopool.training.config import RunConfig, Setting
@@ -201,7 +201,7 @@ def _bank(data: str, pool: str, setting: Setting, root: Path) -> tuple[Evaluator
 
 def _needs(data: str, pool: str, setting: Setting, root: Path) -> tuple[Needs, list[RunConfig]]:
     evaluator, configs = _bank(data, pool, setting, root)
-    tables = tables_for(evaluator.store, "test", "cpu")
+    tables = tables_for(evaluator.store, TableFacts("test", None, edge_labels=False), "cpu")
     return Needs(evaluator.store.labels.numpy(), lambda _: tables, "cpu", Capacity(1e12, 0.0)), configs
 
 
@@ -209,7 +209,7 @@ def growth(data: str, pool: str, hidden: str, batch: str, root: Path) -> int:
     """Bytes that this process grows by at most, over what it has once the tables are there and the code is compiled."""
     torch.set_num_threads(1)
     evaluator, configs = _bank(data, pool, Setting(int(hidden), int(batch)), root)
-    tables = tables_for(evaluator.store, "test", "cpu")
+    tables = tables_for(evaluator.store, TableFacts("test", None, edge_labels=False), "cpu")
     splitter = Splitter(tables.labels.numpy())
     small = [replace(config.with_setting(Setting(2, 2)), steps=1) for config in configs[:1]]
     _epoch(Bank(tables, small, [splitter(config) for config in small]), 4)
