@@ -7,6 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from sopool import cli
+from sopool.data import DegreeEncoder
+from sopool.data.jsonl import write_jsonl
+from tests.estimator.little import LABELS, STORE, tiny
 
 TINY = ["--epochs", "2", "--steps", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
 
@@ -62,3 +65,19 @@ def call(tmp_path, clean_environment, monkeypatch, capsys):
         return Shown(left.value.code, *capsys.readouterr())
 
     return called
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """A model file, quickly made."""
+    path = tmp_path_factory.mktemp("model") / "m.sopool"
+    tiny(encoder=DegreeEncoder()).fit(STORE, LABELS).save(path)
+    return path
+
+
+@pytest.fixture
+def graphs(tmp_path):
+    """The graphs it learned from, in a file."""
+    path = tmp_path / "graphs.jsonl"
+    write_jsonl(STORE, path)
+    return path

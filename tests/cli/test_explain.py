@@ -3,23 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from sopool.data import DegreeEncoder
-from sopool.data.jsonl import write_jsonl
 from tests.estimator.little import LABELS, STORE, tiny
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "m.sopool"
-    tiny(encoder=DegreeEncoder()).fit(STORE, LABELS).save(path)
-    return path
-
-
-@pytest.fixture
-def graphs(tmp_path):
-    path = tmp_path / "graphs.jsonl"
-    write_jsonl(STORE, path)
-    return path
 
 
 def test_a_page(model, graphs, call, tmp_path):

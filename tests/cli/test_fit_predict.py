@@ -7,24 +7,9 @@ import pytest
 
 from sopool import GraphClassifier
 from sopool.data import DegreeEncoder
-from sopool.data.jsonl import write_jsonl
 from tests.estimator.little import LABELS, STORE, tiny
 
 QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "m.sopool"
-    tiny(encoder=DegreeEncoder()).fit(STORE, LABELS).save(path)
-    return path
-
-
-@pytest.fixture
-def graphs(tmp_path):
-    path = tmp_path / "graphs.jsonl"
-    write_jsonl(STORE, path)
-    return path
 
 
 def read_csv(text):

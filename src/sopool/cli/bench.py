@@ -14,7 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from sopool.cli.loading import load_source
-from sopool.cli.options import Root, names, whole_numbers
+from sopool.cli.options import (
+    Device,
+    JsonFile,
+    Root,
+    names,
+    whole_numbers,
+)
 from sopool.cli.output import check_target, out, say, write_json
 from sopool.cli.training import choose_device
 
@@ -26,7 +32,7 @@ ONLY_TO_MEASURE = ("device", "data", "models", "part", "scale", "quick", "profil
 
 def bench(
     context: typer.Context,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     data: Annotated[str, typer.Option(help="Data sets that the bank trains on.")] = "MUTAG",
     root: Root = None,
     models: Annotated[
@@ -36,9 +42,7 @@ def bench(
     scale: Annotated[str, typer.Option(help="What is varied in the bank: models, graphs, width, nodes.")] = "models",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer graphs and repeats, for a first impression.")] = False,
     profile: Annotated[bool, typer.Option("--profile", help="Show where the bank's training time goes.")] = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
-    ] = None,
+    json_file: JsonFile = None,
     plot: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw the figures into this folder.")] = None,
     source: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing: show what --json wrote.")

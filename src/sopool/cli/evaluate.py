@@ -10,12 +10,16 @@ from rich.markup import escape
 from sopool.cli.loading import load_source
 from sopool.cli.options import (
     Address,
+    Device,
     Executor,
+    JsonFile,
     LabelColumn,
     Root,
+    Runs,
     SmilesColumn,
     Source,
     WhenUnreadable,
+    Workers,
     names,
     numbers,
     settings,
@@ -72,16 +76,12 @@ def evaluate(
     reference: Annotated[
         str | None, typer.Option(help="The pooling to compare with.", show_default="the first first-order one")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
-    ] = None,
+    device: Device = "auto",
+    workers: Workers = None,
     executor: Executor = "local",
     address: Address = None,
-    runs: Annotated[Path, typer.Option(help="The folder where all runs are kept.")] = Path("runs"),
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
-    ] = None,
+    runs: Runs = Path("runs"),
+    json_file: JsonFile = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the curves of the first protocol: .svg or .png.")
     ] = None,

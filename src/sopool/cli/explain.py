@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.options import Root, SmilesColumn
+from sopool.cli.options import (
+    Device,
+    Model,
+    Root,
+    SmilesColumn,
+    Stream,
+)
 from sopool.cli.output import check_target, say, to_text
 
 if TYPE_CHECKING:
@@ -16,14 +22,8 @@ if TYPE_CHECKING:
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that sopool fit has written.")],
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="A data set's name, the path of a file or folder of graphs, or - for the standard input.",
-        ),
-    ],
+    model: Model,
+    source: Stream,
     graph: Annotated[
         str,
         typer.Option(
@@ -41,7 +41,7 @@ def explain(
         typer.Option("--format", help="A page to look at, or all figures.", show_default="by the name, or html"),
     ] = None,
     pairs: Annotated[int, typer.Option(min=0, help="Pairs of features to name, for each class.")] = 12,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     root: Root = None,
     smiles_column: SmilesColumn = None,
     label_column: Annotated[str | None, typer.Option(help="The column or property with the true labels.")] = None,

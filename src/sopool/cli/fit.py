@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from sopool.cli.loading import load_source
 from sopool.cli.options import (
+    Device,
     LabelColumn,
     Root,
     SmilesColumn,
@@ -53,7 +54,7 @@ def fit(
         int, typer.Option(min=0, help="Of the cross-validation that estimates the accuracy; 0 leaves it out.")
     ] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes to estimate in on a CPU.", show_default="one for each core")
     ] = None,

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
-from sopool.cli.options import OnError, Root, SmilesColumn
+from sopool.cli.options import (
+    Device,
+    Model,
+    OnError,
+    Root,
+    SmilesColumn,
+    Stream,
+)
 from sopool.cli.output import check_target, say
 
 if TYPE_CHECKING:
@@ -21,14 +28,8 @@ SHOWN = 10
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that sopool fit has written.")],
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="A data set's name, the path of a file or folder of graphs, or - for the standard input.",
-        ),
-    ],
+    model: Model,
+    source: Stream,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file; - is the standard output.")
     ] = Path("-"),
@@ -36,7 +37,7 @@ def predict(
         Literal["csv", "jsonl"] | None,
         typer.Option("--format", help="Of the output.", show_default="by its name, or csv"),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     root: Root = None,
     smiles_column: SmilesColumn = None,
     label_column: Annotated[

@@ -9,7 +9,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from sopool.cli.loading import load_source
-from sopool.cli.options import Address, Executor, Root, names, whole_numbers
+from sopool.cli.options import (
+    Address,
+    Device,
+    Executor,
+    JsonFile,
+    Root,
+    Runs,
+    Workers,
+    names,
+    whole_numbers,
+)
 from sopool.cli.output import check_target, out, say, write_json
 from sopool.cli.progress import Tally
 from sopool.cli.training import choose_device, choose_executor, summary, watched
@@ -45,16 +55,12 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be trained and about how long it takes; train nothing.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
-    ] = None,
+    device: Device = "auto",
+    workers: Workers = None,
     executor: Executor = "local",
     address: Address = None,
-    runs: Annotated[Path, typer.Option(help="The folder where all runs are kept.")] = Path("runs"),
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
-    ] = None,
+    runs: Runs = Path("runs"),
+    json_file: JsonFile = None,
     root: Root = None,
 ) -> None:
     """Run a table of the paper again: our figures beside the paper's, under three protocols, with tests and controls.
