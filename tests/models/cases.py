@@ -29,6 +29,8 @@ CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for po
 CASES |= {f"{pool}, random": flat(pool, frozen=True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
 CASES |= {"sopool-m-attn, 2 random blocks": hierarchy("sopool-m-attn", 2, frozen=True)}
 CASES |= {f"{gnn}, flat": flat("sopool-bimap", **hearing(gnn)) for gnn in ("gine", "gine-eps")}
+CASES |= {"sopool-bimap, normed": flat("sopool-bimap", pooled_norm=True)}
+CASES |= {"sum, normed, a hidden layer": flat("sum", pooled_norm=True, head_hidden=4)}
 CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
 
 

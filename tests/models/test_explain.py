@@ -26,8 +26,8 @@ NORMALISED = [
 FULL = [0, 1, 2, 3, 4, 6]
 
 
-def shaped(name, options, join="concat"):
-    return ModelConfig(pool=name, pool_options=options, hidden=3, layers=2, join=join)
+def shaped(name, options, join="concat", **changes):
+    return ModelConfig(pool=name, pool_options=options, hidden=3, layers=2, join=join, **changes)
 
 
 def drawn(nodes, seed, width=TABLES.features.width):
@@ -51,6 +51,34 @@ def test_shares_and_bias_add_up_to_the_scores(name, options, join, nodes, seed):
     assert found.exact
     torch.testing.assert_close(found.scores, scores_of(model, x, neighbors), rtol=0, atol=0)
     torch.testing.assert_close(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("join", ["concat", "per-layer"])
+def test_a_batch_norm_of_the_embedding_is_part_of_the_linear_map(join):
+    model = model_of(shaped("sopool-bimap", {"rank": 4}, join, pooled_norm=True), TABLES)
+    for norm in model.norms:
+        torch.nn.init.normal_(norm.shift)
+        torch.nn.init.normal_(norm.running_mean)
+        torch.nn.init.uniform_(norm.running_var)
+    x, neighbors = drawn(6, 1)
+    found = explain(model, x, neighbors)
+    assert found.exact
+    torch.testing.assert_close(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
+
+
+def test_a_hidden_layer_leaves_slopes_on_the_pooled_terms():
+    model = model_of(shaped("sopool-bimap", {"rank": 4}, head_hidden=5), TABLES)
+    x, neighbors = drawn(6, 1)
+    found = explain(model, x, neighbors)
+    assert not found.exact
+    assert found.pairs[0]
+    h = torch.cat(model.gnn(x, neighbors, torch.tensor([0, 6])), 1).detach()
+
+    def scores(weight):
+        return model.head(model.readouts[0](h * weight.sqrt().unsqueeze(1), ptr=torch.tensor([0, 6])), 0)[0]
+
+    slopes = torch.autograd.functional.jacobian(scores, torch.ones(6, dtype=torch.float64)).T
+    torch.testing.assert_close(found.contributions, slopes, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize(("name", "options"), NORMALISED, ids=str)
@@ -84,7 +112,8 @@ def test_any_model_can_be_explained(config, graph):
     assert bool(found.contributions.isfinite().all())
     torch.testing.assert_close(found.scores, scores_of(model, x, neighbors))
     assert (found.pooled is not None) == (config.pool == "sopool-m-attn")
-    assert found.exact == (config.blocks == 0 and config.pool in {name for name, _ in EXACT})
+    linear = config.blocks == 0 and config.head_hidden == 0
+    assert found.exact == (linear and config.pool in {name for name, _ in EXACT})
 
 
 @pytest.mark.parametrize("pool", ["sopool-bimap", "sopool-attn", "sopool-m-attn", "covpool", "sum", "attnpool"])

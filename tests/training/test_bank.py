@@ -23,9 +23,9 @@ PAIRS = GRID if os.environ.get("SOPOOL_TEST_ALL") else SAMPLE
 FIRST_ORDER = ("sum", "mean", "max")
 
 
-def members(gnn, pool, precision="float64", **changes):
+def members(gnn, pool, precision="float64", shape=(), **changes):
     """Four runs that differ in everything that runs of a bank may differ in."""
-    model = hearing(gnn) | {"pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"}
+    model = hearing(gnn) | {"pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"} | dict(shape)
     different = [
         {"fold": 0, "seed": 0, "lr": 0.01, "dropout": 0.5},
         {"fold": 1, "seed": 0, "lr": 0.003, "dropout": 0.0},
@@ -46,7 +46,16 @@ def train(bank, epochs):
 @pytest.mark.parametrize(("precision", "epochs"), [("float64", 20), ("float32", 2)])
 def test_a_bank_gives_what_separate_runs_give(gnn, pool, precision, epochs):
     """100 steps in double precision, 10 in single; step by step, since a difference would only grow."""
-    tables, configs = tables_of(little_store()), members(gnn, pool, precision)
+    check_the_law(members(gnn, pool, precision), precision, epochs)
+
+
+@pytest.mark.parametrize("pool", ["sum", "sopool-bimap"])
+def test_so_do_models_with_more_between_embedding_and_scores(pool):
+    check_the_law(members("gin-0", pool, shape={"pooled_norm": True, "head_hidden": 4}), "float64", 20)
+
+
+def check_the_law(configs, precision, epochs):
+    tables = tables_of(little_store())
     together = train(bank_of(tables, configs), epochs)
     for m, config in enumerate(configs):
         alone = train(bank_of(tables, [config]), epochs)

@@ -41,6 +41,10 @@ class ModelConfig:
     """Whether the parameters of the readout, or of the blocks' poolings, stay as they were drawn."""
     edge_labels: int = 0
     """How many edge labels a GNN that hears them knows; 0 for the others."""
+    pooled_norm: bool = False
+    """Whether a flat model's graph embeddings go through a batch norm, over the graphs of a batch, before all else."""
+    head_hidden: int = 0
+    """Units of a hidden layer between a flat model's graph embedding and its linear map; 0: there is none."""
 
     @property
     def pool_name(self) -> str:

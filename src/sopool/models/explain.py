@@ -2,10 +2,11 @@
 
     score_c = sum_i share_ic + bias_c
 
-holds exactly for a flat model whose readout is a sum over nodes that its linear map sees (:mod:`sopool.nn.terms`); with
-a normalisation between, shares are gradient x input on the pooled terms, <d score / d S, term of node i>; and for any
-other model gradient x input on the nodes' vectors. Message passing stays out of it: a node's vector has heard its
-neighbours, so its share is that of the node where it stands.
+holds exactly for a flat model whose readout is a sum over nodes (:mod:`sopool.nn.terms`) that goes into a linear map,
+through a batch norm or not; with a normalisation of each graph or a hidden layer between, shares are gradient x input
+on the pooled terms, <d score / d S, term of node i>; and for any other model gradient x input on the nodes' vectors.
+Message passing stays out of it: a node's vector has heard its neighbours, so its share is that of the node where it
+stands.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,6 @@ from sopool.models.flat import FlatClassifier, read
 from sopool.models.hierarchical import HierarchicalClassifier
 from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
 from sopool.nn.multi_head_pooling import MultiHeadSecondOrderPooling
-from sopool.nn.stacked import Linear
 from sopool.nn.terms import Products, Sums, Terms, terms_of
 from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs, hear
@@ -75,7 +75,7 @@ class Explained(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A readout with the linear map after it, taken apart."""
+    """A readout with the head after it, taken apart."""
 
     terms: Terms
     slopes: list[Tensor]
@@ -106,14 +106,15 @@ def _explain_flat(
     model: FlatClassifier, layers: Sequence[Tensor], graphs: Graphs, scores: Tensor, top: int
 ) -> Explained:
     vectors = [join(layers)] if model.config.join == "concat" else layers
-    bias = torch.stack([head.bias for head in _linear_maps(model)]).sum(0)
     parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers])
+    empty = [torch.zeros_like(read(readout, h, graphs)[0]) for readout, h in zip(model.readouts, vectors, strict=True)]
+    bias = torch.stack([model.head(nothing, place)[0] for place, nothing in enumerate(empty)]).sum(0)
     if parts is None:
         shares = _gradient_times_input(vectors, lambda inputs: _score(model, inputs, graphs))
         return Explained(scores, bias, shares, False, _none(scores), None)
     shares = torch.stack([_shares(parts, number) for number in range(len(scores))], dim=1)
     telling = [_telling(parts, weights, top) for weights in margins(len(scores)).to(scores)]
-    exact = all(part.terms.exact for part in parts)
+    exact = all(part.terms.exact for part in parts) and not model.hidden
     return Explained(scores, bias, shares, exact, telling, _pooled_graph(model, parts, graphs))
 
 
@@ -128,21 +129,17 @@ def _take_apart(model: FlatClassifier, vectors: Sequence[Tensor], widths: Sequen
     columns = [[Feature(layer, column) for column in range(width)] for layer, width in enumerate(widths)]
     names = [[name for some in columns for name in some]] if model.config.join == "concat" else columns
     parts = []
-    for readout, head, h, own in zip(model.readouts, _linear_maps(model), vectors, names, strict=True):
+    for place, (readout, h, own) in enumerate(zip(model.readouts, vectors, names, strict=True)):
         terms = terms_of(readout, h)
         if terms is None:
             return None
-        parts.append(_Part(terms, _slopes(terms, head.weight), own))
+        parts.append(_Part(terms, _slopes(model, place, terms), own))
     return parts
 
 
-def _linear_maps(model: FlatClassifier) -> list[Linear]:
-    return [head for head in model.heads if isinstance(head, Linear)]
-
-
-def _slopes(terms: Terms, weight: Tensor) -> list[Tensor]:
+def _slopes(model: FlatClassifier, place: int, terms: Terms) -> list[Tensor]:
     pooled = [part.pooled() for part in terms.parts]
-    each = list(_gradients(pooled, lambda values: weight @ terms.finish(*values)))
+    each = list(_gradients(pooled, lambda values: model.head(terms.finish(*values).unsqueeze(0), place)[0]))
     return [torch.stack(some) for some in zip(*each, strict=True)]
 
 
@@ -164,8 +161,8 @@ def _gradient_times_input(inputs: Sequence[Tensor], score: Callable[[list[Tensor
 
 
 def _score(model: FlatClassifier, vectors: Sequence[Tensor], graphs: Graphs) -> Tensor:
-    every = zip(model.readouts, model.heads, vectors, strict=True)
-    return torch.stack([head(read(readout, h, graphs)[0])[0] for readout, head, h in every]).sum(0)
+    every = enumerate(zip(model.readouts, vectors, strict=True))
+    return torch.stack([model.head(read(readout, h, graphs)[0], place)[0] for place, (readout, h) in every]).sum(0)
 
 
 def _shares(parts: Sequence[_Part], number: int) -> Tensor:

@@ -10,7 +10,7 @@ from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
 from sopool.nn.pooling import PooledReadout
 from sopool.nn.registry import make_readout
-from sopool.nn.stacked import Linear
+from sopool.nn.stacked import GraphNorm, Linear
 from sopool.ops.graphs import Graphs
 from sopool.ops.joined import join
 from sopool.ops.neighbors import Neighbors
@@ -28,9 +28,10 @@ class FlatClassifier(Classifier):
         self.readouts = torch.nn.ModuleList(make_readout(config.pool, width, **config.pool_options) for width in widths)
         if config.frozen:
             freeze(self.readouts)
-        self.heads = torch.nn.ModuleList(
-            Linear(pooled_width(readout, width), classes) for readout, width in zip(self.readouts, widths, strict=True)
-        )
+        pooled = [pooled_width(readout, width) for readout, width in zip(self.readouts, widths, strict=True)]
+        self.norms = torch.nn.ModuleList(GraphNorm(width) for width in pooled if config.pooled_norm)
+        self.hidden = torch.nn.ModuleList(Linear(width, config.head_hidden) for width in pooled if config.head_hidden)
+        self.heads = torch.nn.ModuleList(Linear(config.head_hidden or width, classes) for width in pooled)
 
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
         """One graph embedding [G, ...], or one for each layer, with what each graph adds to its loss [G]."""
@@ -43,11 +44,18 @@ class FlatClassifier(Classifier):
         """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
         total: Tensor | None = None
         penalty: Tensor | None = None
-        embedded = self.embed(x, neighbors, ptr)
-        for place, ((pooled, extra), head) in enumerate(zip(embedded, self.heads, strict=True)):
-            total, penalty = add(total, self.score(pooled, head, place, dropout)), add(penalty, extra)
+        for place, (pooled, extra) in enumerate(self.embed(x, neighbors, ptr)):
+            total, penalty = add(total, self.head(pooled, place, dropout)), add(penalty, extra)
         assert total is not None
         return Scored(total, penalty)
+
+    def head(self, pooled: Tensor, place: int, dropout: Dropout | None = None) -> Tensor:
+        """What a graph embedding [G, ...], the one at a place in :meth:`embed`, says for each class [G, classes]."""
+        if self.norms:
+            pooled = self.norms[place](pooled)
+        if self.hidden:
+            pooled = self.hidden[place](pooled).relu()
+        return self.score(pooled, self.heads[place], place, dropout)
 
 
 def read(readout: torch.nn.Module, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:

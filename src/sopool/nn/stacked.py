@@ -14,7 +14,7 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.ops import segment_attend, segment_gram, segment_spread
 from sopool.ops.grouped import grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
-from sopool.ops.rows import Rows
+from sopool.ops.rows import EPS, MOMENTUM, Rows
 from sopool.ops.segments import Segments
 
 
@@ -68,6 +68,40 @@ class Linear(torch.nn.Module):
             return F.linear(x, self.weight, self.bias)
         per_model = x.view(self.weight.shape[0], -1, x.shape[1])
         return grouped_scores(per_model, self.weight, self.bias).flatten(0, 1)
+
+
+class GraphNorm(torch.nn.Module):
+    """Batch norm over the graphs of a batch, those of each model by themselves: [G, channels] -> [G, channels]."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(channels))
+        self.shift = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[G, channels] -> [G, channels], or [M g, channels] for a stack."""
+        channels = x.shape[1]
+        per_model = x.view(self.scale.numel() // channels, -1, channels)
+        mean, variance = (tensor.view(-1, channels) for tensor in (self.running_mean, self.running_var))
+        if self.training and per_model.shape[1]:
+            mean, variance = self._watch(per_model, mean, variance)
+        factor = self.scale.view(-1, channels) * (variance + EPS).rsqrt()
+        centred = per_model - mean.unsqueeze(1)
+        return torch.addcmul(self.shift.view(-1, 1, channels), centred, factor.unsqueeze(1)).view(x.shape)
+
+    def _watch(self, per_model: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """The statistics of the batch [M, channels], which the running ones follow."""
+        graphs = per_model.shape[1]
+        batch_variance, batch_mean = torch.var_mean(per_model, dim=1, correction=0)
+        with torch.no_grad():
+            mean.lerp_(batch_mean.detach(), MOMENTUM)
+            variance.lerp_(batch_variance.detach() * (graphs / max(1, graphs - 1)), MOMENTUM)
+        return batch_mean, batch_variance
 
 
 class NormedLinear(torch.nn.Module):

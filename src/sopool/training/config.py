@@ -7,7 +7,18 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.models.config import ModelConfig
 
-LATER = {"blocks", "head", "block_readout", "frozen", "edge_labels", "weight_decay", "patience", "class_weights"}
+LATER = {
+    "blocks",
+    "head",
+    "block_readout",
+    "frozen",
+    "edge_labels",
+    "pooled_norm",
+    "head_hidden",
+    "weight_decay",
+    "patience",
+    "class_weights",
+}
 """Settings that earlier versions did not have."""
 Looks = Literal["test", "validation", "chosen"]
 

@@ -1,0 +1,170 @@
+"""Forms of second-order pooling, judged on held-out training graphs: the test folds are not looked at.
+
+    python benchmarks/search.py --data PROTEINS [--device cuda] [--runs FOLDER] [--json FILE]
+    python benchmarks/search.py --read FILE ...
+
+From the paper's setting (GIN-0, bimap, hidden 32, batch 32, dropout on the scores) one thing is changed at a time, then
+several. A tenth of each training fold is held out, `--repeats` times over. The figure of a fold is the accuracy on its
+held-out graphs at the epoch that is best for the *other* folds: the best epoch of a fold itself would flatter forms
+whose curves jump. `--read` puts the figures of several data sets side by side, each form against Sum/Avg and against
+the paper's bimap, paired by fold, with the corrected interval of `sopool evaluate`.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from sopool.data import load
+from sopool.experiments.comparison import corrected_paired_test
+from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.executors.local import train_all
+from sopool.training.config import RunConfig
+from sopool.training.run_store import RunStore
+
+ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
+BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
+
+
+@dataclass(frozen=True)
+class Form:
+    """What differs from the paper's setting."""
+
+    pool: str = "sopool-bimap"
+    options: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    run: dict[str, Any] = field(default_factory=dict)
+
+
+NORM, AFTER = {"pooled_norm": True}, {"dropout_on": "embedding"}
+FORMS = {
+    SUM: Form("sum-avg"),
+    BIMAP: Form(),
+    "size": Form(options={"normalize": "size"}),
+    "trace": Form(options={"normalize": "trace"}),
+    "sqrt": Form(options={"normalize": "sqrt"}),
+    "matrix-sqrt": Form(options={"normalize": "matrix-sqrt"}),
+    "triangle": Form(options={"triangle": True}),
+    "moments 1, 2": Form(options={"moments": (1, 2)}),
+    "rank 4": Form(options={"rank": 4}),
+    "rank 8": Form(options={"rank": 8}),
+    "rank 16": Form(options={"rank": 16}),
+    "rank 64": Form(options={"rank": 64}),
+    "dropout on embedding": Form(model=AFTER),
+    "no dropout": Form(run={"dropout": 0.0}),
+    "weight decay 1e-4": Form(run={"weight_decay": 1e-4}),
+    "weight decay 1e-3": Form(run={"weight_decay": 1e-3}),
+    "batch norm": Form(model=NORM),
+    "hidden layer": Form(model={"head_hidden": 32}),
+    "per layer": Form(model={"join": "per-layer"}),
+    "lr 0.003": Form(run={"lr": 0.003}),
+    "lr 0.001": Form(run={"lr": 0.001}),
+    "batch 128": Form(run={"batch_size": 128}),
+    "hidden 64": Form(model={"hidden": 64}),
+    "attn": Form("sopool-attn"),
+    "m_attn, 8 heads": Form("sopool-m-attn"),
+    "m_attn, 32 heads": Form("sopool-m-attn", {"heads": 32}),
+    "covpool": Form("covpool"),
+    "sum-avg, batch norm, dropout on embedding": Form("sum-avg", model=NORM | AFTER),
+    "batch norm, dropout on embedding": Form(model=NORM | AFTER),
+    "batch norm, dropout on embedding, per layer": Form(model=NORM | AFTER | {"join": "per-layer"}),
+    "batch norm, dropout on embedding, moments": Form(options={"moments": (1, 2)}, model=NORM | AFTER),
+    "batch norm, dropout on embedding, hidden layer": Form(model=NORM | AFTER | {"head_hidden": 32}),
+}
+
+
+def runs_of(evaluator: Evaluator, form: Form, repeats: int) -> list[RunConfig]:
+    """One for each fold and repeat, which holds out other graphs."""
+    configs = [config for config in evaluator.final_runs() if config.repeat == 1]
+    changed = [
+        replace(
+            config,
+            looks="validation",
+            encoder=evaluator.encoders["validation"],
+            model=replace(config.model, **form.model),
+            **form.run,
+        )
+        for config in configs
+    ]
+    return [replace(config, repeat=repeat) for repeat in range(1, repeats + 1) for config in changed]
+
+
+def held_out(store, form: Form, args) -> dict[str, Any]:
+    """The accuracy of each fold on its held-out graphs, at the epoch that is best for the other folds."""
+    request = Request([form.pool], epochs=args.epochs, preset="paper", pool_options=form.options)
+    runs = RunStore(args.runs)
+    configs = runs_of(Evaluator(store, request, runs), form, args.repeats)
+    train_all(store, runs, configs, args.device)
+    trained = [runs.load(config) for config in configs]
+    curves = np.array([run.curves["validation_accuracy"] for run in trained]).reshape(args.repeats, 10, -1).mean(0)
+    others = (curves.sum(0) - curves) / 9
+    chosen = others.argmax(1)
+    seconds = sum(float(np.nansum(run.curves["seconds"])) for run in trained)
+    return {
+        "folds": curves[np.arange(10), chosen].tolist(),
+        "own_best": float(np.mean([run.curves["validation_accuracy"].max() for run in trained])),
+        "last": float(curves[:, -1].mean()),
+        "epoch": int(np.median(chosen)) + 1,
+        "seconds": round(seconds, 1),
+    }
+
+
+def show(results: Sequence[dict[str, Any]]) -> None:
+    """A table over all data sets."""
+    found = {(one["data"], one["form"]): one for one in results}
+    sets, forms = (
+        list(dict.fromkeys(one["data"] for one in results)),
+        list(dict.fromkeys(one["form"] for one in results)),
+    )
+    for against in (SUM, BIMAP):
+        table = Table("form", *sets, "mean", title=f"held-out accuracy, per cent, and the gain over {against}")
+        for form in forms:
+            cells, gains = [], []
+            for data in sets:
+                one, base = found.get((data, form)), found.get((data, against))
+                if one is None or base is None:
+                    cells.append("")
+                    continue
+                test = corrected_paired_test(np.array(one["folds"]), np.array(base["folds"]))
+                gains.append(100 * test.difference)
+                low, high = 100 * test.low, 100 * test.high
+                cells.append(f"{100 * np.mean(one['folds']):.1f} {gains[-1]:+.1f} [{low:+.1f}, {high:+.1f}]")
+            table.add_row(form, *cells, f"{np.mean(gains):+.2f}" if gains else "")
+        Console(width=180).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=["PROTEINS"])
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--forms", help="only these, separated by semicolons")
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--json", type=Path, help="add the figures to this file, a line each")
+    parser.add_argument("--read", type=Path, nargs="+", help="train nothing: show what these files hold")
+    args = parser.parse_args()
+    if args.read:
+        show([json.loads(line) for path in args.read for line in path.read_text().splitlines()])
+        return
+    results = []
+    for data in args.data:
+        store = load(data, args.root)
+        for form in args.forms.split(";") if args.forms else FORMS:
+            results.append({"data": data, "form": form} | held_out(store, FORMS[form], args))
+            print(data, form, f"{100 * np.mean(results[-1]['folds']):.1f}", results[-1], flush=True)
+            if args.json:
+                with args.json.open("a") as file:
+                    file.write(json.dumps(results[-1]) + "\n")
+    show(results)
+
+
+if __name__ == "__main__":
+    main()
