@@ -12,11 +12,13 @@ import itertools
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,7 +31,10 @@ from sopool.ops import backend
 from sopool.ops.segments import check_edges, check_ptr_values, find_segments
 from sopool.training.bank import Bank
 from sopool.training.capture import capture, run_aside
+from sopool.training.run_store import RunStore
+from sopool.training.trainer import Trainer
 from tests.cuda_cases import (
+    BAD,
     CHANNELS,
     LIMITS,
     OPERATORS,
@@ -46,18 +51,6 @@ from tests.cuda_cases import (
 from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
 
 PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), [*READOUTS, *FROZEN], strict=False)]
-BAD = {
-    "ptr that goes down": "segment_gram(x, x, at(0, 7, 3, 9))",
-    "ptr that starts late": "segment_gram(x, x, at(1, 9))",
-    "ptr past the end": "segment_gram(x, x, at(0, 12))",
-    "ptr past the end, apply": "segment_apply(x, x.new_ones(1, 2, 3), at(0, 12))",
-    "ptr past the end, bilinear": "segment_bilinear(x, x.new_ones(3, 2), at(0, 12))",
-    "ptr past the end, attend": "segment_attend(x, x.new_ones(3, 1), at(0, 12))",
-    "ptr past the end, covariance": "segment_covariance(x, at(0, 12))",
-    "ptr past the end, softmax": "segment_softmax(x, at(0, 12))",
-    "index out of range": "segment_gram(x, x, index=at(*[5] * 9), dim_size=2)",
-    "negative index": "segment_gram(x, x, index=at(*[-1] * 9), dim_size=2)",
-}
 
 
 def check_operators(dtype: torch.dtype, sizes: list[int], limit: float) -> None:
@@ -225,6 +218,24 @@ def check_bank(gnn: str, pool: str) -> None:
         check(f"{label}, against the CPU", error(together.values, trained("cpu", configs).values), 1e-6)
 
 
+def check_going_on() -> None:
+    """Runs that were stopped half-way, some before and some after their best epoch, end as if nothing had happened."""
+    tables = tables_of(little_store()).to("cuda")
+    configs = [run_config(looks="chosen", repeat=1, fold=fold, epochs=12) for fold in range(3)]
+    with tempfile.TemporaryDirectory() as folder:
+        straight, broken = RunStore(f"{folder}/straight"), RunStore(f"{folder}/broken")
+        Trainer(tables, straight).train(configs)
+        for asked in (2, 5):
+            count = itertools.count(1)
+            Trainer(tables, broken, stop=lambda count=count, asked=asked: next(count) >= asked).train(configs)
+        Trainer(tables, broken).train(configs)
+        pairs = [(straight.load(config), broken.load(config)) for config in configs]
+    for one, other in pairs:
+        for name in one.predictions:
+            assert np.array_equal(one.predictions[name], other.predictions[name]), name
+    print("runs that were stopped go on as if nothing had happened")
+
+
 def check_refused() -> None:
     """Bad values end in a device assertion; each needs a process of its own."""
     setup = """
@@ -255,6 +266,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "captured": check_captured,
     "no-waiting": check_no_waiting,
     "store": check_store,
+    "going-on": check_going_on,
 }
 
 

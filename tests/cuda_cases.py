@@ -37,6 +37,18 @@ OPERATORS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "softmax": lambda x, w, ptr: segment_softmax(x, ptr),
     "max": lambda x, w, ptr: segment_max(x, ptr),
 }
+BAD = {
+    "ptr that goes down": "segment_gram(x, x, at(0, 7, 3, 9))",
+    "ptr that starts late": "segment_gram(x, x, at(1, 9))",
+    "ptr past the end": "segment_gram(x, x, at(0, 12))",
+    "ptr past the end, apply": "segment_apply(x, x.new_ones(1, 2, 3), at(0, 12))",
+    "ptr past the end, bilinear": "segment_bilinear(x, x.new_ones(3, 2), at(0, 12))",
+    "ptr past the end, attend": "segment_attend(x, x.new_ones(3, 1), at(0, 12))",
+    "ptr past the end, covariance": "segment_covariance(x, at(0, 12))",
+    "ptr past the end, softmax": "segment_softmax(x, at(0, 12))",
+    "index out of range": "segment_gram(x, x, index=at(*[5] * 9), dim_size=2)",
+    "negative index": "segment_gram(x, x, index=at(*[-1] * 9), dim_size=2)",
+}
 
 
 def batch(sizes: list[int] = SIZES, channels: int = CHANNELS) -> tuple[Tensor, Tensor, Tensor]:

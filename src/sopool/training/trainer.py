@@ -187,8 +187,8 @@ class Trainer:
         best = [recorders[m].best for m in ready]
         then = replace(
             bank.state.rows(ready),
-            values=torch.stack([one["best_values"] for one in best]).to(bank.device),
-            statistics=torch.stack([one["best_statistics"] for one in best]).to(bank.device),
+            values=torch.stack([one["best_values"].to(bank.device) for one in best]),
+            statistics=torch.stack([one["best_statistics"].to(bank.device) for one in best]),
         )
         small = self._bank([recorders[m] for m in ready], then, bank.epoch)
         parts = ("validation", "test") if bank.configs[0].looks == "chosen" else ("validation",)
