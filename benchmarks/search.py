@@ -142,9 +142,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=["PROTEINS"])
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--forms", help="only these, separated by semicolons")
-    parser.add_argument(
-        "--part", default="1/1", help="of the forms: 2/4 is the second of four parts, to share the work"
-    )
+    parser.add_argument("--part", default="1/1", help="of the forms: 2/4 is the second of four parts")
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--device", default="cpu")
