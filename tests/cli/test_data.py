@@ -27,6 +27,15 @@ def test_cautions(call, tmp_path):
     assert "Caution: All graphs are of one class" in shown.out
 
 
+def test_of_many_classes_the_most_frequent_are_told(call, tmp_path):
+    line = '{"nodes": 1, "edges": [], "label": "class %d"}\n'
+    (tmp_path / "many.jsonl").write_text("".join(line % i for i in [*range(30), 29, 29, 28]))
+    shown = " ".join(call("inspect", "many.jsonl").out.split())
+    assert "classes class 29: 3 (9.1%) class 28: 2 (6.1%)" in shown
+    assert shown.count("(3.0%)") == 18
+    assert "and 10 more" in shown
+
+
 def test_datasets(call):
     shown = call("datasets")
     assert shown.code == 0, shown.err

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sopool.data import load
+from sopool.data import DegreeEncoder, load
 from sopool.data.pack import Graph, pack
 from sopool.report.drawing import AGAINST, FOR, MARKED, NEUTRAL, colour, marked, signed
 from sopool.report.explanation import Subject, explanation_page, nodes_grid
@@ -105,6 +105,17 @@ def test_the_table_names_the_nodes_in_order_of_what_they_add():
     left = float(margin.nodes.sum() - margin.nodes[nodes].sum())
     assert grid.notes == [f"The {graph.num_nodes - 15} other nodes add {signed(left)}."]
     assert all(len(row) == len(grid.columns) for row in grid.rows)
+
+
+def test_of_many_classes_the_table_has_the_most_probable():
+    names = np.array(list("abcdefgh"))
+    found = tiny(encoder=DegreeEncoder()).fit(STORE, names[np.arange(40) % 8]).explain(STORE[0])[0]
+    grid = nodes_grid(found, found.margin())
+    likely = sorted(names[np.argsort(-found.probabilities, kind="stable")[:5]])
+    assert grid.columns[-5:] == [f"adds to score of {name}" for name in likely]
+    assert grid.notes[-1] == "Scores of the 5 most probable classes."
+    node = int(grid.rows[0][0].text)
+    assert grid.rows[0][-1].text == signed(float(found.contributions[node, names.tolist().index(likely[-1])]))
 
 
 def test_molecules_are_drawn_as_such():

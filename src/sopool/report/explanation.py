@@ -17,6 +17,8 @@ from sopool.report.render import render
 
 SHOWN = 15
 """Nodes in the table."""
+CLASSES = 5
+"""Classes whose scores it has: the most probable."""
 GIVERS = 5
 """Nodes that are named beside a node of the pooled graph."""
 WIDEST = 6.0
@@ -90,6 +92,7 @@ def classes_grid(explanation: Explanation) -> Grid:
 def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
     """The nodes that matter most."""
     order = np.argsort(-np.abs(margin.nodes), kind="stable")[:SHOWN].tolist()
+    likely = sorted(np.argsort(-np.asarray(explanation.probabilities), kind="stable")[:CLASSES].tolist())
     rows = []
     for node in order:
         spread = (
@@ -102,16 +105,18 @@ def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
             Cell(explanation.nodes[node]),
             Cell("for" if margin.nodes[node] > 0 else "against"),
         ]
-        figures = [_figure(float(value)) for value in (margin.nodes[node], *explanation.contributions[node])]
+        figures = [_figure(float(value)) for value in (margin.nodes[node], *explanation.contributions[node][likely])]
         rows.append([*words, figures[0], spread, *figures[1:]])
     columns = ["node", "label", "speaks", "adds to the margin", "spread over models"]
-    columns += [f"adds to score of {name}" for name in explanation.classes]
+    columns += [f"adds to score of {explanation.classes[number]}" for number in likely]
     left = len(margin.nodes) - len(rows)
     notes = (
         [f"The {left:,} other nodes add {signed(float(margin.nodes.sum() - margin.nodes[order].sum()))}."]
         if left
         else []
     )
+    if len(likely) < len(explanation.classes):
+        notes.append(f"Scores of the {len(likely)} most probable classes.")
     return Grid("Nodes that matter most", columns, rows, words=3, notes=notes).without_empty()
 
 

@@ -11,6 +11,9 @@ from torch import Tensor
 from sopool.data.catalogue import Listed, Published
 from sopool.data.statistics import GraphStatistics, size_histogram
 
+CLASSES = 20
+"""Classes that are told one by one."""
+
 
 def datasets_table(listed: Sequence[Listed]) -> Table:
     """The known data sets, where each was found, and its statistics beside the paper's."""
@@ -55,7 +58,7 @@ def _columns(have: GraphStatistics | None, paper: Published | None) -> list[str]
 
 
 def _facts(s: GraphStatistics) -> list[tuple[str, str]]:
-    classes = "  ".join(f"{name}: {count:,} ({count / max(1, s.graphs):.1%})" for name, count in s.classes)
+    classes = _shares(s)
     nodes = f"{s.nodes:,}; per graph {s.nodes_min:,} to {s.nodes_max:,}"
     nodes += f", mean {s.nodes_mean:.2f}, median {s.nodes_median:g}"
     direction = "directed" if s.directed else "undirected"
@@ -84,6 +87,14 @@ def _facts(s: GraphStatistics) -> list[tuple[str, str]]:
             or "no self-loops, isolated nodes or repeats",
         ),
     ]
+
+
+def _shares(s: GraphStatistics) -> str:
+    """How many graphs each class has; of many classes the most frequent ones."""
+    told = s.classes if len(s.classes) <= CLASSES else sorted(s.classes, key=lambda pair: -pair[1])[:CLASSES]
+    text = "  ".join(f"{name}: {count:,} ({count / max(1, s.graphs):.1%})" for name, count in told)
+    left = len(s.classes) - len(told)
+    return f"{text}  and {left:,} more" if left else text
 
 
 def _refinement(s: GraphStatistics) -> str:
