@@ -67,6 +67,13 @@ def test_networkx_nodes_may_have_any_name():
     assert store.edge_index.t().tolist() == [[0, 1], [1, 0], [1, 2], [2, 1]]
 
 
+def test_weights_can_be_left_out():
+    graphs = [nx.Graph([(0, 1, {"weight": 2.0})]), nx.path_graph(3)]
+    with pytest.raises(DataError, match="graph 1 has no edge_weights"):
+        from_networkx(graphs, labels=[0, 1])
+    assert from_networkx(graphs, labels=[0, 1], weight=None).edge_weights is None
+
+
 def test_labels_are_kept_as_given():
     graphs = [Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1, y=torch.tensor([y])) for y in (5, -1)]
     assert from_pyg(graphs).classes == (-1, 5)

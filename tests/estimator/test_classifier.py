@@ -3,9 +3,12 @@ import sys
 import warnings
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
 
 from sopool import GraphClassifier
 from sopool.data import DataError, DegreeEncoder, Graph, NodeLabelEncoder, make_agreement, pack, to_networkx, to_pyg
@@ -34,6 +37,13 @@ def test_every_kind_of_graphs_gives_the_same():
     first, *others = [tiny().fit(graphs, y).predict_proba(graphs) for graphs in kinds]
     for other in others:
         np.testing.assert_allclose(other, first, atol=1e-6)
+
+
+def test_networkx_graphs_with_and_without_weights_go_together():
+    plain = [nx.cycle_graph(4 + i % 3) for i in range(12)]
+    weighted = [nx.Graph([(*pair, {"weight": 2.0}) for pair in graph.edges]) for graph in plain]
+    model = tiny().fit(plain, [i % 3 == 0 for i in range(12)])
+    assert (model.predict_proba(plain[:6] + weighted[6:]) == model.predict_proba(plain)).all()
 
 
 def test_molecules_are_given_as_smiles():
@@ -205,6 +215,10 @@ def test_progress_is_told():
         ("graphs.jsonl", None, "Read a file with sopool.data.load"),
         (7, None, "of type int was given"),
         ([], [], "there are no graphs"),
+        (nx.path_graph(3), [0], "a single graph was given: put it into a list"),
+        (to_pyg(STORE)[0], [0], "a single graph was given"),
+        (Batch.from_data_list(to_pyg(STORE)), None, "to_data_list"),
+        (DataLoader(to_pyg(STORE), 8), None, "to_data_list"),
         (STORE[[]], [], "has no graphs"),
         ([1, 2], [0, 1], "graph 0 is of type int"),
         ([Graph(1), "CC"], [0, 1], "graph 1 is of type str"),

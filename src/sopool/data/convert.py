@@ -35,13 +35,14 @@ def from_networkx(
     labels: Sequence[Label] | None = None,
     node_label: str = "label",
     edge_label: str = "label",
-    weight: str = "weight",
+    weight: str | None = "weight",
     name: str = "graphs",
 ) -> PackedGraphs:
     """Pack NetworkX graphs, directed or not, with parallel edges or not.
 
     Nodes are taken in the graph's order, whatever their names. ``node_label``, ``edge_label`` and ``weight`` name the
-    attributes to read where nodes and edges have them; a graph's own label is ``graph.graph["label"]`` unless given.
+    attributes to read where nodes and edges have them (``weight=None``: leave weights out); a graph's own label is
+    ``graph.graph["label"]`` unless given.
     """
     graphs = list(graphs)
     given = _labels(graphs, labels, [graph.graph.get("label") for graph in graphs])
@@ -107,7 +108,7 @@ def _to_data(graph: PackedGraphs) -> "Data":
     return data
 
 
-def _from_nx(number: int, graph: nx.Graph, label: Any, node_label: str, edge_label: str, weight: str) -> Graph:
+def _from_nx(number: int, graph: nx.Graph, label: Any, node_label: str, edge_label: str, weight: str | None) -> Graph:
     place = {node: i for i, node in enumerate(graph)}
     edges, values = [], []
     for source, target, data in graph.edges(data=True):
@@ -126,8 +127,8 @@ def _from_nx(number: int, graph: nx.Graph, label: Any, node_label: str, edge_lab
     )
 
 
-def _attribute(values: list[dict[str, Any]], name: str, where: str) -> list[Any] | None:
-    found = [value[name] for value in values if name in value]
+def _attribute(values: list[dict[str, Any]], name: str | None, where: str) -> list[Any] | None:
+    found = [] if name is None else [value[name] for value in values if name in value]
     if not found:
         return None
     if len(found) != len(values):

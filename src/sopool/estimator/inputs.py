@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from sopool.data.chem import smiles_to_store
 from sopool.data.convert import from_networkx, from_pyg
@@ -106,12 +106,16 @@ def _objects(values: Sequence[Any]) -> np.ndarray:
 def _listed(graphs: Any) -> list[Any]:
     if isinstance(graphs, str | bytes | Path):
         raise DataError(f"{show(str(graphs))} is a single text. Read a file with sopool.data.load, or give {KINDS}.")
+    if isinstance(graphs, nx.Graph | Data) and not isinstance(graphs, Batch):
+        raise DataError("a single graph was given: put it into a list.")
     try:
-        items = list(graphs)
+        items = [graphs] if isinstance(graphs, Batch) else list(graphs)
     except TypeError as error:
         raise DataError(f"something {_name(graphs)} was given. Give {KINDS}.") from error
     if not items:
         raise DataError("there are no graphs.")
+    if any(isinstance(item, Batch) for item in items):
+        raise DataError("a PyG Batch was given: give the graphs it was made of, which its to_data_list() returns.")
     return items
 
 
@@ -129,8 +133,9 @@ def _from_stores(stores: list[PackedGraphs]) -> PackedGraphs:
 CONVERT: dict[type, Callable[[list[Any]], PackedGraphs]] = {
     PackedGraphs: _from_stores,
     str: lambda texts: smiles_to_store(texts, on_error="raise")[0],
-    nx.Graph: lambda graphs: from_networkx(graphs, labels=[0] * len(graphs)),
+    nx.Graph: lambda graphs: from_networkx(graphs, labels=[0] * len(graphs), weight=None),
     Data: lambda graphs: from_pyg(graphs, labels=[0] * len(graphs)),
     Graph: lambda graphs: pack(replace(graph, label=None) for graph in graphs),
 }
-"""Labels that graphs carry are left out here, since they may be of any type: see :func:`own_labels`."""
+"""Labels that graphs carry are left out here, since they may be of any type: see :func:`own_labels`; and so are weights
+of edges, which no network uses, so that graphs with and without them go together."""
