@@ -89,6 +89,14 @@ def test_the_standard_input_is_read(model, call, monkeypatch):
     assert "of 1 labels" in shown.err
 
 
+def test_labels_that_are_no_classes_of_the_model_are_told(model, call, tmp_path):
+    (tmp_path / "g.jsonl").write_text('{"nodes": 2, "edges": [[0, 1]], "label": "toxic"}\n' * 2)
+    shown = call("predict", model, "g.jsonl")
+    said = " ".join(shown.err.split())
+    assert "2 of 2 labels are none of the model's classes: even, odd." in said
+    assert "0 of 2 labels are predicted right" in said
+
+
 def test_a_bad_row_is_fatal_if_asked(model, call, tmp_path):
     path = tmp_path / "g.jsonl"
     path.write_text('{"nodes": 2, "edges": [[0, 1]]}\nwhat?\n')

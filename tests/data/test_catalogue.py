@@ -97,6 +97,8 @@ def test_without_a_network_the_error_names_places_and_ways_out(tmp_path, monkeyp
         load("NCI1", tmp_path / "root")
     with server(tmp_path, monkeypatch), pytest.raises(DataError, match=r"[Nn]ot [Ff]ound"):
         load("NO_SUCH_SET")
+    with pytest.raises(DataError, match=r"mutagg was not found. Did you mean MUTAG\?"):
+        load("mutagg")
 
 
 def test_ptc_is_not_ptc_mr(tmp_path, monkeypatch):
@@ -135,10 +137,19 @@ def test_sources_that_are_not_there(tmp_path):
         load(tmp_path / "a.xlsx")
 
 
+def test_a_folder_without_graphs_says_what_is_there(tmp_path):
+    with pytest.raises(DataError, match=r"there is no NAME_A.txt, nor any other edges in the TU format.$"):
+        load(tmp_path)
+    (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\n")
+    with pytest.raises(DataError, match=r"What is there: m.csv. A file of another kind is given by its own path."):
+        load(tmp_path)
+
+
 def test_molecules_that_are_skipped_are_told(tmp_path):
     pytest.importorskip("rdkit")
-    (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\nnot a molecule,0\nCC,0\n")
-    with pytest.warns(UserWarning, match=r"1 of 3 molecules were skipped, the first in row 3"):
+    (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\nnot a molecule,0\nCC,0\nCCC,\nC,NaN\n")
+    says = r"3 of 5 molecules skipped, the first in row 3, 'not a molecule'. Why: The label is missing \(2\); RDKit"
+    with pytest.warns(UserWarning, match=says):
         assert len(load(tmp_path / "m.csv")) == 2
     with pytest.raises(DataError, match=r"m\.csv"):
         load(tmp_path / "m.csv", on_error="raise")

@@ -35,15 +35,25 @@ def test_by_row_and_by_id(path):
     [
         ("3", "line 3: the graph has no node_labels"),
         ("4", "line 4: not JSON"),
-        ("5", "the last row is 4"),
-        ("0", "the last row is 4"),
-        ("-1", "the last row is 4"),
-        ("third", "no graph has the id 'third'"),
+        ("5", "row 5 is no graph: they are in rows 1 to 4"),
+        ("0", "row 0 is no graph"),
+        ("-1", "row -1 is no graph"),
+        ("third", "no graph has the id 'third'. Give the row, from 1 to 4"),
     ],
 )
 def test_what_is_not_there(path, wanted, message):
     with pytest.raises(DataError, match=message):
         find_graph(path, wanted, LABELS)
+
+
+def test_the_line_of_names_is_no_graph(tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("smiles,id\nCCO,a\nCC,b\n")
+    with pytest.raises(DataError, match="row 1 is no graph: they are in rows 2 to 3"):
+        find_graph(tmp_path / "m.csv", "1", LABELS)
+    (tmp_path / "m.csv").write_text("smiles,id\n")
+    with pytest.raises(DataError, match="there are no graphs"):
+        find_graph(tmp_path / "m.csv", "1", LABELS)
 
 
 def test_it_reads_no_further_than_it_must(tmp_path):

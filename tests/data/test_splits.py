@@ -67,7 +67,17 @@ def test_defaults():
     ("labels", "folds", "message"),
     [
         ([0] * 9 + [1] * 4, 5, r"class 1 has fewer graphs \(4\) than there are folds \(5\): use fewer folds"),
-        (["common"] * 9 + ["rare"], 2, r"class rare has fewer graphs \(1\) than there are folds \(2\)"),
+        (
+            ["common"] * 9 + ["rare"],
+            2,
+            r"class 'rare' has fewer graphs \(1\) than there are folds \(2\): merge or drop",
+        ),
+        (
+            [0] * 9 + [1, 1, 2, 2],
+            3,
+            r"class 1 .*\(3\), and so has another class: use fewer folds, or merge or drop such",
+        ),
+        (["0.1", "0.2", "0.3"], 2, r"and so have 2 other classes. 3 classes of 3 graphs: are these labels classes, or"),
         (torch.tensor([3, 3, 3]), 2, "all are of class 3: graphs of at least two classes are needed"),
         ([], 2, "there are no graphs: graphs of at least two classes are needed"),
         ([0, 1] * 9, 1, "1 folds cannot be made: at least 2 are needed"),
@@ -79,6 +89,11 @@ def test_defaults():
 def test_folds_that_cannot_be_made(labels, folds, message):
     with pytest.raises(DataError, match=message):
         stratified_folds(labels, folds)
+
+
+def test_messages_name_numbered_classes():
+    with pytest.raises(DataError, match="class 'rare' has fewer graphs"):
+        stratified_folds([0] * 9 + [1], 2, names=["common", "rare"])
 
 
 @given(classes(smallest=1), st.data(), st.sampled_from([0.05, 0.1, 0.25, 0.5, 0.9]), seeds)

@@ -127,9 +127,10 @@ def test_a_graph_may_have_any_number_of_nodes_only_on_paper():
     [
         ("CCO ethanol\n\nC\nC((\n", ["ethanol", None], [None, None]),
         ("smiles,class,Name\nCCO,yes,x\nC,,\nC((,no,y\n", ["x", None], ["yes", None]),
+        ("smiles,label\nCCO,nan\nC,0\nC((,1\n", [None, None], [None, "0"]),
         ("SMILES;id\nCCO;1\nC;2\nC((;3\n", ["1", "2"], [None, None]),
     ],
-    ids=["bare", "comma", "semicolon"],
+    ids=["bare", "comma", "nan", "semicolon"],
 )
 @pytest.mark.parametrize("name", ["-", "m.smi", "m.csv", "m.csv.gz"])
 def test_molecules(text, ids, labels, name, tmp_path, monkeypatch):

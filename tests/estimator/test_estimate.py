@@ -3,6 +3,7 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
+from sopool.data.errors import DataError
 from sopool.data.splits import stratified_folds
 from sopool.estimator.estimate import estimate, searched
 from tests.estimator.little import LABELS, STORE, tiny
@@ -21,6 +22,11 @@ def test_folds_are_scored_by_models_that_have_not_seen_them():
     assert found.std("accuracy") == pytest.approx(np.std(values))
     assert found.largest_class == 0.5
     assert found.to_json()["accuracy"] == {"mean": found.mean("accuracy"), "std": found.std("accuracy")}
+
+
+def test_a_class_too_small_for_the_folds_is_named():
+    with pytest.raises(DataError, match="class 'rare' has fewer graphs"):
+        estimate(tiny(), STORE, np.array(["rare", *LABELS[1:]]), folds=3)
 
 
 def test_a_choice_of_settings_is_searched_inside():

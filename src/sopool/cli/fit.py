@@ -90,7 +90,7 @@ def fit(
     )
     store, console = load_source(source, root, smiles_column, label_column, on_error), out()
     labels, model = own_labels(store), searched(one, grid)
-    _say(console, f"{store.name}: {len(store):,} graphs of {len(set(labels.tolist()))} classes.")
+    _say(console, f"{store.name}: {len(store):,} graphs of {len(set(labels.tolist())):,} classes.")
     found = _estimate(model, store, labels, folds, workers or os.cpu_count() or 1, place, console) if folds else None
     start = time.monotonic()
     with quiet():
@@ -100,7 +100,8 @@ def fit(
         final.about_["estimate"] = found.to_json()
     final.save(output)
     chosen = "".join(f" {name} {value}," for name, value in getattr(model, "best_params_", {}).items())
-    trained = f"{models} networks trained on all {len(store):,} graphs in {time.monotonic() - start:,.0f} s"
+    networks = f"{models} network{'s' * (models > 1)}"
+    trained = f"{networks} trained on all {len(store):,} graphs in {time.monotonic() - start:,.0f} s"
     _say(console, f"The model:{chosen} {trained}, in {output}. {MEANING if found else NO_ESTIMATE}")
 
 

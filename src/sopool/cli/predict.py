@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
@@ -64,7 +65,7 @@ def predict(
         for rows in predict_stream(classifier, chunks, count, _refuser(source, on_error)):
             writer.write(rows)
             file.flush()
-    _conclude(count, time.monotonic() - start, output)
+    _conclude(count, time.monotonic() - start, output, classifier.classes_.tolist())
 
 
 def _format(output: Path) -> Literal["csv", "jsonl"]:
@@ -107,18 +108,23 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
     return refuse
 
 
-def _conclude(count: "Count", seconds: float, output: Path) -> None:
+def _conclude(count: "Count", seconds: float, output: Path, classes: list[object]) -> None:
     from sopool.data.errors import DataError
     from sopool.estimator.settings import unknown_messages
 
     if not count.graphs:
-        raise DataError("there was no graph to predict." if not count.bad else f"all {count.bad:,} rows are bad.")
+        bad = f"all {count.bad:,} rows are bad." if count.bad > 1 else "the only row is bad."
+        raise DataError(bad if count.bad else "there was no graph to predict.")
     where = "" if output == Path("-") else f" They are in {output}."
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
     speed = count.graphs / max(seconds, 1e-9)
-    say("note", f"predicted {count.graphs:,} graphs{skipped} in {seconds:,.1f} s, {speed:,.0f} per second.{where}")
+    graphs = f"{count.graphs:,} graph{'s' * (count.graphs > 1)}"
+    say("note", f"predicted {graphs}{skipped} in {seconds:,.1f} s, {speed:,.0f} per second.{where}")
     for message in unknown_messages((count.unknown, count.nodes), (count.unknown_edges, count.edges)):
         say("note", message)
+    if count.foreign:
+        known = shorten(", ".join(map(str, classes)), 100)
+        say("warning", f"{count.foreign:,} of {count.labelled:,} labels are none of the model's classes: {known}.")
     if count.accuracy is not None:
         right = f"{count.correct:,} of {count.labelled:,} labels are predicted right"
         say("note", f"{right}: accuracy {100 * count.accuracy:.1f} %.")

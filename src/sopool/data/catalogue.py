@@ -2,14 +2,17 @@
 
 import os
 import warnings
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
+from reprlib import repr as show
 from typing import Any, NamedTuple
 
 from sopool.data.archive import open_source, visible
 from sopool.data.boxed import boxed_names, load_boxed
 from sopool.data.cache import cache_folder, cached
-from sopool.data.chem import OnError, read_sdf, read_smiles_csv
+from sopool.data.chem import BadMolecule, OnError, read_sdf, read_smiles_csv
 from sopool.data.download import Progress, download
 from sopool.data.errors import DataError
 from sopool.data.file import load_graphs
@@ -50,6 +53,10 @@ NOTES = {
     "PTC_MR": "PTC_MR of the TU collection (344 graphs, 14.3 nodes on average, 18 node labels) is not the paper's PTC: "
     "accuracies on the two cannot be compared. The paper's is called PTC here.",
 }
+
+
+REASONS = 3
+"""Why molecules were skipped: so many are told."""
 
 
 class DatasetNote(UserWarning):
@@ -159,7 +166,9 @@ def _download(name: str, found: Found, progress: Progress | None) -> Path:
     try:
         return download(name, cache_folder() / "downloads", progress)
     except DataError as error:
-        raise DataError(f"{name} was not found. {error} {ways}") from error
+        close = get_close_matches(name.upper(), [*PAPER, *boxed_names()], 1)
+        hint = f" Did you mean {close[0]}?" if close and close[0] != name else ""
+        raise DataError(f"{name} was not found.{hint} {error} {ways}") from error
 
 
 def _roots(root: str | Path | None) -> list[Path]:
@@ -187,13 +196,18 @@ def _read(path: Path, smiles_column: str | None, label_column: str | None, on_er
         known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .sdf, .graphs"
         raise DataError(f"unknown kind of file {kind!r}, expected one of {known}.", path)
     if bad:
-        first = bad[0]
-        warnings.warn(
-            f"{path}: {len(bad)} of {len(bad) + len(store)} molecules were skipped, the first in row {first.row} "
-            f"({first.text!r}: {first.reason}).",
-            stacklevel=3,
-        )
+        warnings.warn(_skipped(path, bad, len(bad) + len(store)), stacklevel=3)
     return store
+
+
+def _skipped(path: Path, bad: list[BadMolecule], total: int) -> str:
+    reasons = Counter(one.reason.rstrip(".") for one in bad).most_common()
+    told = "; ".join(f"{reason} ({count:,})" for reason, count in reasons[:REASONS])
+    more = f"; and {len(reasons) - REASONS:,} other reasons" if len(reasons) > REASONS else ""
+    return (
+        f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in row {bad[0].row}, {show(bad[0].text)}. "
+        f"Why: {told}{more}."
+    )
 
 
 def _read_collection(path: Path) -> PackedGraphs:

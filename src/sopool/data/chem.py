@@ -101,7 +101,7 @@ def read_smiles_csv(
     reads molecules only, for prediction.
     """
     rows = csv_rows((text for _, text in read_lines(path)), path)
-    header = next(rows, (1, list[str]()))[1]
+    header = csv_header(rows, path)
     smiles_at = find_name(header, smiles_column, SMILES_NAMES, "smiles_column", path)
     label_at = find_name(header, label_column, LABEL_NAMES, "label_column", path) if labelled else smiles_at
     records = (csv_record(row, cells, len(header), smiles_at, label_at) for row, cells in rows)
@@ -117,8 +117,7 @@ def read_sdf(
 ) -> tuple[PackedGraphs, list[BadMolecule]]:
     """Read the molecules of an SDF file, plain or ``.gz``, with one property of each as its label.
 
-    A property not given is found by itself, by the names that :func:`read_smiles_csv` knows. ``labelled=False`` reads
-    molecules only.
+    A property not given is found by the names that :func:`read_smiles_csv` knows; ``labelled=False`` reads none.
     """
     chosen = ""
     if labelled:
@@ -168,7 +167,7 @@ def graph_of_record(chem: Any, record: Record, parse: Callable[[Any, str], Any],
     """The graph of one record; a DataError says why it is bad."""
     if record.problem:
         raise DataError(record.problem)
-    if labelled and (record.label is None or record.label == "" or record.label != record.label):  # None, "" or NaN
+    if labelled and no_label(record.label):
         raise DataError("The label is missing.")
     try:
         molecule = parse(chem, record.source)
@@ -185,6 +184,11 @@ def graph_of_record(chem: Any, record: Record, parse: Callable[[Any, str], Any],
     graph = graph_of_molecule(molecule)
     graph.label = record.label if labelled else None
     return graph
+
+
+def no_label(label: Any) -> bool:
+    """Whether this stands for a missing label: None, a NaN, or what pandas writes for them."""
+    return label is None or str(label).lower() in ("", "nan", "<na>")
 
 
 def rdkit_module(module: str) -> Any:
@@ -228,6 +232,13 @@ def csv_rows(lines: Iterator[str], path: str | Path) -> Iterator[tuple[int, list
         raise DataError(f"not a CSV file: {error}.", path, row) from error
 
 
+def csv_header(rows: Iterator[tuple[int, list[str]]], path: str | Path) -> list[str]:
+    """The names of the columns, which come first."""
+    if (first := next(rows, None)) is None:
+        raise DataError("the file is empty.", path)
+    return first[1]
+
+
 def csv_record(row: int, cells: list[str], width: int, smiles_at: int, label_at: int) -> Record:
     """The molecule of a row of cells."""
     problem = f"The line has {len(cells)} cells, the first line has {width}." if any(cells[width:]) else ""
@@ -266,7 +277,8 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
         if hits:
             return hits[0]
     if wanted is None:
-        message = f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name the {kind} with {option}."
+        typed = f"--{option.partition('_')[0]}-column, or {option}=..."
+        message = f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name it: {typed}"
     else:
         known = {given.lower(): given for given in names}
         close = get_close_matches(wanted.lower(), known, 1)

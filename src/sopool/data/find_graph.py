@@ -39,20 +39,20 @@ def find_graph(
     if rows is None:
         return _of_store(load(source, root), number, wanted)
     path = "standard input" if str(source) == STDIN else source
-    last = 0
+    first = last = 0
     for row in rows:
-        last = row.number
+        first, last = first or row.number, row.number
         if row.number == number or (number is None and str(row.name) == wanted):
             problem = row.problem or lack(row.graph, fields)
             if problem or row.graph is None:
                 raise DataError(f"{problem} Found {row.text[:60]!r}.", path, row.number)
             graph = pack([replace(row.graph, label=None)], Path(str(path)).name)
             return FoundGraph(graph, row.number, row.name, row.label)
+    if not last:
+        raise DataError("there are no graphs.", path)
     if number is None:
-        raise DataError(f"no graph has the id {wanted!r}. Give the row, from 1 to {last}.", path)
-    raise DataError(
-        f"row {number} is no graph; the last row is {last}. Rows count from 1, as predictions name them.", path
-    )
+        raise DataError(f"no graph has the id {wanted!r}. Give the row, from {first} to {last}.", path)
+    raise DataError(f"row {number} is no graph: they are in rows {first} to {last}, as predictions name them.", path)
 
 
 def _of_store(store: PackedGraphs, number: int | None, wanted: str) -> FoundGraph:

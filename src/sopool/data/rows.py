@@ -9,12 +9,14 @@ from sopool.data.chem import (
     LABEL_NAMES,
     SMILES_NAMES,
     Record,
+    csv_header,
     csv_record,
     csv_rows,
     find_name,
     from_sdf,
     from_smiles,
     graph_of_record,
+    no_label,
     rdkit_module,
     sdf_properties,
     sdf_records,
@@ -71,7 +73,7 @@ def text_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_c
 def molecule_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row]:
     """Of a CSV with a column of SMILES; a column of labels and one of ids are taken where they are there."""
     rows = csv_rows((text for _, text in lines), path)
-    header = next(rows, (1, list[str]()))[1]
+    header = csv_header(rows, path)
     smiles_at = find_name(header, smiles_column, SMILES_NAMES, "smiles_column", path)
     known = [name.lower() for name in header]
     labelled = label_column is not None or any(name in known for name in LABEL_NAMES)
@@ -113,4 +115,4 @@ def _molecules(records: Iterable[tuple[Record, str | None]], parse: Callable[[An
         except DataError as error:
             yield Row(record.row, record.text, problem=str(error))
         else:
-            yield Row(record.row, record.text, name or None, record.label or None, graph)
+            yield Row(record.row, record.text, name or None, None if no_label(record.label) else record.label, graph)

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from reprlib import repr as show
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,26 +24,37 @@ class Fold(NamedTuple):
     validation: np.ndarray | None = None
 
 
-def stratified_folds(labels: Labels, folds: int = 10, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+def stratified_folds(
+    labels: Labels, folds: int = 10, seed: int = 0, names: Sequence[Any] | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """(train, test) numbers of graphs for each fold, every class spread evenly over the tests.
 
     These are the folds of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=seed)``, as in the
-    reference code. Classes may be numbers or names: the folds are the same.
+    reference code. Classes may be numbers or names: the folds are the same. ``names`` are those of numbered classes,
+    for messages.
     """
     values = _array(labels)
     if folds < 2:
         raise DataError(f"{folds} folds cannot be made: at least 2 are needed, one to test and one to train.")
     classes, counts = _classes(values)
     if counts.min() < folds:
-        small = counts.argmin()
-        raise DataError(
-            f"class {classes[small]} has fewer graphs ({counts[small]}) than there are folds ({folds}): "
-            "use fewer folds, or merge or drop the class."
-        )
+        told = classes.tolist()
+        raise DataError(_too_small(told if names is None else [names[code] for code in told], counts, folds))
     from sklearn.model_selection import StratifiedKFold  # here: the command line need not wait for it
 
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     return [(train, test) for train, test in splitter.split(values, values)]
+
+
+def _too_small(names: Sequence[Any], counts: np.ndarray, folds: int) -> str:
+    """Why classes with these counts cannot be spread over the folds, and what to do."""
+    fewest, others, graphs = int(counts.argmin()), int((counts < folds).sum()) - 1, int(counts.sum())
+    what = f"class {show(names[fewest])} has fewer graphs ({counts[fewest]}) than there are folds ({folds})"
+    what += f", and so have {others:,} other classes" if others > 1 else ", and so has another class" if others else ""
+    if len(counts) > graphs / 2:
+        return f"{what}. {len(counts):,} classes of {graphs:,} graphs: are these labels classes, or a measure?"
+    fewer = "use fewer folds, or " if counts[fewest] > 1 else ""
+    return f"{what}: {fewer}merge or drop {'such classes' if others else 'the class'}."
 
 
 def holdout(

@@ -135,8 +135,10 @@ def _choose(source: Source, name: str | None) -> str:
         raise DataError(f"several data sets, {_list(chosen)}: say which by its name.", source.path)
     if chosen:
         raise DataError(f"several files named {name}_A.txt, {_list(chosen)}.", source.path)
-    there = f"only {_list(found)}" if found else "nor any other edges in the TU format"
-    raise DataError(f"there is no {name or 'NAME'}_A.txt, {there}.", source.path)
+    there = f"only {_list(found)}." if found else "nor any other edges in the TU format."
+    if not found and source.names:
+        there += f" What is there: {_list(sorted(source.names))}. A file of another kind is given by its own path."
+    raise DataError(f"there is no {name or 'NAME'}_A.txt, {there}", source.path)
 
 
 def _list(files: list[str]) -> str:

@@ -71,8 +71,8 @@ def estimate(
     report: Callable[[Scores], None] = lambda _: None,
 ) -> Estimate:
     """Train on all folds but one, score on that one, for each; ``workers`` processes of one thread side by side."""
-    codes = number_classes(labels)[1]
-    splits = stratified_folds(codes, folds)
+    classes, codes = number_classes(labels)
+    splits = stratified_folds(codes, folds, names=classes.tolist())
     jobs = (delayed(_fold)(clone(model), store, labels, codes, *split) for split in splits)
     scores = []
     for one in Parallel(n_jobs=min(workers, folds), return_as="generator")(jobs):

@@ -87,7 +87,7 @@ def _content(path: Path) -> bytes:
     if len(content) > MOST_BYTES:
         raise DataError(f"larger than {MOST_BYTES:,} bytes: no model is.", path)
     if len(content) < 8 or int.from_bytes(content[:8], "little") > min(MOST_HEADER, len(content) - 8):
-        raise DataError("not a whole model file.", path)
+        raise DataError("not a whole model file, such as sopool fit writes.", path)
     return content
 
 

@@ -40,6 +40,8 @@ class Count:
     unknown_edges: int = 0
     labelled: int = 0
     correct: int = 0
+    foreign: int = 0
+    """Labels that are no class of the model."""
 
     @property
     def accuracy(self) -> float | None:
@@ -54,6 +56,7 @@ def predict_stream(
 
     A label counts as right if it reads as the prediction does: files know texts only.
     """
+    classes = {str(name) for name in model.classes_.tolist()}
     for chunk in chunks:
         for one in chunk.bad:
             count.bad += 1
@@ -72,6 +75,7 @@ def predict_stream(
         count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
         count.labelled += len(known)
         count.correct += sum(str(row.label) == str(row.prediction) for row in known)
+        count.foreign += sum(str(row.label) not in classes for row in known)
         yield made
 
 

@@ -145,7 +145,7 @@ class Evaluator:
             )
             for pool in request.pools
         }
-        self._folds = stratified_folds(store.labels.cpu().numpy(), request.folds)
+        self._folds = stratified_folds(store.labels.cpu().numpy(), request.folds, names=store.classes)
         self.encoders = {looks: repr(encoder_for(store, looks)) for looks in ("test", "validation", "chosen")}
 
     def evaluate(
