@@ -19,7 +19,7 @@ from sopool.data.store import EDGE_FIELDS, NAMED, NODE_FIELDS, PackedGraphs, che
 from sopool.data.whole_file import whole_file
 
 KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS)
-MAX_NODES = 2**31 - 1  # node numbers are int32 in a store
+MAX_NODES = 2**24  # of one graph: a short line may claim any number, and memory is taken for each
 MAX_NUMBER = 3.4028235e38  # the largest float32, as it is written
 
 Array = npt.NDArray[Any]

@@ -17,8 +17,6 @@ from sopool.data.store import EDGE_FIELDS, PackedGraphs
 STDIN = "-"
 NODES, ROWS = 2**14, 2**12
 """Where a chunk ends."""
-MOST_NODES = 2**24
-"""Of one graph: a line may claim any number of them."""
 
 
 class BadRow(NamedTuple):
@@ -101,8 +99,6 @@ def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
     """What keeps a graph from being predicted."""
     if graph is None or not graph.num_nodes:
         return "the graph has no nodes."
-    if graph.num_nodes > MOST_NODES:
-        return f"the graph has {graph.num_nodes:,} nodes, at most {MOST_NODES:,} are taken."
     for name, width in fields.items():
         values = getattr(graph, name)
         if name in EDGE_FIELDS and not len(graph.edges):
