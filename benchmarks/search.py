@@ -1,6 +1,7 @@
 """Forms of second-order pooling, judged on held-out training graphs: the test folds are not looked at.
 
     python benchmarks/search.py --data PROTEINS [--device cuda] [--runs FOLDER] [--json FILE]
+    python benchmarks/search.py --data PROTEINS --forms "normed;sum-avg, normed" --final
     python benchmarks/search.py --read FILE ...
 
 From the paper's setting (GIN-0, bimap, hidden 32, batch 32, dropout on the scores) one thing is changed at a time, then
@@ -12,6 +13,7 @@ the paper's bimap, paired by fold, with the corrected interval of `sopool evalua
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,12 +22,14 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy.special import softmax
 
-from sopool.data import load
+from sopool.data import PackedGraphs, load
 from sopool.experiments.comparison import corrected_paired_test
-from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.evaluation import FINAL_RUNS, Evaluator, Request
 from sopool.experiments.executors.local import train_all
-from sopool.training.config import RunConfig
+from sopool.training.protocols import PROTOCOLS
+from sopool.training.record import Run
 from sopool.training.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -43,6 +47,13 @@ class Form:
 
 
 NORM, AFTER = {"pooled_norm": True}, {"dropout_on": "embedding"}
+
+
+def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
+    """A batch norm of the graph embedding and dropout after it, instead of on the scores."""
+    return Form(pool, options or {}, NORM | AFTER | model, run or {})
+
+
 FORMS = {
     SUM: Form("sum-avg"),
     BIMAP: Form(),
@@ -69,37 +80,68 @@ FORMS = {
     "m_attn, 8 heads": Form("sopool-m-attn"),
     "m_attn, 32 heads": Form("sopool-m-attn", {"heads": 32}),
     "covpool": Form("covpool"),
-    "sum-avg, batch norm, dropout on embedding": Form("sum-avg", model=NORM | AFTER),
-    "batch norm, dropout on embedding": Form(model=NORM | AFTER),
-    "batch norm, dropout on embedding, per layer": Form(model=NORM | AFTER | {"join": "per-layer"}),
-    "batch norm, dropout on embedding, moments": Form(options={"moments": (1, 2)}, model=NORM | AFTER),
-    "batch norm, dropout on embedding, hidden layer": Form(model=NORM | AFTER | {"head_hidden": 32}),
+    "sum-avg, dropout on embedding": Form("sum-avg", model=AFTER),
+    "sum-avg, normed": normed("sum-avg"),
+    "normed": normed(),
+    "normed, no dropout": normed(run={"dropout": 0.0}),
+    "normed, per layer": normed(join="per-layer"),
+    "normed, moments 1, 2": normed(options={"moments": (1, 2)}),
+    "normed, per layer, moments 1, 2": normed(options={"moments": (1, 2)}, join="per-layer"),
+    "normed, trace": normed(options={"normalize": "trace"}),
+    "normed, sqrt": normed(options={"normalize": "sqrt"}),
+    "normed, matrix-sqrt": normed(options={"normalize": "matrix-sqrt"}),
+    "normed, rank 16": normed(options={"rank": 16}),
+    "normed, hidden layer": normed(head_hidden=32),
+    "normed, hidden 64": normed(hidden=64),
+    "normed, weight decay 1e-4": normed(run={"weight_decay": 1e-4}),
+    "normed, batch 128": normed(run={"batch_size": 128}),
+    "normed, lr 0.003": normed(run={"lr": 0.003}),
+    "normed attn": normed("sopool-attn"),
+    "normed m_attn, 8 heads": normed("sopool-m-attn"),
+    "normed covpool": normed("covpool"),
 }
 
 
-def runs_of(evaluator: Evaluator, form: Form, repeats: int) -> list[RunConfig]:
-    """One for each fold and repeat, which holds out other graphs."""
-    configs = [config for config in evaluator.final_runs() if config.repeat == 1]
-    changed = [
-        replace(
-            config,
-            looks="validation",
-            encoder=evaluator.encoders["validation"],
-            model=replace(config.model, **form.model),
-            **form.run,
-        )
-        for config in configs
-    ]
-    return [replace(config, repeat=repeat) for repeat in range(1, repeats + 1) for config in changed]
-
-
-def held_out(store, form: Form, args) -> dict[str, Any]:
-    """The accuracy of each fold on its held-out graphs, at the epoch that is best for the other folds."""
+def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> list[Run]:
+    """One for each fold and repeat, which holds out other graphs; under `--final` they look at the test folds, once."""
     request = Request([form.pool], epochs=args.epochs, preset="paper", pool_options=form.options)
     runs = RunStore(args.runs)
-    configs = runs_of(Evaluator(store, request, runs), form, args.repeats)
+    evaluator = Evaluator(store, request, runs)
+    looks = "chosen" if args.final else "validation"
+    configs = [
+        replace(
+            config,
+            looks=looks,
+            encoder=evaluator.encoders[looks],
+            model=replace(config.model, **form.model),
+            repeat=repeat,
+            **form.run,
+        )
+        for repeat in range(1, args.repeats + 1)
+        for config in evaluator.final_runs()
+        if config.repeat == 1
+    ]
     train_all(store, runs, configs, args.device)
-    trained = [runs.load(config) for config in configs]
+    return [run for config in configs if (run := runs.load(config)) is not None]
+
+
+def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
+    """What `fair` reports of the first three runs of each fold, and what all of them reach by the mean probability."""
+    trained, labels = trained_runs(store, form, args), store.labels.numpy()
+    found = PROTOCOLS["fair"].outcome([run for run in trained if run.config.repeat <= FINAL_RUNS], labels)
+    return {"folds": list(found.folds), "ensemble_folds": [vote(trained, fold, labels) for fold in range(10)]}
+
+
+def vote(trained: Sequence[Run], fold: int, labels: np.ndarray) -> float:
+    """The accuracy of the runs of a fold together."""
+    runs = [run.predictions for run in trained if run.config.fold == fold]
+    chances = sum(softmax(one["test_logits"], axis=1) for one in runs)
+    return float((chances.argmax(1) == labels[runs[0]["test_graphs"]]).mean())
+
+
+def held_out(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
+    """The accuracy of each fold on its held-out graphs, at the epoch that is best for the other folds."""
+    trained = trained_runs(store, form, args)
     curves = np.array([run.curves["validation_accuracy"] for run in trained]).reshape(args.repeats, 10, -1).mean(0)
     others = (curves.sum(0) - curves) / 9
     chosen = others.argmax(1)
@@ -121,7 +163,7 @@ def show(results: Sequence[dict[str, Any]]) -> None:
         list(dict.fromkeys(one["form"] for one in results)),
     )
     for against in (SUM, BIMAP):
-        table = Table("form", *sets, "mean", title=f"held-out accuracy, per cent, and the gain over {against}")
+        table = Table("form", *sets, "mean", title=f"accuracy, per cent, and the gain over {against}")
         for form in forms:
             cells, gains = [], []
             for data in sets:
@@ -145,21 +187,30 @@ def main() -> None:
     parser.add_argument("--part", default="1/1", help="of the forms: 2/4 is the second of four parts")
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument(
+        "--final", action="store_true", help="the fair protocol, and 5 runs as an ensemble: reads the test folds"
+    )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further form after so many")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--json", type=Path, help="add the figures to this file, a line each")
     parser.add_argument("--read", type=Path, nargs="+", help="train nothing: show what these files hold")
     args = parser.parse_args()
+    if args.final:
+        args.epochs, args.repeats = 350, 5
     if args.read:
         show([json.loads(line) for path in args.read for line in path.read_text().splitlines()])
         return
-    results = []
+    results, start = [], time.monotonic()
     part, parts = map(int, args.part.split("/"))
     forms = (args.forms.split(";") if args.forms else list(FORMS))[part - 1 :: parts]
     for data in args.data:
         store = load(data, args.root)
         for form in forms:
-            results.append({"data": data, "form": form} | held_out(store, FORMS[form], args))
+            if time.monotonic() - start > 60 * args.minutes:
+                break
+            judge = final if args.final else held_out
+            results.append({"data": data, "form": form} | judge(store, FORMS[form], args))
             print(data, form, f"{100 * np.mean(results[-1]['folds']):.1f}", results[-1], flush=True)
             if args.json:
                 with args.json.open("a") as file:

@@ -1,0 +1,46 @@
+"""`GraphClassifier` with nothing tuned, on the ten folds that the poolings are compared on.
+
+    python benchmarks/defaults.py MUTAG SOLUBILITY PROTEINS [--device cuda] [--pools sopool-bimap sum-avg]
+
+Each fold's classifier sees its training graphs alone; the test fold is scored once. Beside it belongs what the `fair`
+protocol says of GIN with Sum/Avg: `sopool evaluate DATA --pool sum-avg --preset paper`.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+from sopool import GraphClassifier
+from sopool.data import load
+from sopool.data.splits import stratified_folds
+from sopool.estimator.inputs import own_labels
+
+ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="+", help="names")
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--pools", nargs="+", default=["sopool-bimap"])
+    args = parser.parse_args()
+    for data in args.data:
+        store = load(data, args.root)
+        labels = own_labels(store)
+        for pool in args.pools:
+            start, scores = time.perf_counter(), []
+            for train, test in stratified_folds(store.labels.numpy()):
+                model = GraphClassifier(pool=pool, device=args.device, random_state=0)
+                model.fit(store[train.tolist()], labels[train])
+                scores.append(model.score(store[test.tolist()], labels[test]))
+            seconds = time.perf_counter() - start
+            print(f"{store.name} {pool} {100 * np.mean(scores):.1f} ± {100 * np.std(scores):.1f} ({seconds:.0f} s)")
+            print(json.dumps({"data": store.name, "pool": pool, "folds": scores}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
