@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS, ControlResult
 from sopool.experiments.controls.result import load
@@ -16,6 +14,7 @@ from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.experiments.tables.reproduction import Cell as TableCell
 from sopool.experiments.tables.reproduction import Measured, Reproduction, load_reproduction
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, points_cell
+from sopool.training.outcome import average
 
 
 def read_reproductions(folder: Path) -> list[Reproduction]:
@@ -41,8 +40,7 @@ def read_controls(folder: Path) -> list[ControlResult]:
 
 
 def _averaged(results: Sequence[ControlResult]) -> ControlResult:
-    folds = np.mean([one.outcome.folds for one in results], axis=0)
-    outcome = replace(results[0].outcome, folds=tuple(float(fold) for fold in folds), repeats=len(results))
+    outcome = average([one.outcome for one in results])
     return replace(results[0], outcome=outcome, seconds=sum(one.seconds for one in results))
 
 
