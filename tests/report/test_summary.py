@@ -25,6 +25,17 @@ from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid
 from sopool.training.run_store import RunStore
 from tests.report.stores import PROTOCOLS, facts, fill
 
+SETUP = {
+    "preset": "paper",
+    "head": None,
+    "settings": [{"hidden": 8, "batch_size": 32, "lr": 0.01, "dropout": 0.5}],
+    "epochs": 6,
+    "steps": 50,
+    "folds": 2,
+    "seeds": [0],
+    "device": "cpu",
+    "sopool": "1",
+}
 ODD = "a|b_c & <i>*"
 
 
@@ -228,7 +239,9 @@ def test_a_reproduced_table_stands_beside(tmp_path):
     cell = TableCell("Sum <b>", "TOY", Figure(0.75, 0.05), {"single-epoch": measured}, ("wl",))
     figures = {"TOY": Figure(0.75, 0.05)}
     row = Row("Sum <b>", "gin-0", "sum", protocol="single-epoch", quoted="elsewhere", figures=figures)
-    table = Reproduction("table2", "Poolings", ("TOY",), ("single-epoch",), (row,), (cell,), (), (), ("A note.",))
+    table = Reproduction(
+        "table2", "Poolings", ("TOY",), ("single-epoch",), (row,), (cell,), (), (), ("A note.",), setup=SETUP
+    )
     store = fill(tmp_path, looks=("test",), hidden=(8,))
     table.save(tmp_path)
     (tmp_path / "reproduce-table3.json").write_text(json.dumps({"format": 99}))
@@ -237,7 +250,7 @@ def test_a_reproduced_table_stands_beside(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         text = page(summarise(store))
-    words = ("The paper&#39;s table 2", "Sum &lt;b&gt;", "quoted: elsewhere", "A note.")
+    words = ("The paper&#39;s table 2", "6 epochs of 50 batches", "Sum &lt;b&gt;", "quoted: elsewhere", "A note.")
     assert all(shown in text for shown in (*words, "75.0 ± 5.0", "85.0 ± 5.0", "+10.0"))
 
 

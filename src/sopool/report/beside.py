@@ -10,6 +10,7 @@ from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS, ControlResult
 from sopool.experiments.controls.result import load
 from sopool.experiments.controls.run import FOLDER
+from sopool.experiments.tables.merge import merge
 from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.experiments.tables.reproduction import Cell as TableCell
 from sopool.experiments.tables.reproduction import Measured, Reproduction, load_reproduction
@@ -18,14 +19,14 @@ from sopool.training.outcome import average
 
 
 def read_reproductions(folder: Path) -> list[Reproduction]:
-    """Those that can be read; a warning for each that cannot."""
+    """Those that can be read, parts of one table together, the last written counts; a warning for each that cannot."""
     found = []
-    for path in sorted(folder.glob("reproduce-*.json")):
+    for path in sorted(folder.glob("reproduce-*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
         try:
             found.append(load_reproduction(path))
         except DataError as error:
             warnings.warn(f"{error} It is left out.", stacklevel=2)
-    return found
+    return merge(found)
 
 
 def read_controls(folder: Path) -> list[ControlResult]:
