@@ -46,6 +46,17 @@ def test_selecting(store, data):
 
 
 @given(stores(), st.data())
+def test_a_stretch_is_a_slice_that_is_not_copied(store, data):
+    first = data.draw(st.integers(0, len(store)))
+    last = data.draw(st.integers(first, len(store)))
+    part, expected = store.stretch(first, last), store[first:last]
+    assert part.tensors().keys() == expected.tensors().keys()
+    assert all(torch.equal(tensor, expected.tensors()[name]) for name, tensor in part.tensors().items())
+    shared = part.edge_index.untyped_storage().data_ptr(), store.edge_index.untyped_storage().data_ptr()
+    assert shared[0] == shared[1]
+
+
+@given(stores(), st.data())
 def test_concatenating_what_was_cut(store, data):
     cut = data.draw(st.integers(0, len(store)))
     assert as_lists(concatenate([store[:cut], store[cut:]])) == as_lists(store)

@@ -40,6 +40,25 @@ def test_a_batch_is_the_graphs_side_by_side(store, data):
     assert triples(*neighbors.heard_by, neighbors.labels.heard_by) == sorted((s, t, code) for t, s, code in known)
 
 
+@given(stores(), st.integers(1, 3))
+def test_copies_are_a_batch_of_all_graphs_for_each_model(store, models):
+    assume(store.num_nodes)
+    features = default_encoder(store, unknown=True).fit(store).transform(store)
+    tables = GraphTables.for_prediction(store, features, 2, edge_codes(store))
+    seen = torch.stack([tables.columns_used(torch.tensor([model % len(store)])) for model in range(models)])
+    substitutes = features.substitutes(seen)
+    copies = tables.copies(models, substitutes)
+    batch = tables.batch(torch.arange(len(store)).expand(models, -1), substitutes)
+    assert torch.equal(copies.x, batch.x)
+    assert torch.equal(copies.ptr, batch.ptr)
+    assert torch.equal(copies.neighbors.ptr, batch.neighbors.ptr)
+    assert torch.equal(copies.neighbors.nodes, batch.neighbors.nodes)
+    assert (copies.neighbors.labels is None) == (batch.neighbors.labels is None)
+    if copies.neighbors.labels is not None:
+        assert torch.equal(copies.neighbors.labels.heard, batch.neighbors.labels.heard)
+        assert copies.neighbors.labels.kinds == batch.neighbors.labels.kinds
+
+
 @given(stores(), st.data())
 def test_with_room_to_spare_a_batch_is_the_same(store, data):
     assume(store.num_nodes)

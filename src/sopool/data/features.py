@@ -53,6 +53,11 @@ class NodeFeatures:
             rows.index_copy_(1, self.dense_columns, self.dense if nodes is None else self.dense.index_select(0, nodes))
         return rows
 
+    def stretch(self, first: int, last: int) -> "NodeFeatures":
+        """Those of the nodes ``first`` to ``last``, the latter left out; shared, not copied."""
+        dense = None if self.dense is None else self.dense[first:last]
+        return replace(self, codes=self.codes[first:last], dense=dense)
+
     def to(self, device: torch.device | str) -> "NodeFeatures":
         """The same features on another device."""
         moved = {name: value.to(device) for name, value in vars(self).items() if value is not None}

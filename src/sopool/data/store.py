@@ -125,6 +125,19 @@ class PackedGraphs:
                 taken[name] = None if value is None else value.index_select(0, rows)
         return replace(self, **taken)
 
+    def stretch(self, first: int, last: int) -> "PackedGraphs":
+        """Graphs ``first`` to ``last``, the latter left out; the arrays of nodes and edges are shared, not copied."""
+        taken: dict[str, Any] = {}
+        for name, ptr in (("node_ptr", self.node_ptr), ("edge_ptr", self.edge_ptr)):
+            taken[name] = ptr[first : last + 1] - ptr[first]
+        nodes, edges = (slice(int(ptr[first]), int(ptr[last])) for ptr in (self.node_ptr, self.edge_ptr))
+        taken["edge_index"] = self.edge_index[:, edges]
+        for names, rows in ((("labels",), slice(first, last)), (NODE_FIELDS, nodes), (EDGE_FIELDS, edges)):
+            for name in names:
+                value = getattr(self, name)
+                taken[name] = None if value is None else value[rows]
+        return replace(self, **taken)
+
     def __iter__(self) -> Iterator["PackedGraphs"]:
         return (self[g] for g in range(len(self)))
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -15,11 +16,12 @@ from sopool.data.spectral import cluster
 from sopool.data.store import PackedGraphs
 from sopool.experiments.threads import threads
 from sopool.models.classifier import Classifier
+from sopool.models.fold import fold
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
 from sopool.training.tables import Batch, GraphTables
 
-TOGETHER = {"cpu": 2**15, "cuda": 2**20}
+TOGETHER = {"cpu": 2**13, "cuda": 2**20}
 """Nodes of all models that are worked on at a time: on a CPU a cache-full."""
 
 
@@ -65,34 +67,47 @@ class Ensemble:
 
     def scores(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
         """Of each model for each graph and class [M, G, classes]."""
-        return self._run(store, features, lambda batch: self.model(*batch))
+        return self._run(store, features, lambda model, batch: model(*batch))
 
     def embeddings(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
         """What the models pool each graph into, all layers or blocks side by side [M, G, d]."""
 
-        def embed(batch: Batch) -> Tensor:
-            return torch.cat([pooled.flatten(1) for pooled, _ in self.model.embed(*batch)], dim=1)
+        def embed(model: Classifier, batch: Batch) -> Tensor:
+            return torch.cat([pooled.flatten(1) for pooled, _ in model.embed(*batch)], dim=1)
 
         return self._run(store, features, embed)
 
-    def _run(self, store: PackedGraphs, features: NodeFeatures, work: Callable[[Batch], Tensor]) -> Tensor:
+    @cached_property
+    def _ready(self) -> Classifier:
+        """The models in evaluation. On a GPU kernels fold norms as they go."""
+        return fold(self.model) if self.device.type == "cpu" else self.model.eval()
+
+    def _run(self, store: PackedGraphs, features: NodeFeatures, work: Callable[[Classifier, Batch], Tensor]) -> Tensor:
         """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
-        self.model.eval()
-        tables = GraphTables.for_prediction(store, features, self.classes, self.encode_edges(store))
-        clusters = clusters_for(self.model.config)
-        if clusters is not None:
-            # Not from the cache: what is predicted once would fill it.
-            tables = replace(tables, clusters=ClusterTables.of(cluster(store, clusters)))
-        tables, models = tables.to(self.device), self.model.models
+        edges, models, model, kind = self.encode_edges(store), self.model.models, self._ready, self.device.type
 
         @torch.no_grad()
         def part(ends: tuple[int, int]) -> Tensor:
-            graphs = torch.arange(*ends, device=self.device).expand(models, -1)
-            return work(tables.batch(graphs, self.substitutes)).view(models, ends[1] - ends[0], -1)
+            tables = self._tables(store, features, edges, *ends)
+            return work(model, tables.copies(models, self.substitutes)).view(models, ends[1] - ends[0], -1)
 
-        kind = self.device.type
-        pieces = cut(store.sizes.cpu().numpy(), TOGETHER.get(kind, TOGETHER["cpu"]) // models)
+        pieces = cut(store.sizes.numpy(), TOGETHER.get(kind, TOGETHER["cpu"]) // models)
         return torch.cat(list(_side_by_side(part, pieces) if kind == "cpu" else map(part, pieces)), dim=1)
+
+    def _tables(
+        self, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None, first: int, last: int
+    ) -> GraphTables:
+        """Of graphs ``first`` to ``last``: everything from here on is done where the models are."""
+        nodes, lines = (slice(*ptr[[first, last]].tolist()) for ptr in (store.node_ptr, store.edge_ptr))
+        graphs, device = store.stretch(first, last), self.device
+        codes = None if edges is None else edges._replace(codes=edges.codes[lines].to(device))
+        seen = features.stretch(nodes.start, nodes.stop).to(device)
+        tables = GraphTables.for_prediction(graphs.to(device), seen, self.classes, codes)
+        clusters = clusters_for(self.model.config)
+        if clusters is None:
+            return tables
+        # Not from the cache: what is predicted once would fill it.
+        return replace(tables, clusters=ClusterTables.of(cluster(graphs, clusters)).to(device))
 
 
 def _side_by_side(work: Callable[[tuple[int, int]], Tensor], pieces: Iterator[tuple[int, int]]) -> Iterator[Tensor]:

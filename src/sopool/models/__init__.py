@@ -3,6 +3,7 @@
 from sopool.models.classifier import Classifier, Scored
 from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
+from sopool.models.fold import fold
 from sopool.models.hierarchical import HierarchicalClassifier
 from sopool.models.make import clusters_for, make_model
 from sopool.models.stack import member_of, named_tensors, stack, stack_of
@@ -14,6 +15,7 @@ __all__ = [
     "ModelConfig",
     "Scored",
     "clusters_for",
+    "fold",
     "make_model",
     "member_of",
     "named_tensors",

@@ -24,9 +24,12 @@ def serves(x: Tensor) -> bool:
     )
 
 
-def prepare(name: str, *arguments: Any) -> Callable[..., None]:
-    """One of :mod:`sopool.ops.loops` on contiguous tensors and numbers, still to be told which model, if it asks."""
-    loop = getattr(_loops(), name)
+def prepare(name: str, *arguments: Any, module: str = "loops") -> Callable[..., None]:
+    """One of :mod:`sopool.ops.loops` on contiguous tensors and numbers, still to be told which model, if it asks.
+
+    Another ``module`` with loops beside it may be named.
+    """
+    loop = getattr(_loops(module), name)
     views = [one.numpy() if isinstance(one, Tensor) else one for one in arguments]
     return lambda *first: loop(*first, *views)
 
@@ -63,6 +66,6 @@ def _installed() -> bool:
 
 
 @cache
-def _loops() -> Any:
+def _loops(module: str) -> Any:
     """Imported when first needed: Numba takes a second, and who only pools need not wait for it."""
-    return importlib.import_module("sopool.ops.loops")
+    return importlib.import_module(f"sopool.ops.{module}")

@@ -25,7 +25,9 @@ def side_by_side(rows: int, widths: Sequence[int], like: Tensor) -> list[Tensor]
 
 def join(parts: Sequence[Tensor]) -> Tensor:
     """``torch.cat(parts, dim=1)`` of matrices; no copy where they are all of what :func:`side_by_side` gave."""
-    if len(parts) > 1 and _are_side_by_side(parts):
+    if len(parts) == 1:
+        return parts[0]
+    if _are_side_by_side(parts):
         return _join(*parts)
     return torch.cat(list(parts), dim=1)
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from sopool.data.edge_labels import EdgeCodes
-from sopool.data.edges import edge_blocks
 from sopool.data.errors import DataError
 from sopool.data.features import NodeFeatures
 from sopool.data.store import PackedGraphs, spread, take_segments
@@ -192,6 +191,20 @@ class GraphTables:
         labels = self._labels(hears, heard_by, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
         return Batch(self.features.rows(nodes, codes), Neighbors(*hears.lists, heard_by.lists, clusters, labels), ptr)
 
+    def copies(self, models: int, substitutes: Tensor) -> Batch:
+        """All graphs, once for each model: what :meth:`batch` gives for them, but nothing must be looked up."""
+        graphs, nodes, listed = len(self), self.features.codes.shape[0], self.hears.nodes.numel()
+        if self.clusters is not None or self.heard_by is not None:
+            return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), substitutes)
+        ptr, starts = _repeat(self.node_ptr, nodes, models), _repeat(self.hears.starts, listed, models)
+        members = spread(self.node_ptr[:-1], self.hears.graph_ptr).add_(self.hears.nodes)
+        labels = None if self.hears.labels is None else self.hears.labels.long().repeat(models)
+        taken = Taken(starts, _shifted(members, nodes, models), labels)
+        codes = substitutes[:, self.features.codes.long()].flatten(0, 1)
+        own = None if self.features.dense is None else torch.arange(nodes, device=self.device).repeat(models)
+        heard = self._labels(taken, taken, ptr[:: max(1, graphs)]) if self.edge_kinds else None
+        return Batch(self.features.rows(own, codes), Neighbors(*taken.lists, taken.lists, labels=heard), ptr)
+
     def _labels(self, hears: Taken, heard_by: Taken, models: Tensor) -> EdgeLabels:
         """Those of all lists, counted through the models, whose rows start at ``models`` [M + 1]."""
 
@@ -222,22 +235,42 @@ class GraphTables:
         return Batch(x, neighbors, out.ptr)
 
 
+def _shifted(numbers: Tensor, by: int, times: int) -> Tensor:
+    """Numbers [n] again and again, raised each time: [times n]."""
+    return (numbers + by * torch.arange(times, device=numbers.device).unsqueeze(1)).flatten()
+
+
+def _repeat(ptr: Tensor, total: int, times: int) -> Tensor:
+    """The ``ptr`` of the same segments again and again."""
+    return torch.cat([_shifted(ptr[:-1], total, times), ptr.new_full((1,), total * times)])
+
+
 def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) -> Lists:
     """The lists of the edges' targets (``by`` 1) or sources (0). One sort of whole numbers makes them."""
-    most = int(store.sizes.max()) if len(store) else 0
-    own = torch.arange(store.num_nodes, device=store.device)
-    first = store.node_ptr[:-1].repeat_interleave(store.sizes, output_size=store.num_nodes)
-    keys = [own * most + (own - first)]
-    keys += [edges[by] * most + (edges[1 - by] - first[edges[1 - by]]) for edges in edge_blocks(store)]
-    key, kinds = torch.cat(keys), 1 if labels is None else labels.kinds + 1
+    bits = max(0, int(store.sizes.max()) - 1).bit_length() if len(store) else 0
+    own, first = torch.arange(store.num_nodes, device=store.device), store.node_ptr[:-1]
+    hearer = spread(first, store.edge_ptr).add_(store.edge_index[by])
+    key = torch.cat([own, hearer]).bitwise_left_shift_(bits)
+    key[: store.num_nodes] += own - spread(first, store.node_ptr)
+    key[store.num_nodes :] += store.edge_index[1 - by]
+    kinds = 1 if labels is None else labels.kinds + 1
     if labels is not None:  # 0 for the node itself; so edges that are there twice lie alike in both directions
         key.mul_(kinds)[store.num_nodes :] += labels.codes + 1
-    ordered = torch.from_numpy(np.sort(key.cpu().numpy())).to(store.device)
-    codes = None if labels is None else (ordered % kinds - 1).int()
-    ordered //= kinds
-    lengths = torch.bincount(ordered // max(1, most), minlength=store.num_nodes)
+    ordered, codes = _sort(key), None
+    if labels is not None:
+        codes = (ordered % kinds - 1).int()
+        ordered //= kinds
+    lengths = torch.bincount(hearer, minlength=store.num_nodes).add_(1)
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    return Lists(starts[store.node_ptr], starts, (ordered % max(1, most)).int(), codes)
+    return Lists(starts[store.node_ptr], starts, ordered.bitwise_and_((1 << bits) - 1).int(), codes)
+
+
+def _sort(keys: Tensor) -> Tensor:
+    """In increasing order, in place if that is possible."""
+    if keys.device.type != "cpu":
+        return keys.sort().values
+    keys.numpy().sort(kind="stable")  # it makes use of what order there is: the edges of a graph lie together
+    return keys
 
 
 def _nbytes(thing: object) -> int:

@@ -1,0 +1,86 @@
+"""A folded model gives the trained model's scores: every network, every pooling, alone and in a stack."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from sopool.data import make_agreement
+from sopool.models import fold, stack
+from sopool.nn.folded import FoldedGNN
+from sopool.nn.gnn import VARIANTS
+from sopool.ops import compiled
+from tests.models.cases import CASES, batch_of, flat, model_of, tables_for
+from tests.training.graphs import hearing, little_store
+
+ALL = list(range(24))
+FOLDED = CASES | {f"{gnn}, plain": flat("sopool", **hearing(gnn)) for gnn in VARIANTS}
+FOLDED |= {f"{gnn}, bimap": flat("sopool-bimap", **hearing(gnn)) for gnn in VARIANTS}
+OPTIONS = {"normalize": "size", "triangle": True, "moments": (1, 2)}
+FOLDED |= {f"{pool}, options": flat(pool, pool_options=OPTIONS) for pool in ("sopool-bimap", "covpool")}
+FOLDED |= {f"{gnn}, one layer": replace(flat("sopool-bimap", **hearing(gnn)), layers=1) for gnn in VARIANTS}
+
+
+@pytest.fixture(params=["loops", "layers"])
+def loops(request, monkeypatch):
+    """Compiled loops, or the network's own layers."""
+    if request.param == "loops":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(compiled, "serves", lambda x: request.param == "loops")
+
+
+def trained(config, tables, seed=0):
+    """A model whose norms are not those that it began with."""
+    model = model_of(config, tables, seed)
+    random = torch.Generator().manual_seed(seed)
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if any(part in name for part in ("scale", "shift", "running", "eps")):
+            tensor.data += torch.rand(tensor.shape, generator=random, dtype=tensor.dtype)
+    return model.eval()
+
+
+@pytest.mark.parametrize("config", FOLDED.values(), ids=FOLDED)
+@torch.no_grad()
+def test_scores_are_those_of_the_model(config, loops):
+    for directed in (False, True):
+        tables = tables_for(config, little_store(directed=directed))
+        models = [trained(config, tables, seed) for seed in range(3)]
+        batch = batch_of(tables, ALL)
+        torch.testing.assert_close(fold(models[0])(*batch), models[0](*batch), rtol=1e-10, atol=1e-10)
+        together = tables.batch(torch.tensor([ALL] * 3))
+        together = (together.x.double(), *together[1:])
+        torch.testing.assert_close(fold(stack(models))(*together), stack(models)(*together), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["sopool-bimap, flat", "gine, flat", "sum, flat"])
+@torch.no_grad()
+def test_no_graph_or_one_without_nodes(name, loops):
+    config = CASES[name]
+    tables = tables_for(config)
+    folded = fold(trained(config, tables))
+    for numbers in (torch.empty(0, dtype=torch.long), [5]):
+        assert folded(*batch_of(tables, numbers)).shape == (len(numbers), 2)
+
+
+@pytest.mark.parametrize("gnn", VARIANTS)
+@torch.no_grad()
+def test_graphs_larger_than_what_is_worked_on_together(gnn, loops):
+    """Of 300 nodes, among small ones."""
+    config = flat("sopool-bimap", **hearing(gnn))
+    tables = tables_for(config, make_agreement(30, most_nodes=300))
+    assert tables.node_ptr.diff().max() > 128
+    model, batch = trained(config, tables), batch_of(tables, range(30))
+    torch.testing.assert_close(fold(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
+
+
+def test_the_model_stays_as_it_was():
+    config = CASES["sopool-bimap, flat"]
+    tables = tables_for(config)
+    model = trained(config, tables).train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    folded = fold(model)
+    assert model.training
+    assert not folded.training
+    assert isinstance(folded.gnn, FoldedGNN)
+    assert model.state_dict().keys() == before.keys()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
