@@ -1,12 +1,14 @@
 import csv
 import json
 import sys
+from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 
 import pytest
 
 from sopool import GraphClassifier
-from sopool.data import DegreeEncoder
+from sopool.data import DegreeEncoder, load, save_graphs
+from sopool.data.jsonl import write_jsonl
 from tests.estimator.little import LABELS, STORE, tiny
 
 QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
@@ -55,6 +57,22 @@ def test_what_fit_cannot_do(given, message, call):
     shown = call("fit", *given)
     assert shown.code == 2
     assert message in " ".join(shown.err.split())
+
+
+@pytest.mark.parametrize("name", ["own.graphs", "own.jsonl"])
+def test_graphs_that_the_model_was_trained_on_are_no_test_of_it(name, call, tmp_path):
+    own = load("MUTAG")
+    save = save_graphs if name.endswith(".graphs") else write_jsonl
+    save(own, tmp_path / name)
+    assert call("fit", name, "-o", "m.sopool", *QUICK, "--folds", "0").code == 0
+    told = "these are the graphs that the model was trained on"
+    assert told in " ".join(call("predict", "m.sopool", name, "-o", "out.csv").err.split())
+    swapped = replace(own, labels=own.labels.flip(0))
+    for others in (own[:100], swapped, replace(own, labels=None, classes=())):
+        save(others, tmp_path / f"other-{name}")
+        shown = call("predict", "m.sopool", f"other-{name}", "-o", "out.csv")
+        assert shown.code == 0
+        assert told not in " ".join(shown.err.split())
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -282,3 +282,15 @@ def test_stores_of_several_sources_are_one():
     twice = concatenate([STORE, STORE])
     model = tiny().fit(STORE)
     np.testing.assert_allclose(model.predict_proba(twice)[40:], model.predict_proba(STORE), atol=1e-6)
+
+
+def test_it_knows_the_graphs_that_it_was_trained_on(tmp_path):
+    model = tiny().fit(STORE, LABELS)
+    model.save(tmp_path / "m.sopool")
+    for one in (model, GraphClassifier.load(tmp_path / "m.sopool")):
+        assert one.was_trained_on(STORE, LABELS)
+        assert not one.was_trained_on(STORE, LABELS[::-1])
+        assert not one.was_trained_on(STORE[1:], LABELS[1:])
+        assert one.trained_on_["graphs"] == len(STORE)
+    one.about_ = {}
+    assert not one.was_trained_on(STORE, LABELS)

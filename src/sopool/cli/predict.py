@@ -2,6 +2,7 @@
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
+from sopool.cli.loading import load_source
 from sopool.cli.options import (
     Device,
     Model,
@@ -21,11 +23,17 @@ from sopool.cli.options import (
 from sopool.cli.output import check_target, say
 
 if TYPE_CHECKING:
+    from sopool.data.store import PackedGraphs
     from sopool.data.stream import BadRow
+    from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count
 
 SHOWN = 10
 """Bad rows that are named one by one."""
+OWN = (
+    "these are the graphs that the model was trained on: this accuracy is no estimate of that on new graphs. sopool fit "
+    "prints one."
+)
 
 
 def predict(
@@ -62,10 +70,12 @@ def predict(
     chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column)
     with _open(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
-        for rows in predict_stream(classifier, chunks, count, _refuser(source, on_error)):
-            writer.write(rows)
-            file.flush()
+        predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
     _conclude(count, time.monotonic() - start, output, classifier.classes_.tolist())
+    # They are compared only where they are as many: then there is memory for all of them.
+    as_many = source != "-" and count.labelled and count.nodes == classifier.trained_on_.get("nodes")
+    if as_many and _are_own(classifier, lambda: load_source(source, root, smiles_column, label_column, "skip")):
+        say("warning", OWN)
 
 
 def _format(output: Path) -> Literal["csv", "jsonl"]:
@@ -106,6 +116,18 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
             say("warning", "further rows are skipped without a word; --on-error raise stops at the first.")
 
     return refuse
+
+
+def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]") -> bool:
+    """Whether the model was trained on these; not if they could not be trained on at all."""
+    from sopool.data.errors import DataError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return classifier.was_trained_on(graphs())
+        except DataError:
+            return False
 
 
 def _conclude(count: "Count", seconds: float, output: Path, classes: list[object]) -> None:

@@ -3,7 +3,7 @@
 import difflib
 import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as show
@@ -142,35 +142,45 @@ def _check(values: Iterable[Any], fine: Callable[[Any], bool], rule: str) -> Non
             raise DataError(f"{rule}, found {show(value)}.")
 
 
+def _check_types(values: Sequence[Any], types: tuple[type, ...], rule: str) -> None:
+    """Likewise for their types, all at once: there may be millions of values, and one that is wrong is rare."""
+    if not set(types).issuperset(map(type, values)):
+        _check(values, lambda value: type(value) in types, rule)
+
+
 def _edges(record: dict[str, Any], nodes: int, directed: bool) -> tuple[Array, Array]:
     """Directed edges [e, 2], and the entry of the list that each comes from [e]."""
     given = record.get("edges")
     if given is None:
         raise DataError("edges is missing: give pairs of node numbers, [] for none.")
     _check([given], lambda value: type(value) is list, "edges must be a list of pairs")
-    _check(given, lambda pair: type(pair) is list and len(pair) == 2, "an edge must be a pair [source, target]")
-    _check(given, lambda pair: type(pair[0]) is type(pair[1]) is int, "an edge must be two whole numbers")
-    for pair in given:
-        if not (0 <= pair[0] < nodes and 0 <= pair[1] < nodes):
-            within = f"whose nodes are 0 to {nodes - 1}" if nodes else "which has no nodes"
-            raise DataError(f"the edge {show(pair)} leaves the graph, {within}.")
-    edges = np.array(given, dtype=np.int32).reshape(-1, 2)
+    _check_types(given, (list,), "an edge must be a pair [source, target]")
+    if not {2}.issuperset(map(len, given)):
+        _check(given, lambda pair: len(pair) == 2, "an edge must be a pair [source, target]")
+    ends = list(chain.from_iterable(given))
+    if not {int}.issuperset(map(type, ends)):
+        _check(given, lambda pair: type(pair[0]) is type(pair[1]) is int, "an edge must be two whole numbers")
+    if ends and not (min(ends) >= 0 and max(ends) < nodes):
+        pair = next(pair for pair in given if not (min(pair) >= 0 and max(pair) < nodes))
+        within = f"whose nodes are 0 to {nodes - 1}" if nodes else "which has no nodes"
+        raise DataError(f"the edge {show(pair)} leaves the graph, {within}.")
+    edges = np.array(ends, dtype=np.int32).reshape(-1, 2)
     rows = np.arange(len(edges))
     return (edges, rows) if directed else _both_ways(edges, rows)
 
 
 def _both_ways(edges: Array, rows: Array) -> tuple[Array, Array]:
     """Each edge followed by its reverse, a self-loop alone."""
-    pairs = {pair for pair in map(tuple, edges.tolist()) if pair[0] != pair[1]}
+    pairs = set(zip(*edges.T.tolist(), strict=True))
     double = next(((a, b) for a, b in pairs if a < b and (b, a) in pairs), None)
     if double is not None:
         raise DataError(
             f"the edges {list(double)} and {list(double[::-1])} are the same one, as directed is not true. "
             'List it once, or add "directed": true if all edges are listed both ways.'
         )
-    rows = rows.repeat(np.where(edges[:, 0] == edges[:, 1], 1, 2))
+    rows = rows.repeat(2 - (edges[:, 0] == edges[:, 1]))
     result = edges[rows]
-    second = np.flatnonzero(np.diff(rows, prepend=-1) == 0)
+    second = np.flatnonzero(rows[1:] == rows[:-1]) + 1
     result[second] = result[second, ::-1]
     return result, rows
 
@@ -192,9 +202,9 @@ def _values(record: dict[str, Any], key: str, count: int) -> Any:
 
 
 def _check_names(given: list[Any], key: str) -> None:
-    _check(given, lambda value: type(value) in (int, str), f"{key} must be whole numbers or strings")
+    _check_types(given, (int, str), f"{key} must be whole numbers or strings")
     try:
-        "".join(value for value in given if type(value) is str).encode()
+        "".join(value for value in set(given) if type(value) is str).encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{key} has half a character (a lone surrogate): {show(error.object)}.") from error
 
@@ -210,7 +220,7 @@ def _numbers(given: list[Any], key: str) -> Array:
         width, flat = len(given[0]), list(chain.from_iterable(given))
     else:
         width, flat = 1, given
-    _check(flat, lambda value: type(value) in (int, float), f"{key} must be numbers")
+    _check_types(flat, (int, float), f"{key} must be numbers")
     _check(flat, lambda value: abs(value) <= MAX_NUMBER, f"{key} must be at most {MAX_NUMBER} in size")
     array = np.array(flat, dtype=np.float32)
     return array.reshape(len(given), width) if table else array

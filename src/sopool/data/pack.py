@@ -111,9 +111,10 @@ def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tupl
         for graph, some, count in zip(graphs, values, counts, strict=True):
             _check_count(graph, field, len(some), count)
         values = list(chain.from_iterable(values))
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise DataError(f"{field} must be whole numbers or strings, found {value!r} ({type(value).__name__}).")
+    if not {str, int}.issuperset(map(type, values)):
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise DataError(f"{field} must be whole numbers or strings, found {value!r} ({type(value).__name__}).")
     return number_names(values)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -216,7 +217,8 @@ def number_names(values: Sequence[str | int]) -> tuple[Tensor, Names]:
     """Labels of any kind as numbers from 0 [len], and the names they stand for, sorted (numbers before words)."""
     names = sorted(set(values), key=lambda value: (isinstance(value, str), value))
     number = {name: i for i, name in enumerate(names)}
-    return torch.tensor([number[value] for value in values], dtype=torch.long), tuple(names)
+    codes = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
+    return torch.from_numpy(codes), tuple(names)
 
 
 def describe(store: PackedGraphs) -> str:

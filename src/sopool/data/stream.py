@@ -117,5 +117,7 @@ def _slices(store: PackedGraphs) -> Iterator[Chunk]:
     start = 0
     for end in range(1, len(store) + 1):
         if end == len(store) or piece[end] != piece[start] or end - start == ROWS:
-            yield Chunk(store[start:end], list(range(start, end)), [None] * (end - start), list(labels[start:end]))
+            yield Chunk(
+                store.stretch(start, end), list(range(start, end)), [None] * (end - start), list(labels[start:end])
+            )
             start = end

@@ -156,7 +156,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         store, start = as_store(graphs), time.perf_counter()
         labels = own_labels(graphs) if y is None else as_labels(y, len(store))
         self.classes_, codes = number_classes(labels)
-        named = replace(store, labels=torch.from_numpy(codes), classes=tuple(range(len(self.classes_))))
+        named = _labelled(store, codes)
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
         self.encoder_ = encoder.fit(store)
         self.config_ = self._shape(store)
@@ -186,6 +186,19 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def predict_with_uncertainty(self, graphs: Any) -> Prediction:
         """The class of each graph, the probability of each class, and how far the models disagree."""
         return self._predict(graphs)
+
+    @property
+    def trained_on_(self) -> dict[str, Any]:
+        """What is known of the graphs that it was trained on: their name, fingerprint, and how many they are."""
+        data = self.about_.get("data")
+        return data if isinstance(data, dict) else {}
+
+    def was_trained_on(self, graphs: Any, y: Any = None) -> bool:
+        """Whether these are the very graphs and labels of :meth:`fit`: how it does on them says little of new ones."""
+        self._ensemble()
+        store = as_store(graphs)
+        labels = own_labels(graphs) if y is None else as_labels(y, len(store))
+        return self.trained_on_.get("fingerprint") == content_key(_labelled(store, number_classes(labels)[1]))
 
     def transform(self, graphs: Any) -> np.ndarray:
         """The embeddings of the graphs [n, models x width]: what each model pools a graph into, side by side."""
@@ -266,3 +279,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             class_weights=class_weights(self.class_weight, self.classes_, self.classes_[codes]),
         )
         return [replace(run, repeat=number) for number in range(self.n_models)]
+
+
+def _labelled(store: PackedGraphs, codes: np.ndarray) -> PackedGraphs:
+    """With the number of each graph's class for its label."""
+    return replace(store, labels=torch.from_numpy(codes), classes=tuple(range(codes.max() + 1)))

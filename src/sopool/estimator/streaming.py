@@ -3,7 +3,8 @@
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TextIO
 
@@ -50,33 +51,50 @@ class Count:
 
 
 def predict_stream(
-    model: GraphClassifier, chunks: Iterable[Chunk], count: Count, refuse: Callable[[BadRow], None]
-) -> Iterator[list[Predicted]]:
-    """The predictions of each chunk; what comes by is added to ``count``, and bad rows are handed to ``refuse``.
+    model: GraphClassifier,
+    chunks: Iterable[Chunk],
+    count: Count,
+    refuse: Callable[[BadRow], None],
+    write: Callable[[list[Predicted]], None],
+) -> None:
+    """Predict and ``write`` each chunk while the next is read; ``count`` what comes by, and ``refuse`` bad rows.
 
-    A label counts as right if it reads as the prediction does: files know texts only.
+    Reading is Python's work, predicting is not: so one thread reads, and another does all else.
     """
+    with ThreadPoolExecutor(1) as other:
+        before: Future[None] | None = None
+        for chunk in chunks:
+            if before is not None:
+                before.result()
+            for one in chunk.bad:
+                count.bad += 1
+                refuse(one)
+            before = other.submit(_predict_chunk, model, chunk, count, write)
+        if before is not None:
+            before.result()
+
+
+def _predict_chunk(
+    model: GraphClassifier, chunk: Chunk, count: Count, write: Callable[[list[Predicted]], None]
+) -> None:
+    """A label counts as right if it reads as the prediction does: files know texts only."""
+    if chunk.graphs is None:
+        return
+    features = model.ensemble_.encode(chunk.graphs)
+    found = model.vote(model.ensemble_.scores(chunk.graphs, features))
+    values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
+    made = [Predicted(*row) for row in zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True)]
+    known = [row for row in made if row.label is not None]
+    count.graphs += len(made)
+    count.nodes += chunk.graphs.num_nodes
+    count.unknown += features.unknown
+    count.edges += chunk.graphs.num_edges
+    count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
+    count.labelled += len(known)
+    count.correct += sum(str(row.label) == str(row.prediction) for row in known)
     classes = {str(name) for name in model.classes_.tolist()}
-    for chunk in chunks:
-        for one in chunk.bad:
-            count.bad += 1
-            refuse(one)
-        if chunk.graphs is None:
-            continue
-        features = model.ensemble_.encode(chunk.graphs)
-        found = model.vote(model.ensemble_.scores(chunk.graphs, features))
-        values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
-        made = [Predicted(*row) for row in zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True)]
-        known = [row for row in made if row.label is not None]
-        count.graphs += len(made)
-        count.nodes += chunk.graphs.num_nodes
-        count.unknown += features.unknown
-        count.edges += chunk.graphs.num_edges
-        count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
-        count.labelled += len(known)
-        count.correct += sum(str(row.label) == str(row.prediction) for row in known)
-        count.foreign += sum(str(row.label) not in classes for row in known)
-        yield made
+    count.foreign += sum(str(row.label) not in classes for row in known)
+    write(made)
 
 
 class Writer:
@@ -90,7 +108,7 @@ class Writer:
             self._table.writerow(["row", "id", "prediction", *names, "uncertainty"])
 
     def write(self, rows: Iterable[Predicted]) -> None:
-        """One line each."""
+        """One line each, all of them written out before the next come."""
         for row in rows:
             shares = [round(share, DIGITS) for share in row.probabilities]
             spread = None if math.isnan(row.uncertainty) else round(row.uncertainty, DIGITS)
@@ -100,3 +118,4 @@ class Writer:
             record = {"row": row.row} | ({} if row.id is None else {"id": row.id}) | {"prediction": row.prediction}
             record |= {"probabilities": dict(zip(self._classes, shares, strict=True)), "uncertainty": spread}
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self._file.flush()

@@ -43,7 +43,7 @@ class Layers:
 
 
 def run_network(x: Tensor, neighbors: Neighbors, ptr: Tensor, layers: Layers) -> list[Tensor]:
-    """The input and the output of each layer, parts of one matrix: [N, d] -> [N, d], [N, h], ...; or the view [N, r]."""
+    """The input and the output of each layer, parts of one matrix: [N, d] -> [N, d], [N, h], ...; or the view."""
     out = x.new_empty(x.shape[0], sum(layers.widths))
     labels = neighbors.labels.heard if layers.labelled and neighbors.labels else neighbors.nodes[:0]
     lists = neighbors.ptr, neighbors.nodes, labels
