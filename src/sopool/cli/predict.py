@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHOWN = 10
 """Bad rows that are named one by one."""
 OWN = (
-    "these are the graphs that the model was trained on: this accuracy is no estimate of that on new graphs. sopool fit "
+    "these are the graphs that the model was trained on: this accuracy is no estimate of that on new ones. sopool fit "
     "prints one."
 )
 

@@ -21,7 +21,7 @@ from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
 from sopool.training.tables import Batch, GraphTables
 
-TOGETHER = {"cpu": 2**13, "cuda": 2**20}
+TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """Nodes of all models that are worked on at a time: on a CPU a cache-full."""
 
 
@@ -91,7 +91,10 @@ class Ensemble:
             tables = self._tables(store, features, edges, *ends)
             return work(model, tables.copies(models, self.substitutes)).view(models, ends[1] - ends[0], -1)
 
-        pieces = cut(store.sizes.numpy(), TOGETHER.get(kind, TOGETHER["cpu"]) // models)
+        nodes = TOGETHER.get(kind, TOGETHER["cpu"]) // models
+        if kind == "cpu":  # something for every core to do
+            nodes = max(1, min(nodes, -(-store.num_nodes // torch.get_num_threads())))
+        pieces = cut(store.sizes.numpy(), nodes)
         return torch.cat(list(_side_by_side(part, pieces) if kind == "cpu" else map(part, pieces)), dim=1)
 
     def _tables(

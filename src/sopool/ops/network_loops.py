@@ -42,8 +42,9 @@ def network(
     most = ROWS
     for g in range(len(ptr) - 1):
         most = max(most, ptr[g + 1] - ptr[g])
-    heard_x, seen = np.empty((most, d), x.dtype), np.empty((ROWS, first_view.shape[2]), x.dtype)
-    heard, between, state = np.empty((most, h), x.dtype), np.empty((most, h), x.dtype), np.empty((most, h), x.dtype)
+    begun, heard_x = np.empty((most + 1, d), x.dtype), np.empty((most, d), x.dtype)
+    state, heard, between = np.empty((most + 1, h), x.dtype), np.empty((most, h), x.dtype), np.empty((most, h), x.dtype)
+    seen = np.empty((ROWS, first_view.shape[2]), x.dtype)
     for m in range(models):
         g = m * each
         while g < (m + 1) * each:
@@ -52,14 +53,15 @@ def network(
                 end += 1
             begin, n = ptr[g], ptr[end] - ptr[g]
             rows = out[begin : begin + n]
-            _show(x[begin : begin + n], first_view[m], seen, 0, True, rows)
+            begun[:n], begun[n], state[n] = x[begin : begin + n], 0, 0
+            _show(begun[:n], first_view[m], seen, 0, True, rows)
             for layer in range(layers):
                 if layer == 0:
-                    _hear(x[begin : begin + n], begin, starts, nodes, labels, how, eps[m, 0], first_vectors, heard_x)
+                    _hear(begun, n, begin, starts, nodes, labels, how, eps[m, 0], first_vectors, heard_x)
                     source, weight = heard_x, first[m]
                 else:
                     own = vectors[layer - 1]
-                    _hear(state[:n], begin, starts, nodes, labels, how, eps[m, layer], own, heard)
+                    _hear(state, n, begin, starts, nodes, labels, how, eps[m, layer], own, heard)
                     source, weight = heard, rest[m, layer * maps - 1]
                 for k in range(layer * maps, (layer + 1) * maps):
                     if k > layer * maps:
@@ -73,6 +75,7 @@ def network(
 @compiled
 def _hear(
     x: np.ndarray,
+    n: int,
     begin: int,
     starts: np.ndarray,
     nodes: np.ndarray,
@@ -82,69 +85,73 @@ def _hear(
     vectors: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """What each node hears; ``begin`` is the number of the first row of x in the lists."""
-    width = x.shape[1]
-    for i in range(len(x)):
-        row, first, last = out[i], starts[begin + i], starts[begin + i + 1]
+    """What each of n nodes hears; ``begin`` is the number of the first row of x in the lists, row n is all zeros."""
+    for i in range(n):
+        first, last = starts[begin + i], starts[begin + i + 1]
         if len(labels):
-            _hear_labelled(x, nodes[first:last], begin, labels[first:last], vectors, row)
+            _hear_labelled(x, begin, nodes, labels, first, last, vectors, out[i])
         elif how == MAX:
-            _hear_largest(x, nodes[first:last], begin, row)
+            _hear_largest(x, begin, nodes, first, last, out[i])
         else:
-            _hear_all(x, nodes[first:last], begin, row)
+            _hear_all(x, n, begin, nodes, first, last, out, i)
         if how == MEAN:
-            for j in range(width):
-                row[j] /= max(last - first, 1)
+            for j in range(x.shape[1]):
+                out[i, j] /= max(last - first, 1)
         if eps != 0:
-            own = x[i]
-            for j in range(width):
-                row[j] += eps * own[j]
+            for j in range(x.shape[1]):
+                out[i, j] += eps * x[i, j]
 
 
 @compiled
-def _hear_all(x: np.ndarray, members: np.ndarray, begin: int, row: np.ndarray) -> None:
-    """Their sum, two at a time."""
-    width, odd = len(row), len(members) % 2
-    if odd:
-        heard = x[members[0] - begin]
-        for j in range(width):
-            row[j] = heard[j]
-    else:
-        for j in range(width):
-            row[j] = 0
-    for place in range(odd, len(members), 2):
-        one, other = x[members[place] - begin], x[members[place + 1] - begin]
-        for j in range(width):
-            row[j] += one[j] + other[j]
+def _hear_all(
+    x: np.ndarray, n: int, begin: int, nodes: np.ndarray, first: int, last: int, out: np.ndarray, i: int
+) -> None:
+    """Their sum. Most lists have four members at most: these are added in one go, with zeros for those that are not."""
+    a = nodes[first] - begin if last > first else n
+    b = nodes[first + 1] - begin if last > first + 1 else n
+    c = nodes[first + 2] - begin if last > first + 2 else n
+    d = nodes[first + 3] - begin if last > first + 3 else n
+    for j in range(x.shape[1]):
+        out[i, j] = x[a, j] + x[b, j] + x[c, j] + x[d, j]
+    for place in range(first + 4, last):
+        a = nodes[place] - begin
+        for j in range(x.shape[1]):
+            out[i, j] += x[a, j]
 
 
 @compiled
-def _hear_largest(x: np.ndarray, members: np.ndarray, begin: int, row: np.ndarray) -> None:
+def _hear_largest(x: np.ndarray, begin: int, nodes: np.ndarray, first: int, last: int, row: np.ndarray) -> None:
     """The largest value of each column, zero if there is nobody."""
     for j in range(len(row)):
-        row[j] = x[members[0] - begin, j] if len(members) else 0
-    for place in range(1, len(members)):
-        heard = x[members[place] - begin]
+        row[j] = x[nodes[first] - begin, j] if last > first else 0
+    for place in range(first + 1, last):
+        heard = nodes[place] - begin
         for j in range(len(row)):
-            row[j] = max(row[j], heard[j])
+            row[j] = max(row[j], x[heard, j])
 
 
 @compiled
 def _hear_labelled(
-    x: np.ndarray, members: np.ndarray, begin: int, labels: np.ndarray, vectors: np.ndarray, row: np.ndarray
+    x: np.ndarray,
+    begin: int,
+    nodes: np.ndarray,
+    labels: np.ndarray,
+    first: int,
+    last: int,
+    vectors: np.ndarray,
+    row: np.ndarray,
 ) -> None:
     """x_j of the node itself, whose label is -1, and relu(x_j + vector) of the others."""
     for j in range(len(row)):
         row[j] = 0
-    for place in range(len(members)):
-        heard = x[members[place] - begin]
-        if labels[place] < 0:
+    for place in range(first, last):
+        heard, label = nodes[place] - begin, labels[place]
+        if label < 0:
             for j in range(len(row)):
-                row[j] += heard[j]
+                row[j] += x[heard, j]
         else:
-            vector = vectors[labels[place]]
             for j in range(len(row)):
-                row[j] += max(heard[j] + vector[j], 0)
+                row[j] += max(x[heard, j] + vectors[label, j], 0)
 
 
 @compiled
