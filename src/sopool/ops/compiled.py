@@ -12,8 +12,6 @@ from torch import Tensor
 LONGEST = 256
 """Rows of a graph up to which loops beat a call of the matrix product. By its own size, so company changes nothing."""
 WIDEST = 64 * 64
-LIGHTEST = 2**18
-"""Multiplications of a product for which the library that NumPy calls starts no threads: there are others at work."""
 
 
 def serves(x: Tensor) -> bool:
@@ -39,9 +37,8 @@ def prepare(name: str, *arguments: Any, module: str = "loops") -> Callable[..., 
 def segment_gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
     """out[g] = X_g^T Y_g: loops for small graphs, a product of its own for each large one."""
     out = x.new_empty(ptr.numel() - 1, x.shape[1], y.shape[1])
-    longest = min(LONGEST, LIGHTEST // max(1, x.shape[1] * y.shape[1]))
-    prepare("gram", x.contiguous(), y.contiguous(), ptr, longest, out)()
-    for g, first, last in _large(ptr, longest):
+    prepare("gram", x.contiguous(), y.contiguous(), ptr, LONGEST, out)()
+    for g, first, last in _large(ptr):
         torch.mm(x[first:last].t(), y[first:last], out=out[g])
     return out
 
@@ -51,15 +48,15 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool) -> Tensor
     out = y.new_empty(y.shape[0], s.shape[1])
     room = y.new_empty(s.shape[2], s.shape[1])
     prepare("apply", y.contiguous(), s.contiguous(), ptr, symmetrize, LONGEST, room, out)()
-    for g, first, last in _large(ptr, LONGEST):
+    for g, first, last in _large(ptr):
         factor = s[g].t() + s[g] if symmetrize else s[g].t()
         torch.mm(y[first:last], factor, out=out[first:last])
     return out
 
 
-def _large(ptr: Tensor, longest: int) -> list[tuple[int, int, int]]:
+def _large(ptr: Tensor) -> list[tuple[int, int, int]]:
     bounds = ptr.numpy()
-    found = (bounds[1:] - bounds[:-1] > longest).nonzero()[0].tolist()
+    found = (bounds[1:] - bounds[:-1] > LONGEST).nonzero()[0].tolist()
     return [(g, int(bounds[g]), int(bounds[g + 1])) for g in found]
 
 

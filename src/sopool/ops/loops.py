@@ -16,10 +16,28 @@ BLOCK = 4
 
 @compiled
 def gram(x: np.ndarray, y: np.ndarray, ptr: np.ndarray, longest: int, out: np.ndarray) -> None:
-    """out[g] = X_g^T Y_g for the graphs of at most ``longest`` rows: a library's product, called without Python."""
+    """out[g] = X_g^T Y_g for the graphs of at most ``longest`` rows."""
+    p, q = x.shape[1], y.shape[1]
     for g in range(len(ptr) - 1):
-        if ptr[g + 1] - ptr[g] <= longest:
-            np.dot(x[ptr[g] : ptr[g + 1]].T, y[ptr[g] : ptr[g + 1]], out[g])
+        first, last = ptr[g], ptr[g + 1]
+        if last - first > longest:
+            continue
+        s = out[g]
+        s[:] = 0
+        whole = first + (last - first) // BLOCK * BLOCK
+        for i in range(first, whole, BLOCK):
+            y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
+            for a in range(p):
+                x0, x1, x2, x3 = x[i, a], x[i + 1, a], x[i + 2, a], x[i + 3, a]
+                row = s[a]
+                for b in range(q):
+                    row[b] += x0 * y0[b] + x1 * y1[b] + x2 * y2[b] + x3 * y3[b]
+        for i in range(whole, last):
+            for a in range(p):
+                x0 = x[i, a]
+                row = s[a]
+                for b in range(q):
+                    row[b] += x0 * y[i, b]
 
 
 @compiled
