@@ -202,8 +202,9 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, graphs: Any) -> np.ndarray:
         """The embeddings of the graphs [n, models x width]: what each model pools a graph into, side by side."""
-        store, features = self._encode(graphs, level=3)
-        each = self.ensemble_.embeddings(store, features)
+        with threads(1) as cores:
+            store, features = self._encode(graphs, level=3)
+            each = self.ensemble_.embeddings(store, features, cores)
         return each.movedim(0, 1).flatten(1).cpu().numpy()
 
     def explain(self, graphs: Any, top: int = 10) -> list[Explanation]:
@@ -232,8 +233,9 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return self.ensemble_
 
     def _predict(self, graphs: Any) -> Prediction:
-        store, features = self._encode(graphs, level=4)
-        return self.vote(self.ensemble_.scores(store, features))
+        with threads(1) as cores:  # more are for whole pieces: the operators are too small for them
+            store, features = self._encode(graphs, level=4)
+            return self.vote(self.ensemble_.scores(store, features, cores))
 
     def vote(self, scores: Tensor) -> Prediction:
         """What the scores of the models [models, n, classes] come to."""

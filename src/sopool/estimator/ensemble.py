@@ -65,24 +65,26 @@ class Ensemble:
         codes = self.encode_edges(store)
         return 0 if codes is None else codes.unknown
 
-    def scores(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
-        """Of each model for each graph and class [M, G, classes]."""
-        return self._run(store, features, lambda model, batch: model(*batch))
+    def scores(self, store: PackedGraphs, features: NodeFeatures, cores: int = 1) -> Tensor:
+        """Of each model for each graph and class [M, G, classes]; on a CPU by so many ``cores``."""
+        return self._run(store, features, cores, lambda model, batch: model(*batch))
 
-    def embeddings(self, store: PackedGraphs, features: NodeFeatures) -> Tensor:
-        """What the models pool each graph into, all layers or blocks side by side [M, G, d]."""
+    def embeddings(self, store: PackedGraphs, features: NodeFeatures, cores: int = 1) -> Tensor:
+        """What the models pool each graph into, all layers or blocks side by side [M, G, d], likewise."""
 
         def embed(model: Classifier, batch: Batch) -> Tensor:
             return torch.cat([pooled.flatten(1) for pooled, _ in model.embed(*batch)], dim=1)
 
-        return self._run(store, features, embed)
+        return self._run(store, features, cores, embed)
 
     @cached_property
     def _ready(self) -> Classifier:
         """The models in evaluation. On a GPU kernels fold norms as they go."""
         return fold(self.model) if self.device.type == "cpu" else self.model.eval()
 
-    def _run(self, store: PackedGraphs, features: NodeFeatures, work: Callable[[Classifier, Batch], Tensor]) -> Tensor:
+    def _run(
+        self, store: PackedGraphs, features: NodeFeatures, cores: int, work: Callable[[Classifier, Batch], Tensor]
+    ) -> Tensor:
         """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
         edges, models, model, kind = self.encode_edges(store), self.model.models, self._ready, self.device.type
 
@@ -93,9 +95,9 @@ class Ensemble:
 
         nodes = TOGETHER.get(kind, TOGETHER["cpu"]) // models
         if kind == "cpu":  # something for every core to do
-            nodes = max(1, min(nodes, -(-store.num_nodes // torch.get_num_threads())))
+            nodes = max(1, min(nodes, -(-store.num_nodes // cores)))
         pieces = cut(store.sizes.numpy(), nodes)
-        return torch.cat(list(_side_by_side(part, pieces) if kind == "cpu" else map(part, pieces)), dim=1)
+        return torch.cat(list(_side_by_side(part, pieces, cores) if kind == "cpu" else map(part, pieces)), dim=1)
 
     def _tables(
         self, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None, first: int, last: int
@@ -113,9 +115,10 @@ class Ensemble:
         return replace(tables, clusters=ClusterTables.of(cluster(graphs, clusters)).to(device))
 
 
-def _side_by_side(work: Callable[[tuple[int, int]], Tensor], pieces: Iterator[tuple[int, int]]) -> Iterator[Tensor]:
-    """On a CPU: as many pieces at a time as torch has threads, each in one. Its operators are too small to share."""
-    cores = torch.get_num_threads()
+def _side_by_side(
+    work: Callable[[tuple[int, int]], Tensor], pieces: Iterator[tuple[int, int]], cores: int
+) -> Iterator[Tensor]:
+    """On a CPU: as many pieces at a time as there are cores, each in one. Torch's operators are too small to share."""
     with threads(1), ThreadPoolExecutor(cores) as pool:
         yield from pool.map(work, pieces) if cores > 1 else map(work, pieces)
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 from sopool.data.pack import Label
 from sopool.data.stream import BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
+from sopool.experiments.threads import threads
 
 Format = Literal["csv", "jsonl"]
 DIGITS = 6
@@ -61,7 +62,7 @@ def predict_stream(
 
     Reading is Python's work, predicting is not: so one thread reads, and another does all else.
     """
-    with ThreadPoolExecutor(1) as other:
+    with threads(1) as cores, ThreadPoolExecutor(1) as other:
         before: Future[None] | None = None
         for chunk in chunks:
             if before is not None:
@@ -69,19 +70,19 @@ def predict_stream(
             for one in chunk.bad:
                 count.bad += 1
                 refuse(one)
-            before = other.submit(_predict_chunk, model, chunk, count, write)
+            before = other.submit(_predict_chunk, model, chunk, cores, count, write)
         if before is not None:
             before.result()
 
 
 def _predict_chunk(
-    model: GraphClassifier, chunk: Chunk, count: Count, write: Callable[[list[Predicted]], None]
+    model: GraphClassifier, chunk: Chunk, cores: int, count: Count, write: Callable[[list[Predicted]], None]
 ) -> None:
     """A label counts as right if it reads as the prediction does: files know texts only."""
     if chunk.graphs is None:
         return
     features = model.ensemble_.encode(chunk.graphs)
-    found = model.vote(model.ensemble_.scores(chunk.graphs, features))
+    found = model.vote(model.ensemble_.scores(chunk.graphs, features, cores))
     values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
     made = [Predicted(*row) for row in zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True)]
     known = [row for row in made if row.label is not None]

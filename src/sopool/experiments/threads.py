@@ -13,11 +13,11 @@ def cores() -> int:
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
-    """So many of them inside."""
+def threads(count: int) -> Iterator[int]:
+    """So many of them inside; how many there were before is handed out."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        yield before
     finally:
         torch.set_num_threads(before)
