@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from unittest import mock
 
@@ -22,7 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool import GraphClassifier
 from sopool.data import default_encoder, load
+from sopool.estimator.ensemble import TOGETHER, Ensemble
 from sopool.experiments.presets import FROZEN
 from sopool.models.config import RANDOM
 from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, make_readout
@@ -236,6 +239,23 @@ def check_going_on() -> None:
     print("runs that were stopped go on as if nothing had happened")
 
 
+def check_predictions() -> None:
+    """Of models trained on the CPU, moved to the GPU: the same scores, in one piece and in many."""
+    mutag = load("MUTAG")
+    for gnn, pool in (("gin-0", "sopool-bimap"), ("gine", "sopool-attn"), ("graphsage", "eigenpool")):
+        model = GraphClassifier(gnn=gnn, pool=pool, n_models=2, epochs=1, device="cpu", random_state=0).fit(mutag)
+        want, here = (ensemble.scores(mutag, ensemble.encode(mutag)) for ensemble in both(model.ensemble_))
+        check(f"scores of {gnn} with {pool}, against the CPU", error(here, want.double()), 1e-4)
+        with mock.patch.dict(TOGETHER, cuda=500):
+            _, pieces = (ensemble.scores(mutag, ensemble.encode(mutag)) for ensemble in both(model.ensemble_))
+        check(f"scores of {gnn} with {pool}, in many pieces", error(pieces, here.cpu().double()), 1e-6)
+
+
+def both(ensemble: Ensemble) -> tuple[Ensemble, Ensemble]:
+    """Here and there; the first as it is, since its weights move with the second."""
+    return ensemble, replace(ensemble, model=copy.deepcopy(ensemble.model)).to("cuda")
+
+
 def check_refused() -> None:
     """Bad values end in a device assertion; each needs a process of its own."""
     setup = """
@@ -267,6 +287,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "no-waiting": check_no_waiting,
     "store": check_store,
     "going-on": check_going_on,
+    "predictions": check_predictions,
 }
 
 
