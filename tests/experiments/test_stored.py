@@ -86,6 +86,8 @@ def test_what_follows_from_the_fold_does_not_tell_apart(tmp_path):
     by_fold = [Info(sortpool(fold, 10 + fold, steps=5 + fold)) for fold in range(3)]
     (found,) = find_experiments(by_fold)
     assert found.shared.model.pool_options == {}
+    (found,) = find_experiments([Info(sortpool(fold, 10 + fold, steps=50)) for fold in range(3)])
+    assert found.shared.steps == 50  # as those it is compared with have it
     asked_for = [Info(sortpool(fold, k)) for fold in range(3) for k in (10, 20)]
     assert [one.shared.model.pool_options for one in find_experiments(asked_for)] == [{"k": 10}, {"k": 20}]
     lengths = [Info(replace(CONFIG, fold=fold, steps=steps)) for fold in range(3) for steps in (25, 50)]

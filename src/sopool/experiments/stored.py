@@ -158,7 +158,9 @@ def _experiment(group: list[RunConfig], fixed: Setting | None = None) -> Experim
     for config in group:
         configs.setdefault(config.looks, []).append(config)
     shared = _shared(group[0])
-    if len({_length(config) for config in group}) == 1:
-        model = replace(shared.model, pool_options=group[0].model.pool_options)
-        shared = replace(shared, steps=group[0].steps, model=model)
+    steps, sorts = (set(each) for each in zip(*map(_length, group), strict=True))
+    if len(steps) == 1:
+        shared = replace(shared, steps=group[0].steps)
+    if len(sorts) == 1:
+        shared = replace(shared, model=replace(shared.model, pool_options=group[0].model.pool_options))
     return Experiment(shared, configs, fixed)
