@@ -43,7 +43,9 @@ def test_our_figures_beside_the_papers(reproduced):
 
 
 def test_all_of_it_is_in_the_files(reproduced):
-    kept = load_reproduction(reproduced[0] / "runs" / "reproduce-table2.json")
+    (path,) = (reproduced[0] / "runs").glob("reproduce-table2-*.json")
+    assert path.name in reproduced[1].stdout.replace("\n", "")
+    kept = load_reproduction(path)
     assert json.loads((reproduced[0] / "found.json").read_text()) == json.loads(json.dumps(kept.to_json()))
     assert [row.name for row in kept.rows][:2] == ["GIN-0 + Sum/Avg", "GIN-0 + SOPool_bimap"]
     assert kept.setup["epochs"] == 2
@@ -90,7 +92,7 @@ def test_data_sets_of_the_whole_table_that_are_not_here_are_left_out(call, monke
     shown = call("reproduce", "table2", *small, "--protocol", "per-fold-max", "--no-controls")
     assert shown.code == 0, shown.err
     assert "note: REDDIT-MULTI-5K is not run." in shown.err
-    kept = load_reproduction(Path("runs") / "reproduce-table2.json")
+    kept = load_reproduction(*Path("runs").glob("reproduce-table2-*.json"))
     assert "NCI1" in kept.not_run
     assert "MUTAG" not in kept.not_run
     assert "Not run: NCI1 was not found." in shown.out

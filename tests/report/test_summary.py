@@ -25,6 +25,17 @@ from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid
 from sopool.training.run_store import RunStore
 from tests.report.stores import PROTOCOLS, facts, fill
 
+SETUP = {
+    "preset": "paper",
+    "head": None,
+    "settings": [{"hidden": 8, "batch_size": 32, "lr": 0.01, "dropout": 0.5}],
+    "epochs": 6,
+    "steps": 50,
+    "folds": 2,
+    "seeds": [0],
+    "device": "cpu",
+    "sopool": "1",
+}
 ODD = "a|b_c & <i>*"
 
 
@@ -77,10 +88,51 @@ def test_what_it_cost(summary):
         assert row[-1].text == "3.0 MB"
 
 
-def test_seeds_and_options_are_told(tmp_path):
+def test_what_tells_lines_apart_is_said(tmp_path):
     fill(tmp_path, pools=[("sum", 0.7)], looks=("test",), hidden=(8,))
-    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test",), hidden=(8,), seed=1)
-    assert [entry.variant for entry in summarise(store).entries] == ["seed 0", "seed 1"]
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test",), hidden=(8,), epochs=7)
+    assert [entry.variant for entry in summarise(store).entries] == ["epochs 6", "epochs 7"]
+
+
+def test_seeds_are_averaged_within_folds(tmp_path):
+    """One line for each pooling, the curves and counts of all seeds behind it; CSV has each seed."""
+    each = {seed: summarise(fill(tmp_path / str(seed), seed=seed)) for seed in (0, 3)}
+    for seed in each:
+        store = fill(tmp_path / "all", seed=seed)
+    found = summarise(store)
+    assert [(entry.pool, entry.variant, list(entry.seeds)) for entry in found.entries] == [
+        ("sum", "", [0, 3]),
+        ("sopool-bimap", "", [0, 3]),
+    ]
+    for number, entry in enumerate(found.entries):
+        alone = [one.entries[number] for one in each.values()]
+        for protocol, outcome in entry.outcomes.items():
+            outcomes = [one.outcomes[protocol] for one in alone]
+            assert list(entry.seeds.values()) == [one.outcomes for one in alone]
+            assert outcome.folds == pytest.approx(np.mean([one.folds for one in outcomes], axis=0))
+            assert outcome.repeats == sum(one.repeats for one in outcomes)
+            assert np.shape(outcome.epochs) == (4, outcome.repeats)
+            np.testing.assert_allclose(entry.confusion[protocol], sum(one.confusion[protocol] for one in alone) / 2)
+            part = "validation" if protocol == "fair" else "test"
+            curves = [one.curves[protocol][part].mean for one in alone]
+            np.testing.assert_allclose(entry.curves[protocol][part].mean, np.mean(curves, axis=0))
+        assert entry.cost.runs == sum(one.cost.runs for one in alone)
+    assert {gain.comparison.folds for gain in found.gains} == {4}
+    assert len(found.gains) == 3
+    grid = accuracy_grid(found)
+    assert [row[grid.columns.index("seeds")].text for row in grid.rows] == ["0, 3", "0, 3"]
+    assert "seeds" not in accuracy_grid(each[0]).columns
+    assert [row["seed"] for row in csv.DictReader(io.StringIO(tidy(found)))].count("3") == 2 * 3 * 4
+    assert "all at epoch" in page(found)
+
+
+def test_what_one_seed_lacks_is_said(tmp_path):
+    fill(tmp_path, pools=[("sum", 0.7)])
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test", "validation"), seed=1)
+    found = summarise(store)
+    assert found.entries[0].outcomes["fair"].repeats == 3
+    assert found.entries[0].outcomes["single-epoch"].repeats == 2
+    assert any("fair: with seed 1: the final runs are not there yet." in note for note in found.notes)
 
 
 def test_notes(tmp_path):
@@ -187,7 +239,9 @@ def test_a_reproduced_table_stands_beside(tmp_path):
     cell = TableCell("Sum <b>", "TOY", Figure(0.75, 0.05), {"single-epoch": measured}, ("wl",))
     figures = {"TOY": Figure(0.75, 0.05)}
     row = Row("Sum <b>", "gin-0", "sum", protocol="single-epoch", quoted="elsewhere", figures=figures)
-    table = Reproduction("table2", "Poolings", ("TOY",), ("single-epoch",), (row,), (cell,), (), (), ("A note.",))
+    table = Reproduction(
+        "table2", "Poolings", ("TOY",), ("single-epoch",), (row,), (cell,), (), (), ("A note.",), setup=SETUP
+    )
     store = fill(tmp_path, looks=("test",), hidden=(8,))
     table.save(tmp_path)
     (tmp_path / "reproduce-table3.json").write_text(json.dumps({"format": 99}))
@@ -196,7 +250,7 @@ def test_a_reproduced_table_stands_beside(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         text = page(summarise(store))
-    words = ("The paper&#39;s table 2", "Sum &lt;b&gt;", "quoted: elsewhere", "A note.")
+    words = ("The paper&#39;s table 2", "6 epochs of 50 batches", "Sum &lt;b&gt;", "quoted: elsewhere", "A note.")
     assert all(shown in text for shown in (*words, "75.0 ± 5.0", "85.0 ± 5.0", "+10.0"))
 
 

@@ -153,10 +153,9 @@ def _plan(reproducer: "Reproducer", device: str, workers: int | None, console: C
         write_json([line.to_json() for line in lines], json_file)
     console.print(plan_table(lines))
     text = (
-        "The time is an estimate, from a few steps of small banks on this machine ("
-        + device
-        + "); the controls are not in it. "
-        "Runs in the store are not trained again. Nothing was trained."
+        f"The time is an estimate, from a few steps of small banks on this machine ({device}), for when nothing else "
+        "runs here; controls and EigenPool's clusters are not in it. Runs in the store are not trained again. Nothing "
+        "was trained."
     )
     console.print(escape(text), highlight=False)
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -131,7 +133,7 @@ class Evaluator:
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")
         self.store, self.request, self.runs = store, request, runs
-        self.fingerprint = content_key(store)
+        self.fingerprint, self.encoders = _names(store)
         self.models = {
             pool: model_config(
                 store,
@@ -146,7 +148,6 @@ class Evaluator:
             for pool in request.pools
         }
         self._folds = stratified_folds(store.labels.cpu().numpy(), request.folds, names=store.classes)
-        self.encoders = {looks: repr(encoder_for(store, looks)) for looks in ("test", "validation", "chosen")}
 
     def evaluate(
         self,
@@ -169,9 +170,12 @@ class Evaluator:
 
     def first_runs(self) -> list[RunConfig]:
         """All settings on all folds: on the test folds, and to choose a setting on held-out graphs."""
+        return list(self._first_runs)
+
+    @cached_property
+    def _first_runs(self) -> list[RunConfig]:
         wanted = self._first_looks
-        runs = [run for pool in self.request.pools for looks in wanted for run in self._grid(pool, looks)]
-        return _once(runs)
+        return _once([run for pool in self.request.pools for looks in wanted for run in self._grid(pool, looks)])
 
     @property
     def _first_looks(self) -> list[Looks]:
@@ -265,6 +269,17 @@ def train_together(
         if not train(first.store, first.runs, configs, device, workers, report, stop):
             return False
     return True
+
+
+_named: WeakKeyDictionary[PackedGraphs, tuple[str, dict[Looks, str]]] = WeakKeyDictionary()
+
+
+def _names(store: PackedGraphs) -> tuple[str, dict[Looks, str]]:
+    """The fingerprint of a data set and its encoders: found once, however many evaluations there are of it."""
+    if store not in _named:
+        looks: tuple[Looks, ...] = ("test", "validation", "chosen")
+        _named[store] = content_key(store), {look: repr(encoder_for(store, look)) for look in looks}
+    return _named[store]
 
 
 def _once(configs: Sequence[RunConfig]) -> list[RunConfig]:

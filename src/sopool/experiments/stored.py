@@ -55,6 +55,14 @@ def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
     return [experiment for group in groups.values() for part in _by_length(group) for experiment in _experiments(part)]
 
 
+def over_seeds(experiments: Iterable[Experiment]) -> list[list[Experiment]]:
+    """Those that differ in their seed only, together, in the order of the seeds."""
+    groups: dict[tuple[str, Setting | None], list[Experiment]] = defaultdict(list)
+    for one in experiments:
+        groups[replace(one.shared, seed=0).key, one.fixed].append(one)
+    return [sorted(group, key=lambda one: one.shared.seed) for group in groups.values()]
+
+
 def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None) -> DatasetFacts | None:
     """What the runs on a data set are judged by: from the store, else from the data set of that name.
 

@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS, ControlResult
 from sopool.experiments.controls.result import load
 from sopool.experiments.controls.run import FOLDER
+from sopool.experiments.tables.merge import merge
 from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.experiments.tables.reproduction import Cell as TableCell
 from sopool.experiments.tables.reproduction import Measured, Reproduction, load_reproduction
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, points_cell
+from sopool.training.outcome import average
 
 
 def read_reproductions(folder: Path) -> list[Reproduction]:
-    """Those that can be read; a warning for each that cannot."""
+    """Those that can be read, parts of one table together, the last written counts; a warning for each that cannot."""
     found = []
-    for path in sorted(folder.glob("reproduce-*.json")):
+    for path in sorted(folder.glob("reproduce-*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
         try:
             found.append(load_reproduction(path))
         except DataError as error:
             warnings.warn(f"{error} It is left out.", stacklevel=2)
-    return found
+    return merge(found)
 
 
 def read_controls(folder: Path) -> list[ControlResult]:
@@ -41,8 +41,7 @@ def read_controls(folder: Path) -> list[ControlResult]:
 
 
 def _averaged(results: Sequence[ControlResult]) -> ControlResult:
-    folds = np.mean([one.outcome.folds for one in results], axis=0)
-    outcome = replace(results[0].outcome, folds=tuple(float(fold) for fold in folds), repeats=len(results))
+    outcome = average([one.outcome for one in results])
     return replace(results[0], outcome=outcome, seconds=sum(one.seconds for one in results))
 
 

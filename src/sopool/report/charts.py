@@ -176,18 +176,15 @@ def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: 
     """A line at what is reported, and marks at the epochs it comes from."""
     level = _percent(outcome.mean)
     marker = {"symbol": SYMBOLS[protocol], "size": 9, "color": protocol, "line": {"color": "ground", "width": 1}}
-    if protocol == "per-fold-max":
-        assert isinstance(outcome.epochs, tuple)
-        x, y = list(outcome.epochs), [_percent(fold) for fold in outcome.folds]
-        name = f"per-fold-max: {100 * outcome.mean:.1f}, each fold at its best"
-    elif protocol == "single-epoch":
-        x, y = [outcome.epochs], [level]
-        name = f"single-epoch: {100 * outcome.mean:.1f}, all at epoch {outcome.epochs}"
+    x = [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
+    y = [_percent(fold) for fold in outcome.folds for _ in range(outcome.repeats)]
+    name = f"{protocol}: {100 * outcome.mean:.1f}, "
+    if protocol == "single-epoch":  # one for each seed
+        x = sorted(set(x))
+        y = [level] * len(x)
+        name += f"all at epoch {', '.join(map(str, x))}"
     else:
-        x = [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
-        repeats = outcome.repeats
-        y = [_percent(fold) for fold in outcome.folds for _ in range(repeats)]
-        name = f"fair: {100 * outcome.mean:.1f} on the test folds, epochs chosen on validation"
+        name += "each fold at its best" if protocol == "per-fold-max" else "epochs chosen on validation"
     line = {"color": protocol, "width": 1.5, "dash": "dash"}
     shared = {"type": "scatter", "legendgroup": protocol}
     return [

@@ -1,6 +1,6 @@
-"""An experiment boiled down to what a report shows of it: small, however many runs it was."""
+"""An experiment, over all its seeds, boiled down to what a report shows of it: small, however many runs it was."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from sopool.experiments.stored import Experiment, Judged, Runs, judge
 from sopool.report.curves import Band, band
 from sopool.training.config import RunConfig, Setting
 from sopool.training.dataset_facts import DatasetFacts
-from sopool.training.outcome import Outcome
+from sopool.training.outcome import Outcome, average
 from sopool.training.record import Run
 
 
@@ -32,16 +32,20 @@ class Entry:
     """One line of the report: one pooling behind one network on one data set."""
 
     shared: RunConfig
+    """Of all seeds: its own says nothing."""
     rule: str
     """``sum`` or ``mean``, whichever Sum/Avg stands for on this data set."""
     fixed: Setting | None
     classes: tuple[str, ...]
     outcomes: dict[str, Outcome]
+    """Several seeds are averaged within folds."""
+    seeds: dict[int, dict[str, Outcome]]
+    """What each seed gave."""
     missing: dict[str, str]
     curves: dict[str, dict[str, Band]]
     """Of the runs that a protocol reports: ``train`` and ``test`` or ``validation``, accuracy over epochs."""
     confusion: dict[str, np.ndarray]
-    """[true class, predicted class]: test graphs over all folds; final runs of a fold are averaged."""
+    """[true class, predicted class]: test graphs over all folds; the runs of a fold are averaged."""
     cost: Cost
     variant: str = ""
     """What tells it apart from others of the same data set, network and pooling, and the pooling's options."""
@@ -78,28 +82,56 @@ class Entry:
         return self.pool == self.rule
 
 
-def digest(experiment: Experiment, runs: Runs, facts: DatasetFacts | None) -> Entry:
-    """What remains of an experiment; without the ``facts`` of its data set no protocol can be judged."""
-    every = [run for some in runs.values() for run in some]
-    if facts is None:
-        why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
-        judged = Judged(missing={"every protocol": why})
-    else:
-        judged = judge(runs, facts.labels)
-    encoder = next(config.encoder for some in experiment.configs.values() for config in some)
+def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFacts | None) -> Entry:
+    """What remains of an experiment and its runs with each seed.
+
+    Without the ``facts`` of its data set no protocol can be judged.
+    """
+    every = [run for runs in seeds.values() for some in runs.values() for run in some]
+    judged = {seed: _judge(runs, facts) for seed, runs in seeds.items()}
     labels = np.zeros(0, int) if facts is None else facts.labels
-    shown = {name: _shown(judged, name) for name in judged.outcomes}
+    outcomes: dict[str, list[Outcome]] = {}
+    shown: dict[str, list[Run]] = {}
+    confusion: dict[str, list[np.ndarray]] = {}
+    for one in judged.values():
+        for name, outcome in one.outcomes.items():
+            runs = _shown(one, name)
+            outcomes.setdefault(name, []).append(outcome)
+            shown.setdefault(name, []).extend(runs)
+            confusion.setdefault(name, []).append(_confusion(runs, outcome, labels))
     return Entry(
-        shared=experiment.shared,
-        rule="mean" if encoder.startswith(("DegreeEncoder", "ConstantEncoder")) else "sum",
+        shared=replace(experiment.shared, seed=0),
+        rule="mean" if every[0].config.encoder.startswith(("DegreeEncoder", "ConstantEncoder")) else "sum",
         fixed=experiment.fixed,
         classes=() if facts is None else facts.classes,
-        outcomes=judged.outcomes,
-        missing=judged.missing,
+        outcomes={name: average(some) for name, some in outcomes.items()},
+        seeds={seed: one.outcomes for seed, one in judged.items()},
+        missing=_missing(judged),
         curves={name: _curves(some) for name, some in shown.items()},
-        confusion={name: _confusion(some, judged.outcomes[name], labels) for name, some in shown.items()},
+        confusion={name: np.mean(some, axis=0) for name, some in confusion.items()},
         cost=_cost(every),
     )
+
+
+def _judge(runs: Runs, facts: DatasetFacts | None) -> Judged:
+    if facts is not None:
+        return judge(runs, facts.labels)
+    why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
+    return Judged(missing={"every protocol": why})
+
+
+def _missing(judged: Mapping[int, Judged]) -> dict[str, str]:
+    """What no seed has, or which ones lack it."""
+    lacking: dict[str, dict[int, str]] = {}
+    for seed, one in judged.items():
+        for name, why in one.missing.items():
+            lacking.setdefault(name, {})[seed] = why
+    found = {}
+    for name, whys in lacking.items():
+        first = next(iter(whys.values()))
+        some = f"with seed {', '.join(map(str, whys))}: " if len(whys) < len(judged) else ""
+        found[name] = some + first
+    return found
 
 
 def reference_of(entries: Sequence[Entry], wanted: str | None) -> Entry | None:

@@ -12,6 +12,7 @@ from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_char
 from sopool.report.digest import Entry
 from sopool.report.ranks import Ranks, tests_grid
 from sopool.report.render import page_file, render
+from sopool.report.reproduction import setup_note
 from sopool.report.summary import Summary, name_of
 from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid
 from sopool.training.protocols import PROTOCOLS
@@ -56,7 +57,10 @@ def _content(summary: Summary) -> dict[str, Any]:
         "protocols": protocols,
         "chosen": summary.protocols[-1] if summary.protocols else None,
         "accuracy": accuracy_grid(summary),
-        "reproductions": [_reproduction(one) for one in summary.reproductions],
+        "reproductions": [
+            {"heading": heading, "words": [setup_note(one), *one.notes], "grid": reproduction_grid(one)}
+            for heading, one in zip(_headings(summary.reproductions), summary.reproductions, strict=True)
+        ],
         "controls": controls_grid(summary.controls) if summary.controls else None,
         "ranks": bool(summary.ranks),
         "parts": [
@@ -70,7 +74,7 @@ def _content(summary: Summary) -> dict[str, Any]:
 
 def _sections(summary: Summary) -> list[tuple[str, str]]:
     """Anchor and name of each, where there is something to show."""
-    papers = [(f"paper-{i + 1}", _paper(one)) for i, one in enumerate(summary.reproductions)]
+    papers = [(f"paper-{i + 1}", name) for i, name in enumerate(_headings(summary.reproductions))]
     return [
         ("read", "How to read this"),
         ("accuracy", "Accuracy"),
@@ -105,17 +109,21 @@ def _protocol(summary: Summary, name: str) -> dict[str, Any]:
     }
 
 
-def _reproduction(found: Reproduction) -> dict[str, Any]:
-    return {
-        "heading": _paper(found),
-        "words": found.notes,
-        "grid": reproduction_grid(found),
-    }
+def _headings(tables: Sequence[Reproduction]) -> list[str]:
+    """With what tells apart those of one table that were trained in several ways."""
+    headings = []
+    for one in tables:
+        others = [other.training for other in tables if other.table == one.table]
+        differ = [name for name, value in one.training.items() if any(other[name] != value for other in others)]
+        heading = "The paper's " + re.sub("([0-9])", r" \1", one.table)
+        headings.append(", ".join([heading, *(_told(name, one.training[name]) for name in differ)]))
+    return headings
 
 
-def _paper(found: Reproduction) -> str:
-    number = re.sub("([0-9])", r" \1", found.table)
-    return f"The paper's {number}"
+def _told(name: str, value: Any) -> str:
+    if name == "settings":
+        return f"{len(value)} setting{'s' if len(value) > 1 else ''}"
+    return f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def _ranks(ranks: Ranks) -> dict[str, Any]:

@@ -26,7 +26,7 @@ SPECIAL = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 FIELDS = (
-    *("data", "fingerprint", "network", "pool", "variant", "protocol", "optimistic", "fold"),
+    *("data", "fingerprint", "network", "pool", "variant", "seed", "protocol", "optimistic", "fold"),
     *("accuracy", "balanced_accuracy", "roc_auc", "epochs", "repeats", "hidden", "batch_size", "lr", "dropout"),
 )
 
@@ -103,18 +103,19 @@ def _tex(text: str) -> str:
 
 
 def tidy(summary: Summary) -> str:
-    """CSV: one line for each data set, network, pooling, protocol and fold; accuracies as fractions, folds from 1."""
+    """CSV: one line for each data set, network, pooling, seed, protocol and fold; accuracies as fractions."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)
     for entry in summary.entries:
-        for outcome in entry.outcomes.values():
-            writer.writerows(_folds(entry, outcome))
+        for seed, outcomes in entry.seeds.items():
+            for outcome in outcomes.values():
+                writer.writerows(_folds(entry, seed, outcome))
     return text.getvalue()
 
 
-def _folds(entry: Entry, outcome: Outcome) -> list[list[object]]:
-    name: list[object] = [entry.data, entry.shared.fingerprint, entry.network, entry.pool, entry.variant]
+def _folds(entry: Entry, seed: int, outcome: Outcome) -> list[list[object]]:
+    name: list[object] = [entry.data, entry.shared.fingerprint, entry.network, entry.pool, entry.variant, seed]
     name += [outcome.protocol, outcome.optimistic]
     epochs = np.array(outcome.epochs).reshape(-1, outcome.repeats) if not isinstance(outcome.epochs, int) else None
     rows: list[list[object]] = []

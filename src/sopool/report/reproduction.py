@@ -45,15 +45,19 @@ def reproduction_tables(found: Reproduction) -> list[Table]:
 
 def reproduction_notes(found: Reproduction) -> list[str]:
     """What to know beside the tables: how it was run, by which protocols, and why there are no ranks if so."""
+    few = [note for one in found.across if len(one.datasets) < 2 for note in one.notes]
+    return [setup_note(found), *found.notes, *dict.fromkeys(few)]
+
+
+def setup_note(found: Reproduction) -> str:
+    """How it was run."""
     setup = found.setup
     settings = [f"{one['hidden']}/{one['batch_size']}/{one['lr']:g}/{one['dropout']:g}" for one in setup["settings"]]
     batches = "one pass over the training graphs" if setup["steps"] is None else f"{setup['steps']} batches"
-    run = (
+    return (
         f"Run with the preset {setup['preset']}: {setup['epochs']} epochs of {batches}, {setup['folds']} folds, "
         f"seed {', '.join(map(str, setup['seeds']))}; hidden/batch/lr/dropout {', '.join(settings)}."
     )
-    few = [note for one in found.across if len(one.datasets) < 2 for note in one.notes]
-    return [run, *found.notes, *dict.fromkeys(few)]
 
 
 def _dataset_table(found: Reproduction, dataset: str) -> Table:

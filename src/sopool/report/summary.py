@@ -12,7 +12,7 @@ from sopool.data.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.controls import ControlResult
 from sopool.experiments.presets import POOLS
-from sopool.experiments.stored import facts_of, find_experiments, load_runs
+from sopool.experiments.stored import facts_of, find_experiments, load_runs, over_seeds
 from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.digest import Entry, digest, reference_of
@@ -77,7 +77,7 @@ def summarise(
     reference: str | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
-    """Judge everything in a store, one experiment in memory at a time.
+    """Judge everything in a store, one experiment in memory at a time; its seeds are averaged within folds.
 
     Args:
         store: The runs.
@@ -86,17 +86,19 @@ def summarise(
         report: Called with how many of how many experiments are done.
     """
     infos = store.list()
-    experiments = find_experiments(infos)
+    experiments = over_seeds(find_experiments(infos))
     if not experiments:
         raise DataError("there is no complete run in this folder: nothing to report.", store.folder)
     known: dict[str, DatasetFacts | None] = {}
     entries = []
-    for done, experiment in enumerate(experiments):
+    for done, seeds in enumerate(experiments):
         report(done, len(experiments))
-        shared = experiment.shared
+        shared = seeds[0].shared
         if shared.fingerprint not in known:
             known[shared.fingerprint] = facts_of(store, shared, root)
-        entries.append(digest(experiment, load_runs(experiment, store), known[shared.fingerprint]))
+        entries.append(
+            digest({one.shared.seed: load_runs(one, store) for one in seeds}, seeds[0], known[shared.fingerprint])
+        )
     report(len(experiments), len(experiments))
     entries = sorted(_named(entries), key=_order)
     complete = [info for info in infos if info.kind in ("finished", "stopped")]
@@ -176,9 +178,10 @@ def _missing(entries: Sequence[Entry]) -> list[str]:
 def _stopped(entries: Sequence[Entry]) -> list[str]:
     notes = []
     for entry in entries:
-        stops = {stop for outcome in entry.outcomes.values() for stop in outcome.stopped}
+        each = ({stop for one in outcomes.values() for stop in one.stopped} for outcomes in entry.seeds.values())
+        stops = sum(map(len, each))
         if stops:
-            runs = "1 run was" if len(stops) == 1 else f"{len(stops)} runs were"
+            runs = "1 run was" if stops == 1 else f"{stops} runs were"
             notes.append(
                 f"{name_of(entry)}: {runs} stopped because the loss was no longer finite; the epochs before count."
             )

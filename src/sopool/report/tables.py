@@ -23,15 +23,23 @@ def accuracy_grid(summary: Summary) -> Grid:
     protocols = summary.protocols
     both = {"per-fold-max", "fair"} <= set(protocols)
     rows = []
+    several = any(len(entry.seeds) > 1 for entry in summary.entries)
     for entry in summary.entries:
-        row = [*names_of(entry), *(_accuracy(entry.outcomes.get(name)) for name in protocols)]
+        seeds = Cell(", ".join(map(str, entry.seeds)) if several else "")
+        row = [*names_of(entry), seeds, *(_accuracy(entry.outcomes.get(name)) for name in protocols)]
         row += [_optimism(entry)] if both else []
         rows.append([*row, Cell(", ".join(summary.not_above(entry)))])
-    columns = [*NAMES, *(in_words(name) for name in protocols), *(["optimism, points"] if both else []), "not above"]
+    columns = [
+        *NAMES,
+        "seeds",
+        *(in_words(name) for name in protocols),
+        *(["optimism, points"] if both else []),
+        "not above",
+    ]
     notes = [SPREAD, *(["Optimism: what per-fold-max reports above fair."] if both else [])]
     if any(row[-1].text for row in rows):
         notes.append("Not above: controls whose mean under fair is as high.")
-    return Grid("Accuracy", columns, rows, len(NAMES), notes).without_empty()
+    return Grid("Accuracy", columns, rows, len(NAMES) + 1, notes).without_empty()
 
 
 def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from sopool.models.config import ModelConfig
@@ -95,7 +96,7 @@ class RunConfig:
         made = {"model": ModelConfig(**saved["model"]), "class_weights": None if weights is None else tuple(weights)}
         return cls(**(saved | made))
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A name for it: the hash of everything above."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))

@@ -1,6 +1,7 @@
 """What a protocol reports."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +29,11 @@ class Outcome:
     folds: tuple[float, ...]
     """Accuracy of each test fold; the mean of its final runs under ``fair``."""
     epochs: int | tuple[int, ...] | tuple[tuple[int, ...], ...]
-    """``single-epoch``: the one for all folds. ``per-fold-max``: one for each. ``fair``: one for each final run.
-    Empty where nothing is trained in epochs."""
+    """``single-epoch``: the one for all folds. ``per-fold-max``: one for each. ``fair``, or with several seeds: one for
+    each run of each fold. Empty where nothing is trained in epochs."""
     setting: Setting | tuple[Setting, ...]
-    """``fair``: one for each fold. Otherwise the one that was best. Empty where it is not a network's."""
+    """``fair``: one for each fold. Otherwise the one that was best; for each fold and seed where seeds differ in that.
+    Empty where it is not a network's."""
     balanced_accuracy: tuple[float, ...]
     roc_auc: tuple[float | None, ...]
     """None where the fold lacks a class, or a run has nothing to show."""
@@ -70,6 +72,41 @@ class Outcome:
             "setting": setting,
             "stopped": [stop._asdict() | {"setting": stop.setting._asdict()} for stop in self.stopped],
         }
+
+
+def average(outcomes: Sequence[Outcome]) -> Outcome:
+    """What several seeds gave on the same folds, averaged within each."""
+    first = outcomes[0]
+    if len(outcomes) == 1:
+        return first
+    areas = zip(*(one.roc_auc for one in outcomes), strict=True)
+    settings = {one.setting for one in outcomes}
+    return replace(
+        first,
+        folds=_means([one.folds for one in outcomes]),
+        epochs=tuple(tuple(map(int, fold)) for fold in np.hstack([_epochs(one) for one in outcomes]) if fold.size),
+        setting=first.setting if len(settings) == 1 else tuple(one for each in outcomes for one in _settings(each)),
+        balanced_accuracy=_means([one.balanced_accuracy for one in outcomes]),
+        roc_auc=tuple(None if None in fold else float(np.mean(np.array(fold, float))) for fold in areas),
+        repeats=sum(one.repeats for one in outcomes),
+        stopped=tuple(stop for one in outcomes for stop in one.stopped),
+    )
+
+
+def _means(seeds: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(float(mean) for mean in np.mean(seeds, axis=0))
+
+
+def _epochs(outcome: Outcome) -> np.ndarray:
+    """[folds, runs]."""
+    if isinstance(outcome.epochs, int):
+        return np.full((len(outcome.folds), 1), outcome.epochs)
+    return np.array(outcome.epochs).reshape(len(outcome.folds), -1)
+
+
+def _settings(outcome: Outcome) -> tuple[Setting, ...]:
+    """One for each fold."""
+    return (outcome.setting,) * len(outcome.folds) if isinstance(outcome.setting, Setting) else outcome.setting
 
 
 def describe(setting: Setting) -> str:

@@ -12,6 +12,7 @@ from sopool.data.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors import cluster as executor
 from sopool.experiments.executors.cluster import train_on_ray
+from sopool.experiments.executors.desk import Line
 from sopool.experiments.executors.local import WorkerDiedError, train_all
 from sopool.training import trainer
 from sopool.training.config import Setting
@@ -23,7 +24,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-REQUEST = Request(["sopool-bimap"], ["single-epoch"], settings=[Setting(hidden=4)], epochs=120, folds=4, steps=2)
+HALF = 30
+REQUEST = Request(["sopool-bimap"], ["single-epoch"], settings=[Setting(hidden=4)], epochs=2 * HALF, folds=4, steps=2)
 
 
 @pytest.fixture(scope="module")
@@ -73,19 +75,48 @@ def trained(reports):
     return sum(one.models * one.epochs for one in reports if one.accuracy is not None)
 
 
-def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, many_checkpoints):
-    runs, configs = plan(graphs, tmp_path)
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """First attempts at a bank wait after ``HALF`` epochs, all of them reported, until the file ``open`` is there."""
+    train_bank, folder = executor.train_bank, tmp_path / "gate"
+    folder.mkdir()
+
+    def gated(desk, shared, ticket, device):
+        stop, asked = Line.stop, []
+
+        def wait(line):
+            asked.append(stop(line))
+            if len(asked) == HALF and ticket.attempt == 0:
+                line._pulse()
+                (folder / f"waits-{ticket.bank}").touch()
+                while not (folder / "open").exists():
+                    time.sleep(0.05)
+            return asked[-1]
+
+        Line.stop = wait
+        try:
+            train_bank(desk, shared, ticket, device)
+        finally:
+            Line.stop = stop
+
+    monkeypatch.setattr(executor, "train_bank", gated)
+    return folder
+
+
+def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, many_checkpoints, gate):
+    runs, configs = plan(graphs, tmp_path / "runs")
     seen = []
 
     def report(progress):
         seen.append(progress)
-        # Both banks are well under way, neither is over.
-        if len(cluster.nodes) == 2 and count(tmp_path, "checkpoint") == 4 and trained(seen) > 60:
-            assert count(tmp_path, "curves") == 0
+        waiting = len(list(gate.glob("waits-*")))
+        if (waiting, len(cluster.nodes)) == (2, 2) and "3 nodes, 2/2 cores" in {one.where for one in seen}:
+            assert (count(runs.folder, "checkpoint"), count(runs.folder, "curves")) == (len(configs), 0)
             cluster.remove_node(cluster.nodes.pop(), allow_graceful=False)
+            (gate / "open").touch()
 
     assert train_on_ray(graphs, runs, configs, report=report, address=cluster.address)
-    assert len(cluster.nodes) == 1, "it was over before a node could be killed"
+    assert len(cluster.nodes) == 1
     cluster.nodes.append(cluster.add_node(num_cpus=1))
 
     other, _ = plan(graphs, tmp_path / "local")
@@ -97,10 +128,11 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, man
     assert sum(one.finished for one in seen) == len(configs)
     resumed = [one.epochs for one in seen if one.epochs > 0 and one.accuracy is None]
     assert len(resumed) == 2, "both runs of the lost bank go on from their checkpoints, no other run begins again"
+    assert 0 < min(resumed) <= max(resumed) < HALF
     lost = -sum(one.models * one.epochs for one in seen if one.epochs < 0)
+    assert lost == 2 * HALF
     assert trained(seen) == total + lost - sum(resumed)
-    assert "3 nodes, 2/2 cores" in {one.where for one in seen}
-    assert count(tmp_path, "checkpoint") == 0
+    assert count(runs.folder, "checkpoint") == 0
 
 
 def test_stopped_and_resumed(cluster, graphs, tmp_path):

@@ -61,12 +61,13 @@ class TableFacts(NamedTuple):
         return cls(config.looks, clusters_for(config.model), config.model.edge_labels > 0)
 
 
-def tables_for(store: PackedGraphs, facts: TableFacts, device: str) -> GraphTables:
-    """The data set as its runs need it."""
-    edges = EdgeLabelEncoder().fit(store).transform(store) if facts.edge_labels else None
-    tables = GraphTables.build(store, encoder_for(store, facts.looks).transform(store), edges)
+def tables_for(store: PackedGraphs, facts: TableFacts, device: str, only: Sequence[int] | None = None) -> GraphTables:
+    """The data set as its runs need it; or ``only`` some of its graphs, with the features that all of them make."""
+    some = store if only is None else store[only]
+    edges = EdgeLabelEncoder().fit(store).transform(some) if facts.edge_labels else None
+    tables = GraphTables.build(some, encoder_for(store, facts.looks).transform(some), edges)
     if facts.clusters is not None:
-        tables = replace(tables, clusters=ClusterTables.build(store, facts.clusters))
+        tables = replace(tables, clusters=ClusterTables.build(some, facts.clusters))
     return tables.to(device)
 
 

@@ -47,8 +47,8 @@ def plan(
     side_by_side = (workers or cores()) if device == "cpu" else 1
     settings = sorted(reproducer.selection.settings)
     lines = []
-    for dataset, store in reproducer.stores.items():
-        say(f"timing a few steps on {dataset}")
+    for number, (dataset, store) in enumerate(reproducer.stores.items(), 1):
+        say(f"timing a few steps on {dataset} ({number} of {len(reproducer.stores)})")
         calibration = Calibration(store, settings[len(settings) // 2], device)
         networks: dict[tuple[str, ...], list[Job]] = {}
         for job in reproducer.jobs:

@@ -87,7 +87,7 @@ class Reproducer:
             if stop():
                 return None
             models = [self._model(row, dataset, jobs) for row in self.rows if row.kind in ("model", "random")]
-            cells += [*(_marked(cell, controls) for cell in models), *controls]
+            cells += [*(mark(cell, controls) for cell in models), *controls]
         quoted = [row for row in self.rows if row.kind == "quoted"]
         cells += [_empty(row, dataset) for dataset in self.stores for row in quoted]
         cells += [_empty(row, dataset) for dataset in self.not_run for row in self.rows]
@@ -217,12 +217,12 @@ def _compared(cell: Cell | None, other: Cell | None, why: str) -> list[Compared]
     return found
 
 
-def _marked(cell: Cell, controls: Sequence[Cell]) -> Cell:
+def mark(cell: Cell, controls: Sequence[Cell]) -> Cell:
     """With the controls that it does not beat."""
     if "fair" not in cell.measured:
         return cell
     reached = cell.measured["fair"].mean
-    names = tuple(one.row for one in controls if one.measured["fair"].mean >= reached)
+    names = tuple(one.row for one in controls if one.measured and one.measured["fair"].mean >= reached)
     return Cell(**vars(cell) | {"not_above": names})
 
 

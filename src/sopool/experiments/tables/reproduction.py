@@ -1,5 +1,6 @@
 """What a reproduced table says: our figures beside the paper's, comparisons, ranks. Plain data, kept as JSON."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -168,9 +169,21 @@ class Reproduction:
             }
         )
 
+    @property
+    def training(self) -> dict[str, Any]:
+        """Of the setup, what figures depend on: two tables belong together if it is the same."""
+        kept = {name: value for name, value in self.setup.items() if name not in ("device", "sopool")}
+        settings = sorted(kept["settings"], key=lambda setting: tuple(setting.values()))
+        return kept | {"settings": settings, "seeds": sorted(kept["seeds"])}
+
     def save(self, folder: Path) -> Path:
-        """Keep it beside the runs, as ``reproduce-table2.json`` or the like."""
-        path = folder / f"reproduce-{self.table}.json"
+        """Keep it beside the runs, as ``reproduce-table2-0a1b2c3d.json`` or the like.
+
+        The figures depend on what was asked for, and so does the name: asked for again, they are written again.
+        """
+        asked = [self.datasets, self.protocols, [row.name for row in self.rows], self.training]
+        key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+        path = folder / f"reproduce-{self.table}-{key}.json"
         text = json.dumps(self.to_json(), indent=1, allow_nan=False)
         try:
             with whole_file(path) as temporary:
