@@ -45,6 +45,7 @@ def run_jobs(
                 while not reports.empty():
                     report(reports.get())
                 yield from (future.result() for future in done if not future.cancelled())
+                waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
         except BaseException:
             stopping.set()
             pool.shutdown(wait=False, cancel_futures=True)
