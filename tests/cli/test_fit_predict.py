@@ -1,14 +1,20 @@
 import csv
 import json
+import re
 import sys
 from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from sopool import GraphClassifier
+from sopool.cli.fit import check_classes
 from sopool.data import DegreeEncoder, load, save_graphs
+from sopool.data.errors import DataError
 from sopool.data.jsonl import write_jsonl
+from sopool.data.splits import stratified_folds
 from tests.estimator.little import LABELS, STORE, tiny
 
 QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
@@ -24,6 +30,10 @@ def test_fit_says_how_good_it_is_and_writes_a_model(call, tmp_path):
     for words in ("2-fold cross-validation", "balanced accuracy", "ROC-AUC", "66.5", "all 188 graphs", "Expect of it"):
         assert words in shown.out
     assert "fold 2 of 2: accuracy" in shown.err
+    for line in ("33 %: 2/6 model-epochs, 0/6 networks", "100 %: 6/6 model-epochs, 6/6 networks"):
+        assert line in shown.err
+    assert ", 1 of 2 folds\n" in shown.err
+    assert shown.err.endswith(", the model itself\n")
     kept = GraphClassifier.load(tmp_path / "mutag.sopool")
     assert kept.about_["estimate"]["folds"] == 2
     assert 0 <= kept.about_["estimate"]["accuracy"]["mean"] <= 1
@@ -51,9 +61,12 @@ def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path
         (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: at least 2"),
         (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
         (["none.csv", "-o", "m.sopool"], "no such file"),
+        (["two.jsonl", "-o", "m.sopool", "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
     ],
 )
-def test_what_fit_cannot_do(given, message, call):
+def test_what_fit_cannot_do(given, message, call, tmp_path):
+    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "rare" if i < 2 else "common"} for i in range(20)]
+    (tmp_path / "two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     shown = call("fit", *given)
     assert shown.code == 2
     assert message in " ".join(shown.err.split())
@@ -73,6 +86,38 @@ def test_graphs_that_the_model_was_trained_on_are_no_test_of_it(name, call, tmp_
         shown = call("predict", "m.sopool", f"other-{name}", "-o", "out.csv")
         assert shown.code == 0
         assert told not in " ".join(shown.err.split())
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_fit_points_at_class_weights_where_rare_classes_are_missed(weighted, call, tmp_path):
+    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "common" if i % 5 else "rare"} for i in range(40)]
+    (tmp_path / "g.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, *(["--class-weight", "balanced"] if weighted else []))
+    assert shown.code == 0
+    assert ("With --class-weight balanced all classes count alike" in shown.err) is not weighted
+
+
+@given(st.integers(1, 12), st.integers(0, 6).filter(lambda folds: folds != 1), st.sampled_from([2, 3]))
+def test_too_small_a_class_is_refused_with_a_way_out(count, folds, needed):
+    """If and only if some fold leaves too few to train on; a number of folds that is offered does."""
+    labels = ["rare"] * count + ["common"] * 30
+    assume(count >= folds)
+
+    def left(folds):
+        splits = stratified_folds(labels, folds) if folds else [(range(len(labels)), [])]
+        return min(sum(labels[i] == "rare" for i in train) for train, _ in splits)
+
+    if left(folds) >= needed:
+        check_classes(labels, folds, needed)
+        return
+    with pytest.raises(DataError, match="class 'rare' has") as caught:
+        check_classes(labels, folds, needed)
+    assert "validation_fraction" not in str(caught.value)
+    offered = re.search(r"say --folds (\d+)", str(caught.value))
+    if offered:
+        assert left(int(offered[1])) >= needed
+    else:
+        assert count < needed or folds == 0
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -62,12 +62,12 @@ def test_bad_molecules_are_listed_with_their_reasons(capfd):
     store, bad = smiles_to_store(["CCO", "", "C1CC", "CC(C)(C)(C)C", "C", " ", None], [1, 0, 0, 0, None, 1, 1])
     assert len(store) == 1
     assert [(row, text) for row, text, _ in bad] == [
-        (2, ""),
-        (3, "C1CC"),
-        (4, "CC(C)(C)(C)C"),
-        (5, "C"),
-        (6, " "),
-        (7, "None"),
+        (1, ""),
+        (2, "C1CC"),
+        (3, "CC(C)(C)(C)C"),
+        (4, "C"),
+        (5, " "),
+        (6, "None"),
     ]
     reasons = [item.reason for item in bad]
     assert reasons[0] == reasons[4] == reasons[5] == "The SMILES is empty."
@@ -82,14 +82,14 @@ def test_labels_of_a_list_stay_as_they_are():
     assert smiles_to_store(["C", "CC"], np.array([5, 3]))[0].classes == (3, 5)
     store, bad = smiles_to_store(np.array(["C", "CC"]), np.array([1, np.nan], dtype=object))
     assert store.classes == (1,)
-    assert bad == [BadMolecule(2, "CC", "The label is missing.")]
+    assert bad == [BadMolecule(1, "CC", "The label is missing.")]
     assert smiles_to_store(["C"])[0].labels is None
     with pytest.raises(DataError, match="1 labels for 2 molecules"):
         smiles_to_store(["C", "CC"], [1])
 
 
 def test_raise_stops_at_the_first(tmp_path):
-    with pytest.raises(DataError, match=r"^molecule 2: RDKit cannot parse it. Found 'x'.$"):
+    with pytest.raises(DataError, match=r"^molecule 1: RDKit cannot parse it. Found 'x'.$"):
         smiles_to_store(["C", "x", "y"], on_error="raise")
     path = write(tmp_path / "a.csv", "smiles,label\nC,1\n\nx,0\n")
     with pytest.raises(DataError, match=r"a\.csv, line 4: RDKit cannot parse it. Found 'x'") as caught:
@@ -104,7 +104,7 @@ def test_raise_stops_at_the_first(tmp_path):
 
 
 def test_nothing_good_is_an_error(tmp_path):
-    with pytest.raises(DataError, match=r"all 2 molecules are bad. The first: molecule 1: RDKit cannot parse it"):
+    with pytest.raises(DataError, match=r"all 2 molecules are bad. The first: molecule 0: RDKit cannot parse it"):
         smiles_to_store(["x", "y"])
     with pytest.raises(DataError, match=r"all 1 molecules are bad. The first: .*a\.csv, line 2: The label is missing"):
         read_smiles_csv(write(tmp_path / "a.csv", "smiles,label\nC\n"))

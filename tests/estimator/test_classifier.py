@@ -51,7 +51,7 @@ def test_molecules_are_given_as_smiles():
     smiles = ["CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCC", "CO", "CN", "C=C", "c1ccncc1", "CCOC"]
     model = tiny().fit(smiles, ["O" in text for text in smiles])
     assert model.predict(np.array(smiles)).dtype == bool
-    with pytest.raises(DataError, match="molecule 2"):
+    with pytest.raises(DataError, match="molecule 1: "):
         model.predict(["CC", "C(("])
 
 
@@ -207,6 +207,17 @@ def test_progress_is_told():
     assert [one.epoch for one in seen] == [1, 2, 3]
     assert all(isinstance(one, FitProgress) and one.epochs == 3 and one.training == 2 for one in seen)
     assert all(np.isfinite(one).all() for one in seen)
+    assert [one.finished for one in seen] == [0, 0, 2]
+
+
+def test_progress_tells_who_stops_early():
+    seen = []
+    model = tiny(callback=seen.append, epochs=30, patience=2, n_models=3).fit(STORE)
+    last = [min(30, epoch + 3) for epoch in model.best_epochs_]
+    assert min(last) < 30
+    assert [(one.training, one.finished) for one in seen] == [
+        (sum(epoch >= now for epoch in last), last.count(now)) for now in range(1, max(last) + 1)
+    ]
 
 
 @pytest.mark.parametrize(

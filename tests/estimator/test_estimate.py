@@ -1,11 +1,16 @@
+import os
+import signal
+
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
+from sopool import GraphClassifier
 from sopool.data.errors import DataError
 from sopool.data.splits import stratified_folds
-from sopool.estimator.estimate import estimate, searched
+from sopool.estimator.estimate import estimate, fits_of, searched, watched
+from sopool.experiments.executors.local import WorkerDiedError
 from tests.estimator.little import LABELS, STORE, tiny
 
 
@@ -36,3 +41,36 @@ def test_a_choice_of_settings_is_searched_inside():
     assert search.param_grid == {"hidden": [2, 3]}
     assert search.estimator.pool == "sum"
     assert len(estimate(search, STORE, LABELS, folds=2).folds) == 2
+
+
+@pytest.mark.parametrize("hidden", [[2], [2, 3]])
+def test_each_epoch_of_all_that_is_trained_is_told(hidden):
+    model, seen = searched(tiny(), {"hidden": hidden}), []
+    watched(model, seen.append).fit(STORE, LABELS)
+    assert sum(one.finished for one in seen) == 2 * fits_of(model)
+    assert [one.epoch for one in seen] == [1, 2, 3] * fits_of(model)
+    told = []
+    estimate(model, STORE, LABELS, folds=2, watch=told.append)
+    assert sum(one.finished for one in told) == 2 * 2 * fits_of(model)
+
+
+def test_processes_find_the_same_and_tell_as_much():
+    here, there = [], []
+    found = [
+        estimate(tiny(), STORE, LABELS, folds=2, workers=workers, watch=seen.append)
+        for workers, seen in ((1, here), (2, there))
+    ]
+    assert found[0] == found[1]
+    assert sorted(here) == sorted(there)
+
+
+class Killed(GraphClassifier):
+    """Has its process killed when it is to learn."""
+
+    def fit(self, graphs, y=None):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_told():
+    with pytest.raises(WorkerDiedError, match="fewer --workers"):
+        estimate(Killed(), STORE, LABELS, folds=2, workers=2)

@@ -62,6 +62,13 @@ def test_the_reference_is_the_papers_rule_or_what_is_asked_for(tmp_path):
     assert summarise(store, reference="diffpool").gains == []
 
 
+def test_what_the_papers_rule_comes_to_is_told(summary, tmp_path):
+    told = "sum-avg, the paper's rule, stands here as what it comes to: "
+    assert f"{told}sum on TOY, {ODD}." in accuracy_grid(summary).notes
+    without = fill(tmp_path, pools=(("mean", 0.6), ("covpool", 0.7)), looks=("test",), hidden=(8,))
+    assert told not in " ".join(accuracy_grid(summarise(without)).notes)
+
+
 def test_ranks_over_the_data_sets(summary):
     assert [one.across.protocol for one in summary.ranks] == list(PROTOCOLS)
     for one in summary.ranks:

@@ -3,7 +3,10 @@
 import os
 import sys
 import time
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as show
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -22,18 +25,29 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out
+from sopool.cli.output import check_target, out, say
+from sopool.cli.progress import Tally, training_progress
 from sopool.cli.training import choose_device
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sopool.data.store import PackedGraphs
-    from sopool.estimator.estimate import Estimate
+    from sopool.estimator import FitProgress
+    from sopool.estimator.estimate import Estimate, Watch
+    from sopool.training.metrics import Scores
+    from sopool.training.trainer import Report
 
 MEANING = (
     "The estimate above is of models made in the same way from a part of the graphs, each tested on the others; the "
     "model in the file has seen all of them, and none is left to test it on. Expect of it what the estimate says."
 )
 NO_ESTIMATE = "How good it is was not estimated: --folds 5 does."
+FAR = 0.1
+UNBALANCED = (
+    "balanced accuracy is far below accuracy: graphs of rare classes are taken for common ones. With --class-weight "
+    "balanced all classes count alike in training, which finds more of the rare ones and may cost accuracy."
+)
 
 
 def fit(
@@ -71,8 +85,9 @@ def fit(
     """
     from sopool.data.errors import DataError
     from sopool.estimator import GraphClassifier
-    from sopool.estimator.estimate import quiet, searched
+    from sopool.estimator.estimate import INNER_FOLDS, fits_of, searched
     from sopool.estimator.inputs import own_labels
+    from sopool.report.estimates import estimate_table
 
     check_target(output)
     if folds == 1:
@@ -90,45 +105,98 @@ def fit(
     )
     store, console = load_source(source, root, smiles_column, label_column, on_error), out()
     labels, model = own_labels(store), searched(one, grid)
+    check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 2)
     _say(console, f"{store.name}: {len(store):,} graphs of {len(set(labels.tolist())):,} classes.")
-    found = _estimate(model, store, labels, folds, workers or os.cpu_count() or 1, place, console) if folds else None
+    networks = (folds + 1) * fits_of(model) * models
+    work, found = Work(store, labels, Tally(networks * epochs, networks, unit="networks")), None
+    if folds:
+        found = work.estimate(model, folds, (workers or os.cpu_count() or 1) if place == "cpu" else 1)
+        console.print(estimate_table(found.to_json()))
+        if class_weight is None and (found.mean("accuracy") or 0) - (found.mean("balanced_accuracy") or 1) > FAR:
+            say("note", UNBALANCED)
     start = time.monotonic()
-    with quiet():
-        model.fit(store, labels)
-    final: GraphClassifier = getattr(model, "best_estimator_", model)
+    trained = work.fit(model)
+    final: GraphClassifier = getattr(trained, "best_estimator_", trained)
     if found is not None:
         final.about_["estimate"] = found.to_json()
     final.save(output)
-    chosen = "".join(f" {name} {value}," for name, value in getattr(model, "best_params_", {}).items())
-    networks = f"{models} network{'s' * (models > 1)}"
-    trained = f"{networks} trained on all {len(store):,} graphs in {time.monotonic() - start:,.0f} s"
-    _say(console, f"The model:{chosen} {trained}, in {output}. {MEANING if found else NO_ESTIMATE}")
+    chosen = "".join(f" {name} {value}," for name, value in getattr(trained, "best_params_", {}).items())
+    what = f"{models} network{'s' * (models > 1)} trained on all {len(store):,} graphs"
+    seconds = f"{time.monotonic() - start:,.0f} s"
+    _say(console, f"The model:{chosen} {what} in {seconds}, in {output}. {MEANING if found else NO_ESTIMATE}")
 
 
-def _estimate(
-    model: Any,
-    store: "PackedGraphs",
-    labels: Any,
-    folds: int,
-    workers: int,
-    place: str,
-    console: Console,
-) -> "Estimate":
-    """With a line for each fold that is done."""
-    from sopool.estimator.estimate import estimate
-    from sopool.report.estimates import estimate_table
+@dataclass(frozen=True)
+class Work:
+    """What there is to train on, with progress over all of it."""
 
-    start, done = time.monotonic(), 0
+    store: "PackedGraphs"
+    labels: "np.ndarray"
+    tally: Tally
 
-    def report(scores: Any) -> None:
-        nonlocal done
-        done += 1
-        seconds = time.monotonic() - start
-        print(f"fold {done} of {folds}: accuracy {100 * scores['accuracy']:.1f} % ({seconds:,.0f} s)", file=sys.stderr)
+    def estimate(self, model: Any, folds: int, workers: int) -> "Estimate":
+        """By cross-validation, with a line for each fold that is done."""
+        from sopool.estimator.estimate import estimate
+        from sopool.experiments.executors.local import WorkerDiedError
+        from sopool.training.trainer import Progress
 
-    found = estimate(model, store, labels, folds, workers if place == "cpu" else 1, report)
-    console.print(estimate_table(found.to_json()))
-    return found
+        done = 0
+
+        def tell(scores: "Scores") -> None:
+            nonlocal done
+            done += 1
+            told = f"fold {done} of {folds}: accuracy {100 * scores['accuracy']:.1f} %"
+            print(f"{told} ({self.tally.elapsed:,.0f} s)", file=sys.stderr)
+            report(Progress(0, 0, where=f"{done} of {folds} folds"))
+
+        with training_progress(self.tally) as report:
+            report(Progress(0, 0, where=f"0 of {folds} folds"))
+            try:
+                return estimate(model, self.store, self.labels, folds, workers, tell, _watch(report))
+            except WorkerDiedError as error:
+                say("error", str(error))
+                raise typer.Exit(1) from error
+
+    def fit(self, model: Any) -> Any:
+        """On all graphs."""
+        from sopool.estimator.estimate import quiet, watched
+        from sopool.training.trainer import Progress
+
+        with training_progress(self.tally) as report, quiet():
+            report(Progress(0, 0, where="the model itself"))
+            return watched(model, _watch(report)).fit(self.store, self.labels)
+
+
+def check_classes(labels: list[Any], folds: int, needed: int) -> None:
+    """Raise a ``DataError`` where so many graphs of each class are ``needed`` to train on and a fold leaves fewer."""
+    from sopool.data.errors import DataError
+
+    rare, count = Counter(labels).most_common()[-1]
+    if count < folds or _left(count, folds) >= needed:
+        return  # fewer than folds: the folds themselves say so
+    what = f"class {show(rare)} has {count} graph{'s' * (count > 1)}"
+    what += f", of which --folds {folds} can leave {_left(count, folds)} to train on" if folds else ""
+    more = next((more for more in range(folds + 1, count + 1) if folds and _left(count, more) >= needed), None)
+    ways = [f"say --folds {more}"] if more else ["say --folds 0 (no estimate)"] if folds and count >= needed else []
+    advice = ", or ".join([*ways, "add graphs to the class or leave it out"])
+    raise DataError(f"{what}; at least {needed} are needed, some to train on and some to choose by: {advice}.")
+
+
+def _left(count: int, folds: int) -> int:
+    """Of the graphs of a class, those to train on in the fold that tests most of them."""
+    return count - -(-count // folds) if folds else count
+
+
+def _watch(report: "Report") -> "Watch":
+    """What tells the display of the epochs of ensembles; models that stop early have nothing left to do."""
+    from sopool.training.trainer import Progress
+
+    def watch(epoch: "FitProgress") -> None:
+        report(Progress(epoch.training, 1, epoch.validation_accuracy))
+        if epoch.finished:
+            report(Progress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
+
+    return watch
 
 
 def _say(console: Console, text: str) -> None:

@@ -25,13 +25,13 @@ SPAN = 2.0
 
 
 class Tally:
-    """What is done of the model-epochs and runs of an evaluation.
+    """What is done of the model-epochs and runs of an evaluation, or of whatever else ``unit`` names.
 
     Only what was trained here tells how long the rest takes: runs that were found in the store count as done, no more.
     """
 
-    def __init__(self, total: int, runs: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.total, self.runs, self.clock = total, runs, clock
+    def __init__(self, total: int, runs: int, clock: Callable[[], float] = time.monotonic, unit: str = "runs") -> None:
+        self.total, self.runs, self.clock, self.unit = total, runs, clock, unit
         self.done = self.trained = self.finished = 0
         self.start = clock()
         self.where = ""
@@ -75,7 +75,7 @@ class Tally:
 
     def facts(self) -> list[str]:
         """In words, what is known of: runs, accuracy, time left, who is at work."""
-        facts = [f"{self.finished:,}/{self.runs:,} runs"]
+        facts = [f"{self.finished:,}/{self.runs:,} {self.unit}"]
         if self.accuracy is not None:
             facts.append(f"accuracy {100 * self.accuracy:.1f} %")
         if self.left is not None:

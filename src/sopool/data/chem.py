@@ -27,7 +27,7 @@ class BadMolecule(NamedTuple):
     """A molecule that was left out."""
 
     row: int
-    """From 1: the line of a CSV file, the record of an SDF file, the place in a list."""
+    """The line of a CSV file or the record of an SDF file, from 1; the place in a list, from 0."""
     text: str
     """The SMILES, or the title of the record."""
     reason: str
@@ -81,7 +81,7 @@ def smiles_to_store(
     if len(given) != len(texts):
         raise DataError(f"{len(given)} labels for {len(texts)} molecules.")
     records = (
-        Record(row, str(text), text, label) for row, (text, label) in enumerate(zip(texts, given, strict=True), 1)
+        Record(place, str(text), text, label) for place, (text, label) in enumerate(zip(texts, given, strict=True))
     )
     return _gather(records, from_smiles, labels is not None, on_error, name, _Source("molecule"))
 

@@ -1,28 +1,38 @@
 """How good a classifier is on graphs it has not seen: cross-validation around everything that is chosen."""
 
 import statistics
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 
+from sopool.data.file import load_graphs, save_graphs
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.estimator.classifier import GraphClassifier
+from sopool.estimator.fitting import FitProgress
 from sopool.estimator.inputs import number_classes
 from sopool.estimator.settings import UnseenWarning
+from sopool.experiments.executors.local import WorkerDiedError
+from sopool.experiments.executors.processes import run_jobs
 from sopool.experiments.threads import threads
 from sopool.training.metrics import Scores, score
 
 MEASURES = ("accuracy", "balanced_accuracy", "roc_auc")
 INNER_FOLDS = 3
 TINY = 1e-300
+
+Watch = Callable[[FitProgress], None]
+TrainTest = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,19 @@ def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimato
     return GridSearchCV(model, choice, cv=inner, error_score="raise") if choice else model
 
 
+def fits_of(model: BaseEstimator) -> int:
+    """How many ensembles are trained to fit it: a search trains one for each setting and inner fold, and the best."""
+    return len(ParameterGrid(model.param_grid)) * INNER_FOLDS + 1 if isinstance(model, GridSearchCV) else 1
+
+
+def watched(model: BaseEstimator, watch: Watch) -> Any:
+    """A copy that tells ``watch`` of each epoch of all that it trains."""
+    model = clone(model)
+    one = model.estimator if isinstance(model, GridSearchCV) else model
+    one.set_params(callback=lambda progress: watch(progress))  # a search copies its model, but no function in it
+    return model
+
+
 def estimate(
     model: BaseEstimator,
     store: PackedGraphs,
@@ -69,16 +92,19 @@ def estimate(
     folds: int = 5,
     workers: int = 1,
     report: Callable[[Scores], None] = lambda _: None,
+    watch: Watch = lambda _: None,
 ) -> Estimate:
-    """Train on all folds but one, score on that one, for each; ``workers`` processes of one thread side by side."""
+    """Train on all folds but one, score on that one, for each; ``workers`` processes of one thread side by side.
+
+    ``report`` is told of each fold that is done, ``watch`` of each epoch in between.
+    """
     classes, codes = number_classes(labels)
     splits = stratified_folds(codes, folds, names=classes.tolist())
-    jobs = (delayed(_fold)(clone(model), store, labels, codes, *split) for split in splits)
-    scores = []
-    for one in Parallel(n_jobs=min(workers, folds), return_as="generator")(jobs):
-        scores.append(one)
+    scores = {}
+    for fold, one in _scores(model, store, labels, codes, splits, workers, watch):
+        scores[fold] = one
         report(one)
-    return Estimate(scores, float(np.bincount(codes).max() / len(codes)))
+    return Estimate([scores[fold] for fold in range(folds)], float(np.bincount(codes).max() / len(codes)))
 
 
 @contextmanager
@@ -89,10 +115,52 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _fold(
-    model: Any, store: PackedGraphs, labels: np.ndarray, codes: np.ndarray, train: np.ndarray, test: np.ndarray
-) -> Scores:
-    with threads(1), quiet():
-        model.fit(store[train.tolist()], labels[train])
-        shares = model.predict_proba(store[test.tolist()])
-    return score(np.log(np.maximum(shares, TINY)), codes[test])
+def _scores(
+    model: BaseEstimator,
+    store: PackedGraphs,
+    labels: np.ndarray,
+    codes: np.ndarray,
+    splits: Sequence[TrainTest],
+    workers: int,
+    watch: Watch,
+) -> Iterator[tuple[int, Scores]]:
+    """Of each fold, with its number; here, or in processes as they come."""
+    jobs, workers = enumerate(splits), min(workers, len(splits))
+    if workers == 1:
+        yield from map(_scorer(watched(model, watch), store, labels, codes), jobs)
+        return
+    with tempfile.TemporaryDirectory(prefix="sopool-") as folder:
+        graphs = Path(folder) / "store.graphs"
+        save_graphs(store, graphs)
+        try:
+            yield from run_jobs(_worker, (graphs, model, labels, codes), jobs, workers, watch)
+        except BrokenProcessPool as error:
+            raise WorkerDiedError(
+                "A worker process was killed, perhaps for want of memory: run the same command with fewer --workers."
+            ) from error
+
+
+def _worker(
+    graphs: Path, model: BaseEstimator, labels: np.ndarray, codes: np.ndarray, report: Watch, stop: Callable[[], bool]
+) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
+    """What scores folds in a process of its own, until it is told to stop."""
+
+    def watch(progress: FitProgress) -> None:
+        if stop():
+            raise CancelledError
+        report(progress)
+
+    return _scorer(watched(model, watch), load_graphs(graphs, check=False), labels, codes)
+
+
+def _scorer(
+    model: Any, store: PackedGraphs, labels: np.ndarray, codes: np.ndarray
+) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
+    def score_fold(job: tuple[int, TrainTest]) -> tuple[int, Scores]:
+        fold, (train, test) = job
+        with threads(1), quiet():
+            fitted = clone(model).fit(store[train.tolist()], labels[train])
+            shares = fitted.predict_proba(store[test.tolist()])
+        return fold, score(np.log(np.maximum(shares, TINY)), codes[test])
+
+    return score_fold

@@ -33,6 +33,8 @@ class FitProgress(NamedTuple):
     validation_loss: float
     """On held-out graphs; NaN where none are."""
     validation_accuracy: float
+    finished: int
+    """Models for which this epoch was the last: they have had all of them, or were stopped."""
 
 
 class Fitted(NamedTuple):
@@ -100,8 +102,10 @@ def fit_ensemble(
     if bank.substitutes is not None and bool((bank.substitutes < 0).any()):
         raise DataError(f"{encoder!r} has no place for values it has not seen: make it with unknown=True.")
     while running and bank.epoch < first.epochs:
-        lost = _epoch(bank, running, labels, report)
+        lost, progress = _epoch(bank, running, labels)
         over = [m for m, member in enumerate(running) if m in lost or member.ready(bank.epoch - 1, first.patience)]
+        if report is not None:
+            report(progress._replace(finished=len(over) if bank.epoch < first.epochs else len(running)))
         if over:
             left = [m for m in range(len(running)) if m not in over]
             running = [running[m] for m in left]
@@ -118,10 +122,8 @@ def _split(config: RunConfig, labels: np.ndarray) -> Split:
     return Split(*holdout(every, labels, config.holdout, run_seed(config)), none)
 
 
-def _epoch(
-    bank: Bank, running: list[Member], labels: np.ndarray, report: Callable[[FitProgress], Any] | None
-) -> list[int]:
-    """Train and look; the models whose loss is not finite any more."""
+def _epoch(bank: Bank, running: list[Member], labels: np.ndarray) -> tuple[list[int], FitProgress]:
+    """Train and look; the models whose loss is not finite any more, and what to say before it is known who goes on."""
     epoch, config, lost, seen = bank.epoch, bank.configs[0], list[int](), list[Judged]()
     losses = bank.run_epoch()
     held = [member.split.validation for member in running]
@@ -137,10 +139,8 @@ def _epoch(
         judged = None if some is None else judge(some, labels[member.split.validation], config.class_weights)
         member.record(epoch, float(loss), judged, bank, m)
         seen += [] if judged is None else [judged]
-    if report is not None:
-        accuracy, loss = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
-        report(FitProgress(epoch + 1, config.epochs, len(running), float(losses.mean()), loss, accuracy))
-    return lost
+    accuracy, loss = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
+    return lost, FitProgress(epoch + 1, config.epochs, len(running), float(losses.mean()), loss, accuracy, 0)
 
 
 def judge(scores: np.ndarray, labels: np.ndarray, class_weights: Sequence[float] | None = None) -> Judged:

@@ -1,6 +1,8 @@
 """The tables of a report."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from rich import filesize
 
@@ -39,6 +41,12 @@ def accuracy_grid(summary: Summary) -> Grid:
     notes = [SPREAD, *(["Optimism: what per-fold-max reports above fair."] if both else [])]
     if any(row[-1].text for row in rows):
         notes.append("Not above: controls whose mean under fair is as high.")
+    rules = sorted({(entry.pool, entry.data) for entry in summary.entries if entry.is_reference})
+    if rules:
+        told = "; ".join(
+            f"{pool} on {', '.join(data for _, data in same)}" for pool, same in groupby(rules, itemgetter(0))
+        )
+        notes.append(f"sum-avg, the paper's rule, stands here as what it comes to: {told}.")
     return Grid("Accuracy", columns, rows, len(NAMES) + 1, notes).without_empty()
 
 

@@ -4,20 +4,13 @@ Small operators gain little from threads, so banks side by side are faster than 
 trains a run, and beside which others, does not change its result.
 """
 
-import os
-import signal
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -28,6 +21,7 @@ from sopool.data.file import load_graphs, save_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
 from sopool.experiments.executors.banks import banks_of
+from sopool.experiments.executors.processes import run_jobs
 from sopool.experiments.executors.rounds import in_rounds
 from sopool.experiments.threads import cores, threads
 from sopool.models.make import clusters_for
@@ -136,73 +130,24 @@ def _in_processes(
     stop: Callable[[], bool],
 ) -> list[RunConfig]:
     left: list[RunConfig] = []
-    context = get_context("spawn")
-    reports, stopping = context.SimpleQueue(), context.Event()
     with tempfile.TemporaryDirectory(prefix="sopool-") as folder:
         graphs = Path(folder) / "store.graphs"
         save_graphs(store, graphs)
-        setup = (graphs, runs.folder, reports, stopping, os.getpid())
-        with ProcessPoolExecutor(workers, context, _start_worker, setup) as pool:
-            with _without_interrupts():  # which would reach the workers before they can turn them off
-                waiting: set[Future[list[RunConfig]]] = {pool.submit(_work, list(bank)) for bank in banks}
-            try:
-                while waiting:
-                    if stop():
-                        stopping.set()
-                        pool.shutdown(wait=False, cancel_futures=True)
-                    done, waiting = wait(waiting, timeout=0.1)
-                    while not reports.empty():
-                        report(reports.get())
-                    left += _results(done)
-            except BaseException:
-                stopping.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        try:
+            for rest in run_jobs(_worker, (graphs, runs.folder), map(list, banks), workers, report, stop):
+                left += rest
+        except BrokenProcessPool as error:
+            raise WorkerDiedError(
+                "A worker process was killed, perhaps for want of memory. Nothing finished is lost: run the same "
+                "command again to go on, with fewer --workers if memory is short."
+            ) from error
     return left
 
 
-def _results(done: set[Future[list[RunConfig]]]) -> list[RunConfig]:
-    try:
-        return [config for future in done if not future.cancelled() for config in future.result()]
-    except BrokenProcessPool as error:
-        raise WorkerDiedError(
-            "A worker process was killed, perhaps for want of memory. Nothing finished is lost: run the same command "
-            "again to go on, with fewer --workers if memory is short."
-        ) from error
-
-
-_worker: dict[str, Any] = {}
-
-
-def _start_worker(graphs: Path, folder: Path, reports: Any, stopping: Any, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and says when to stop
-    torch.set_num_threads(1)
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
-    store = load_graphs(graphs, check=False)
-    _worker.update(store=store, runs=RunStore(folder), report=reports.put, stop=stopping.is_set)
-    _worker["tables"] = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
-
-
-def _leave_with(parent: int) -> None:
-    """A worker whose parent was killed must not train on for nobody. What it wrote is whole at any moment."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
-
-def _work(bank: list[RunConfig]) -> list[RunConfig]:
-    trainer = Trainer(_worker["tables"](TableFacts.of(bank[0])), _worker["runs"], _worker["report"], _worker["stop"])
-    return trainer.train(bank)
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Signals of Ctrl-C wait until the end; processes started meanwhile begin without them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _worker(
+    graphs: Path, folder: Path, report: Report, stop: Callable[[], bool]
+) -> Callable[[list[RunConfig]], list[RunConfig]]:
+    """What trains a bank in a process of its own: the runs that are left of it come back."""
+    store, runs = load_graphs(graphs, check=False), RunStore(folder)
+    tables = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
+    return lambda bank: Trainer(tables(TableFacts.of(bank[0])), runs, report, stop).train(bank)

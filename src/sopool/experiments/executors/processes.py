@@ -1,0 +1,88 @@
+"""Jobs in processes of one thread, side by side, which report while they are at it and end when they are told to."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+import torch
+
+Job = TypeVar("Job")
+Found = TypeVar("Found")
+
+
+def run_jobs(
+    make: Callable[..., Callable[[Job], Found]],
+    arguments: tuple[Any, ...],
+    jobs: Iterable[Job],
+    workers: int,
+    report: Callable[[Any], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Found]:
+    """What comes of each job, as soon as it is done; fewer than jobs if ``stop`` said so.
+
+    In each process ``make(*arguments, report, stop)`` gives the function that is called with jobs: it reports as it
+    likes, and is to return soon when ``stop`` says so. All of these must be known to pickle. A process that was killed
+    is a ``BrokenProcessPool``.
+    """
+    context = get_context("spawn")
+    reports, stopping = context.SimpleQueue(), context.Event()
+    setup = (make, arguments, reports, stopping, os.getpid())
+    with ProcessPoolExecutor(workers, context, _start, setup) as pool:
+        with _without_interrupts():  # which would reach the workers before they can turn them off
+            waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
+        try:
+            while waiting:
+                if stop():
+                    stopping.set()
+                    pool.shutdown(wait=False, cancel_futures=True)
+                done, waiting = wait(waiting, timeout=0.1)
+                while not reports.empty():
+                    report(reports.get())
+                yield from (future.result() for future in done if not future.cancelled())
+                waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
+        except BaseException:
+            stopping.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+_worker: dict[str, Callable[[Any], Any]] = {}
+
+
+def _start(
+    make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], reports: Any, stopping: Any, parent: int
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and says when to stop
+    torch.set_num_threads(1)
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    _worker["work"] = make(*arguments, reports.put, stopping.is_set)
+
+
+def _work(job: Any) -> Any:
+    return _worker["work"](job)
+
+
+def _leave_with(parent: int) -> None:
+    """A worker whose parent was killed must not train on for nobody. What it wrote is whole at any moment."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Signals of Ctrl-C wait until the end; processes started meanwhile begin without them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
