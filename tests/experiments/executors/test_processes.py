@@ -1,9 +1,16 @@
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from sopool.experiments.executors.processes import run_jobs
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    """Other processes, which take the path from here, must find this file."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])
 
 
 def squarer(plus, report, stop):
