@@ -88,7 +88,7 @@ def gate(tmp_path, monkeypatch):
             asked.append(stop(line))
             if len(asked) == HALF and ticket.attempt == 0:
                 line._pulse()
-                (folder / f"waits-{ticket.bank}").touch()
+                (folder / f"waits-{ticket.bank}").write_text(str(os.getpid()))
                 while not (folder / "open").exists():
                     time.sleep(0.05)
             return asked[-1]
@@ -103,6 +103,23 @@ def gate(tmp_path, monkeypatch):
     return folder
 
 
+def wait_for_a_death(gate):
+    """Of one of the workers that wait: it outlives its node by a moment, and would train on."""
+    workers = [int(path.read_text()) for path in gate.glob("waits-*")]
+    end = time.monotonic() + 60
+    while all(map(is_alive, workers)):
+        assert time.monotonic() < end, "no worker ended with its node"
+        time.sleep(0.05)
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, many_checkpoints, gate):
     runs, configs = plan(graphs, tmp_path / "runs")
     seen = []
@@ -113,6 +130,7 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, man
         if (waiting, len(cluster.nodes)) == (2, 2) and "3 nodes, 2/2 cores" in {one.where for one in seen}:
             assert (count(runs.folder, "checkpoint"), count(runs.folder, "curves")) == (len(configs), 0)
             cluster.remove_node(cluster.nodes.pop(), allow_graceful=False)
+            wait_for_a_death(gate)
             (gate / "open").touch()
 
     assert train_on_ray(graphs, runs, configs, report=report, address=cluster.address)
