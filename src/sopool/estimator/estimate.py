@@ -1,7 +1,6 @@
 """How good a classifier is on graphs it has not seen: cross-validation around everything that is chosen."""
 
 import statistics
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -15,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 
-from sopool.data.file import load_graphs, save_graphs
+from sopool.data.file import load_graphs
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.estimator.classifier import GraphClassifier
@@ -23,7 +22,7 @@ from sopool.estimator.fitting import FitProgress
 from sopool.estimator.inputs import number_classes
 from sopool.estimator.settings import UnseenWarning
 from sopool.experiments.executors.local import WorkerDiedError
-from sopool.experiments.executors.processes import run_jobs
+from sopool.experiments.executors.processes import graphs_file, run_jobs
 from sopool.experiments.threads import threads
 from sopool.training.metrics import Scores, score
 
@@ -129,9 +128,7 @@ def _scores(
     if workers == 1:
         yield from map(_scorer(watched(model, watch), store, labels, codes), jobs)
         return
-    with tempfile.TemporaryDirectory(prefix="sopool-") as folder:
-        graphs = Path(folder) / "store.graphs"
-        save_graphs(store, graphs)
+    with graphs_file(store) as graphs:
         try:
             yield from run_jobs(_worker, (graphs, model, labels, codes), jobs, workers, watch)
         except BrokenProcessPool as error:

@@ -4,7 +4,6 @@ Small operators gain little from threads, so banks side by side are faster than 
 trains a run, and beside which others, does not change its result.
 """
 
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -17,11 +16,11 @@ import torch
 from sopool.data.base_encoder import Encoder
 from sopool.data.choices import default_encoder
 from sopool.data.edge_labels import EdgeLabelEncoder
-from sopool.data.file import load_graphs, save_graphs
+from sopool.data.file import load_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
 from sopool.experiments.executors.banks import banks_of
-from sopool.experiments.executors.processes import run_jobs
+from sopool.experiments.executors.processes import graphs_file, run_jobs
 from sopool.experiments.executors.rounds import in_rounds
 from sopool.experiments.threads import cores, threads
 from sopool.models.make import clusters_for
@@ -112,10 +111,10 @@ def _here(
 ) -> list[RunConfig]:
     """In this process. On a CPU with one thread, as the workers have, so that the numbers are the same."""
     left: list[RunConfig] = []
-    tables = lru_cache(lambda facts: tables_for(store, facts, device))
+    train = _trainer(store, runs, device, report, stop)
     with threads(1 if device == "cpu" else torch.get_num_threads()):
         for bank in banks:
-            left += Trainer(tables(TableFacts.of(bank[0])), runs, report, stop).train(bank)
+            left += train(bank)
             if stop():
                 break
     return left
@@ -130,9 +129,7 @@ def _in_processes(
     stop: Callable[[], bool],
 ) -> list[RunConfig]:
     left: list[RunConfig] = []
-    with tempfile.TemporaryDirectory(prefix="sopool-") as folder:
-        graphs = Path(folder) / "store.graphs"
-        save_graphs(store, graphs)
+    with graphs_file(store) as graphs:
         try:
             for rest in run_jobs(_worker, (graphs, runs.folder), map(list, banks), workers, report, stop):
                 left += rest
@@ -146,8 +143,14 @@ def _in_processes(
 
 def _worker(
     graphs: Path, folder: Path, report: Report, stop: Callable[[], bool]
-) -> Callable[[list[RunConfig]], list[RunConfig]]:
-    """What trains a bank in a process of its own: the runs that are left of it come back."""
-    store, runs = load_graphs(graphs, check=False), RunStore(folder)
-    tables = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
+) -> Callable[[Sequence[RunConfig]], list[RunConfig]]:
+    """What trains a bank in a process of its own."""
+    return _trainer(load_graphs(graphs, check=False), RunStore(folder), "cpu", report, stop)
+
+
+def _trainer(
+    store: PackedGraphs, runs: RunStore, device: str, report: Report, stop: Callable[[], bool]
+) -> Callable[[Sequence[RunConfig]], list[RunConfig]]:
+    """What trains a bank: the runs that are left of it come back."""
+    tables = lru_cache(lambda facts: tables_for(store, facts, device))
     return lambda bank: Trainer(tables(TableFacts.of(bank[0])), runs, report, stop).train(bank)

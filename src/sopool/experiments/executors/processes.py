@@ -2,15 +2,20 @@
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+
+from sopool.data.file import save_graphs
+from sopool.data.store import PackedGraphs
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
@@ -50,6 +55,15 @@ def run_jobs(
             stopping.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextmanager
+def graphs_file(store: PackedGraphs) -> Iterator[Path]:
+    """A file that jobs can read the graphs from, for the block."""
+    with tempfile.TemporaryDirectory(prefix="sopool-") as folder:
+        path = Path(folder) / "store.graphs"
+        save_graphs(store, path)
+        yield path
 
 
 _worker: dict[str, Callable[[Any], Any]] = {}
