@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sopool.experiments.comparison import Comparison
+from md_tables import gain, head, line, spread
+
 from sopool.experiments.tables.merge import merge
 from sopool.experiments.tables.paper.tables import Figure
 from sopool.experiments.tables.reproduction import Measured, Reproduction, load_reproduction
@@ -34,7 +35,7 @@ def fair_table(found: Reproduction) -> Iterator[str]:
     for row in found.rows:
         cells = [found.cell(row.name, dataset).measured.get("fair") for dataset in found.datasets]
         if any(cells):
-            yield line(row.name, *map(spread, cells))
+            yield line(row.name, *map(figure, cells))
     yield ""
 
 
@@ -45,8 +46,8 @@ def dataset_table(found: Reproduction, dataset: str) -> Iterator[str]:
     for row in found.rows:
         cell = found.cell(row.name, dataset)
         if cell.measured:
-            figures = [spread(cell.measured.get(name)) for name in found.protocols]
-            yield line(row.name, spread(cell.paper), row.protocol or "", *figures, ", ".join(cell.not_above))
+            figures = [figure(cell.measured.get(name)) for name in found.protocols]
+            yield line(row.name, figure(cell.paper), row.protocol or "", *figures, ", ".join(cell.not_above))
     yield ""
 
 
@@ -57,7 +58,8 @@ def comparisons(found: Reproduction) -> Iterator[str]:
     yield from ("## Second order against Sum/Avg, on equal terms", "")
     yield from head("data set", "pooling", "paper's gain", *found.protocols)
     for dataset, row, against in dict.fromkeys(key[:3] for key in tests):
-        gains = [gain(tests.get((dataset, row, against, name))) for name in found.protocols]
+        made = [tests.get((dataset, row, against, name)) for name in found.protocols]
+        gains = ["" if test is None else f"{gain(test)}, {test.p:.2f}" for test in made]
         papers = [found.cell(name, dataset).paper for name in (row, against)]
         claimed = f"{100 * (papers[0].mean - papers[1].mean):+.1f}" if all(papers) else ""
         yield line(dataset, row, claimed, *gains)
@@ -73,26 +75,9 @@ def ranks(found: Reproduction) -> Iterator[str]:
     yield line("Friedman's p", *(f"{one.friedman:.2f}" for one in found.across if one.friedman is not None))
 
 
-def spread(figure: Figure | Measured | None) -> str:
+def figure(found: Figure | Measured | None) -> str:
     """Per cent."""
-    return "" if figure is None else f"{100 * figure.mean:.1f} ± {100 * (figure.std or 0):.1f}"
-
-
-def gain(test: Comparison | None) -> str:
-    """In points, with its interval and p."""
-    if test is None:
-        return ""
-    return f"{100 * test.difference:+.1f} ({100 * test.low:+.1f} to {100 * test.high:+.1f}), {test.p:.2f}"
-
-
-def head(*names: str) -> tuple[str, str]:
-    """The first two lines of a table."""
-    return line(*names), "|" + "---|" * len(names)
-
-
-def line(*cells: str) -> str:
-    """One line of a table."""
-    return "| " + " | ".join(cells) + " |"
+    return "" if found is None else spread(found.mean, found.std or 0.0)
 
 
 def read(paths: Sequence[Path]) -> Reproduction:

@@ -1,31 +1,28 @@
 """Forms of second-order pooling, judged on held-out training graphs: the test folds are not looked at.
 
     python benchmarks/search.py --data PROTEINS [--device cuda] [--runs FOLDER] [--json FILE]
-    python benchmarks/search.py --data PROTEINS --forms "normed;sum-avg, normed" --final
-    python benchmarks/search.py --read FILE ...
+    python benchmarks/search.py --data PROTEINS --forms "sum-avg, normed;normed" --final
 
 From the paper's setting (GIN-0, bimap, hidden 32, batch 32, dropout on the scores) one thing is changed at a time, then
 several. A tenth of each training fold is held out, `--repeats` times over. The figure of a fold is the accuracy on its
 held-out graphs at the epoch that is best for the *other* folds: the best epoch of a fold itself would flatter forms
-whose curves jump. `--read` puts the figures of several data sets side by side, each form against Sum/Avg and against
-the paper's bimap, paired by fold, with the corrected interval of `sopool evaluate`.
+whose curves jump. `search_forms.py` has the forms, `search_page.py` makes tables of the figures.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+import standardized  # noqa: F401, one more readout, known before all that asks for their names
 from scipy.special import softmax
+from search_forms import FORMS, Form
 
 from sopool.data import PackedGraphs, load
-from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.evaluation import FINAL_RUNS, Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.training.protocols import PROTOCOLS
@@ -33,73 +30,6 @@ from sopool.training.record import Run
 from sopool.training.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
-BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
-
-
-@dataclass(frozen=True)
-class Form:
-    """What differs from the paper's setting."""
-
-    pool: str = "sopool-bimap"
-    options: dict[str, Any] = field(default_factory=dict)
-    model: dict[str, Any] = field(default_factory=dict)
-    run: dict[str, Any] = field(default_factory=dict)
-
-
-NORM, AFTER = {"pooled_norm": True}, {"dropout_on": "embedding"}
-
-
-def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
-    """A batch norm of the graph embedding and dropout after it, instead of on the scores."""
-    return Form(pool, options or {}, NORM | AFTER | model, run or {})
-
-
-FORMS = {
-    SUM: Form("sum-avg"),
-    BIMAP: Form(),
-    "size": Form(options={"normalize": "size"}),
-    "trace": Form(options={"normalize": "trace"}),
-    "sqrt": Form(options={"normalize": "sqrt"}),
-    "matrix-sqrt": Form(options={"normalize": "matrix-sqrt"}),
-    "triangle": Form(options={"triangle": True}),
-    "moments 1, 2": Form(options={"moments": (1, 2)}),
-    "rank 4": Form(options={"rank": 4}),
-    "rank 16": Form(options={"rank": 16}),
-    "rank 64": Form(options={"rank": 64}),
-    "dropout on embedding": Form(model=AFTER),
-    "no dropout": Form(run={"dropout": 0.0}),
-    "weight decay 1e-4": Form(run={"weight_decay": 1e-4}),
-    "weight decay 1e-3": Form(run={"weight_decay": 1e-3}),
-    "batch norm": Form(model=NORM),
-    "hidden layer": Form(model={"head_hidden": 32}),
-    "per layer": Form(model={"join": "per-layer"}),
-    "lr 0.001": Form(run={"lr": 0.001}),
-    "batch 128": Form(run={"batch_size": 128}),
-    "hidden 64": Form(model={"hidden": 64}),
-    "attn": Form("sopool-attn"),
-    "m_attn, 8 heads": Form("sopool-m-attn"),
-    "m_attn, 32 heads": Form("sopool-m-attn", {"heads": 32}),
-    "covpool": Form("covpool"),
-    "sum-avg, dropout on embedding": Form("sum-avg", model=AFTER),
-    "sum-avg, normed": normed("sum-avg"),
-    "normed": normed(),
-    "normed, no dropout": normed(run={"dropout": 0.0}),
-    "normed, per layer": normed(join="per-layer"),
-    "normed, moments 1, 2": normed(options={"moments": (1, 2)}),
-    "normed, per layer, moments 1, 2": normed(options={"moments": (1, 2)}, join="per-layer"),
-    "normed, trace": normed(options={"normalize": "trace"}),
-    "normed, sqrt": normed(options={"normalize": "sqrt"}),
-    "normed, matrix-sqrt": normed(options={"normalize": "matrix-sqrt"}),
-    "normed, rank 16": normed(options={"rank": 16}),
-    "normed, hidden layer": normed(head_hidden=32),
-    "normed, hidden 64": normed(hidden=64),
-    "normed, weight decay 1e-4": normed(run={"weight_decay": 1e-4}),
-    "normed, batch 128": normed(run={"batch_size": 128}),
-    "normed, lr 0.003": normed(run={"lr": 0.003}),
-    "normed attn": normed("sopool-attn"),
-    "normed m_attn, 8 heads": normed("sopool-m-attn"),
-    "normed covpool": normed("covpool"),
-}
 
 
 def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> list[Run]:
@@ -126,10 +56,20 @@ def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> l
 
 
 def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
-    """What `fair` reports of the first three runs of each fold, and what all of them reach by the mean probability."""
+    """What `fair` reports of the first three runs of each fold, and what all five reach by the mean probability.
+
+    `mixed_folds`: what the first three reach together with the last two of the form that was given first.
+    """
     trained, labels = trained_runs(store, form, args), store.labels.numpy()
-    found = PROTOCOLS["fair"].outcome([run for run in trained if run.config.repeat <= FINAL_RUNS], labels)
-    return {"folds": list(found.folds), "ensemble_folds": [vote(trained, fold, labels) for fold in range(10)]}
+    first = trained_runs(store, FORMS[args.first], args)
+    three = [run for run in trained if run.config.repeat <= FINAL_RUNS]
+    mixed = three + [run for run in first if run.config.repeat > FINAL_RUNS]
+    found = PROTOCOLS["fair"].outcome(three, labels)
+    return {
+        "folds": list(found.folds),
+        "ensemble_folds": [vote(trained, fold, labels) for fold in range(10)],
+        "mixed_folds": [vote(mixed, fold, labels) for fold in range(10)],
+    }
 
 
 def vote(trained: Sequence[Run], fold: int, labels: np.ndarray) -> float:
@@ -155,30 +95,6 @@ def held_out(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[
     }
 
 
-def show(results: Sequence[dict[str, Any]]) -> None:
-    """A table over all data sets."""
-    found = {(one["data"], one["form"]): one for one in results}
-    sets, forms = (
-        list(dict.fromkeys(one["data"] for one in results)),
-        list(dict.fromkeys(one["form"] for one in results)),
-    )
-    for against in (SUM, BIMAP):
-        table = Table("form", *sets, "mean", title=f"accuracy, per cent, and the gain over {against}")
-        for form in forms:
-            cells, gains = [], []
-            for data in sets:
-                one, base = found.get((data, form)), found.get((data, against))
-                if one is None or base is None:
-                    cells.append("")
-                    continue
-                test = corrected_paired_test(np.array(one["folds"]), np.array(base["folds"]))
-                gains.append(100 * test.difference)
-                low, high = 100 * test.low, 100 * test.high
-                cells.append(f"{100 * np.mean(one['folds']):.1f} {gains[-1]:+.1f} [{low:+.1f}, {high:+.1f}]")
-            table.add_row(form, *cells, f"{np.mean(gains):+.2f}" if gains else "")
-        Console(width=180).print(table)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", default=["PROTEINS"])
@@ -194,28 +110,24 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--json", type=Path, help="add the figures to this file, a line each")
-    parser.add_argument("--read", type=Path, nargs="+", help="train nothing: show what these files hold")
     args = parser.parse_args()
     if args.final:
         args.epochs, args.repeats = 350, 5
-    if args.read:
-        show([json.loads(line) for path in args.read for line in path.read_text().splitlines()])
-        return
-    results, start = [], time.monotonic()
+    start = time.monotonic()
     part, parts = map(int, args.part.split("/"))
     forms = (args.forms.split(";") if args.forms else list(FORMS))[part - 1 :: parts]
+    args.first = forms[0]
     for data in args.data:
         store = load(data, args.root)
         for form in forms:
             if time.monotonic() - start > 60 * args.minutes:
                 break
             judge = final if args.final else held_out
-            results.append({"data": data, "form": form} | judge(store, FORMS[form], args))
-            print(data, form, f"{100 * np.mean(results[-1]['folds']):.1f}", results[-1], flush=True)
+            found = {"data": data, "form": form} | judge(store, FORMS[form], args)
+            print(f"{data}, {form}: {100 * np.mean(found['folds']):.1f} %", flush=True)
             if args.json:
                 with args.json.open("a") as file:
-                    file.write(json.dumps(results[-1]) + "\n")
-    show(results)
+                    file.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""The forms of second-order pooling that `search.py` compares, and the first-order ones beside them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
+STANDARDIZED = "standardized"
+"""The readout of `standardized.py`."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What differs from the paper's setting."""
+
+    pool: str = "sopool-bimap"
+    options: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    run: dict[str, Any] = field(default_factory=dict)
+
+
+NORM, AFTER, RANDOM = {"pooled_norm": True}, {"dropout_on": "embedding"}, {"frozen": True}
+
+
+def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
+    """A batch norm of the graph embedding and dropout after it, instead of on the scores."""
+    return Form(pool, options or {}, NORM | AFTER | model, run or {})
+
+
+FORMS = {
+    SUM: Form("sum-avg"),
+    BIMAP: Form(),
+    "size": Form(options={"normalize": "size"}),
+    "trace": Form(options={"normalize": "trace"}),
+    "sqrt": Form(options={"normalize": "sqrt"}),
+    "matrix-sqrt": Form(options={"normalize": "matrix-sqrt"}),
+    "triangle": Form(options={"triangle": True}),
+    "moments 1, 2": Form(options={"moments": (1, 2)}),
+    "rank 4": Form(options={"rank": 4}),
+    "rank 16": Form(options={"rank": 16}),
+    "rank 64": Form(options={"rank": 64}),
+    "dropout on embedding": Form(model=AFTER),
+    "no dropout": Form(run={"dropout": 0.0}),
+    "weight decay 1e-4": Form(run={"weight_decay": 1e-4}),
+    "weight decay 1e-3": Form(run={"weight_decay": 1e-3}),
+    "batch norm": Form(model=NORM),
+    "hidden layer": Form(model={"head_hidden": 32}),
+    "per layer": Form(model={"join": "per-layer"}),
+    "lr 0.001": Form(run={"lr": 0.001}),
+    "batch 128": Form(run={"batch_size": 128}),
+    "hidden 64": Form(model={"hidden": 64}),
+    "attn": Form("sopool-attn"),
+    "m_attn, 8 heads": Form("sopool-m-attn"),
+    "m_attn, 32 heads": Form("sopool-m-attn", {"heads": 32}),
+    "covpool": Form("covpool"),
+    "sum-avg, dropout on embedding": Form("sum-avg", model=AFTER),
+    "sum-avg, normed": normed("sum-avg"),
+    "normed": normed(),
+    "normed, no dropout": normed(run={"dropout": 0.0}),
+    "normed, per layer": normed(join="per-layer"),
+    "normed, moments 1, 2": normed(options={"moments": (1, 2)}),
+    "normed, per layer, moments 1, 2": normed(options={"moments": (1, 2)}, join="per-layer"),
+    "normed, trace": normed(options={"normalize": "trace"}),
+    "normed, sqrt": normed(options={"normalize": "sqrt"}),
+    "normed, matrix-sqrt": normed(options={"normalize": "matrix-sqrt"}),
+    "normed, rank 16": normed(options={"rank": 16}),
+    "normed, hidden layer": normed(head_hidden=32),
+    "normed, hidden 64": normed(hidden=64),
+    "normed, weight decay 1e-4": normed(run={"weight_decay": 1e-4}),
+    "normed, batch 128": normed(run={"batch_size": 128}),
+    "normed, lr 0.003": normed(run={"lr": 0.003}),
+    "normed attn": normed("sopool-attn"),
+    "normed m_attn, 8 heads": normed("sopool-m-attn"),
+    "normed covpool": normed("covpool"),
+    "sum-avg, no dropout": Form("sum-avg", run={"dropout": 0.0}),
+    "sum-avg, normed, lr 0.003": normed("sum-avg", run={"lr": 0.003}),
+    "standardized, p = 0": Form(STANDARDIZED, {"power": 0.0}, AFTER),
+    "standardized": Form(STANDARDIZED, model=AFTER),
+    "normed standardized, p = 0": normed(STANDARDIZED, {"power": 0.0}),
+    "normed standardized": normed(STANDARDIZED),
+    "normed standardized, p = 1": normed(STANDARDIZED, {"power": 1.0}),
+    "normed standardized, hidden layer": normed(STANDARDIZED, head_hidden=32),
+    "random, no dropout": Form(model=RANDOM, run={"dropout": 0.0}),
+    "random, dropout on embedding": Form(model=RANDOM | AFTER),
+    "random, normed": normed(**RANDOM),
+    "random m_attn, no dropout": Form("sopool-m-attn", model=RANDOM, run={"dropout": 0.0}),
+    "m_attn, no dropout": Form("sopool-m-attn", run={"dropout": 0.0}),
+    "sum-avg, normed, hidden layer": normed("sum-avg", head_hidden=32),
+}
