@@ -1,0 +1,69 @@
+"""What second-order pooling gains over Sum/Avg, as the paper has it and as it comes out: a picture.
+
+python benchmarks/gains.py docs/results/table2.json docs/images/gains.svg
+"""
+
+import argparse
+from pathlib import Path
+
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sopool.experiments.tables.reproduction import Reproduction, load_reproduction
+
+WAYS = {
+    "per-fold-max": ("#E69F00", "same protocol, per-fold-max (optimistic)"),
+    "fair": ("#0072B2", "same protocol, fair"),
+}
+CLAIM = ("#D55E00", "the paper's tables: unlike protocols")
+
+
+def draw(found: Reproduction) -> Figure:
+    """A panel for each pooling, a line for each data set."""
+    declared = [one for one in found.comparisons if one.why == "declared"]
+    rows = list(dict.fromkeys((one.row, one.against) for one in declared))
+    figure = Figure(figsize=(9.5, 0.9 + 0.42 * len(found.datasets)), layout="constrained")
+    panels = figure.subplots(1, len(rows), sharex=True, sharey=True, squeeze=False)[0]
+    for panel, (row, against) in zip(panels, rows, strict=True):
+        tests = {(one.dataset, one.protocol): one.comparison for one in declared if one.row == row}
+        for place, dataset in enumerate(found.datasets):
+            ours, theirs = (found.cell(name, dataset).paper for name in (row, against))
+            if ours and theirs:
+                panel.plot(100 * (ours.mean - theirs.mean), place, "D", color=CLAIM[0], markerfacecolor="none")
+            for offset, (way, (colour, _)) in zip((0.0, 0.22), WAYS.items(), strict=True):
+                test = tests[dataset, way]
+                panel.plot([100 * test.low, 100 * test.high], [place + offset] * 2, color=colour, linewidth=1.6)
+                panel.plot(100 * test.difference, place + offset, "o", color=colour, markersize=4.5)
+        frame(panel, row, found.datasets)
+    marks = [panels[0].plot([], [], "D", color=CLAIM[0], markerfacecolor="none", label=CLAIM[1])[0]]
+    marks += [panels[0].plot([], [], "o-", color=colour, label=label)[0] for colour, label in WAYS.values()]
+    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
+    return figure
+
+
+def frame(panel: Axes, title: str, datasets: tuple[str, ...]) -> None:
+    panel.set_title(title, loc="left", fontsize=9.5)
+    panel.axvline(0, color="#555555", linewidth=0.8)
+    panel.set_yticks(range(len(datasets)), datasets)
+    panel.set_ylim(len(datasets) - 0.5, -0.5)
+    panel.set_xlabel("points above Sum/Avg")
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    panel.tick_params(left=False)
+    panel.grid(axis="x", color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figures", type=Path)
+    parser.add_argument("picture", type=Path)
+    args = parser.parse_args()
+    with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
+        draw(load_reproduction(args.figures)).savefig(
+            args.picture, metadata={"Date": None} if args.picture.suffix == ".svg" else None
+        )
+
+
+if __name__ == "__main__":
+    main()
