@@ -24,7 +24,7 @@ def environment(device: str) -> dict[str, Any]:
     return {
         "sopool": sopool.__version__,
         "python": platform.python_version(),
-        **{name: _version(name) for name in PACKAGES},
+        **{name: package_version(name) for name in PACKAGES},
         "platform": platform.platform(),
         "device": device_name(device),
         "threads": torch.get_num_threads(),
@@ -77,7 +77,10 @@ def _cpu_name() -> str:
 
 
 @cache
-def _version(package: str) -> str | None:
+def package_version(package: str) -> str | None:
+    """Of an installed package, None if it is not there. PyTorch itself says more: for which CUDA it was built."""
+    if package == "torch":
+        return str(torch.__version__)
     try:
         return version(package)
     except PackageNotFoundError:

@@ -4,13 +4,12 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar, get_type_hints
 
 import torch
 
 from sopool.data.errors import DataError
-from sopool.training.environment import environment
+from sopool.training.environment import environment, package_version
 
 FORMAT = "sopool bench 1"
 UNITS = {
@@ -119,11 +118,8 @@ def _row(make: type[Row], saved: Mapping[str, Any]) -> Row:
 
 def machine(device: str) -> dict[str, Any]:
     """What the figures hold for."""
-    return environment(device) | {"cores": os.cpu_count(), "cuda": torch.version.cuda, "triton": _triton()}
-
-
-def _triton() -> str | None:
-    try:
-        return version("triton")
-    except PackageNotFoundError:
-        return None
+    return environment(device) | {
+        "cores": os.cpu_count(),
+        "cuda": torch.version.cuda,
+        "triton": package_version("triton"),
+    }
