@@ -1,6 +1,6 @@
 """`GraphClassifier` with nothing tuned, on the ten folds that the poolings are compared on.
 
-    python benchmarks/defaults.py MUTAG SOLUBILITY PROTEINS [--device cuda] [--pools sopool-bimap sum-avg]
+    python benchmarks/defaults.py MUTAG PROTEINS [--device cuda] [--pools sopool-bimap sum-avg] [--networks 1]
 
 Each fold's classifier sees its training graphs alone; the test fold is scored once. Beside it belongs what the `fair`
 protocol says of GIN with Sum/Avg: `sopool evaluate DATA --pool sum-avg --preset paper`.
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--pools", nargs="+", default=["sopool-bimap"])
+    parser.add_argument("--networks", type=int, default=5, help="that vote")
     args = parser.parse_args()
     for data in args.data:
         store = load(data, args.root)
@@ -34,7 +35,7 @@ def main() -> None:
         for pool in args.pools:
             start, scores = time.perf_counter(), []
             for train, test in stratified_folds(store.labels.numpy()):
-                model = GraphClassifier(pool=pool, device=args.device, random_state=0)
+                model = GraphClassifier(pool=pool, n_models=args.networks, device=args.device, random_state=0)
                 model.fit(store[train.tolist()], labels[train])
                 scores.append(model.score(store[test.tolist()], labels[test]))
             seconds = time.perf_counter() - start
