@@ -1,6 +1,8 @@
-"""What second-order pooling gains over Sum/Avg, as the paper has it and as it comes out: a picture.
+"""What second-order pooling gains over Sum/Avg, as the paper has it and as it comes out.
 
-python benchmarks/gains.py docs/results/table2.json docs/images/gains.svg
+    python benchmarks/gains.py docs/results/table2.json docs/images/gains.svg
+
+Draws a picture: equal figures give equal files.
 """
 
 import argparse
@@ -21,16 +23,16 @@ CLAIM = ("#D55E00", "the paper's tables: unlike protocols")
 
 def draw(found: Reproduction) -> Figure:
     """A panel for each pooling, a line for each data set."""
-    declared = [one for one in found.comparisons if one.why == "declared"]
+    declared = found.compared("declared")
     rows = list(dict.fromkeys((one.row, one.against) for one in declared))
     figure = Figure(figsize=(9.5, 0.9 + 0.42 * len(found.datasets)), layout="constrained")
     panels = figure.subplots(1, len(rows), sharex=True, sharey=True, squeeze=False)[0]
     for panel, (row, against) in zip(panels, rows, strict=True):
         tests = {(one.dataset, one.protocol): one.comparison for one in declared if one.row == row}
         for place, dataset in enumerate(found.datasets):
-            ours, theirs = (found.cell(name, dataset).paper for name in (row, against))
-            if ours and theirs:
-                panel.plot(100 * (ours.mean - theirs.mean), place, "D", color=CLAIM[0], markerfacecolor="none")
+            claimed = found.paper_gain(dataset, row, against)
+            if claimed is not None:
+                panel.plot(100 * claimed, place, "D", color=CLAIM[0], markerfacecolor="none")
             for offset, (way, (colour, _)) in zip((0.0, 0.22), WAYS.items(), strict=True):
                 test = tests[dataset, way]
                 panel.plot([100 * test.low, 100 * test.high], [place + offset] * 2, color=colour, linewidth=1.6)

@@ -8,76 +8,55 @@ Prints Markdown. `--merge` first writes the parts of one table, from `sopool rep
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from md_tables import gain, head, line, spread
-
 from sopool.experiments.tables.merge import merge
-from sopool.experiments.tables.paper.tables import Figure
-from sopool.experiments.tables.reproduction import Measured, Reproduction, load_reproduction
-
-HEADINGS = {"per-fold-max": "per-fold-max (optimistic)", "single-epoch": "single-epoch (less optimistic)"}
-
-
-def page(found: Reproduction) -> Iterator[str]:
-    """One table of `fair` over all data sets, one for each data set, the declared comparisons, the ranks."""
-    yield from fair_table(found)
-    for dataset in found.datasets:
-        yield from dataset_table(found, dataset)
-    yield from comparisons(found)
-    yield from ranks(found)
+from sopool.experiments.tables.reproduction import Reproduction, load_reproduction
+from sopool.report.beside import reproduction_grid
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, in_words, p_cell, points_cell
+from sopool.report.papers import grid_markdown
 
 
-def fair_table(found: Reproduction) -> Iterator[str]:
-    """Rows by data sets."""
-    yield from ("## `fair`, all data sets", "", *head("", *found.datasets))
+def page(found: Reproduction) -> str:
+    """`fair` over all data sets, each data set, the declared comparisons, the ranks."""
+    each = [reproduction_grid(replace(found, datasets=(name,), title=name)) for name in found.datasets]
+    return "\n".join(map(grid_markdown, [fair_grid(found), *each, gains_grid(found), ranks_grid(found)]))
+
+
+def fair_grid(found: Reproduction) -> Grid:
+    """Lines by data sets."""
+    rows = []
     for row in found.rows:
         cells = [found.cell(row.name, dataset).measured.get("fair") for dataset in found.datasets]
         if any(cells):
-            yield line(row.name, *map(figure, cells))
-    yield ""
+            figures = [NONE if one is None else accuracy_cell(one.mean, one.std) for one in cells]
+            rows.append([Cell(row.name), *figures])
+    return Grid("All data sets under fair", ["line", *found.datasets], rows)
 
 
-def dataset_table(found: Reproduction, dataset: str) -> Iterator[str]:
-    """Rows by protocols, beside the paper's figures."""
-    headings = [HEADINGS.get(name, name) for name in found.protocols]
-    yield from (f"## {dataset}", "", *head("", "paper", "its protocol", *headings, "not above"))
-    for row in found.rows:
-        cell = found.cell(row.name, dataset)
-        if cell.measured:
-            figures = [figure(cell.measured.get(name)) for name in found.protocols]
-            yield line(row.name, figure(cell.paper), row.protocol or "", *figures, ", ".join(cell.not_above))
-    yield ""
+def gains_grid(found: Reproduction) -> Grid:
+    """The comparisons declared beforehand, under each protocol, beside the gain that the paper shows."""
+    tests = {(one.dataset, one.row, one.against, one.protocol): one.comparison for one in found.compared("declared")}
+    rows = []
+    for key in dict.fromkeys(key[:3] for key in tests):
+        claimed = found.paper_gain(*key)
+        made = [tests.get((*key, name)) for name in found.protocols]
+        gains = [NONE if test is None else Cell(f"{gain_words(test)}, {p_cell(test.p).text}") for test in made]
+        rows.append([Cell(key[0]), Cell(key[1]), NONE if claimed is None else points_cell(claimed), *gains])
+    columns = ["data set", "line", "paper's gain", *map(in_words, found.protocols)]
+    return Grid("Second order against Sum/Avg, on equal terms", columns, rows, 2)
 
 
-def comparisons(found: Reproduction) -> Iterator[str]:
-    """Those declared beforehand, under each protocol, beside the gain that the paper shows."""
-    declared = [one for one in found.comparisons if one.why == "declared"]
-    tests = {(one.dataset, one.row, one.against, one.protocol): one.comparison for one in declared}
-    yield from ("## Second order against Sum/Avg, on equal terms", "")
-    yield from head("data set", "pooling", "paper's gain", *found.protocols)
-    for dataset, row, against in dict.fromkeys(key[:3] for key in tests):
-        made = [tests.get((dataset, row, against, name)) for name in found.protocols]
-        gains = ["" if test is None else f"{gain(test)}, {test.p:.2f}" for test in made]
-        papers = [found.cell(name, dataset).paper for name in (row, against)]
-        claimed = f"{100 * (papers[0].mean - papers[1].mean):+.1f}" if all(papers) else ""
-        yield line(dataset, row, claimed, *gains)
-    yield ""
-
-
-def ranks(found: Reproduction) -> Iterator[str]:
-    """The mean rank of each row over the data sets."""
-    yield from ("## Mean rank over the data sets", "", *head("", *found.protocols))
-    every = {one.protocol: one.ranks for one in found.across}
-    for name in dict.fromkeys(name for ranked in every.values() for name in ranked):
-        yield line(name, *(f"{every[protocol][name]:.1f}" for protocol in found.protocols))
-    yield line("Friedman's p", *(f"{one.friedman:.2f}" for one in found.across if one.friedman is not None))
-
-
-def figure(found: Figure | Measured | None) -> str:
-    """Per cent."""
-    return "" if found is None else spread(found.mean, found.std or 0.0)
+def ranks_grid(found: Reproduction) -> Grid:
+    """The mean rank of each line over the data sets."""
+    names = dict.fromkeys(name for one in found.across for name in one.ranks)
+    rows = [[Cell(name), *(Cell(f"{one.ranks[name]:.1f}") for one in found.across)] for name in names]
+    rows.append(
+        [Cell("Friedman's p"), *(NONE if one.friedman is None else p_cell(one.friedman) for one in found.across)]
+    )
+    return Grid("Mean rank over the data sets", ["line", *(in_words(one.protocol) for one in found.across)], rows)
 
 
 def read(paths: Sequence[Path]) -> Reproduction:
@@ -96,7 +75,7 @@ def main() -> None:
     found = read(args.parts)
     if args.merge:
         args.merge.write_text(json.dumps(found.to_json(), indent=1) + "\n")
-    print("\n".join(page(found)))
+    print(page(found))
 
 
 if __name__ == "__main__":

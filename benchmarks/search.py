@@ -18,18 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import standardized  # noqa: F401, one more readout, known before all that asks for their names
 from scipy.special import softmax
-from search_forms import FORMS, Form
+from search_forms import FORMS, STANDARDIZED, Form
+from standardized import StandardizedSecondOrderAggregation
 
 from sopool.data import PackedGraphs, load
 from sopool.experiments.evaluation import FINAL_RUNS, Evaluator, Request
 from sopool.experiments.executors.local import train_all
+from sopool.nn.registry import READOUTS
 from sopool.training.protocols import PROTOCOLS
 from sopool.training.record import Run
 from sopool.training.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
+READOUTS[STANDARDIZED] = StandardizedSecondOrderAggregation
 
 
 def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> list[Run]:
@@ -61,7 +63,7 @@ def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str
     `mixed_folds`: what the first three reach together with the last two of the form that was given first.
     """
     trained, labels = trained_runs(store, form, args), store.labels.numpy()
-    first = trained_runs(store, FORMS[args.first], args)
+    first = trained if form is FORMS[args.first] else trained_runs(store, FORMS[args.first], args)
     three = [run for run in trained if run.config.repeat <= FINAL_RUNS]
     mixed = three + [run for run in first if run.config.repeat > FINAL_RUNS]
     found = PROTOCOLS["fair"].outcome(three, labels)

@@ -5,7 +5,7 @@ from typing import Any
 
 BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
 STANDARDIZED = "standardized"
-"""The readout of `standardized.py`."""
+"""The name of the readout of `standardized.py`."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,11 @@ NORM, AFTER, RANDOM = {"pooled_norm": True}, {"dropout_on": "embedding"}, {"froz
 def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
     """A batch norm of the graph embedding and dropout after it, instead of on the scores."""
     return Form(pool, options or {}, NORM | AFTER | model, run or {})
+
+
+def standardized(power: float = 0.5) -> dict[str, Any]:
+    """What makes a model one with the readout of `standardized.py`, whatever its pooling was."""
+    return {"pool": STANDARDIZED, "pool_options": {"power": power}}
 
 
 FORMS = {
@@ -73,12 +78,12 @@ FORMS = {
     "normed covpool": normed("covpool"),
     "sum-avg, no dropout": Form("sum-avg", run={"dropout": 0.0}),
     "sum-avg, normed, lr 0.003": normed("sum-avg", run={"lr": 0.003}),
-    "standardized, p = 0": Form(STANDARDIZED, {"power": 0.0}, AFTER),
-    "standardized": Form(STANDARDIZED, model=AFTER),
-    "normed standardized, p = 0": normed(STANDARDIZED, {"power": 0.0}),
-    "normed standardized": normed(STANDARDIZED),
-    "normed standardized, p = 1": normed(STANDARDIZED, {"power": 1.0}),
-    "normed standardized, hidden layer": normed(STANDARDIZED, head_hidden=32),
+    "standardized, p = 0": Form(model=standardized(power=0.0) | AFTER),
+    "standardized": Form(model=standardized() | AFTER),
+    "normed standardized, p = 0": Form(model=standardized(power=0.0) | NORM | AFTER),
+    "normed standardized": Form(model=standardized() | NORM | AFTER),
+    "normed standardized, p = 1": Form(model=standardized(power=1.0) | NORM | AFTER),
+    "normed standardized, hidden layer": Form(model=standardized() | NORM | AFTER | {"head_hidden": 32}),
     "random, no dropout": Form(model=RANDOM, run={"dropout": 0.0}),
     "random, dropout on embedding": Form(model=RANDOM | AFTER),
     "random, normed": normed(**RANDOM),

@@ -7,15 +7,16 @@ interval of `sopool evaluate`.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from md_tables import gain, head, line, spread_of
 from search_forms import BIMAP, FORMS, SUM
 
 from sopool.experiments.comparison import corrected_paired_test
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, points
+from sopool.report.papers import grid_markdown
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 LARGE = ("PROTEINS", "NCI1", "IMDB-BINARY")
@@ -26,63 +27,64 @@ Figures = Mapping[tuple[str, str], dict[str, Any]]
 """By data set and form."""
 
 
-def page() -> Iterator[str]:
+def page() -> str:
     """All tables of the page."""
-    once = read("search.jsonl")
+    once, closer, finalists = map(read, ("search.jsonl", "search5.jsonl", "final.jsonl"))
     combined = [form for form in forms_of(once) if "normed" in form or form.startswith("sum-avg,")]
     single = [form for form in forms_of(once) if form not in (BIMAP, SUM, *combined)]
-    yield from (*table(once, [BIMAP, *single], LARGE), "")
-    yield from (*table(once, [SUM, BIMAP, *combined], FIVE), "")
-    closer = read("search5.jsonl")
-    yield from (*table(closer, [SUM, *best_first(closer, LARGE)], FIVE), "")
-    for figure in VOTES:
-        yield from (*finals(read("final.jsonl"), figure), "")
+    grids = [
+        held_out_grid("One thing at a time", once, [BIMAP, *single], LARGE),
+        held_out_grid("Several at once", once, [SUM, BIMAP, *combined], FIVE),
+        held_out_grid("A closer look: five times", closer, [SUM, *best_first(closer, LARGE)], FIVE),
+        *(finals_grid(finalists, title) for title in VOTES),
+    ]
+    return "\n".join(map(grid_markdown, grids))
 
 
-def table(figures: Figures, forms: Sequence[str], datasets: Sequence[str]) -> Iterator[str]:
+def held_out_grid(title: str, figures: Figures, forms: Sequence[str], datasets: Sequence[str]) -> Grid:
     """Accuracies and gains over the first of the forms."""
-    yield from head("form", *datasets, "mean gain")
-    base = forms[0]
+    rows = []
     for form in forms:
-        tests = [compare(figures, form, base, data, "folds") for data in datasets]
-        known = [100 * test.difference for test in tests if test is not None]
+        cells = [gain_cell(figures, form, forms[0], data, "folds") for data in datasets]
+        known = [data for data in datasets if (data, form) in figures]
+        gain = np.mean([mean_of(figures, form, data) - mean_of(figures, forms[0], data) for data in known])
         few = "" if len(known) == len(datasets) else f" ({len(known)} of {len(datasets)})"
-        cells = [
-            "" if test is None else with_gain(f"{100 * np.mean(figures[data, form]['folds']):.1f}", test, form != base)
-            for data, test in zip(datasets, tests, strict=True)
-        ]
-        yield line(form, *cells, "" if form == base else f"{np.mean(known):+.1f}{few}")
+        rows.append([Cell(form), *cells, Cell(points(float(gain)) + few if form != forms[0] else "")])
+    return Grid(title, ["form", *datasets, "mean gain"], rows)
 
 
-def finals(figures: Figures, title: str) -> Iterator[str]:
+def finals_grid(figures: Figures, title: str) -> Grid:
     """One figure of the finalists, data sets by forms, with the gain over the first form."""
     name = VOTES[title]
     forms = [form for form in forms_of(figures) if all(name in one for key, one in figures.items() if key[1] == form)]
-    yield from head(title, *forms)
-    for data in dict.fromkeys(key[0] for key in figures):
-        tests = [compare(figures, form, forms[0], data, name) for form in forms]
-        cells = [spread_of(figures[data, form][name]) for form in forms]
-        pairs = zip(cells, tests, forms, strict=True)
-        yield line(data, *(with_gain(cell, test, form != forms[0]) for cell, test, form in pairs))
+    rows = [
+        [Cell(data), *(gain_cell(figures, form, forms[0], data, name, spread=True) for form in forms)]
+        for data in dict.fromkeys(key[0] for key in figures)
+    ]
+    return Grid(title, ["data set", *forms], rows)
 
 
-def compare(figures: Figures, form: str, base: str, data: str, name: str) -> Any:
-    """The test on the folds; None where one of the two was not run."""
-    one, other = figures.get((data, form)), figures.get((data, base))
-    if one is None or other is None:
-        return None
-    return corrected_paired_test(np.array(one[name]), np.array(other[name]))
+def gain_cell(figures: Figures, form: str, base: str, data: str, name: str, spread: bool = False) -> Cell:
+    """The accuracy, and what it gains over another form: strong if the interval leaves out 0."""
+    if (data, form) not in figures:
+        return NONE
+    folds, others = (np.array(figures[data, one][name]) for one in (form, base))
+    shown = accuracy_cell(float(folds.mean()), float(folds.std()) if spread else None)
+    if form == base:
+        return shown
+    test = corrected_paired_test(folds, others)
+    return Cell(f"{shown.text}, {gain_words(test)}", strong=test.low > 0 or test.high < 0)
 
 
-def with_gain(cell: str, test: Any, shown: bool) -> str:
-    """A cell with what it gains."""
-    return f"{cell}, {gain(test, bold=True)}" if shown else cell
+def mean_of(figures: Figures, form: str, data: str) -> float:
+    """Of the folds, held out."""
+    return float(np.mean(figures[data, form]["folds"]))
 
 
 def best_first(figures: Figures, datasets: Sequence[str]) -> list[str]:
     """The forms but the paper's Sum/Avg, by their mean over these data sets."""
     forms = [form for form in forms_of(figures) if form != SUM and all((data, form) in figures for data in datasets)]
-    return sorted(forms, key=lambda form: -np.mean([np.mean(figures[data, form]["folds"]) for data in datasets]))
+    return sorted(forms, key=lambda form: -np.mean([mean_of(figures, form, data) for data in datasets]))
 
 
 def forms_of(figures: Figures) -> list[str]:
@@ -98,4 +100,4 @@ def read(name: str) -> Figures:
 
 
 if __name__ == "__main__":
-    print("\n".join(page()))
+    print(page())

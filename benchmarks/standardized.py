@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from sopool.nn.registry import READOUTS
 from sopool.nn.stacked import project
 from sopool.nn.symmetric import SymmetricAggregation
 from sopool.ops import segment_gram, segment_sum
@@ -59,6 +58,3 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
                 running[0].lerp_(mean, MOMENTUM)
                 running[1].lerp_(variance * nodes / (nodes - 1).clamp(min=1), MOMENTUM)
         return mean.unsqueeze(1), (variance + EPS).rsqrt().unsqueeze(1)
-
-
-READOUTS["standardized"] = StandardizedSecondOrderAggregation

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sopool.experiments.comparison import Comparison
 from sopool.training.protocols import PROTOCOLS
 
 
@@ -56,6 +57,11 @@ def points_cell(difference: float, strong: bool = False) -> Cell:
 def points(difference: float) -> str:
     """The same as text; what rounds to 0 has no minus."""
     return f"{round(100 * difference, 1) + 0.0:+.1f}"
+
+
+def gain_words(test: Comparison) -> str:
+    """A difference in points, with its interval."""
+    return f"{points(test.difference)} ({points(test.low)} to {points(test.high)})"
 
 
 def p_cell(p: float) -> Cell:

@@ -42,10 +42,11 @@ def grids(summary: Summary) -> list[Grid]:
 
 def markdown(summary: Summary) -> str:
     """Tables as GitHub reads them."""
-    return "\n".join([_markdown(grid) for grid in grids(summary)] + _meanings(summary))
+    return "\n".join([grid_markdown(grid) for grid in grids(summary)] + _meanings(summary))
 
 
-def _markdown(grid: Grid) -> str:
+def grid_markdown(grid: Grid) -> str:
+    """One of them, under its title."""
     rule = ["---" if i < grid.words else "---:" for i in range(len(grid.columns))]
     lines = [f"## {_md(grid.title)}", "", _line([_md(name) for name in grid.columns]), _line(rule)]
     lines += [_line([_md_cell(cell) for cell in row]) for row in grid.rows]

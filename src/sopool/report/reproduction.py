@@ -9,6 +9,7 @@ from sopool.experiments.comparison import Comparison
 from sopool.experiments.statistics import Across
 from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.experiments.tables.reproduction import Cell, Compared, Measured, Reproduction
+from sopool.report.grid import gain_words, points
 from sopool.training.protocols import PROTOCOLS
 
 WHYS = {
@@ -24,7 +25,7 @@ WHYS = {
 def reproduction_tables(found: Reproduction) -> list[Table]:
     """All there is to say: each data set, the gains, what learning and controls say, ranks over data sets."""
     tables = [_dataset_table(found, name) for name in found.datasets]
-    declared, drawn, control = ([one for one in found.comparisons if one.why == why] for why in WHYS)
+    declared, drawn, control = map(found.compared, WHYS)
     if declared:
         tables.append(
             _gains_table("On equal terms: gain in points (95 % interval), p", found, declared, WHYS["declared"])
@@ -95,8 +96,8 @@ def _gains_table(
     groups: dict[tuple[str, str, str], dict[str, Comparison]] = {}
     for one in compared:
         groups.setdefault((one.dataset, one.row, one.against), {})[one.protocol] = one.comparison
-    papers = {key: _paper_gain(found, *key) for key in groups}
-    shown = any(papers.values())
+    papers = {key: found.paper_gain(*key) for key in groups}
+    shown = any(gain is not None for gain in papers.values())
     columns = ["data set", "line", "against", *(["paper's\ngain"] if shown else []), *map(_title, protocols)]
     table = _table(title, columns)
     before = ""
@@ -106,7 +107,7 @@ def _gains_table(
             table.add_section()
         gains = [_gain(tests.get(protocol)) for protocol in protocols]
         first = "" if dataset == before else dataset
-        table.add_row(escape(first), escape(row), escape(against), *([papers[key]] if shown else []), *gains)
+        table.add_row(escape(first), escape(row), escape(against), *([_points(papers[key])] if shown else []), *gains)
         before = dataset
     table.caption = caption
     return table
@@ -186,16 +187,14 @@ def _accuracy(measured: Measured | None) -> str:
     return "" if measured is None else f"{100 * measured.mean:.1f} +- {100 * measured.std:.1f}"
 
 
-def _paper_gain(found: Reproduction, dataset: str, row: str, against: str) -> str:
-    """The difference of the paper's two figures; empty where it lacks one."""
-    first, second = (found.cell(name, dataset).paper for name in (row, against))
-    return "" if first is None or second is None else f"{100 * (first.mean - second.mean):+.1f}"
+def _points(difference: float | None) -> str:
+    return "" if difference is None else points(difference)
 
 
 def _gain(test: Comparison | None) -> str:
     if test is None:
         return ""
-    return f"{100 * test.difference:+.1f} ({100 * test.low:+.1f} to {100 * test.high:+.1f}), {_p(test.p)}"
+    return f"{gain_words(test)}, {_p(test.p)}"
 
 
 def _p(value: float) -> str:

@@ -12,7 +12,7 @@ import torch
 
 import sopool
 
-PACKAGES = ("torch", "torch-geometric", "numpy", "numba")
+PACKAGES = ("torch-geometric", "numpy", "numba")
 
 
 def environment(device: str) -> dict[str, Any]:
@@ -24,6 +24,7 @@ def environment(device: str) -> dict[str, Any]:
     return {
         "sopool": sopool.__version__,
         "python": platform.python_version(),
+        "torch": str(torch.__version__),  # says for which CUDA it was built, which the package's metadata may not
         **{name: package_version(name) for name in PACKAGES},
         "platform": platform.platform(),
         "device": device_name(device),
@@ -78,9 +79,7 @@ def _cpu_name() -> str:
 
 @cache
 def package_version(package: str) -> str | None:
-    """Of an installed package, None if it is not there. PyTorch itself says more: for which CUDA it was built."""
-    if package == "torch":
-        return str(torch.__version__)
+    """Of an installed package, None if it is not there."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -145,6 +145,15 @@ class Reproduction:
         found = (cell for cell in self.cells if (cell.row, cell.dataset) == (row, dataset))
         return next(found, Cell(row, dataset))
 
+    def compared(self, why: str) -> list[Compared]:
+        """The pairs of lines that were compared for this reason."""
+        return [one for one in self.comparisons if one.why == why]
+
+    def paper_gain(self, dataset: str, row: str, against: str) -> float | None:
+        """The difference of the paper's two figures, whatever their protocols; None where it lacks one."""
+        first, second = (self.cell(name, dataset).paper for name in (row, against))
+        return None if first is None or second is None else first.mean - second.mean
+
     def to_json(self) -> dict[str, Any]:
         """All of it, plain; accuracies and differences as fractions."""
         lists = {
