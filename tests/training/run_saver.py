@@ -10,12 +10,16 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from sopool.data.errors import DataError
 from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig
 from sopool.training.record import Run
 from sopool.training.run_store import RunStore
+
+FILES = ["config.json", "curves.safetensors", "environment.json", "predictions.safetensors"]
+"""Of a finished run."""
 
 
 def a_config(seed=0, **changed):
@@ -33,6 +37,18 @@ def a_run(mark=0, config=None, **changed):
 def is_of_one_piece(run):
     numbers = [*run.curves.values(), *run.predictions.values()]
     return all((array == run.environment["mark"]).all() for array in numbers) and run.chosen_epoch == numbers[0][0]
+
+
+def interrupt(store, config, epoch=20):
+    store.save_checkpoint(config, {"weight": torch.arange(3.0)}, {"epoch": epoch})
+
+
+def names(store, config):
+    return sorted(path.name for path in (store.folder / config.key).iterdir())
+
+
+def kinds(store):
+    return {info.key: info.kind for info in store.list()}
 
 
 def train(store, config, mark):

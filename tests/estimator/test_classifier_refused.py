@@ -1,0 +1,69 @@
+"""Graphs, labels and settings that cannot be."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+
+from sopool.data import DataError, Graph, NodeLabelEncoder, to_pyg
+from tests.estimator.little import LABELS, STORE, tiny
+
+
+@pytest.mark.parametrize(
+    ("graphs", "y", "message"),
+    [
+        ("graphs.jsonl", None, "Read a file with sopool.data.load"),
+        (7, None, "of type int was given"),
+        ([], [], "there are no graphs"),
+        (nx.path_graph(3), [0], "a single graph was given: put it into a list"),
+        (to_pyg(STORE)[0], [0], "a single graph was given"),
+        (Batch.from_data_list(to_pyg(STORE)), None, "to_data_list"),
+        (DataLoader(to_pyg(STORE), 8), None, "to_data_list"),
+        (STORE[[]], [], "has no graphs"),
+        ([1, 2], [0, 1], "graph 0 is of type int"),
+        ([Graph(1), "CC"], [0, 1], "graph 1 is of type str"),
+        (STORE, LABELS[:3], r"labels have shape \[3\] for 40 graphs"),
+        (STORE, ["a"] * 40, "at least two classes"),
+        (STORE, [None, *LABELS[1:]], "the label of graph 0 is missing"),
+        (STORE, np.arange(40) / 7, "for regression"),
+        (STORE, ["one"] + ["two"] * 39, "class 'one' has a single graph"),
+        (STORE, [1j] * 40, "labels of type complex128"),
+    ],
+)
+def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):
+    with pytest.raises(DataError, match=message):
+        tiny().fit(graphs, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_models": 0}, "n_models=0: a whole number of at least 1"),
+        ({"epochs": 2.5}, "epochs=2.5: a whole number"),
+        ({"steps": 0}, "steps=0"),
+        ({"patience": -1}, "patience=-1"),
+        ({"lr": 0}, "learning rate must be positive"),
+        ({"dropout": 1}, "dropout=1"),
+        ({"weight_decay": -1}, "weight_decay=-1"),
+        ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
+        ({"class_weight": "even"}, "class_weight='even'"),
+        ({"class_weight": {"evn": 1}}, "names 'evn', which is no class"),
+        ({"class_weight": {"even": -1}}, "none below 0"),
+        ({"pool": "sopol"}, "Did you mean 'sopool'"),
+        ({"pool_options": {"rank": 0}}, "cannot be made with rank=0"),
+        ({"gnn": "gin"}, "there is no GNN 'gin'"),
+        ({"device": "tpu"}, "no device 'tpu'"),
+        ({"lr": 1e30, "epochs": 1}, "lower the learning rate"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(DataError, match=message):
+        tiny(**settings).fit(STORE, LABELS)
+
+
+def test_an_encoder_without_a_place_for_the_unknown_is_refused():
+    """One node label is in one graph only, and some model holds that out."""
+    graphs = [Graph(2, [(0, 1)], node_labels=[0, 0 if i else 9]) for i in range(12)]
+    with pytest.raises(DataError, match="make it with unknown=True"):
+        tiny(n_models=20, epochs=1, encoder=NodeLabelEncoder(unknown=False)).fit(graphs, [0, 1] * 6)
