@@ -17,11 +17,18 @@ from sopool.experiments.tables.reproduction import Reproduction, load_reproducti
 from sopool.report.beside import reproduction_grid
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, in_words, p_cell, points_cell
 from sopool.report.papers import grid_markdown
+from sopool.training.config import Setting
+from sopool.training.outcome import describe
 
 
 def page(found: Reproduction) -> str:
-    """`fair` over all data sets, each data set, the declared comparisons, the ranks."""
+    """`fair` over all data sets, each data set beside the paper, the declared comparisons, the ranks.
+
+    Under `fair` alone nothing stands beside the paper's figures; what was chosen does, if there was a choice.
+    """
     each = [reproduction_grid(replace(found, datasets=(name,), title=name)) for name in found.datasets]
+    if found.protocols == ("fair",):
+        each = [chosen_grid(found)] if len(found.setup["settings"]) > 1 else []
     return "\n".join(map(grid_markdown, [fair_grid(found), *each, gains_grid(found), ranks_grid(found)]))
 
 
@@ -34,6 +41,18 @@ def fair_grid(found: Reproduction) -> Grid:
             figures = [NONE if one is None else accuracy_cell(one.mean, one.std) for one in cells]
             rows.append([Cell(row.name), *figures])
     return Grid("All data sets under fair", ["line", *found.datasets], rows)
+
+
+def chosen_grid(found: Reproduction) -> Grid:
+    """How many folds of all data sets chose which setting."""
+    settings = [describe(Setting(**setting)) for setting in found.setup["settings"]]
+    rows = []
+    for row in found.rows:
+        cells = [found.cell(row.name, dataset).measured for dataset in found.datasets]
+        if row.kind != "control" and any(cells):
+            counts = [sum(one["fair"].settings.get(name, 0) for one in cells if one) for name in settings]
+            rows.append([Cell(row.name), *(Cell(str(count)) for count in counts)])
+    return Grid("Folds that chose a setting", ["line", *settings], rows)
 
 
 def gains_grid(found: Reproduction) -> Grid:

@@ -90,4 +90,17 @@ FORMS = {
     "random m_attn, no dropout": Form("sopool-m-attn", model=RANDOM, run={"dropout": 0.0}),
     "m_attn, no dropout": Form("sopool-m-attn", run={"dropout": 0.0}),
     "sum-avg, normed, hidden layer": normed("sum-avg", head_hidden=32),
+    "size, dropout on embedding": Form(options={"normalize": "size"}, model=AFTER),
+    "random, size, dropout on embedding": Form(options={"normalize": "size"}, model=RANDOM | AFTER),
+    "random, trace, dropout on embedding": Form(options={"normalize": "trace"}, model=RANDOM | AFTER),
+    "random, sqrt, dropout on embedding": Form(options={"normalize": "sqrt"}, model=RANDOM | AFTER),
+    "random, size, no dropout": Form(options={"normalize": "size"}, model=RANDOM, run={"dropout": 0.0}),
+    "size, no dropout": Form(options={"normalize": "size"}, run={"dropout": 0.0}),
+    "matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, run={"dropout": 0.0}),
+    "random, matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, model=RANDOM, run={"dropout": 0.0}),
+    "random, moments 1, 2, no dropout": Form(options={"moments": (1, 2)}, model=RANDOM, run={"dropout": 0.0}),
+    "random, size, moments 1, 2, no dropout": Form(
+        options={"normalize": "size", "moments": (1, 2)}, model=RANDOM, run={"dropout": 0.0}
+    ),
+    "normed, size": normed(options={"normalize": "size"}),
 }

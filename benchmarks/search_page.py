@@ -7,7 +7,7 @@ interval of `sopool evaluate`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,26 @@ from sopool.report.papers import grid_markdown
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 LARGE = ("PROTEINS", "NCI1", "IMDB-BINARY")
 FIVE = (*LARGE, "MUTAG", "PTC")
+SOCIAL = ("REDDIT-BINARY", "IMDB-BINARY", "IMDB-MULTI")
 VOTES = {"fair": "folds", "five vote": "ensemble_folds", "three of it and two of the first vote": "mixed_folds"}
 
-Figures = Mapping[tuple[str, str], dict[str, Any]]
+Figures = dict[tuple[str, str], dict[str, Any]]
 """By data set and form."""
 
 
 def page() -> str:
     """All tables of the page."""
-    once, closer, finalists = map(read, ("search.jsonl", "search5.jsonl", "final.jsonl"))
+    once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
+    finalists, large = map(read, ("final.jsonl", "large.jsonl"))
     combined = [form for form in forms_of(once) if "normed" in form or form.startswith("sum-avg,")]
     single = [form for form in forms_of(once) if form not in (BIMAP, SUM, *combined)]
     grids = [
         held_out_grid("One thing at a time", once, [BIMAP, *single], LARGE),
         held_out_grid("Several at once", once, [SUM, BIMAP, *combined], FIVE),
         held_out_grid("A closer look: five times", closer, [SUM, *best_first(closer, LARGE)], FIVE),
-        *(finals_grid(finalists, title) for title in VOTES),
+        held_out_grid("Scale", closer | reddit, [SUM, *best_first(reddit, SOCIAL[:1])], SOCIAL),
+        *(finals_grid(finalists, title, name) for title, name in VOTES.items()),
+        finals_grid(large, "larger sets", "folds"),
     ]
     return "\n".join(map(grid_markdown, grids))
 
@@ -53,9 +57,8 @@ def held_out_grid(title: str, figures: Figures, forms: Sequence[str], datasets: 
     return Grid(title, ["form", *datasets, "mean gain"], rows)
 
 
-def finals_grid(figures: Figures, title: str) -> Grid:
+def finals_grid(figures: Figures, title: str, name: str) -> Grid:
     """One figure of the finalists, data sets by forms, with the gain over the first form."""
-    name = VOTES[title]
     forms = [form for form in forms_of(figures) if all(name in one for key, one in figures.items() if key[1] == form)]
     rows = [
         [Cell(data), *(gain_cell(figures, form, forms[0], data, name, spread=True) for form in forms)]

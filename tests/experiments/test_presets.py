@@ -9,7 +9,7 @@ import torch
 from sopool.data import load, make_agreement, stratified_folds
 from sopool.data.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.presets import FROZEN, POOLS, PRESETS, model_config, sort_size
+from sopool.experiments.presets import FROZEN, POOLS, PRESETS, SECOND_ORDER, model_config, sort_size
 from sopool.models import make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.training.config import RunConfig
@@ -49,6 +49,17 @@ def test_random_controls_differ_in_being_frozen_only(mutag, name, blocks):
         control = model_config(mutag, "gin-0", name, preset, blocks)
         assert control == replace(model_config(mutag, "gin-0", FROZEN[name], preset, blocks), frozen=True)
         assert control.pool_name == name
+
+
+@pytest.mark.parametrize("pool", [*SECOND_ORDER, *FROZEN])
+def test_second_order_is_divided_by_the_size_where_nodes_tell_nothing(mutag, pool):
+    """As Sum/Avg is the mean there; not in the paper's setting, not where nodes have labels, not against one's will."""
+    plain = replace(mutag, node_labels=None, node_label_names=None)
+    assert model_config(plain, "gin-0", pool).pool_options == {"normalize": "size"}
+    assert model_config(plain, "gin-0", pool, options={"normalize": None}).pool_options == {"normalize": None}
+    assert "normalize" not in model_config(plain, "gin-0", pool, "paper").pool_options
+    assert model_config(mutag, "gin-0", pool).pool_options == {}
+    assert model_config(plain, "gin-0", "sum-avg").pool == "mean"
 
 
 def test_only_the_pooling_to_nodes_has_a_random_control_in_hierarchies(mutag):

@@ -62,7 +62,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     Graphs are a :class:`~sopool.data.PackedGraphs`, or a list of PyG ``Data``, of NetworkX graphs or of SMILES.
 
     Args:
-        pool: How node vectors become a graph vector: a name that ``sopool pools`` lists.
+        pool: How node vectors become a graph vector: a name that ``sopool pools`` lists. Where nodes have neither
+            labels nor attributes, second-order ones are divided by the number of nodes.
         pool_options: Options of that pooling, such as ``{"rank": 16}``.
         gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"``, ``"graphsage"``; ``"gine"`` hears edge labels
             (the bonds of molecules).

@@ -24,7 +24,9 @@ from sopool.training.config import Setting
 Preset = Literal["default", "paper", "sagpool"]
 
 FIRST_ORDER = ("sum", "mean", "max")
-FROZEN = {name + RANDOM: name for name in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
+LEARNED = ("sopool-bimap", "sopool-attn", "sopool-m-attn")
+SECOND_ORDER = ("sopool", *LEARNED)
+FROZEN = {name + RANDOM: name for name in LEARNED}
 """Controls: W, mu or U stay as they were drawn, all else is trained. So one sees what learning them buys."""
 POOLS = (*READOUTS, *GRAPH_READOUTS, "sum-avg", *FROZEN)
 """``sum-avg`` is the paper's rule: the sum where nodes carry labels (bioinformatics), the mean where they do not
@@ -39,6 +41,9 @@ class Recipe:
     gnn: str = "gin-0"
     head: Head = "per-block"
     dropout_on: DropoutOn = "embedding"
+    averages: bool = True
+    """Whether flat second-order pools are divided by the number of nodes where ``sum-avg`` is the mean."""
+    attention_bias: bool = False
     setting: Setting = field(default_factory=Setting)
     steps: int | None = 50
     """Batches in an epoch; None: as many as a pass over the training graphs has."""
@@ -49,7 +54,7 @@ class Recipe:
 
 PRESETS: dict[Preset, Recipe] = {
     "default": Recipe(),
-    "paper": Recipe(dropout_on="logits"),
+    "paper": Recipe(dropout_on="logits", averages=False, attention_bias=True),
     "sagpool": Recipe(
         gnn="gcn",
         head="sum-readout",
@@ -77,7 +82,8 @@ def model_config(
     """A model for a data set: flat, or a hierarchy of some ``blocks``; ``options`` are those of the pooling's class.
 
     In a flat model first-order pools score each layer by itself and add the scores, as GIN does; the others see all
-    layers side by side. With ``paper``, dropout is on the scores and the attentional pooling has a bias, as in the
+    layers side by side. Where nodes have neither labels nor attributes, second-order pools are divided by the number
+    of nodes. With ``paper`` they are not, dropout is on the scores and the attentional pooling has a bias, as in the
     authors' code.
     """
     recipe = PRESETS[preset]
@@ -103,11 +109,16 @@ def model_config(
                 frozen=frozen,
             )
         )
+    plain = store.node_labels is None and store.node_attributes is None
     if pool == "sum-avg":
-        pool = "mean" if store.node_labels is None and store.node_attributes is None else "sum"
-    own: dict[str, Any] = {"bias": True} if preset == "paper" and pool == "sopool-attn" else {}
+        pool = "mean" if plain else "sum"
+    own: dict[str, Any] = {}
     if pool == "sortpool":
-        own = {"k": sort_size(store.sizes)}
+        own["k"] = sort_size(store.sizes)
+    if pool == "sopool-attn" and recipe.attention_bias:
+        own["bias"] = True
+    if pool in SECOND_ORDER and recipe.averages and plain:
+        own["normalize"] = "size"
     return _checked(
         ModelConfig(
             gnn=gnn,

@@ -23,7 +23,8 @@ def pools_table(pools: Sequence[About], channels: int) -> Table:
     table.caption = (
         "N nodes, E edges, f features, k nodes left, r rank, m eigenvectors. Those with parameters of a block can make "
         "graphs smaller block after block (--blocks).\nsum-avg is the paper's rule: sum where nodes carry labels or "
-        "attributes, else mean.\nsopool-bimap-random, sopool-attn-random and sopool-m-attn-random are controls: W, mu "
+        "attributes, else mean. Where it is the mean, second-order poolings are divided by the number of nodes, unless "
+        "with --preset paper.\nsopool-bimap-random, sopool-attn-random and sopool-m-attn-random are controls: W, mu "
         "and U stay as they were drawn, all else is trained."
     )
     table.caption_justify = "left"
