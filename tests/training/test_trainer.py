@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from sopool.data.errors import DataError
 from sopool.training import trainer as trainer_module
 from sopool.training.run_store import RunStore
 from sopool.training.trainer import Trainer
@@ -79,6 +80,61 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tables, tmp_path, looks, 
     Trainer(tables, broken).train(configs[1:2])
     Trainer(tables, broken).train(configs)
     assert_same(results(whole, configs), results(broken, configs))
+
+
+def out_of_memory(plainly):
+    try:
+        raise torch.OutOfMemoryError("No room for 9 GiB. More words.")
+    except torch.OutOfMemoryError as error:
+        if plainly:
+            raise
+        raise RuntimeError("an operation failed in a capture") from error
+
+
+@pytest.fixture
+def small_device(monkeypatch):
+    """Has room for a few models only, and finds that out at some epoch."""
+
+    def shrink(most, epoch=0, plainly=True):
+        true = trainer_module.Bank.run_epoch
+
+        def run_epoch(bank):
+            if len(bank.configs) > most and bank.epoch == epoch:
+                out_of_memory(plainly)
+            return true(bank)
+
+        monkeypatch.setattr(trainer_module.Bank, "run_epoch", run_epoch)
+
+    return shrink
+
+
+@pytest.mark.parametrize(
+    ("most", "epoch", "pause", "plainly"), [(2, 0, 0.0, True), (1, 0, 1e9, False), (1, 3, 0.0, True), (1, 3, 1e9, True)]
+)
+def test_what_has_no_room_side_by_side_is_trained_in_parts(tables, tmp_path, small_device, most, epoch, pause, plainly):
+    whole, parts, configs = RunStore(tmp_path / "whole"), RunStore(tmp_path / "parts"), folds(looks="chosen")
+    Trainer(tables, whole).train(configs)
+    small_device(most, epoch, plainly)
+    seen = []
+    assert Trainer(tables, parts, seen.append, pause=lambda: pause).train(configs) == []
+    assert_same(results(whole, configs), results(parts, configs))
+    assert sum(one.models * one.epochs for one in seen) == 3 * 4
+    assert sum(one.finished for one in seen) == 3
+
+
+def test_a_model_that_has_no_room_by_itself_is_an_error(tables, tmp_path, small_device):
+    small_device(0)
+    with pytest.raises(DataError, match=r"cpu has no room for a single model \(.*hidden .*\): No room for 9 GiB\. T"):
+        Trainer(tables, RunStore(tmp_path)).train(folds())
+
+
+def test_other_errors_are_not_taken_for_want_of_memory(tables, tmp_path, monkeypatch):
+    def run_epoch(bank):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(trainer_module.Bank, "run_epoch", run_epoch)
+    with pytest.raises(RuntimeError, match="broken"):
+        Trainer(tables, RunStore(tmp_path)).train(folds())
 
 
 def test_a_checkpoint_of_other_models_is_not_taken(tables, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Train banks to the end, with checkpoints: what was interrupted goes on, and ends with the same numbers."""
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.errors import DataError
 from sopool.training.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.config import RunConfig
 from sopool.training.environment import environment, peak_memory
@@ -80,7 +82,26 @@ class Trainer:
         return self.tables.device
 
     def train(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
-        """Train runs of one shape; those that another process is at, or has just finished, are left, and given back."""
+        """Train runs of one shape; those that another process is at, or has just finished, are left, and given back.
+
+        Where the device has no room for all of them, one half is trained after the other.
+        """
+        done = _Done(self.report)
+        try:
+            return replace(self, report=done)._together(configs)
+        except RuntimeError as error:
+            if not _ran_out(error):
+                raise
+            if len(configs) == 1:
+                raise DataError(_no_room(configs[0], self.device, error)) from error
+        # Past the block: the error held on to the bank, and with it to its memory.
+        gc.collect()
+        torch.cuda.empty_cache()
+        self.report(done.taken_back(configs[0].epochs))
+        left = self.train(configs[::2])
+        return left if self.stop() else left + self.train(configs[1::2])
+
+    def _together(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
         splitter = Splitter(self.tables.labels.cpu().numpy())
         with ExitStack() as claims:
             mine = [config for config in configs if claims.enter_context(self.store.claim(config))]
@@ -197,6 +218,35 @@ class Trainer:
             for m, numbers, scores in zip(ready, graphs, small.scores(graphs), strict=True):
                 out[m] |= {f"{part}_graphs": numbers, f"{part}_logits": scores.astype(np.float32)}
         return out
+
+
+class _Done:
+    """Counts what is reported, and passes it on."""
+
+    def __init__(self, report: Report) -> None:
+        self._report, self._epochs, self._finished = report, 0, 0
+
+    def __call__(self, progress: Progress) -> None:
+        self._epochs += progress.models * progress.epochs
+        self._finished += progress.finished
+        self._report(progress)
+
+    def taken_back(self, epochs: int) -> Progress:
+        """What does not count since it was not finished, of runs of so many epochs: it begins again at checkpoints."""
+        return Progress(1, self._finished * epochs - self._epochs)
+
+
+def _ran_out(error: BaseException | None) -> bool:
+    """Whether memory did, at first: an error in a capture brings another one when the capture is ended."""
+    return error is not None and (isinstance(error, torch.OutOfMemoryError) or _ran_out(error.__context__))
+
+
+def _no_room(config: RunConfig, device: torch.device, error: RuntimeError) -> str:
+    first = str(error).split(". ")[0]
+    return (
+        f"{device} has no room for a single model ({config.model.pool_name}, hidden {config.model.hidden}, batches of "
+        f"{config.batch_size}): {first}. Take a smaller batch size or width, or the CPU. Nothing finished is lost."
+    )
 
 
 def _join(states: Sequence[ModelState | None]) -> ModelState | None:
