@@ -132,6 +132,25 @@ def test_own_data(call, tmp_path):
 LONG = ["evaluate", "MUTAG", "--pool", "sum", *BOTH, "--hidden", "4", "--epochs", "60", "--steps", "1", "--folds", "2"]
 
 
+@pytest.mark.parametrize(
+    ("pools", "options", "divided"),
+    [
+        ("sum-avg,sopool-bimap,sopool-attn-random", [], "sopool-bimap, sopool-attn-random: divided by the number of"),
+        ("sopool-bimap", ["--pool-options", "normalize=none"], None),
+        ("sopool-bimap", ["--pool-options", "normalize=size"], None),
+        ("sopool-bimap", ["--preset", "paper"], None),
+        ("sum-avg", [], None),
+    ],
+)
+def test_what_is_divided_where_nodes_carry_nothing_is_said(call, tmp_path, pools, options, divided):
+    lines = ['{"nodes": 3, "edges": [[0, 1]], "label": "a"}', '{"nodes": 2, "edges": [], "label": "b"}']
+    (tmp_path / "plain.jsonl").write_text("\n".join(lines * 6))
+    shown = call("evaluate", "plain.jsonl", "--pool", pools, "--protocol", "per-fold-max", *options, *TINY)
+    assert shown.code == 0, shown.err
+    assert ("divided" in shown.err) is (divided is not None)
+    assert divided is None or divided in " ".join(shown.err.split())
+
+
 def test_interrupted_and_resumed_it_ends_with_the_same_figures(start, call, tmp_path):
     process = start(*LONG, "--workers", "1")
     process.stderr.readline()  # training has begun

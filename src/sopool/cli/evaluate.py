@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.markup import escape
@@ -25,7 +25,7 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out, write_json
+from sopool.cli.output import check_target, out, say, write_json
 from sopool.cli.training import (
     choose_device,
     choose_executor,
@@ -36,6 +36,9 @@ from sopool.cli.training import (
     summary,
     train,
 )
+
+if TYPE_CHECKING:
+    from sopool.experiments.evaluation import Evaluator
 
 
 def evaluate(
@@ -134,7 +137,9 @@ def evaluate(
     place = choose_device(device, executor)
     store = load_source(source, root, smiles_column, label_column, on_error)
 
-    evaluations, tally = train(Evaluator(store, request, RunStore(runs)), place, workers, trained_by)
+    evaluator = Evaluator(store, request, RunStore(runs))
+    _say_divided(evaluator)
+    evaluations, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
     if json_file:
         write_json([one.to_json() for one in evaluations], json_file)
@@ -165,3 +170,14 @@ def _check_plot(path: Path) -> None:
         raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
     if find_spec("matplotlib") is None:
         raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
+
+
+def _say_divided(evaluator: "Evaluator") -> None:
+    """By the number of nodes, which the name of a pooling does not tell; who asked for it knows."""
+    divided = [pool for pool, model in evaluator.models.items() if model.pool_options.get("normalize") == "size"]
+    if divided and "normalize" not in evaluator.request.pool_options:
+        say(
+            "note",
+            f"{', '.join(divided)}: divided by the number of nodes, since nodes have neither labels nor attributes. "
+            "--pool-options normalize=none leaves that out.",
+        )
