@@ -130,7 +130,7 @@ class Bank:
     def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Scores of each model for graphs of its own, [n, classes] each."""
         if self._watch is None or not self._watch.serves(graphs):
-            self._watch = Watch(self._score, self.tables, graphs, self.captures)
+            self._watch = Watch(self._score, self.tables, graphs, self.captures, self.width)
         return self._watch.scores()
 
     @torch.no_grad()
@@ -140,6 +140,11 @@ class Bank:
         batch = self.tables.batch(graphs, self.substitutes, room)
         scores: Tensor = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr)
         return scores.view(*graphs.shape, -1)
+
+    @property
+    def width(self) -> int:
+        """Of a node's vectors, those of all layers side by side."""
+        return self.tables.features.width + self.configs[0].model.hidden * self.configs[0].model.layers
 
     @property
     def captures(self) -> bool:

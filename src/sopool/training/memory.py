@@ -14,7 +14,7 @@ from sopool.training.bank import Bank
 from sopool.training.config import RunConfig
 from sopool.training.splits import Split
 from sopool.training.tables import GraphTables
-from sopool.training.watch import TOGETHER
+from sopool.training.watch import nodes_together
 
 COPIES = 5
 """Of a model's parameters outside a step: its values, Adam's two means, the best so far, and a snapshot on its way."""
@@ -30,10 +30,12 @@ class BankMemory(NamedTuple):
     """At its height, forward and backward."""
     node: float
     """Of one node whose graph is scored, at its height."""
+    width: int
+    """Of a node's vectors; a number, not bytes."""
 
     def of(self, models: int, device: str, nodes: int) -> int:
         """All that a bank of so many takes on a device, if each model scores graphs with so many ``nodes``."""
-        together = min(nodes, TOGETHER["cpu"]) * models if device == "cpu" else min(nodes * models, TOGETHER["cuda"])
+        together = models * min(nodes, nodes_together(device, models, self.width))
         return int(models * self.state + MARGIN * max(models * self.step, together * self.node))
 
 
@@ -52,7 +54,7 @@ def bank_memory(tables: GraphTables, config: RunConfig, split: Split) -> BankMem
 
     state = COPIES * bank.values.nbytes + bank.statistics.nbytes
     scoring = peak_bytes(lambda: bank.scores([graphs]))
-    return BankMemory(state, peak_bytes(step), scoring / max(1, int(sizes[graphs].sum())))
+    return BankMemory(state, peak_bytes(step), scoring / max(1, int(sizes[graphs].sum())), bank.width)
 
 
 def typical(sizes: np.ndarray, count: int) -> np.ndarray:

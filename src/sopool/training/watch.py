@@ -9,8 +9,15 @@ from torch import Tensor
 from sopool.training.capture import capture, run_aside
 from sopool.training.tables import GraphTables, Room
 
-TOGETHER = {"cpu": 2048, "cuda": 1 << 20}
-"""Nodes scored together, on a CPU of each model (a cache-full), on a GPU of all."""
+CACHEFUL = 2048
+"""Nodes of each model that are scored together on a CPU."""
+NUMBERS = 1 << 27
+"""In the vectors of the nodes that are scored together on a GPU, of all models: half a gigabyte."""
+
+
+def nodes_together(device: str, models: int, width: int) -> int:
+    """Nodes of each of the models that are scored together, if their vectors have so many entries."""
+    return CACHEFUL if device == "cpu" else max(1, NUMBERS // (models * width))
 
 
 class Watch:
@@ -22,8 +29,10 @@ class Watch:
         tables: GraphTables,
         graphs: Sequence[np.ndarray],
         captured: bool,
+        width: int,
     ) -> None:
-        self.graphs = list(graphs)
+        """The vectors of nodes have ``width`` entries, those of all layers side by side."""
+        self.graphs, self._width = list(graphs), width
         self._score, self._captured = score, captured
         self._parts = [
             (torch.from_numpy(part).to(tables.device), self._room(tables, part)) for part in self._cut(tables)
@@ -57,8 +66,7 @@ class Watch:
     def _cut(self, tables: GraphTables) -> list[np.ndarray]:
         """As many graphs for each model, [M, g] at a time; a model with fewer begins anew."""
         most = max(len(numbers) for numbers in self.graphs)
-        nodes = TOGETHER.get(tables.device.type, TOGETHER["cpu"])
-        nodes = nodes if tables.device.type == "cpu" else nodes // len(self.graphs)
+        nodes = nodes_together(tables.device.type, len(self.graphs), self._width)
         pieces = -(-most // max(1, int(nodes / max(1.0, tables.mean_nodes))))
         chunk = -(-most // max(1, pieces))
         padded = np.stack([np.resize(numbers, pieces * chunk) for numbers in self.graphs])
