@@ -179,5 +179,5 @@ def _say_divided(evaluator: "Evaluator") -> None:
         say(
             "note",
             f"{', '.join(divided)}: divided by the number of nodes, since nodes have neither labels nor attributes. "
-            "--pool-options normalize=none leaves that out.",
+            "With them alone, --pool-options normalize=none leaves that out.",
         )
