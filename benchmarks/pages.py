@@ -26,9 +26,10 @@ def page(found: Reproduction) -> str:
 
     Under `fair` alone nothing stands beside the paper's figures; what was chosen does, if there was a choice.
     """
-    each = [reproduction_grid(replace(found, datasets=(name,), title=name)) for name in found.datasets]
     if found.protocols == ("fair",):
         each = [chosen_grid(found)] if len(found.setup["settings"]) > 1 else []
+    else:
+        each = [reproduction_grid(replace(found, datasets=(name,), title=name)) for name in found.datasets]
     return "\n".join(map(grid_markdown, [fair_grid(found), *each, gains_grid(found), ranks_grid(found)]))
 
 
