@@ -24,10 +24,10 @@ from sopool.training.outcome import describe
 def page(found: Reproduction) -> str:
     """`fair` over all data sets, each data set beside the paper, the declared comparisons, the ranks.
 
-    Under `fair` alone nothing stands beside the paper's figures; what was chosen does, if there was a choice.
+    Where folds chose their setting, what they chose stands there instead of the paper's figures.
     """
-    if found.protocols == ("fair",):
-        each = [chosen_grid(found)] if len(found.setup["settings"]) > 1 else []
+    if len(found.setup["settings"]) > 1:
+        each = [chosen_grid(found)]
     else:
         each = [reproduction_grid(replace(found, datasets=(name,), title=name)) for name in found.datasets]
     return "\n".join(map(grid_markdown, [fair_grid(found), *each, gains_grid(found), ranks_grid(found)]))
@@ -66,7 +66,8 @@ def gains_grid(found: Reproduction) -> Grid:
         gains = [NONE if test is None else Cell(f"{gain_words(test)}, {p_cell(test.p).text}") for test in made]
         rows.append([Cell(key[0]), Cell(key[1]), NONE if claimed is None else points_cell(claimed), *gains])
     columns = ["data set", "line", "paper's gain", *map(in_words, found.protocols)]
-    return Grid("Second order against Sum/Avg, on equal terms", columns, rows, 2)
+    others = dict.fromkeys(one.against.split(" + ")[-1] for one in found.compared("declared"))
+    return Grid(f"Against {', '.join(others)}, on equal terms", columns, rows, 2)
 
 
 def ranks_grid(found: Reproduction) -> Grid:
