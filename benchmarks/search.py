@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from search_forms import FORMS, STANDARDIZED, Form
-from standardized import StandardizedSecondOrderAggregation
+from search_forms import BOTH, FORMS, STANDARDIZED, Form
+from standardized import BothMomentsAggregation, StandardizedSecondOrderAggregation
 
 from sopool.data import PackedGraphs, load
 from sopool.experiments.evaluation import FINAL_RUNS, Evaluator, Request
@@ -32,6 +32,7 @@ from sopool.training.run_store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 READOUTS[STANDARDIZED] = StandardizedSecondOrderAggregation
+READOUTS[BOTH] = BothMomentsAggregation
 
 
 def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> list[Run]:
@@ -58,7 +59,7 @@ def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> l
 
 
 def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
-    """What `fair` reports of the first three runs of each fold, and what all five reach by the mean probability.
+    """What `fair` reports of the first three runs of each fold, and what all (five) reach by the mean probability.
 
     `mixed_folds`: what the first three reach together with the last two of the form that was given first.
     """
@@ -103,18 +104,20 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--forms", help="only these, separated by semicolons")
     parser.add_argument("--part", default="1/1", help="of the forms: 2/4 is the second of four parts")
-    parser.add_argument("--epochs", type=int, default=200)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--epochs", type=int, help="200; with --final 350")
+    parser.add_argument("--repeats", type=int, help="2; with --final 5")
     parser.add_argument(
-        "--final", action="store_true", help="the fair protocol, and 5 runs as an ensemble: reads the test folds"
+        "--final",
+        action="store_true",
+        help="the fair protocol, and all runs of a fold together: reads the test folds",
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further form after so many")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--json", type=Path, help="add the figures to this file, a line each")
     args = parser.parse_args()
-    if args.final:
-        args.epochs, args.repeats = 350, 5
+    args.epochs = args.epochs or (350 if args.final else 200)
+    args.repeats = args.repeats or (5 if args.final else 2)
     start = time.monotonic()
     part, parts = map(int, args.part.split("/"))
     forms = (args.forms.split(";") if args.forms else list(FORMS))[part - 1 :: parts]

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
-STANDARDIZED = "standardized"
-"""The name of the readout of `standardized.py`."""
+STANDARDIZED, BOTH = "standardized", "both"
+"""The names of the readouts of `standardized.py`."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Form:
 
 
 NORM, AFTER, RANDOM = {"pooled_norm": True}, {"dropout_on": "embedding"}, {"frozen": True}
+DRY = {"dropout": 0.0}
 
 
 def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
@@ -29,6 +30,16 @@ def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | 
 def standardized(power: float = 0.5) -> dict[str, Any]:
     """What makes a model one with the readout of `standardized.py`, whatever its pooling was."""
     return {"pool": STANDARDIZED, "pool_options": {"power": power}}
+
+
+def slow(normalize: str | None = None) -> dict[str, Any]:
+    """Options of bimap: W learns ten times more slowly than the rest."""
+    return {"normalize": normalize, "lr_scale": 0.1}
+
+
+def both(normalize: str | None = None) -> dict[str, Any]:
+    """What makes a model one with the first moment of H beside a slow bimap, whatever its pooling was."""
+    return {"pool": BOTH, "pool_options": slow(normalize)}
 
 
 FORMS = {
@@ -44,7 +55,7 @@ FORMS = {
     "rank 16": Form(options={"rank": 16}),
     "rank 64": Form(options={"rank": 64}),
     "dropout on embedding": Form(model=AFTER),
-    "no dropout": Form(run={"dropout": 0.0}),
+    "no dropout": Form(run=DRY),
     "weight decay 1e-4": Form(run={"weight_decay": 1e-4}),
     "weight decay 1e-3": Form(run={"weight_decay": 1e-3}),
     "batch norm": Form(model=NORM),
@@ -60,7 +71,7 @@ FORMS = {
     "sum-avg, dropout on embedding": Form("sum-avg", model=AFTER),
     "sum-avg, normed": normed("sum-avg"),
     "normed": normed(),
-    "normed, no dropout": normed(run={"dropout": 0.0}),
+    "normed, no dropout": normed(run=DRY),
     "normed, per layer": normed(join="per-layer"),
     "normed, moments 1, 2": normed(options={"moments": (1, 2)}),
     "normed, per layer, moments 1, 2": normed(options={"moments": (1, 2)}, join="per-layer"),
@@ -76,7 +87,7 @@ FORMS = {
     "normed attn": normed("sopool-attn"),
     "normed m_attn, 8 heads": normed("sopool-m-attn"),
     "normed covpool": normed("covpool"),
-    "sum-avg, no dropout": Form("sum-avg", run={"dropout": 0.0}),
+    "sum-avg, no dropout": Form("sum-avg", run=DRY),
     "sum-avg, normed, lr 0.003": normed("sum-avg", run={"lr": 0.003}),
     "standardized, p = 0": Form(model=standardized(power=0.0) | AFTER),
     "standardized": Form(model=standardized() | AFTER),
@@ -84,23 +95,41 @@ FORMS = {
     "normed standardized": Form(model=standardized() | NORM | AFTER),
     "normed standardized, p = 1": Form(model=standardized(power=1.0) | NORM | AFTER),
     "normed standardized, hidden layer": Form(model=standardized() | NORM | AFTER | {"head_hidden": 32}),
-    "random, no dropout": Form(model=RANDOM, run={"dropout": 0.0}),
+    "random, no dropout": Form(model=RANDOM, run=DRY),
     "random, dropout on embedding": Form(model=RANDOM | AFTER),
     "random, normed": normed(**RANDOM),
-    "random m_attn, no dropout": Form("sopool-m-attn", model=RANDOM, run={"dropout": 0.0}),
-    "m_attn, no dropout": Form("sopool-m-attn", run={"dropout": 0.0}),
+    "random m_attn, no dropout": Form("sopool-m-attn", model=RANDOM, run=DRY),
+    "m_attn, no dropout": Form("sopool-m-attn", run=DRY),
     "sum-avg, normed, hidden layer": normed("sum-avg", head_hidden=32),
     "size, dropout on embedding": Form(options={"normalize": "size"}, model=AFTER),
     "random, size, dropout on embedding": Form(options={"normalize": "size"}, model=RANDOM | AFTER),
     "random, trace, dropout on embedding": Form(options={"normalize": "trace"}, model=RANDOM | AFTER),
     "random, sqrt, dropout on embedding": Form(options={"normalize": "sqrt"}, model=RANDOM | AFTER),
-    "random, size, no dropout": Form(options={"normalize": "size"}, model=RANDOM, run={"dropout": 0.0}),
-    "size, no dropout": Form(options={"normalize": "size"}, run={"dropout": 0.0}),
-    "matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, run={"dropout": 0.0}),
-    "random, matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, model=RANDOM, run={"dropout": 0.0}),
-    "random, moments 1, 2, no dropout": Form(options={"moments": (1, 2)}, model=RANDOM, run={"dropout": 0.0}),
+    "random, size, no dropout": Form(options={"normalize": "size"}, model=RANDOM, run=DRY),
+    "size, no dropout": Form(options={"normalize": "size"}, run=DRY),
+    "matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, run=DRY),
+    "random, matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, model=RANDOM, run=DRY),
+    "random, moments 1, 2, no dropout": Form(options={"moments": (1, 2)}, model=RANDOM, run=DRY),
     "random, size, moments 1, 2, no dropout": Form(
-        options={"normalize": "size", "moments": (1, 2)}, model=RANDOM, run={"dropout": 0.0}
+        options={"normalize": "size", "moments": (1, 2)}, model=RANDOM, run=DRY
     ),
+    "random, size, matrix-sqrt, no dropout": Form(options={"normalize": "size+matrix-sqrt"}, model=RANDOM, run=DRY),
+    "slow, dropout on embedding": Form(options=slow(), model=AFTER),
+    "slow, no dropout": Form(options=slow(), run=DRY),
+    "slow, size, dropout on embedding": Form(options=slow("size"), model=AFTER),
+    "slow, size, no dropout": Form(options=slow("size"), run=DRY),
+    "slow, matrix-sqrt, no dropout": Form(options=slow("matrix-sqrt"), run=DRY),
+    "slow, size, matrix-sqrt, no dropout": Form(options=slow("size+matrix-sqrt"), run=DRY),
+    "slow, matrix-sqrt, dropout 0.2 on embedding": Form(options=slow("matrix-sqrt"), model=AFTER, run={"dropout": 0.2}),
+    "slow, matrix-sqrt, dropout on embedding": Form(options=slow("matrix-sqrt"), model=AFTER),
+    "both, dropout on embedding": Form(model=both() | AFTER),
+    "both, no dropout": Form(model=both(), run=DRY),
+    "both, size, dropout on embedding": Form(model=both("size") | AFTER),
+    "both, size, no dropout": Form(model=both("size"), run=DRY),
+    "both, matrix-sqrt, no dropout": Form(model=both("matrix-sqrt"), run=DRY),
+    "both, size, matrix-sqrt, no dropout": Form(model=both("size+matrix-sqrt"), run=DRY),
+    "random both, matrix-sqrt, no dropout": Form(model=both("matrix-sqrt") | RANDOM, run=DRY),
+    "normed both": Form(model=both() | NORM | AFTER),
+    "normed both, no dropout": Form(model=both() | NORM, run=DRY),
     "normed, size": normed(options={"normalize": "size"}),
 }

@@ -21,7 +21,16 @@ from sopool.report.papers import grid_markdown
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 LARGE = ("PROTEINS", "NCI1", "IMDB-BINARY")
 FIVE = (*LARGE, "MUTAG", "PTC")
-SOCIAL = ("REDDIT-BINARY", "IMDB-BINARY", "IMDB-MULTI")
+BARE = ("IMDB-BINARY", "IMDB-MULTI", "COLLAB", "REDDIT-BINARY")
+"""Their nodes have neither labels nor attributes."""
+NINE = ("PROTEINS", "NCI1", "DD", *BARE, "MUTAG", "PTC")
+ROUND = [
+    SUM,
+    *("sum-avg, no dropout", "sum-avg, normed", "dropout on embedding", "random, no dropout"),
+    *(f"{kind}, {how}" for kind in ("slow", "both") for how in ("dropout on embedding", "no dropout")),
+    *(f"{kind}, matrix-sqrt, no dropout" for kind in ("random", "slow", "both")),
+]
+VOTERS = ["sum-avg, dropout on embedding", "both, dropout on embedding", "slow, matrix-sqrt, no dropout"]
 VOTES = {"fair": "folds", "five vote": "ensemble_folds", "three of it and two of the first vote": "mixed_folds"}
 
 Figures = dict[tuple[str, str], dict[str, Any]]
@@ -31,16 +40,19 @@ Figures = dict[tuple[str, str], dict[str, Any]]
 def page() -> str:
     """All tables of the page."""
     once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
-    finalists, large = map(read, ("final.jsonl", "large.jsonl"))
+    finalists, large, nine = map(read, ("final.jsonl", "large.jsonl", "nine.jsonl"))
     combined = [form for form in forms_of(once) if "normed" in form or form.startswith("sum-avg,")]
     single = [form for form in forms_of(once) if form not in (BIMAP, SUM, *combined)]
     grids = [
         held_out_grid("One thing at a time", once, [BIMAP, *single], LARGE),
         held_out_grid("Several at once", once, [SUM, BIMAP, *combined], FIVE),
         held_out_grid("A closer look: five times", closer, [SUM, *best_first(closer, LARGE)], FIVE),
-        held_out_grid("Scale", closer | reddit, [SUM, *best_first(reddit, SOCIAL[:1])], SOCIAL),
-        *(finals_grid(finalists, title, name) for title, name in VOTES.items()),
-        finals_grid(large, "larger sets", "folds"),
+        held_out_grid("Scale", closer | reddit, [SUM, *best_first(reddit, ["REDDIT-BINARY"])], BARE),
+        held_out_grid("All nine sets", divided(closer | reddit), ROUND, NINE),
+        *(finals_grid(finalists, title, name, voters(finalists, name)) for title, name in VOTES.items()),
+        finals_grid(large, "larger sets", "folds", forms_of(large)),
+        finals_grid(divided(table2() | large | nine), "all nine sets", "folds", [SUM, BIMAP, *VOTERS], NINE),
+        finals_grid(divided(nine), "three vote", "ensemble_folds", VOTERS, NINE),
     ]
     return "\n".join(map(grid_markdown, grids))
 
@@ -57,25 +69,31 @@ def held_out_grid(title: str, figures: Figures, forms: Sequence[str], datasets: 
     return Grid(title, ["form", *datasets, "mean gain"], rows)
 
 
-def finals_grid(figures: Figures, title: str, name: str) -> Grid:
+def finals_grid(
+    figures: Figures, title: str, name: str, forms: Sequence[str], datasets: Sequence[str] | None = None
+) -> Grid:
     """One figure of the finalists, data sets by forms, with the gain over the first form."""
-    forms = [form for form in forms_of(figures) if all(name in one for key, one in figures.items() if key[1] == form)]
     rows = [
         [Cell(data), *(gain_cell(figures, form, forms[0], data, name, spread=True) for form in forms)]
-        for data in dict.fromkeys(key[0] for key in figures)
+        for data in datasets or dict.fromkeys(key[0] for key in figures)
     ]
     return Grid(title, ["data set", *forms], rows)
+
+
+def voters(figures: Figures, name: str) -> list[str]:
+    """The forms of which this figure is known on every data set."""
+    return [form for form in forms_of(figures) if all(name in one for key, one in figures.items() if key[1] == form)]
 
 
 def gain_cell(figures: Figures, form: str, base: str, data: str, name: str, spread: bool = False) -> Cell:
     """The accuracy, and what it gains over another form: strong if the interval leaves out 0."""
     if (data, form) not in figures:
         return NONE
-    folds, others = (np.array(figures[data, one][name]) for one in (form, base))
+    folds = np.array(figures[data, form][name])
     shown = accuracy_cell(float(folds.mean()), float(folds.std()) if spread else None)
-    if form == base:
+    if form == base or (data, base) not in figures:
         return shown
-    test = corrected_paired_test(folds, others)
+    test = corrected_paired_test(folds, np.array(figures[data, base][name]))
     return Cell(f"{shown.text}, {gain_words(test)}", strong=test.low > 0 or test.high < 0)
 
 
@@ -94,6 +112,28 @@ def forms_of(figures: Figures) -> list[str]:
     """In the order of `search_forms.py`."""
     found = {form for _, form in figures}
     return [form for form in FORMS if form in found]
+
+
+def divided(figures: Figures) -> Figures:
+    """Forms with the figures of those that divide by the size, on the sets whose nodes carry nothing."""
+    found = {(data, form): one for (data, form), one in figures.items() if data not in BARE or keeps_size(form)}
+    for (data, form), one in figures.items():
+        plain = form.replace("size, ", "")
+        if data in BARE and plain != form:
+            found[data, plain] = one
+    return found
+
+
+def keeps_size(form: str) -> bool:
+    """Whether a form is the same on all sets."""
+    return form == BIMAP or form.startswith("sum-avg")
+
+
+def table2() -> Figures:
+    """The paper's two under `fair`, from the figures of Table 2."""
+    names = {"GIN-0 + Sum/Avg": SUM, "GIN-0 + SOPool_bimap": BIMAP}
+    cells = json.loads((RESULTS / "table2.json").read_text())["cells"]
+    return {(cell["dataset"], names[cell["row"]]): cell["measured"]["fair"] for cell in cells if cell["row"] in names}
 
 
 def read(name: str) -> Figures:

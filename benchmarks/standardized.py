@@ -1,13 +1,14 @@
-"""A readout that was tried in the search (see docs/results/search.md), and did not earn a place in the package."""
+"""Readouts that were tried in the search (see docs/results/search.md), and did not earn a place in the package."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from sopool.nn import BilinearSecondOrderAggregation
 from sopool.nn.stacked import project
 from sopool.nn.symmetric import SymmetricAggregation
-from sopool.ops import segment_gram, segment_sum
+from sopool.ops import segment_gram, segment_mean, segment_sum
 from sopool.ops.rows import EPS, MOMENTUM
 
 
@@ -58,3 +59,18 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
                 running[0].lerp_(mean, MOMENTUM)
                 running[1].lerp_(variance * nodes / (nodes - 1).clamp(min=1), MOMENTUM)
         return mean.unsqueeze(1), (variance + EPS).rsqrt().unsqueeze(1)
+
+
+class BothMomentsAggregation(BilinearSecondOrderAggregation):
+    r"""The first moment of H, all of it, beside the second of H W: with a linear head, Sum/Avg is a special case."""
+
+    @property
+    def out_channels(self) -> int:
+        """f + r^2."""
+        return self.channels + self.rank**2
+
+    def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+        """The mean of H if the second moment is divided by the size."""
+        mean = self.normalize is not None and "size" in self.normalize
+        first = segment_mean(x, ptr, order) if mean else segment_sum(x, ptr, order)
+        return torch.cat([first, super().pool(x, ptr, order)], dim=1)

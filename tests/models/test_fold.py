@@ -18,6 +18,7 @@ FOLDED = CASES | {f"{gnn}, plain": flat("sopool", **hearing(gnn)) for gnn in VAR
 FOLDED |= {f"{gnn}, bimap": flat("sopool-bimap", **hearing(gnn)) for gnn in VARIANTS}
 OPTIONS = {"normalize": "size", "triangle": True, "moments": (1, 2)}
 FOLDED |= {f"{pool}, options": flat(pool, pool_options=OPTIONS) for pool in ("sopool-bimap", "covpool")}
+FOLDED |= {"sopool-bimap, slow": flat("sopool-bimap", pool_options={"lr_scale": 0.1})}
 FOLDED |= {f"{gnn}, one layer": replace(flat("sopool-bimap", **hearing(gnn)), layers=1) for gnn in VARIANTS}
 
 

@@ -75,6 +75,11 @@ def test_matrix_sqrt_is_stable_where_nodes_are_few(n, scale):
     torch.testing.assert_close(root @ root, s, rtol=0, atol=1e-2 * float(s.detach().norm()) + 1e-6)
 
 
+def test_the_root_of_the_mean_product():
+    got, s = pooled(normalize="size+matrix-sqrt").view(3, 3, 3), pooled().view(3, 3, 3)
+    torch.testing.assert_close(got, matrix_sqrt(s / torch.tensor([4, 1, 5]).view(3, 1, 1)))
+
+
 @pytest.mark.parametrize("normalize", FOR_MATRICES)
 @pytest.mark.parametrize("triangle", [False, True])
 @pytest.mark.parametrize("moments", [(2,), (1, 2)])
@@ -109,6 +114,28 @@ def test_first_moment_is_appended():
     means = sums / torch.tensor([4, 1, 5]).view(3, 1)
     torch.testing.assert_close(pooled(moments=[1, 2], normalize="size")[:, -3:], means)
     torch.testing.assert_close(CovarianceAggregation(3, moments=(1, 2))(H, ptr=PTR)[:, -3:], sums)
+
+
+def test_slow_mapping_starts_alike_and_moves_less():
+    readouts = []
+    for lr_scale in (1.0, 0.1):
+        torch.manual_seed(0)
+        readouts.append(BilinearSecondOrderAggregation(3, 2, lr_scale=lr_scale).double())
+    plain, slow = readouts
+    torch.testing.assert_close(slow.mapping, plain.mapping)
+    torch.testing.assert_close(slow(H, ptr=PTR), plain(H, ptr=PTR))
+    start = plain.mapping.detach().clone()
+    for readout in readouts:
+        adam = torch.optim.Adam(readout.parameters(), 0.01, eps=0)
+        readout(H, ptr=PTR).sum().backward()
+        adam.step()
+    torch.testing.assert_close(slow.mapping - start, 0.1 * (plain.mapping - start))
+
+
+@pytest.mark.parametrize("lr_scale", [0, -1, float("nan"), float("inf")])
+def test_mapping_must_learn_at_some_speed(lr_scale):
+    with pytest.raises(ValueError, match=r"lr_scale=.*positive number.*freeze"):
+        BilinearSecondOrderAggregation(3, 2, lr_scale=lr_scale)
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopool.nn import READOUTS, make_readout
+from sopool.nn.normalize import FOR_MATRICES
 from sopool.nn.terms import terms_of
 from tests.strategies import draw_rows, seeds, widths
 
 MATRICES = [
     {"triangle": triangle, "normalize": normalize, "moments": moments}
     for triangle in (False, True)
-    for normalize in (None, "size", "trace", "sqrt", "matrix-sqrt")
+    for normalize in FOR_MATRICES
     for moments in ((2,), (1, 2))
 ]
 VECTORS = [{"normalize": normalize} for normalize in (None, "size", "sqrt")]
 CASES = [(name, {}) for name in ("sum", "mean", "attnpool")]
 CASES += [("sopool", options) for options in MATRICES]
 CASES += [(name, options | {"rank": 3}) for name in ("sopool-bimap", "covpool") for options in MATRICES]
-CASES += [("covpool", {"rank": None})]
+CASES += [("covpool", {"rank": None}), ("sopool-bimap", {"rank": 3, "lr_scale": 0.1})]
 CASES += [("sopool-attn", options | {"bias": bias}) for options in VECTORS for bias in (False, True)]
 CASES += [("sopool-m-attn", options | {"heads": 3}) for options in VECTORS]
 EXACT = [case for case in CASES if case[1].get("normalize") in (None, "size")]

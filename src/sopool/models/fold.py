@@ -17,8 +17,8 @@ def fold(model: Classifier) -> Classifier:
     out = copy.deepcopy(model).eval()
     if isinstance(out, FlatClassifier) and len(out.readouts) == 1:
         readout = out.readouts[0]
-        if isinstance(readout, SymmetricAggregation) and readout.weight is not None:
-            out._modules["gnn"] = FoldedGNN(out.gnn, readout.weight.detach())
+        if isinstance(readout, SymmetricAggregation) and readout.mapping is not None:
+            out._modules["gnn"] = FoldedGNN(out.gnn, readout.mapping.detach())
             readout.weight, readout.channels = None, readout.rank
     for owner in list(out.modules()):
         for name, layer in owner.named_children():

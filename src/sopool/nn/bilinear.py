@@ -14,7 +14,7 @@ class BilinearSecondOrderAggregation(SymmetricAggregation):
     Args:
         channels: Number of node features :math:`f`.
         rank: Width :math:`f'` of the mapping (32 in the authors' code).
-        triangle, normalize, moments: see :class:`~sopool.nn.symmetric.SymmetricAggregation`.
+        triangle, normalize, moments, lr_scale: see :class:`~sopool.nn.symmetric.SymmetricAggregation`.
 
     Shapes:
         - **input:** node features :math:`(*, |\mathcal{V}|, f)`, index :math:`(|\mathcal{V}|)` or ptr
@@ -28,5 +28,6 @@ class BilinearSecondOrderAggregation(SymmetricAggregation):
         triangle: bool = False,
         normalize: str | None = None,
         moments: Sequence[int] = (2,),
+        lr_scale: float = 1.0,
     ) -> None:
-        super().__init__(channels, rank, triangle, normalize, moments)
+        super().__init__(channels, rank, triangle, normalize, moments, lr_scale)

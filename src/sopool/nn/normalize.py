@@ -16,7 +16,7 @@ EPS = 1e-6
 ITERATIONS = 12
 
 FOR_VECTORS = (None, "size", "sqrt")
-FOR_MATRICES = (None, "size", "trace", "sqrt", "matrix-sqrt")
+FOR_MATRICES = (None, "size", "trace", "sqrt", "matrix-sqrt", "size+matrix-sqrt")
 
 
 def check_normalize(given: str | None, known: tuple[str | None, ...], owner: object) -> None:
@@ -38,7 +38,7 @@ def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None) -> Tensor:
         return pooled / (trace + EPS).view(-1, 1, 1)
     if how == "sqrt":
         return _unit(signed_sqrt(pooled))
-    return matrix_sqrt(pooled)
+    return matrix_sqrt(pooled if how == "matrix-sqrt" else normalize_pooled(pooled, ptr, "size"))
 
 
 def signed_sqrt(values: Tensor) -> Tensor:

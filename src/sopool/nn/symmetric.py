@@ -22,9 +22,11 @@ class SymmetricAggregation(SegmentAggregation):
         rank: Width of the learned mapping W [channels, rank]; None for no mapping.
         triangle: Keep the upper triangle only, off-diagonal entries times sqrt 2, so that inner products stay.
         normalize: None (the paper), ``"size"`` (S / n), ``"trace"`` (S / tr S), ``"sqrt"`` (signed square root of each
-            entry, then length 1) or ``"matrix-sqrt"`` (S^(1/2), by Newton-Schulz iterations).
+            entry, then length 1), ``"matrix-sqrt"`` (S^(1/2), by Newton-Schulz iterations) or ``"size+matrix-sqrt"``.
         moments: ``(2,)`` (the paper) or ``(1, 2)``, which appends the first moment of Z: its sum, or its mean
             if ``normalize`` takes the size out of S.
+        lr_scale: How fast W learns beside all else; 1 in the paper. W is ``lr_scale`` times the parameter, which is
+            drawn so much larger: a step of Adam, whose length does not follow the gradient's, moves W so much less.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class SymmetricAggregation(SegmentAggregation):
         triangle: bool = False,
         normalize: str | None = None,
         moments: Sequence[int] = (2,),
+        lr_scale: float = 1.0,
     ) -> None:
         super().__init__(channels)
         if rank is not None and rank < 1:
@@ -41,7 +44,10 @@ class SymmetricAggregation(SegmentAggregation):
         check_normalize(normalize, FOR_MATRICES, self)
         if tuple(moments) not in ((2,), (1, 2)):
             raise ValueError(f"moments={moments!r}: choose (2,), as the paper, or (1, 2) to append the first moment.")
+        if not 0 < lr_scale < float("inf"):
+            raise ValueError(f"lr_scale={lr_scale!r}: it must be a positive number. To leave W as drawn, freeze it.")
         self.rank = rank
+        self.lr_scale = lr_scale
         self.triangle = triangle
         self.normalize = normalize
         self.moments = tuple(moments)
@@ -52,7 +58,13 @@ class SymmetricAggregation(SegmentAggregation):
 
     def reset_parameters(self) -> None:
         """Draw W anew, as ``torch.nn.Linear`` does."""
-        uniform(self.channels, self.weight)
+        if self.channels is not None:
+            uniform(self.channels * self.lr_scale**2, self.weight)
+
+    @property
+    def mapping(self) -> Tensor | None:
+        """W, where there is one."""
+        return self.weight if self.weight is None or self.lr_scale == 1 else self.lr_scale * self.weight
 
     def second_moment(self, z: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """S [G, width, width]."""
@@ -73,9 +85,10 @@ class SymmetricAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """Map, pool, normalise, flatten."""
-        if self.weight is not None and self.weight.dim() == 2 and self._only_products:
-            return self._finish(segment_bilinear(x, self.weight, ptr, order=order), ptr)
-        z = x if self.weight is None else project(x, self.weight, ptr, order)
+        w = self.mapping
+        if w is not None and w.dim() == 2 and self._only_products:
+            return self._finish(segment_bilinear(x, w, ptr, order=order), ptr)
+        z = x if w is None else project(x, w, ptr, order)
         out = self._finish(self.second_moment(z, ptr, order), ptr)
         if 1 not in self.moments:
             return out

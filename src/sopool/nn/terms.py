@@ -127,7 +127,7 @@ def _(readout: MultiHeadSecondOrderAggregation, x: Tensor) -> Terms:
 
 @terms_of.register
 def _(readout: SymmetricAggregation, x: Tensor) -> Terms:
-    weight = _identity(x) if readout.weight is None else readout.weight
+    weight = _identity(x) if readout.mapping is None else readout.mapping
     centred = x - x.mean(0) if isinstance(readout, CovarianceAggregation) and len(x) else x
 
     def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
