@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from search_forms import BOTH, FORMS, STANDARDIZED, Form
+from search_forms import AVERAGED, BOTH, FORMS, STANDARDIZED, Form, form_of
 from standardized import BothMomentsAggregation, StandardizedSecondOrderAggregation
 
 from sopool.data import PackedGraphs, load
@@ -64,7 +64,7 @@ def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str
     `mixed_folds`: what the first three reach together with the last two of the form that was given first.
     """
     trained, labels = trained_runs(store, form, args), store.labels.numpy()
-    first = trained if form is FORMS[args.first] else trained_runs(store, FORMS[args.first], args)
+    first = trained if form == form_of(args.first) else trained_runs(store, form_of(args.first), args)
     three = [run for run in trained if run.config.repeat <= FINAL_RUNS]
     mixed = three + [run for run in first if run.config.repeat > FINAL_RUNS]
     found = PROTOCOLS["fair"].outcome(three, labels)
@@ -121,6 +121,9 @@ def main() -> None:
     start = time.monotonic()
     part, parts = map(int, args.part.split("/"))
     forms = (args.forms.split(";") if args.forms else list(FORMS))[part - 1 :: parts]
+    strange = [name for name in forms if name.removesuffix(AVERAGED) not in FORMS]
+    if strange:
+        parser.error(f"{strange[0]!r} is not a form: search_forms.py has them.")
     args.first = forms[0]
     for data in args.data:
         store = load(data, args.root)
@@ -128,7 +131,7 @@ def main() -> None:
             if time.monotonic() - start > 60 * args.minutes:
                 break
             judge = final if args.final else held_out
-            found = {"data": data, "form": form} | judge(store, FORMS[form], args)
+            found = {"data": data, "form": form} | judge(store, form_of(form), args)
             print(f"{data}, {form}: {100 * np.mean(found['folds']):.1f} %", flush=True)
             if args.json:
                 with args.json.open("a") as file:

@@ -1,11 +1,12 @@
 """The forms of second-order pooling that `search.py` compares, and the first-order ones beside them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
 STANDARDIZED, BOTH = "standardized", "both"
 """The names of the readouts of `standardized.py`."""
+AVERAGED = ", averaged"
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,12 @@ FORMS = {
     "slow, size, no dropout": Form(options=slow("size"), run=DRY),
     "slow, matrix-sqrt, no dropout": Form(options=slow("matrix-sqrt"), run=DRY),
     "slow, size, matrix-sqrt, no dropout": Form(options=slow("size+matrix-sqrt"), run=DRY),
-    "slow, matrix-sqrt, dropout 0.2 on embedding": Form(options=slow("matrix-sqrt"), model=AFTER, run={"dropout": 0.2}),
     "slow, matrix-sqrt, dropout on embedding": Form(options=slow("matrix-sqrt"), model=AFTER),
+    "slow, size, matrix-sqrt, dropout on embedding": Form(options=slow("size+matrix-sqrt"), model=AFTER),
+    "slow, matrix-sqrt, light dropout": Form(options=slow("matrix-sqrt"), model=AFTER, run={"dropout": 0.2}),
+    "slow, size, matrix-sqrt, light dropout": Form(options=slow("size+matrix-sqrt"), model=AFTER, run={"dropout": 0.2}),
+    "slow, light dropout": Form(options=slow(), model=AFTER, run={"dropout": 0.2}),
+    "slow, size, light dropout": Form(options=slow("size"), model=AFTER, run={"dropout": 0.2}),
     "both, dropout on embedding": Form(model=both() | AFTER),
     "both, no dropout": Form(model=both(), run=DRY),
     "both, size, dropout on embedding": Form(model=both("size") | AFTER),
@@ -133,3 +138,10 @@ FORMS = {
     "normed both, no dropout": Form(model=both() | NORM, run=DRY),
     "normed, size": normed(options={"normalize": "size"}),
 }
+
+
+def form_of(name: str) -> Form:
+    """By its name; with ``, averaged`` behind it, models are scored with the running mean of their parameters."""
+    plain = name.removesuffix(AVERAGED)
+    form = FORMS[plain]
+    return form if plain == name else replace(form, run=form.run | {"average": 0.99})

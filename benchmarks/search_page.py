@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from search_forms import BIMAP, FORMS, SUM
+from search_forms import AVERAGED, BIMAP, FORMS, SUM
 
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, points
@@ -111,7 +111,7 @@ def best_first(figures: Figures, datasets: Sequence[str]) -> list[str]:
 def forms_of(figures: Figures) -> list[str]:
     """In the order of `search_forms.py`."""
     found = {form for _, form in figures}
-    return [form for form in FORMS if form in found]
+    return [name for form in FORMS for name in (form, form + AVERAGED) if name in found]
 
 
 def divided(figures: Figures) -> Figures:

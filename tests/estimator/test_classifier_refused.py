@@ -46,6 +46,7 @@ def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):
         ({"lr": 0}, "learning rate must be positive"),
         ({"dropout": 1}, "dropout=1"),
         ({"weight_decay": -1}, "weight_decay=-1"),
+        ({"average": 1.0}, "average=1.0"),
         ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
         ({"class_weight": "even"}, "class_weight='even'"),
         ({"class_weight": {"evn": 1}}, "names 'evn', which is no class"),

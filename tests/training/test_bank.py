@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 import torch
+from torch.optim.swa_utils import AveragedModel
 
 from sopool.nn import READOUTS
 from sopool.nn.gnn import VARIANTS
@@ -107,6 +108,41 @@ def test_weight_decay_is_torch_s():
     torch.testing.assert_close(bank.values[0], values, rtol=1e-8, atol=1e-9)
 
 
+def test_models_are_scored_with_the_running_mean_of_their_parameters():
+    """Training is not touched, and the means are those that torch keeps."""
+    tables, stays, number = tables_of(little_store()), 0.8, 0
+    plain, bank = (bank_of(tables, [run_config(average=given, seed=seed) for seed in (0, 1)]) for given in (0.0, stays))
+    step, means = (
+        plain._step,
+        AveragedModel(plain.model, avg_fn=lambda mean, new, _: mean.lerp(new, fresh), use_buffers=True),
+    )
+    means.update_parameters(plain.model)
+
+    def watched(*given):
+        nonlocal number, fresh
+        losses = step(*given)
+        number += 1
+        fresh = max(1 - stays, 10 / (number + 9))
+        means.update_parameters(plain.model)
+        return losses
+
+    fresh, plain._step = 1.0, watched
+    for _ in range(3):
+        np.testing.assert_array_equal(bank.run_epoch(), plain.run_epoch())
+    assert torch.equal(bank.values, plain.values)
+    values, statistics = bank.shown
+    for mean, tensors in ((values, means.module.parameters()), (statistics, means.module.buffers())):
+        torch.testing.assert_close(mean, torch.cat([tensor.detach().flatten(1) for tensor in tensors], 1))
+    graphs = [split.train for split in bank.splits]
+    shown, live = bank.scores(graphs), plain.scores(graphs)
+    assert torch.equal(bank.values, plain.values)
+    plain.values.copy_(values)
+    plain.statistics.copy_(statistics)
+    for mine, want, without in zip(shown, plain.scores(graphs), live, strict=True):
+        np.testing.assert_allclose(mine, want)
+        assert np.abs(mine - without).max() > 1e-3
+
+
 def test_class_weights_are_torch_s():
     store = little_store()
     tables, weights = tables_of(store), (0.5, 3.0)
@@ -147,7 +183,7 @@ def test_others_in_the_bank_change_no_bit(pool):
 
 
 def test_a_model_that_leaves_changes_no_bit():
-    tables, configs = tables_of(little_store()), members("gin-eps", "sopool-attn", "float32")
+    tables, configs = tables_of(little_store()), members("gin-eps", "sopool-attn", "float32", average=0.9)
     whole, left = bank_of(tables, configs), bank_of(tables, configs)
     train(whole, 2)
     train(left, 2)

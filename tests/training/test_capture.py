@@ -102,7 +102,8 @@ def test_room_made_for_a_batch_is_found_for_it_and_somewhat_smaller_ones(nodes, 
 
 
 def test_a_step_by_its_number_here_and_on_the_device():
-    steps = Steps(torch.arange(24).view(4, 2, 3), torch.arange(8).view(4, 2), torch.rand(4, 2, 1), torch.arange(4.0))
+    graphs, keys = torch.arange(24).view(4, 2, 3), torch.arange(8).view(4, 2)
+    steps = Steps(graphs, keys, torch.rand(4, 2, 1), torch.arange(4.0), torch.rand(4))
     for number in range(4):
         for here, there, whole in zip(steps.at(number), steps.at(torch.tensor([number])), steps, strict=True):
             assert torch.equal(here, whole[number])

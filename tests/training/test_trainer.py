@@ -34,8 +34,9 @@ def assert_same(ours, theirs):
 
 
 @pytest.mark.parametrize("looks", ["test", "validation", "chosen"])
-def test_what_is_recorded(tables, tmp_path, looks):
-    store, configs = RunStore(tmp_path), folds(looks=looks)
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_what_is_recorded(tables, tmp_path, looks, average):
+    store, configs = RunStore(tmp_path), folds(looks=looks, average=average)
     Trainer(tables, store).train(configs)
     split = "test" if looks == "test" else "validation"
     for run in results(store, configs):
@@ -69,9 +70,10 @@ def test_the_chosen_epoch_is_the_best_on_validation(tables, tmp_path):
 
 @pytest.mark.parametrize("looks", ["test", "chosen"])
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_an_interrupted_run_ends_with_the_same_numbers(tables, tmp_path, looks, after):
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_an_interrupted_run_ends_with_the_same_numbers(tables, tmp_path, looks, after, average):
     whole, broken = RunStore(tmp_path / "whole"), RunStore(tmp_path / "broken")
-    configs = folds(looks=looks, precision="float32")
+    configs = folds(looks=looks, average=average, precision="float32")
     Trainer(tables, whole).train(configs)
     seen = []
     Trainer(tables, broken, seen.append, lambda: sum(one.epochs for one in seen) >= after).train(configs)

@@ -78,6 +78,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         lr: The learning rate of Adam. It is halved every 50 epochs.
         dropout: The share of a graph's vector that is dropped in training.
         weight_decay: How much of each parameter is added to its gradient.
+        average: How much of the running mean of a model's parameters stays at each step, such as 0.99; held-out graphs
+            are looked at, and models kept, with that mean. 0: with the parameters themselves.
         validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
             trains all epochs on all graphs, and keeps the last.
         patience: Epochs without a better one after which a model is stopped; None never stops.
@@ -122,6 +124,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         lr: float = 0.01,
         dropout: float = 0.5,
         weight_decay: float = 0.0,
+        average: float = 0.0,
         validation_fraction: float = 0.1,
         patience: int | None = 30,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
@@ -143,6 +146,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.lr = lr
         self.dropout = dropout
         self.weight_decay = weight_decay
+        self.average = average
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.class_weight = class_weight
@@ -278,6 +282,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             lr=self.lr,
             dropout=self.dropout,
             weight_decay=self.weight_decay,
+            average=self.average,
             patience=self.patience,
             class_weights=class_weights(self.class_weight, self.classes_, self.classes_[codes]),
         )

@@ -81,7 +81,8 @@ class Member:
             rank = (-judged.accuracy, judged.loss)
         if self.best is None or rank < self.rank:
             self.chosen, self.rank = epoch, rank
-            self.best = bank.values[row].clone(), bank.statistics[row].clone()
+            values, statistics = bank.shown
+            self.best = values[row].clone(), statistics[row].clone()
 
     def ready(self, epoch: int, patience: int | None) -> bool:
         """Whether it has waited long enough for something better."""
@@ -156,8 +157,8 @@ def _ensemble(
     """The best of each."""
     best = [member.best for member in members if member.best is not None]
     values, statistics = (torch.stack(rows) for rows in zip(*best, strict=True))
-    nothing = torch.zeros_like(values)
-    bank = Bank(tables, configs, [member.split for member in members], ModelState(values, statistics, nothing, nothing))
+    state = ModelState.start(values, statistics, averages=configs[0].average > 0)
+    bank = Bank(tables, configs, [member.split for member in members], state)
     assert bank.substitutes is not None
     tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}
     model = stack_of(bank.model, tensors).requires_grad_(False)

@@ -23,8 +23,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise DataError(f"{name}={value!r}: a whole number of at least {lowest} is needed.")
     if not settings["lr"] > 0:
         raise DataError(f"lr={settings['lr']!r}: the learning rate must be positive.")
-    if not 0 <= settings["dropout"] < 1:
-        raise DataError(f"dropout={settings['dropout']!r}: it must be at least 0 and below 1.")
+    for name in ("dropout", "average"):
+        if not 0 <= settings[name] < 1:
+            raise DataError(f"{name}={settings[name]!r}: it must be at least 0 and below 1.")
     if not 0 <= settings["weight_decay"] < float("inf"):
         raise DataError(f"weight_decay={settings['weight_decay']!r}: it must be 0 or a positive number.")
     if not 0 <= settings["validation_fraction"] < 1:

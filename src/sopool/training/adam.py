@@ -46,3 +46,12 @@ def unbias(rates: np.ndarray, first: int, steps: int) -> tuple[np.ndarray, np.nd
     """
     number = np.arange(first, first + steps, dtype=np.float64)
     return rates / (1 - BETA1**number)[:, None, None], np.sqrt(1 - BETA2**number)
+
+
+def fresh_shares(stays: float, first: int, steps: int) -> np.ndarray:
+    """How much of the parameters goes into a running mean of which ``stays`` stays, for steps as in :func:`unbias`.
+
+    At first more, 10 / (t + 9): what was drawn should be gone soon.
+    """
+    number = np.arange(first, first + steps, dtype=np.float64)
+    return np.maximum(1 - stays, 10 / (number + 9))

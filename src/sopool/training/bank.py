@@ -10,7 +10,8 @@ run's own seed and epoch, every sum is over one graph or the rows of one model.
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ from sopool.models.make import make_model
 from sopool.models.stack import stack
 from sopool.nn.dropout import Dropout
 from sopool.ops import backends
-from sopool.training.adam import Adam, unbias
+from sopool.training.adam import Adam, fresh_shares, unbias
 from sopool.training.batches import Draws, draw
 from sopool.training.capture import CapturedSteps, Steps
 from sopool.training.config import RunConfig
@@ -44,12 +45,15 @@ class ModelState:
     """Adam's running mean of the gradient [M, P]."""
     square: Tensor
     """Adam's running mean of its square [M, P]."""
+    average: Tensor
+    """The running mean of values and statistics side by side [M, P + Q], or [M, 0] where there is none."""
 
     @classmethod
-    def start(cls, model: torch.nn.Module) -> "ModelState":
-        """Of a stacked module that was not trained yet."""
-        values = _flatten(model.parameters())
-        return cls(values, _flatten(model.buffers()), torch.zeros_like(values), torch.zeros_like(values))
+    def start(cls, values: Tensor, statistics: Tensor, averages: bool) -> "ModelState":
+        """Before the first step."""
+        nothing = torch.zeros_like(values)
+        average = torch.cat([values, statistics], dim=1) if averages else values[:, :0]
+        return cls(values, statistics, nothing, nothing.clone(), average)
 
     def rows(self, models: Sequence[int]) -> "ModelState":
         """Some of the models."""
@@ -70,12 +74,12 @@ class Bank:
         self.tables, self.configs, self.splits, self.epoch = tables, list(configs), list(splits), epoch
         first = self.configs[0]
         self.steps, self.batch_size = first.steps, min(first.batch_size, min(len(split.train) for split in splits))
-        self.weight_decay = first.weight_decay
+        self.weight_decay, self.stays, self.averages = first.weight_decay, first.average, first.average > 0
         self.seeds = [run_seed(config) for config in self.configs]
         self.device = tables.device
         self.dtype = getattr(torch, first.precision)
         self.model = stack(list(map(self._new_model, self.configs, self.splits))).to(self.device, self.dtype)
-        self._take(ModelState.start(self.model) if state is None else state)
+        self._take(self._start() if state is None else state)
         self.substitutes = self._substitutes()
         rates = np.array([config.dropout for config in self.configs])
         self.dropped = self._numbers(rates) if rates.any() else None
@@ -84,6 +88,9 @@ class Bank:
         self._drawn: Draws | None = None
         self._captured: CapturedSteps | None = None
         self._watch: Watch | None = None
+
+    def _start(self) -> ModelState:
+        return ModelState.start(_flatten(self.model.parameters()), _flatten(self.model.buffers()), self.averages)
 
     def run_epoch(self) -> np.ndarray:
         """Train for one epoch; the loss of each model, averaged over the steps [M]."""
@@ -107,9 +114,11 @@ class Bank:
     def _steps(self, draws: Draws) -> Steps:
         """What this epoch's steps are made of, on the device."""
         rates = np.array([[learning_rate(config, self.epoch)] for config in self.configs])
-        paces, roots = unbias(rates, self.epoch * self.steps + 1, self.steps)
+        first = self.epoch * self.steps + 1
+        paces, roots = unbias(rates, first, self.steps)
+        fresh = fresh_shares(self.stays, first, self.steps)
         graphs, keys = (torch.from_numpy(one).to(self.device) for one in draws)
-        return Steps(graphs, keys, self._numbers(paces), self._numbers(roots))
+        return Steps(graphs, keys, *map(self._numbers, (paces, roots, fresh)))
 
     def _step(self, step: Steps, room: Room | None = None) -> Tensor:
         """One batch [M, B] for each model and one step of the optimiser; the losses [M, B]."""
@@ -125,13 +134,41 @@ class Bank:
         if self.weight_decay:
             gradient.add_(self.values, alpha=self.weight_decay)
         self.adam.step(self.values, gradient, step.pace, step.root)
+        if self.averages:
+            for mean, live in zip(self.shown, (self.values, self.statistics), strict=True):
+                mean.lerp_(live, step.fresh)
         return losses.detach()
 
     def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Scores of each model for graphs of its own, [n, classes] each."""
         if self._watch is None or not self._watch.serves(graphs):
             self._watch = Watch(self._score, self.tables, graphs, self.captures, self.width)
-        return self._watch.scores()
+        with self._averaged():
+            return self._watch.scores()
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """The module with the running means in place of what it trains."""
+        if not self.averages:
+            yield
+            return
+        places = (self.values, self.statistics)
+        live = [place.clone() for place in places]
+        for place, mean in zip(places, self.shown, strict=True):
+            place.copy_(mean)
+        try:
+            yield
+        finally:
+            for place, own in zip(places, live, strict=True):
+                place.copy_(own)
+
+    @property
+    def shown(self) -> tuple[Tensor, Tensor]:
+        """What the models are scored with: parameters [M, P], statistics [M, Q]."""
+        if not self.averages:
+            return self.values, self.statistics
+        split = self.values.shape[1]
+        return self.average[:, :split], self.average[:, split:]
 
     @torch.no_grad()
     def _score(self, graphs: Tensor, room: Room | None) -> Tensor:
@@ -154,7 +191,7 @@ class Bank:
     @property
     def state(self) -> ModelState:
         """The live state: copy it to keep it."""
-        return ModelState(self.values, self.statistics, self.adam.mean, self.adam.square)
+        return ModelState(self.values, self.statistics, self.adam.mean, self.adam.square, self.average)
 
     def keep(self, models: Sequence[int]) -> "Bank":
         """A bank of some of the models, where they are now."""
@@ -163,7 +200,7 @@ class Bank:
 
     def _take(self, state: ModelState) -> None:
         """Make the module's parameters and buffers views of the rows of ``state``."""
-        self.values, self.statistics = state.values, state.statistics
+        self.values, self.statistics, self.average = state.values, state.statistics, state.average
         self.adam = Adam(state.mean, state.square)
         self.parameters = list(self.model.parameters())
         for tensors, matrix in ((self.parameters, self.values), (list(self.model.buffers()), self.statistics)):
@@ -202,11 +239,11 @@ def new_model(config: RunConfig, in_channels: int, classes: int) -> Classifier:
 
 
 def layout_of(config: RunConfig, in_channels: int, classes: int) -> str:
-    """What the columns of a :class:`ModelState` stand for: all parameters and buffers by name and shape, hashed."""
+    """What a :class:`ModelState` has and its columns stand for: parameters and buffers by name and shape, hashed."""
     with torch.device("meta"):
         model = make_model(config.model, in_channels, classes)
     tensors = itertools.chain(model.named_parameters(), model.named_buffers())
-    text = " ".join(f"{name}{list(tensor.shape)}" for name, tensor in tensors)
+    text = " ".join([*ModelState.__annotations__, *(f"{name}{list(tensor.shape)}" for name, tensor in tensors)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -29,6 +29,8 @@ class Steps(NamedTuple):
     """See :func:`sopool.training.adam.unbias` [steps, M, 1]."""
     root: Tensor
     """[steps]."""
+    fresh: Tensor
+    """How much of the parameters goes into their running mean [steps]."""
 
     def at(self, number: int | Tensor) -> "Steps":
         """One step, by its number on the host or on the device [1]."""

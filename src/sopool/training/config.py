@@ -19,6 +19,7 @@ LATER = {
     "weight_decay",
     "patience",
     "class_weights",
+    "average",
 }
 """Settings that earlier versions did not have."""
 Looks = Literal["test", "validation", "chosen"]
@@ -66,6 +67,9 @@ class RunConfig:
     """Epochs without a better one, on the held-out graphs, after which none is chosen any more."""
     class_weights: tuple[float, ...] | None = None
     """How much a graph of each class counts in the loss; None: all alike."""
+    average: float = 0.0
+    """How much of the running mean of all parameters stays at each step; models are looked at, and kept, with that
+    mean. 0: with the parameters themselves."""
     precision: Literal["float32", "float64"] = "float32"
 
     @property

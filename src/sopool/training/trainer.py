@@ -166,6 +166,7 @@ class Trainer:
         every = bank.scores([recorder.graphs for recorder in recorders])
         seconds = (time.perf_counter() - start) / len(recorders)
         lost, accuracies = [], []
+        values, statistics = bank.shown
         for m, (recorder, loss, scores) in enumerate(zip(recorders, losses, every, strict=True)):
             if not (np.isfinite(loss) and np.isfinite(scores).all()):
                 recorder.stop(epoch)
@@ -175,7 +176,7 @@ class Trainer:
             recorder.record(epoch, scores, step_loss=float(loss), learning_rate=rate, seconds=seconds)
             accuracies.append(recorder.curves[f"{recorder.looked_at}_accuracy"][epoch])
             if recorder.is_best(epoch):
-                recorder.keep(epoch, bank.values[m], bank.statistics[m])
+                recorder.keep(epoch, values[m], statistics[m])
         notes = tuple(_describe(recorders[m]) for m in lost)
         self.report(Progress(len(recorders), 1, float(np.mean(accuracies)) if accuracies else None, 0, notes))
         return lost
@@ -206,11 +207,10 @@ class Trainer:
         if not ready:
             return out
         best = [recorders[m].best for m in ready]
-        then = replace(
-            bank.state.rows(ready),
-            values=torch.stack([one["best_values"].to(bank.device) for one in best]),
-            statistics=torch.stack([one["best_statistics"].to(bank.device) for one in best]),
+        values, statistics = (
+            torch.stack([one[name].to(bank.device) for one in best]) for name in ("best_values", "best_statistics")
         )
+        then = ModelState.start(values, statistics, bank.averages)
         small = self._bank([recorders[m] for m in ready], then, bank.epoch)
         parts = ("validation", "test") if bank.configs[0].looks == "chosen" else ("validation",)
         for part in parts:
