@@ -201,30 +201,30 @@ def check_bank(gnn: str, pool: str) -> None:
     tables = tables_of(little_store())
     join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
     model = hearing(gnn) | {"pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
-    configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1)) for fold in range(3)]
+    configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1), average=0.9) for fold in range(3)]
 
-    def trained(device: str, runs: list) -> Bank:
+    def trained(device: str, runs: list, captures: bool = True) -> torch.Tensor:
+        """Parameters and their running means."""
         bank = bank_of(tables.to(device), runs)
+        assert bank.captures == captures
         for _ in range(20):
             bank.run_epoch()
-        return bank
+        return torch.cat([bank.values, *bank.shown], dim=1)
 
-    together = trained("cuda", configs)
-    assert together.captures
-    alone = trained("cuda", configs[1:2])
+    together, alone = trained("cuda", configs), trained("cuda", configs[1:2])
     with mock.patch.object(Bank, "captures", False):
-        step_by_step = trained("cuda", configs)
+        step_by_step = trained("cuda", configs, captures=False)
     label = f"bank {gnn} {pool}"
-    check(f"{label}, captured against step by step", error(together.values, step_by_step.values.cpu()), 1e-9)
-    check(f"{label}, of 3 against a run by itself", error(alone.values, together.values[1:2].cpu()), 1e-9)
+    check(f"{label}, captured against step by step", error(together, step_by_step.cpu()), 1e-9)
+    check(f"{label}, of 3 against a run by itself", error(alone, together[1:2].cpu()), 1e-9)
     if "max" not in (pool, VARIANTS[gnn].how):  # ties up to rounding go one way or the other
-        check(f"{label}, against the CPU", error(together.values, trained("cpu", configs).values), 1e-6)
+        check(f"{label}, against the CPU", error(together, trained("cpu", configs, captures=False)), 1e-6)
 
 
 def check_going_on() -> None:
     """Runs that were stopped half-way, some before and some after their best epoch, end as if nothing had happened."""
     tables = tables_of(little_store()).to("cuda")
-    configs = [run_config(looks="chosen", repeat=1, fold=fold, epochs=12) for fold in range(3)]
+    configs = [run_config(looks="chosen", repeat=1, fold=fold, epochs=12, average=0.9) for fold in range(3)]
     with tempfile.TemporaryDirectory() as folder:
         straight, broken = RunStore(f"{folder}/straight"), RunStore(f"{folder}/broken")
         Trainer(tables, straight).train(configs)
