@@ -18,6 +18,8 @@ WAYS = {
     "per-fold-max": ("#E69F00", "same protocol, per-fold-max (optimistic)"),
     "fair": ("#0072B2", "same protocol, fair"),
 }
+WIDE = 4
+"""Panels side by side."""
 CLAIM = ("#D55E00", "the paper's tables: unlike protocols")
 
 
@@ -25,9 +27,13 @@ def draw(found: Reproduction) -> Figure:
     """A panel for each pooling, a line for each data set."""
     declared = found.compared("declared")
     rows = list(dict.fromkeys((one.row, one.against) for one in declared))
-    figure = Figure(figsize=(9.5, 0.9 + 0.42 * len(found.datasets)), layout="constrained")
-    panels = figure.subplots(1, len(rows), sharex=True, sharey=True, squeeze=False)[0]
-    for panel, (row, against) in zip(panels, rows, strict=True):
+    wide = min(len(rows), WIDE)
+    high = -(-len(rows) // wide)
+    figure = Figure(figsize=(9.5, 0.5 + high * (0.4 + 0.42 * len(found.datasets))), layout="constrained")
+    panels = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False).flatten()
+    for panel in panels[len(rows) :]:
+        panel.remove()
+    for panel, (row, against) in zip(panels, rows, strict=False):
         tests = {(one.dataset, one.protocol): one.comparison for one in declared if one.row == row}
         for place, dataset in enumerate(found.datasets):
             claimed = found.paper_gain(dataset, row, against)
@@ -38,6 +44,9 @@ def draw(found: Reproduction) -> Figure:
                 panel.plot([100 * test.low, 100 * test.high], [place + offset] * 2, color=colour, linewidth=1.6)
                 panel.plot(100 * test.difference, place + offset, "o", color=colour, markersize=4.5)
         frame(panel, row, found.datasets)
+    for panel in panels[max(0, len(rows) - wide) : len(rows)]:
+        panel.set_xlabel("points above Sum/Avg")
+        panel.tick_params(labelbottom=True)
     marks = [panels[0].plot([], [], "D", color=CLAIM[0], markerfacecolor="none", label=CLAIM[1])[0]]
     marks += [panels[0].plot([], [], "o-", color=colour, label=label)[0] for colour, label in WAYS.values()]
     figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
@@ -49,7 +58,6 @@ def frame(panel: Axes, title: str, datasets: tuple[str, ...]) -> None:
     panel.axvline(0, color="#555555", linewidth=0.8)
     panel.set_yticks(range(len(datasets)), datasets)
     panel.set_ylim(len(datasets) - 0.5, -0.5)
-    panel.set_xlabel("points above Sum/Avg")
     panel.spines[["top", "right", "left"]].set_visible(False)
     panel.tick_params(left=False)
     panel.grid(axis="x", color="#dddddd", linewidth=0.6)
