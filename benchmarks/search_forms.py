@@ -1,6 +1,7 @@
 """The forms of second-order pooling that `search.py` compares, and the first-order ones beside them."""
 
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
@@ -33,9 +34,20 @@ def standardized(power: float = 0.5) -> dict[str, Any]:
     return {"pool": STANDARDIZED, "pool_options": {"power": power}}
 
 
-def slow(normalize: str | None = None) -> dict[str, Any]:
+def slow(normalize: str | None = None, rank: int = 32) -> dict[str, Any]:
     """Options of bimap: W learns ten times more slowly than the rest."""
-    return {"normalize": normalize, "lr_scale": 0.1}
+    return {"normalize": normalize, "lr_scale": 0.1} | ({} if rank == 32 else {"rank": rank})
+
+
+def slow_forms() -> dict[str, Form]:
+    """With all ways to drop, to normalise and two ranks: `slow, rank 16, size, matrix-sqrt, no dropout` is one."""
+    ways = {"dropout on embedding": (AFTER, {}), "light dropout": (AFTER, {"dropout": 0.2}), "no dropout": ({}, DRY)}
+    found = {}
+    for rank, normalize in product((32, 16), (None, "size", "matrix-sqrt", "size+matrix-sqrt")):
+        parts = ["slow", *([] if rank == 32 else [f"rank {rank}"]), *(normalize.split("+") if normalize else [])]
+        for way, (model, run) in ways.items():
+            found[", ".join([*parts, way])] = Form(options=slow(normalize, rank), model=model, run=run)
+    return found
 
 
 def both(normalize: str | None = None) -> dict[str, Any]:
@@ -115,18 +127,7 @@ FORMS = {
         options={"normalize": "size", "moments": (1, 2)}, model=RANDOM, run=DRY
     ),
     "random, size, matrix-sqrt, no dropout": Form(options={"normalize": "size+matrix-sqrt"}, model=RANDOM, run=DRY),
-    "slow, dropout on embedding": Form(options=slow(), model=AFTER),
-    "slow, no dropout": Form(options=slow(), run=DRY),
-    "slow, size, dropout on embedding": Form(options=slow("size"), model=AFTER),
-    "slow, size, no dropout": Form(options=slow("size"), run=DRY),
-    "slow, matrix-sqrt, no dropout": Form(options=slow("matrix-sqrt"), run=DRY),
-    "slow, size, matrix-sqrt, no dropout": Form(options=slow("size+matrix-sqrt"), run=DRY),
-    "slow, matrix-sqrt, dropout on embedding": Form(options=slow("matrix-sqrt"), model=AFTER),
-    "slow, size, matrix-sqrt, dropout on embedding": Form(options=slow("size+matrix-sqrt"), model=AFTER),
-    "slow, matrix-sqrt, light dropout": Form(options=slow("matrix-sqrt"), model=AFTER, run={"dropout": 0.2}),
-    "slow, size, matrix-sqrt, light dropout": Form(options=slow("size+matrix-sqrt"), model=AFTER, run={"dropout": 0.2}),
-    "slow, light dropout": Form(options=slow(), model=AFTER, run={"dropout": 0.2}),
-    "slow, size, light dropout": Form(options=slow("size"), model=AFTER, run={"dropout": 0.2}),
+    **slow_forms(),
     "both, dropout on embedding": Form(model=both() | AFTER),
     "both, no dropout": Form(model=both(), run=DRY),
     "both, size, dropout on embedding": Form(model=both("size") | AFTER),
