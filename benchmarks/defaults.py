@@ -35,7 +35,8 @@ def main() -> None:
     parser.add_argument("--options", help="of the pooling, such as lr_scale=0.1")
     parser.add_argument("--held-out", action="store_true", help="score training graphs that were held out")
     args = parser.parse_args()
-    options, given = (named_values("it", text) if text else {} for text in (args.options, args.set))
+    options = named_values("--options", args.options) if args.options else {}
+    given = named_values("--set", args.set) if args.set else {}
     settings = {"n_models": args.networks, "device": args.device, "pool_options": options} | given
     for data in args.data:
         store = load(data, args.root)
@@ -51,7 +52,8 @@ def main() -> None:
                 scores.append(model.score(store[test.tolist()], labels[test]))
             seconds = time.perf_counter() - start
             print(f"{store.name} {pool} {100 * np.mean(scores):.1f} ± {100 * np.std(scores):.1f} ({seconds:.0f} s)")
-            print(json.dumps({"data": store.name, "pool": pool, "folds": scores}), flush=True)
+            how = {"held_out": args.held_out, "networks": args.networks, "options": options, "set": given}
+            print(json.dumps({"data": store.name, "pool": pool, "folds": scores} | how), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ CLAIM = ("#D55E00", "the paper's tables: unlike protocols")
 
 
 def draw(found: Reproduction) -> Figure:
-    """A panel for each pooling, a line for each data set."""
+    """A panel for each line of the table, a line for each data set."""
     declared = found.compared("declared")
     rows = list(dict.fromkeys((one.row, one.against) for one in declared))
     wide = min(len(rows), WIDE)
@@ -33,7 +33,7 @@ def draw(found: Reproduction) -> Figure:
     panels = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False).flatten()
     for panel in panels[len(rows) :]:
         panel.remove()
-    for panel, (row, against) in zip(panels, rows, strict=False):
+    for panel, (row, against) in zip(panels[: len(rows)], rows, strict=True):
         tests = {(one.dataset, one.protocol): one.comparison for one in declared if one.row == row}
         for place, dataset in enumerate(found.datasets):
             claimed = found.paper_gain(dataset, row, against)

@@ -61,18 +61,19 @@ def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> l
 def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
     """What `fair` reports of the first three runs of each fold, and what all (five) reach by the mean probability.
 
-    `mixed_folds`: what the first three reach together with the last two of the form that was given first.
+    `mixed_folds`, where there are more than three: what these reach with the others of the form that was given first.
     """
     trained, labels = trained_runs(store, form, args), store.labels.numpy()
-    first = trained if form == form_of(args.first) else trained_runs(store, form_of(args.first), args)
     three = [run for run in trained if run.config.repeat <= FINAL_RUNS]
-    mixed = three + [run for run in first if run.config.repeat > FINAL_RUNS]
-    found = PROTOCOLS["fair"].outcome(three, labels)
-    return {
-        "folds": list(found.folds),
+    found = {
+        "folds": list(PROTOCOLS["fair"].outcome(three, labels).folds),
         "ensemble_folds": [vote(trained, fold, labels) for fold in range(10)],
-        "mixed_folds": [vote(mixed, fold, labels) for fold in range(10)],
     }
+    if args.repeats > FINAL_RUNS:
+        first = trained if form == form_of(args.first) else trained_runs(store, form_of(args.first), args)
+        mixed = three + [run for run in first if run.config.repeat > FINAL_RUNS]
+        found["mixed_folds"] = [vote(mixed, fold, labels) for fold in range(10)]
+    return found
 
 
 def vote(trained: Sequence[Run], fold: int, labels: np.ndarray) -> float:

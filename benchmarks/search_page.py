@@ -116,7 +116,7 @@ def forms_of(figures: Figures) -> list[str]:
 
 def divided(figures: Figures) -> Figures:
     """Forms with the figures of those that divide by the size, on the sets whose nodes carry nothing."""
-    found = {(data, form): one for (data, form), one in figures.items() if data not in BARE or keeps_size(form)}
+    found = {(data, form): one for (data, form), one in figures.items() if data not in BARE or is_one(form)}
     for (data, form), one in figures.items():
         plain = form.replace("size, ", "")
         if data in BARE and plain != form:
@@ -124,8 +124,8 @@ def divided(figures: Figures) -> Figures:
     return found
 
 
-def keeps_size(form: str) -> bool:
-    """Whether a form is the same on all sets."""
+def is_one(form: str) -> bool:
+    """Whether a form is the same on all sets, divided or not."""
     return form == BIMAP or form.startswith("sum-avg")
 
 

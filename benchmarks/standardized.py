@@ -62,7 +62,10 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
 
 
 class BothMomentsAggregation(BilinearSecondOrderAggregation):
-    r"""The first moment of H, all of it, beside the second of H W: with a linear head, Sum/Avg is a special case."""
+    r"""The first moment of H, all of it, beside the second of H W: with a linear head, Sum/Avg is a special case.
+
+    For training alone: it has no `triangle` or `moments`, and can be neither folded nor explained.
+    """
 
     @property
     def out_channels(self) -> int:

@@ -201,7 +201,8 @@ def check_bank(gnn: str, pool: str) -> None:
     tables = tables_of(little_store())
     join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
     model = hearing(gnn) | {"pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
-    configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1), average=0.9) for fold in range(3)]
+    changes = {"average": 0.9 if pool.endswith("bimap") else 0.0}
+    configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1), **changes) for fold in range(3)]
 
     def trained(device: str, runs: list, captures: bool = True) -> torch.Tensor:
         """Parameters and their running means."""
@@ -221,10 +222,10 @@ def check_bank(gnn: str, pool: str) -> None:
         check(f"{label}, against the CPU", error(together, trained("cpu", configs, captures=False)), 1e-6)
 
 
-def check_going_on() -> None:
+def check_going_on(average: float) -> None:
     """Runs that were stopped half-way, some before and some after their best epoch, end as if nothing had happened."""
     tables = tables_of(little_store()).to("cuda")
-    configs = [run_config(looks="chosen", repeat=1, fold=fold, epochs=12, average=0.9) for fold in range(3)]
+    configs = [run_config(looks="chosen", repeat=1, fold=fold, epochs=12, average=average) for fold in range(3)]
     with tempfile.TemporaryDirectory() as folder:
         straight, broken = RunStore(f"{folder}/straight"), RunStore(f"{folder}/broken")
         Trainer(tables, straight).train(configs)
@@ -286,7 +287,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "captured": check_captured,
     "no-waiting": check_no_waiting,
     "store": check_store,
-    "going-on": check_going_on,
+    **{f"going-on-{average}": partial(check_going_on, average) for average in (0.0, 0.9)},
     "predictions": check_predictions,
 }
 

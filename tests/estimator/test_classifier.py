@@ -108,8 +108,9 @@ def test_probabilities_are_means_and_uncertainty_their_spread():
     assert np.isnan(tiny(n_models=1).fit(STORE).predict_with_uncertainty(STORE).uncertainty).all()
 
 
-def test_the_best_weights_on_held_out_graphs_are_kept():
-    model = tiny(epochs=12, patience=4).fit(STORE, LABELS)
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_the_best_weights_on_held_out_graphs_are_kept(average):
+    model = tiny(epochs=12, patience=4, average=average).fit(STORE, LABELS)
     codes = (LABELS == "odd").astype(int)
     scores = model.ensemble_.scores(STORE, model.ensemble_.encode(STORE)).numpy()
     for m, run in enumerate(model._runs(_labelled(codes))):

@@ -45,6 +45,7 @@ def reload(tmp_path_factory):
         {"encoder": DegreeEncoder(), "random_state": np.random.RandomState(0)},
         {"encoder": AttributeEncoder(), "class_weight": "balanced", "patience": None},
         {"encoder": NodeLabelEncoder(), "validation_fraction": 0.0},
+        {"average": 0.9, "pool_options": {"lr_scale": 0.1, "normalize": "size+matrix-sqrt"}},
     ],
     ids=lambda settings: " ".join(settings),
 )
@@ -196,6 +197,12 @@ def test_hostile_facts_are_refused(change, message, content, reload):
 def test_hostile_arrays_are_refused(change, message, content, reload):
     with pytest.raises(DataError, match=message):
         reload(forge(content, lambda facts: None, change))
+
+
+def test_settings_that_came_later_need_not_be_there(content, reload):
+    assert reload(forge(content, lambda facts: facts["settings"].pop("average"))).average == 0
+    with pytest.raises(DataError, match="settings are not those"):
+        reload(forge(content, lambda facts: facts["settings"].pop("dropout")))
 
 
 def test_versions_and_other_files(content, reload, tmp_path):

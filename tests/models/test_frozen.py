@@ -35,10 +35,10 @@ def test_it_starts_where_the_trained_one_starts(config):
 
 
 @every_control
-@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_only_the_pooling_stays(config, weight_decay):
+@pytest.mark.parametrize("more", [{}, {"weight_decay": 0.1}, {"average": 0.9}])
+def test_only_the_pooling_stays(config, more):
     """In a bank beside others, with weight decay, which would shrink what has no gradient."""
-    runs = [run_config(model=vars(config), weight_decay=weight_decay, seed=seed) for seed in range(3)]
+    runs = [run_config(model=vars(config), seed=seed, **more) for seed in range(3)]
     bank = bank_of(tables_for(config), runs)
     before = values_of(bank, 1)
     for _ in range(3):

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from sopool.ops import backend
-from sopool.training.adam import Adam, unbias
+from sopool.training.adam import Adam, fresh_shares, unbias
 
 
 @pytest.mark.parametrize("way", ["torch", "triton"])
@@ -23,3 +23,8 @@ def test_steps_are_those_of_torch(way, dtype, limit):
             row.grad = (row**3 - row).detach()
         optimizer.step()
     torch.testing.assert_close(values, torch.stack(theirs).detach(), rtol=limit, atol=limit)
+
+
+def test_a_running_mean_begins_with_what_the_first_step_gave():
+    np.testing.assert_allclose(fresh_shares(0.9, 1, 4), [1, 10 / 11, 10 / 12, 10 / 13])
+    np.testing.assert_allclose(fresh_shares(0.9, 91, 3), 0.1)

@@ -55,6 +55,11 @@ def test_so_do_models_with_more_between_embedding_and_scores(pool):
     check_the_law(members("gin-0", pool, shape={"pooled_norm": True, "head_hidden": 4}), "float64", 20)
 
 
+def test_so_do_models_with_a_slow_mapping_and_running_means():
+    shape = {"pool_options": {"lr_scale": 0.1, "normalize": "size+matrix-sqrt"}}
+    check_the_law(members("gin-0", "sopool-bimap", shape=shape, average=0.9), "float64", 20)
+
+
 def check_the_law(configs, precision, epochs):
     tables = tables_of(little_store())
     together = train(bank_of(tables, configs), epochs)

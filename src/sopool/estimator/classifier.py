@@ -78,8 +78,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         lr: The learning rate of Adam. It is halved every 50 epochs.
         dropout: The share of a graph's vector that is dropped in training.
         weight_decay: How much of each parameter is added to its gradient.
-        average: How much of the running mean of a model's parameters stays at each step, such as 0.99; held-out graphs
-            are looked at, and models kept, with that mean. 0: with the parameters themselves.
+        average: How much of the running mean of a model's parameters (and of its batch norms' statistics) stays at each
+            step, such as 0.99; held-out graphs are looked at, and models kept, with that mean. 0: as they are.
         validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
             trains all epochs on all graphs, and keeps the last.
         patience: Epochs without a better one after which a model is stopped; None never stops.

@@ -157,7 +157,7 @@ def _ensemble(
     """The best of each."""
     best = [member.best for member in members if member.best is not None]
     values, statistics = (torch.stack(rows) for rows in zip(*best, strict=True))
-    state = ModelState.start(values, statistics, averages=configs[0].average > 0)
+    state = ModelState.start(values, statistics)
     bank = Bank(tables, configs, [member.split for member in members], state)
     assert bank.substitutes is not None
     tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}

@@ -38,6 +38,8 @@ MOST = {"hidden": 2**16, "layers": 256, "blocks": 3, "edge_labels": 2**16}
 MOST_MODELS, MOST_CLASSES, MOST_TEXT = 2**12, 2**20, 2**26
 PARTS = {"settings", "config", "encoder", "edge_labels", "classes", "best_epochs", "about"}
 NOT_SAVED = ("callback", "device", "encoder")
+LATER = {"average": 0.0}
+"""Settings that earlier versions did not have, and what they did."""
 CLASS_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 
 C = TypeVar("C", bound="GraphClassifier")
@@ -225,6 +227,7 @@ def _settings(model: "GraphClassifier") -> dict[str, Any]:
 
 def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str, Any]:
     """The arguments that the classifier was made with."""
+    saved = LATER | saved
     if set(saved) != known - set(NOT_SAVED) | {"own_encoder"}:
         raise DataError("its settings are not those that this version knows.")
     given = {name: value for name, value in saved.items() if name != "own_encoder"}

@@ -27,6 +27,7 @@ class SymmetricAggregation(SegmentAggregation):
             if ``normalize`` takes the size out of S.
         lr_scale: How fast W learns beside all else; 1 in the paper. W is ``lr_scale`` times the parameter, which is
             drawn so much larger: a step of Adam, whose length does not follow the gradient's, moves W so much less.
+            (A weight decay that is added to the gradient holds it down the more, by 1 / lr_scale^2.)
     """
 
     def __init__(

@@ -51,7 +51,7 @@ def unbias(rates: np.ndarray, first: int, steps: int) -> tuple[np.ndarray, np.nd
 def fresh_shares(stays: float, first: int, steps: int) -> np.ndarray:
     """How much of the parameters goes into a running mean of which ``stays`` stays, for steps as in :func:`unbias`.
 
-    At first more, 10 / (t + 9): what was drawn should be gone soon.
+    At first more, 10 / (t + 9), and all at the first step: what was drawn does not count.
     """
     number = np.arange(first, first + steps, dtype=np.float64)
     return np.maximum(1 - stays, 10 / (number + 9))

@@ -49,8 +49,8 @@ class ModelState:
     """The running mean of values and statistics side by side [M, P + Q], or [M, 0] where there is none."""
 
     @classmethod
-    def start(cls, values: Tensor, statistics: Tensor, averages: bool) -> "ModelState":
-        """Before the first step."""
+    def start(cls, values: Tensor, statistics: Tensor, averages: bool = False) -> "ModelState":
+        """Without a step behind it."""
         nothing = torch.zeros_like(values)
         average = torch.cat([values, statistics], dim=1) if averages else values[:, :0]
         return cls(values, statistics, nothing, nothing.clone(), average)
@@ -74,12 +74,15 @@ class Bank:
         self.tables, self.configs, self.splits, self.epoch = tables, list(configs), list(splits), epoch
         first = self.configs[0]
         self.steps, self.batch_size = first.steps, min(first.batch_size, min(len(split.train) for split in splits))
-        self.weight_decay, self.stays, self.averages = first.weight_decay, first.average, first.average > 0
+        self.weight_decay, self.stays = first.weight_decay, first.average
         self.seeds = [run_seed(config) for config in self.configs]
         self.device = tables.device
         self.dtype = getattr(torch, first.precision)
         self.model = stack(list(map(self._new_model, self.configs, self.splits))).to(self.device, self.dtype)
-        self._take(self._start() if state is None else state)
+        if state is None:
+            tensors = _flatten(self.model.parameters()), _flatten(self.model.buffers())
+            state = ModelState.start(*tensors, averages=first.average > 0)
+        self._take(state)
         self.substitutes = self._substitutes()
         rates = np.array([config.dropout for config in self.configs])
         self.dropped = self._numbers(rates) if rates.any() else None
@@ -88,9 +91,6 @@ class Bank:
         self._drawn: Draws | None = None
         self._captured: CapturedSteps | None = None
         self._watch: Watch | None = None
-
-    def _start(self) -> ModelState:
-        return ModelState.start(_flatten(self.model.parameters()), _flatten(self.model.buffers()), self.averages)
 
     def run_epoch(self) -> np.ndarray:
         """Train for one epoch; the loss of each model, averaged over the steps [M]."""
@@ -161,6 +161,11 @@ class Bank:
         finally:
             for place, own in zip(places, live, strict=True):
                 place.copy_(own)
+
+    @property
+    def averages(self) -> bool:
+        """Whether models are scored with running means."""
+        return self.average.shape[1] > 0
 
     @property
     def shown(self) -> tuple[Tensor, Tensor]:

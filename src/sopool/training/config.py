@@ -68,8 +68,8 @@ class RunConfig:
     class_weights: tuple[float, ...] | None = None
     """How much a graph of each class counts in the loss; None: all alike."""
     average: float = 0.0
-    """How much of the running mean of all parameters stays at each step; models are looked at, and kept, with that
-    mean. 0: with the parameters themselves."""
+    """How much of the running mean of all parameters and statistics stays at each step; models are looked at, and kept,
+    with that mean. 0: as they are."""
     precision: Literal["float32", "float64"] = "float32"
 
     @property

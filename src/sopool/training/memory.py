@@ -52,7 +52,7 @@ def bank_memory(tables: GraphTables, config: RunConfig, split: Split) -> BankMem
         loss = scores.sum() if penalty is None else scores.sum() + penalty.sum()
         torch.autograd.grad(loss, bank.parameters)
 
-    state = COPIES * bank.values.nbytes + bank.statistics.nbytes + 2 * bank.average.nbytes
+    state = COPIES * bank.values.nbytes + bank.statistics.nbytes + bank.average.nbytes
     scoring = peak_bytes(lambda: bank.scores([graphs]))
     return BankMemory(state, peak_bytes(step), scoring / max(1, int(sizes[graphs].sum())), bank.width)
 

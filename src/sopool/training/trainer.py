@@ -210,7 +210,7 @@ class Trainer:
         values, statistics = (
             torch.stack([one[name].to(bank.device) for one in best]) for name in ("best_values", "best_statistics")
         )
-        then = ModelState.start(values, statistics, bank.averages)
+        then = ModelState.start(values, statistics)
         small = self._bank([recorders[m] for m in ready], then, bank.epoch)
         parts = ("validation", "test") if bank.configs[0].looks == "chosen" else ("validation",)
         for part in parts:
