@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from search_forms import AVERAGED, BOTH, FORMS, STANDARDIZED, Form, form_of
+from search_forms import BOTH, FORMS, STANDARDIZED, Form, form_of
 from standardized import BothMomentsAggregation, StandardizedSecondOrderAggregation
 
 from sopool.data import PackedGraphs, load
@@ -70,7 +70,7 @@ def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str
         "ensemble_folds": [vote(trained, fold, labels) for fold in range(10)],
     }
     if args.repeats > FINAL_RUNS:
-        first = trained if form == form_of(args.first) else trained_runs(store, form_of(args.first), args)
+        first = trained if form == args.first else trained_runs(store, args.first, args)
         mixed = three + [run for run in first if run.config.repeat > FINAL_RUNS]
         found["mixed_folds"] = [vote(mixed, fold, labels) for fold in range(10)]
     return found
@@ -121,19 +121,20 @@ def main() -> None:
     args.repeats = args.repeats or (5 if args.final else 2)
     start = time.monotonic()
     part, parts = map(int, args.part.split("/"))
-    forms = (args.forms.split(";") if args.forms else list(FORMS))[part - 1 :: parts]
-    strange = [name for name in forms if name.removesuffix(AVERAGED) not in FORMS]
-    if strange:
-        parser.error(f"{strange[0]!r} is not a form: search_forms.py has them.")
-    args.first = forms[0]
+    names = (args.forms.split(";") if args.forms else list(FORMS))[part - 1 :: parts]
+    try:
+        forms = {name: form_of(name) for name in names}
+    except KeyError as error:
+        parser.error(f"{error} is not a form: search_forms.py has them.")
+    args.first = forms[names[0]]
     for data in args.data:
         store = load(data, args.root)
-        for form in forms:
+        for name, form in forms.items():
             if time.monotonic() - start > 60 * args.minutes:
                 break
             judge = final if args.final else held_out
-            found = {"data": data, "form": form} | judge(store, form_of(form), args)
-            print(f"{data}, {form}: {100 * np.mean(found['folds']):.1f} %", flush=True)
+            found = {"data": data, "form": name} | judge(store, form, args)
+            print(f"{data}, {name}: {100 * np.mean(found['folds']):.1f} %", flush=True)
             if args.json:
                 with args.json.open("a") as file:
                     file.write(json.dumps(found) + "\n")

@@ -117,11 +117,9 @@ def test_models_are_scored_with_the_running_mean_of_their_parameters():
     """Training is not touched, and the means are those that torch keeps."""
     tables, stays, number = tables_of(little_store()), 0.8, 0
     plain, bank = (bank_of(tables, [run_config(average=given, seed=seed) for seed in (0, 1)]) for given in (0.0, stays))
-    step, means = (
-        plain._step,
-        AveragedModel(plain.model, avg_fn=lambda mean, new, _: mean.lerp(new, fresh), use_buffers=True),
-    )
+    means = AveragedModel(plain.model, avg_fn=lambda mean, new, _: mean.lerp(new, fresh), use_buffers=True)
     means.update_parameters(plain.model)
+    step = plain._step
 
     def watched(*given):
         nonlocal number, fresh

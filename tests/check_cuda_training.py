@@ -1,0 +1,86 @@
+"""Training and predicting on a CUDA device: banks, runs that go on, ensembles. Parts of `check_cuda.py`."""
+
+import copy
+import itertools
+import tempfile
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import torch
+
+from sopool import GraphClassifier
+from sopool.data import load
+from sopool.estimator.ensemble import TOGETHER, Ensemble
+from sopool.experiments.presets import FROZEN
+from sopool.models.config import RANDOM
+from sopool.nn import READOUTS
+from sopool.nn.gnn import VARIANTS
+from sopool.training.bank import Bank
+from sopool.training.run_store import RunStore
+from sopool.training.trainer import Trainer
+from tests.cuda_cases import check, error
+from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
+
+PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), [*READOUTS, *FROZEN], strict=False)]
+
+
+def check_bank(gnn: str, pool: str) -> None:
+    """The law of the bank on the GPU: captured, step by step, on the CPU, and a run by itself; 100 steps, float64."""
+    tables = tables_of(little_store())
+    join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
+    model = hearing(gnn) | {"pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
+    changes = {"average": 0.9 if pool.endswith("bimap") else 0.0}
+    configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1), **changes) for fold in range(3)]
+
+    def trained(device: str, runs: list, captures: bool = True) -> torch.Tensor:
+        """Parameters and their running means."""
+        bank = bank_of(tables.to(device), runs)
+        assert bank.captures == captures
+        for _ in range(20):
+            bank.run_epoch()
+        return torch.cat([bank.values, *bank.shown], dim=1)
+
+    together, alone = trained("cuda", configs), trained("cuda", configs[1:2])
+    with mock.patch.object(Bank, "captures", False):
+        step_by_step = trained("cuda", configs, captures=False)
+    label = f"bank {gnn} {pool}"
+    check(f"{label}, captured against step by step", error(together, step_by_step.cpu()), 1e-9)
+    check(f"{label}, of 3 against a run by itself", error(alone, together[1:2].cpu()), 1e-9)
+    if "max" not in (pool, VARIANTS[gnn].how):  # ties up to rounding go one way or the other
+        check(f"{label}, against the CPU", error(together, trained("cpu", configs, captures=False)), 1e-6)
+
+
+def check_going_on(average: float) -> None:
+    """Runs that were stopped half-way, some before and some after their best epoch, end as if nothing had happened."""
+    tables = tables_of(little_store()).to("cuda")
+    configs = [run_config(looks="chosen", repeat=1, fold=fold, epochs=12, average=average) for fold in range(3)]
+    with tempfile.TemporaryDirectory() as folder:
+        straight, broken = RunStore(f"{folder}/straight"), RunStore(f"{folder}/broken")
+        Trainer(tables, straight).train(configs)
+        for asked in (2, 5):
+            count = itertools.count(1)
+            Trainer(tables, broken, stop=lambda count=count, asked=asked: next(count) >= asked).train(configs)
+        Trainer(tables, broken).train(configs)
+        pairs = [(straight.load(config), broken.load(config)) for config in configs]
+    for one, other in pairs:
+        for name in one.predictions:
+            assert np.array_equal(one.predictions[name], other.predictions[name]), name
+    print("runs that were stopped go on as if nothing had happened")
+
+
+def check_predictions() -> None:
+    """Of models trained on the CPU, moved to the GPU: the same scores, in one piece and in many."""
+    mutag = load("MUTAG")
+    for gnn, pool in (("gin-0", "sopool-bimap"), ("gine", "sopool-attn"), ("graphsage", "eigenpool")):
+        model = GraphClassifier(gnn=gnn, pool=pool, n_models=2, epochs=1, device="cpu", random_state=0).fit(mutag)
+        want, here = (ensemble.scores(mutag, ensemble.encode(mutag)) for ensemble in both(model.ensemble_))
+        check(f"scores of {gnn} with {pool}, against the CPU", error(here, want.double()), 1e-4)
+        with mock.patch.dict(TOGETHER, cuda=500):
+            _, pieces = (ensemble.scores(mutag, ensemble.encode(mutag)) for ensemble in both(model.ensemble_))
+        check(f"scores of {gnn} with {pool}, in many pieces", error(pieces, here.cpu().double()), 1e-6)
+
+
+def both(ensemble: Ensemble) -> tuple[Ensemble, Ensemble]:
+    """Here and there; the first as it is, since its weights move with the second."""
+    return ensemble, replace(ensemble, model=copy.deepcopy(ensemble.model)).to("cuda")
