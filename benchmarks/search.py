@@ -37,7 +37,7 @@ READOUTS[BOTH] = BothMomentsAggregation
 
 def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> list[Run]:
     """One for each fold and repeat, which holds out other graphs; under `--final` they look at the test folds, once."""
-    request = Request([form.pool], epochs=args.epochs, preset="paper", pool_options=form.options)
+    request = Request([form.pool], epochs=args.epochs, seed=args.seed, preset="paper", pool_options=form.options)
     runs = RunStore(args.runs)
     evaluator = Evaluator(store, request, runs)
     looks = "chosen" if args.final else "validation"
@@ -112,6 +112,7 @@ def main() -> None:
         action="store_true",
         help="the fair protocol, and all runs of a fold together: reads the test folds",
     )
+    parser.add_argument("--seed", type=int, default=0, help="of the runs; folds stay the same")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further form after so many")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
@@ -133,7 +134,7 @@ def main() -> None:
             if time.monotonic() - start > 60 * args.minutes:
                 break
             judge = final if args.final else held_out
-            found = {"data": data, "form": name} | judge(store, form, args)
+            found = {"data": data, "form": name} | ({"seed": args.seed} if args.seed else {}) | judge(store, form, args)
             print(f"{data}, {name}: {100 * np.mean(found['folds']):.1f} %", flush=True)
             if args.json:
                 with args.json.open("a") as file:

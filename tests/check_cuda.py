@@ -8,6 +8,7 @@ time goes into compiling kernels, so each part has a process of its own.
 """
 
 import copy
+import gc
 import itertools
 import os
 import subprocess
@@ -137,6 +138,26 @@ def check_captured() -> None:
             assert found[1][own:].eq(0).all(), "a spare row has a gradient"
 
 
+def check_garbage() -> None:
+    """A capture is not broken off by what Python collects meanwhile, even if graphs of an earlier one are among it."""
+    x, total = torch.ones(4, device="cuda"), torch.zeros((), device="cuda")
+    before = gc.get_threshold()
+
+    def work() -> None:
+        gc.set_threshold(1)
+        total.copy_(sum([x + number for number in range(100)]).sum())
+        gc.set_threshold(*before)
+
+    gc.collect()
+    old: list = [capture(work)]
+    old.append(old)
+    del old
+    graph = capture(work)
+    x.zero_()
+    graph.replay()
+    check("a capture beside garbage", abs(float(total) - 4 * sum(range(100))), 0.0)
+
+
 def check_no_waiting() -> None:
     """Nothing waits for the device, with ptr or with an index: checks, sorting, forward and backward passes."""
     x, ptr, index = batch(channels=24)
@@ -210,6 +231,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"readout-{name}": partial(check_readout, name) for name in READOUTS},
     **{f"bank-{gnn}-{pool}": partial(check_bank, gnn, pool) for gnn, pool in PAIRS},
     "captured": check_captured,
+    "garbage": check_garbage,
     "no-waiting": check_no_waiting,
     "store": check_store,
     **{f"going-on-{average}": partial(check_going_on, average) for average in (0.0, 0.9)},

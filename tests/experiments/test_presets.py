@@ -45,7 +45,7 @@ def test_every_name_makes_a_model(mutag, pool):
 @pytest.mark.parametrize(("name", "blocks"), [*((name, 0) for name in FROZEN), ("sopool-m-attn-random", 2)])
 def test_random_controls_differ_in_being_frozen_only(mutag, name, blocks):
     """The paper's attentional pooling has a bias: its control has one, too."""
-    for preset in ("default", "paper"):
+    for preset in ("default", "best", "paper"):
         control = model_config(mutag, "gin-0", name, preset, blocks)
         assert control == replace(model_config(mutag, "gin-0", FROZEN[name], preset, blocks), frozen=True)
         assert control.pool_name == name
@@ -55,11 +55,44 @@ def test_random_controls_differ_in_being_frozen_only(mutag, name, blocks):
 def test_second_order_is_divided_by_the_size_where_nodes_tell_nothing(mutag, pool):
     """As Sum/Avg is the mean there; not in the paper's setting, not where nodes have labels, not against one's will."""
     plain = replace(mutag, node_labels=None, node_label_names=None)
-    assert model_config(plain, "gin-0", pool).pool_options == {"normalize": "size"}
-    assert model_config(plain, "gin-0", pool, options={"normalize": None}).pool_options == {"normalize": None}
+    assert model_config(plain, "gin-0", pool).pool_options["normalize"] == "size"
+    assert model_config(plain, "gin-0", pool, options={"normalize": None}).pool_options["normalize"] is None
     assert "normalize" not in model_config(plain, "gin-0", pool, "paper").pool_options
-    assert model_config(mutag, "gin-0", pool).pool_options == {}
+    assert "normalize" not in model_config(mutag, "gin-0", pool).pool_options
     assert model_config(plain, "gin-0", "sum-avg").pool == "mean"
+
+
+def test_the_mapping_learns_slowly_and_parameters_are_averaged_by_default_but_not_in_the_paper(mutag, tmp_path):
+    asked = {"pools": ["sopool-bimap", "sum"], "protocols": ["single-epoch"]}
+    ours = {run.model.pool: run for run in runs(mutag, tmp_path, **asked)}
+    assert ours["sopool-bimap"].model.pool_options == {"lr_scale": 0.1}
+    assert ours["sum"].model.pool_options == {}
+    assert {run.average for run in ours.values()} == {0.99}
+    theirs = runs(mutag, tmp_path, **asked, preset="paper")
+    assert all((run.model.pool_options, run.average) == ({}, 0.0) for run in theirs)
+    fast = model_config(mutag, "gin-0", "sopool-bimap", options={"lr_scale": 1.0})
+    assert fast.pool_options == {"lr_scale": 1.0}
+
+
+def test_dropout_is_where_it_is_best_for_a_pooling(mutag):
+    """Before the linear map, but on the scores of first-order pools; in the paper always there."""
+    assert model_config(mutag, "gin-0", "sopool-bimap").dropout_on == "embedding"
+    assert model_config(mutag, "gin-0", "sum-avg").dropout_on == "logits"
+    assert model_config(mutag, "gin-0", "sopool-bimap", "paper").dropout_on == "logits"
+
+
+def test_best_takes_the_root_of_a_smaller_matrix_and_trains_sums_alike(mutag, tmp_path):
+    """So that ``--preset best --pool sopool-bimap,sum-avg`` compares poolings, not ways to train."""
+    best, plain = PRESETS["best"], replace(mutag, node_labels=None, node_label_names=None)
+    options = model_config(mutag, "gin-0", "sopool-bimap", "best").pool_options
+    assert options == {"rank": 16, "normalize": "matrix-sqrt", "lr_scale": 0.1}
+    assert model_config(plain, "gin-0", "sopool-bimap", "best").pool_options == options | {
+        "normalize": "size+matrix-sqrt"
+    }
+    asked = {"pools": ["sopool-bimap", "sum-avg"], "protocols": ["single-epoch"], "preset": "best"}
+    assert {(run.average, run.dropout) for run in runs(mutag, tmp_path, **asked, settings=[best.setting])} == {
+        (0.99, 0.0)
+    }
 
 
 def test_only_the_pooling_to_nodes_has_a_random_control_in_hierarchies(mutag):

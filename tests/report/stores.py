@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from sopool.data.splits import stratified_folds
+from sopool.experiments.presets import FIRST_ORDER
 from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig, Setting
 from sopool.training.dataset_facts import DatasetFacts
@@ -63,7 +64,7 @@ def fill(
         if keep:
             store.save_dataset(data)
         for pool, skill in pools:
-            model = ModelConfig(pool=pool)
+            model = ModelConfig(pool=pool, dropout_on="logits" if pool in FIRST_ORDER else "embedding")
             for config in configs(data, model, looks, hidden, folds, epochs):
                 store.save(made_up(replace(config, **changes), data, skill))
     return store

@@ -73,8 +73,11 @@ def evaluate(
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Of all chance but the folds, which are always the same.")] = 0,
     preset: Annotated[
-        Literal["default", "paper", "sagpool"],
-        typer.Option(help="The model as we would have it, as the paper's code, or trained as SAGPool; sets defaults."),
+        Literal["default", "best", "paper", "sagpool"],
+        typer.Option(
+            help="The model of fit, the most accurate one found, as the paper's code, or trained as SAGPool; sets "
+            "defaults."
+        ),
     ] = "default",
     reference: Annotated[
         str | None, typer.Option(help="The pooling to compare with.", show_default="the first first-order one")
@@ -174,10 +177,12 @@ def _check_plot(path: Path) -> None:
 
 def _say_divided(evaluator: "Evaluator") -> None:
     """By the number of nodes, which the name of a pooling does not tell; who asked for it knows."""
-    divided = [pool for pool, model in evaluator.models.items() if model.pool_options.get("normalize") == "size"]
+    divided = [
+        pool for pool, model in evaluator.models.items() if str(model.pool_options.get("normalize")).startswith("size")
+    ]
     if divided and "normalize" not in evaluator.request.pool_options:
         say(
             "note",
             f"{', '.join(divided)}: divided by the number of nodes, since nodes have neither labels nor attributes. "
-            "With them alone, --pool-options normalize=none leaves that out.",
+            "With them alone, --pool-options normalize=none (or matrix-sqrt) leaves that out.",
         )

@@ -124,7 +124,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         lr: float = 0.01,
         dropout: float = 0.5,
         weight_decay: float = 0.0,
-        average: float = 0.0,
+        average: float = 0.99,
         validation_fraction: float = 0.1,
         patience: int | None = 30,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,

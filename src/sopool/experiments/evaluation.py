@@ -230,6 +230,7 @@ class Evaluator:
             steps=self.request.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
             halve_every=recipe.halve_every,
             weight_decay=recipe.weight_decay,
+            average=recipe.average,
             patience=recipe.patience,
         )
         return config.with_setting(setting)

@@ -21,7 +21,7 @@ from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.nn.sort_pool import LEAST
 from sopool.training.config import Setting
 
-Preset = Literal["default", "paper", "sagpool"]
+Preset = Literal["default", "best", "paper", "sagpool"]
 
 FIRST_ORDER = ("sum", "mean", "max")
 LEARNED = ("sopool-bimap", "sopool-attn", "sopool-m-attn")
@@ -41,20 +41,29 @@ class Recipe:
     gnn: str = "gin-0"
     head: Head = "per-block"
     dropout_on: DropoutOn = "embedding"
-    averages: bool = True
+    """Of all pools but first-order ones in flat models: these have it on the scores, which is better for them."""
+    divides: bool = True
     """Whether flat second-order pools are divided by the number of nodes where ``sum-avg`` is the mean."""
+    bimap: Mapping[str, Any] = field(default_factory=lambda: {"lr_scale": 0.1})
+    """Options of ``sopool-bimap``."""
     attention_bias: bool = False
     setting: Setting = field(default_factory=Setting)
     steps: int | None = 50
     """Batches in an epoch; None: as many as a pass over the training graphs has."""
     halve_every: int = 50
     weight_decay: float = 0.0
+    average: float = 0.99
+    """How much of the running mean of a model's parameters stays at each step."""
     patience: int | None = None
 
 
 PRESETS: dict[Preset, Recipe] = {
     "default": Recipe(),
-    "paper": Recipe(dropout_on="logits", averages=False, attention_bias=True),
+    "best": Recipe(
+        bimap={"lr_scale": 0.1, "rank": 16, "normalize": "matrix-sqrt"},
+        setting=Setting(dropout=0.0),
+    ),
+    "paper": Recipe(dropout_on="logits", divides=False, bimap={}, attention_bias=True, average=0.0),
     "sagpool": Recipe(
         gnn="gcn",
         head="sum-readout",
@@ -62,11 +71,12 @@ PRESETS: dict[Preset, Recipe] = {
         steps=None,
         halve_every=0,
         weight_decay=1e-4,
+        average=0.0,
         patience=50,
     ),
 }
-"""``default``: the model as we would have it. ``paper``: as the authors' code has it; its optimiser is that of
-``default``. ``sagpool``: the hierarchy, optimiser and stopping of SAGPool."""
+"""``default``: the model as we would have it. ``best``: the most accurate form that was found, slower and without exact
+explanations. ``paper``: as the authors' code has it. ``sagpool``: the hierarchy, optimiser and stopping of SAGPool."""
 
 
 def model_config(
@@ -81,10 +91,11 @@ def model_config(
 ) -> ModelConfig:
     """A model for a data set: flat, or a hierarchy of some ``blocks``; ``options`` are those of the pooling's class.
 
-    In a flat model first-order pools score each layer by itself and add the scores, as GIN does; the others see all
-    layers side by side. Where nodes have neither labels nor attributes, second-order pools are divided by the number
-    of nodes. With ``paper`` they are not, dropout is on the scores and the attentional pooling has a bias, as in the
-    authors' code.
+    In a flat model first-order pools score each layer by itself and add the scores, as GIN does, with dropout on them;
+    the others see all layers side by side, with dropout on what is pooled. Where nodes have neither labels nor
+    attributes, second-order pools are divided by the number of nodes; the mapping of ``sopool-bimap`` learns slowly.
+    With ``best`` it has a lower rank, and the root of the matrix is taken. With ``paper`` nothing is divided, slow or a
+    root, all dropout is on the scores and the attentional pooling has a bias, as in the authors' code.
     """
     recipe = PRESETS[preset]
     check_name("GNN", gnn, VARIANTS)
@@ -107,38 +118,43 @@ def model_config(
                 head=recipe.head if head is None else head,
                 block_readout=block_readout,
                 frozen=frozen,
-            )
+            ),
+            options,
         )
     plain = store.node_labels is None and store.node_attributes is None
     if pool == "sum-avg":
         pool = "mean" if plain else "sum"
+    first_order = pool in FIRST_ORDER
     own: dict[str, Any] = {}
     if pool == "sortpool":
         own["k"] = sort_size(store.sizes)
     if pool == "sopool-attn" and recipe.attention_bias:
         own["bias"] = True
-    if pool in SECOND_ORDER and recipe.averages and plain:
-        own["normalize"] = "size"
+    if pool == "sopool-bimap":
+        own |= recipe.bimap
+    if pool in SECOND_ORDER and recipe.divides and plain:
+        own["normalize"] = "size+matrix-sqrt" if own.get("normalize") == "matrix-sqrt" else "size"
     return _checked(
         ModelConfig(
             gnn=gnn,
             pool=pool,
             pool_options=own | dict(options),
-            join="per-layer" if pool in FIRST_ORDER else "concat",
-            dropout_on=recipe.dropout_on,
+            join="per-layer" if first_order else "concat",
+            dropout_on="logits" if first_order else recipe.dropout_on,
             frozen=frozen,
             edge_labels=len(EdgeLabelEncoder().fit(store).values) if VARIANTS[gnn].labelled else 0,
-        )
+        ),
+        options,
     )
 
 
-def _checked(config: ModelConfig) -> ModelConfig:
-    """Raise a ``DataError`` now for options that no model can be made with."""
+def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
+    """Raise a ``DataError`` now for ``options`` that no model can be made with."""
     try:
         with torch.device("meta"):
             make_model(config, 2, 2)
     except (TypeError, ValueError) as error:
-        given = ", ".join(f"{name}={value}" for name, value in config.pool_options.items()) or "no options"
+        given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
         raise DataError(f"{config.pool_name} cannot be made with {given}: {error}") from error
     return config
 

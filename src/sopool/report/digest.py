@@ -73,7 +73,7 @@ class Entry:
     @property
     def place(self) -> str:
         """The same for those that differ in their pooling only."""
-        model = replace(self.shared.model, pool="", pool_options={}, join="concat", frozen=False)
+        model = replace(self.shared.model, pool="", pool_options={}, join="concat", dropout_on="logits", frozen=False)
         return f"{replace(self.shared, model=model).key} {self.fixed}"
 
     @property

@@ -6,7 +6,9 @@ than they have (see :class:`~sopool.training.tables.Room`), rounded up so that a
 is, is a number on the device.
 """
 
+import gc
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -99,9 +101,15 @@ def _round(count: int) -> int:
     return max(1, -(-count // step)) * step
 
 
+@cache
+def _side_stream(device: int) -> torch.cuda.Stream:
+    """One for all captures: each stream that multiplies matrices keeps tens of megabytes for good."""
+    return torch.cuda.Stream(device)
+
+
 def run_aside(work: Callable[[], None]) -> None:
-    """Run on a stream of its own, as a capture does, so that what is set up once per stream is there."""
-    stream = torch.cuda.Stream()
+    """Run on the stream of the captures, so that what is set up once per stream is there."""
+    stream = _side_stream(torch.cuda.current_device())
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         work()
@@ -110,9 +118,20 @@ def run_aside(work: Callable[[], None]) -> None:
 
 
 def capture(work: Callable[[], None], beside: torch.cuda.CUDAGraph | None = None) -> torch.cuda.CUDAGraph:
-    """Record what ``work`` would run; in the memory of another one, if the two never run at the same time."""
+    """Record what ``work`` would run; in the memory of another one, if the two never run at the same time.
+
+    No garbage is collected meanwhile: the graphs of an earlier bank among it would be destroyed, which breaks a capture
+    off.
+    """
     graph = torch.cuda.CUDAGraph()
     pool = None if beside is None else beside.pool()
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-        work()
+    stream = _side_stream(torch.cuda.current_device())
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+            work()
+    finally:
+        if collecting:
+            gc.enable()
     return graph
