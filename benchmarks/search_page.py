@@ -30,6 +30,14 @@ ROUND = [
     *(f"{kind}, {how}" for kind in ("slow", "both") for how in ("dropout on embedding", "no dropout")),
     *(f"{kind}, matrix-sqrt, no dropout" for kind in ("random", "slow", "both")),
 ]
+WAYS = ("dropout on embedding", "light dropout", "no dropout")
+SLOW, ROOT = "slow, dropout on embedding", "slow, rank 16, matrix-sqrt, no dropout"
+MEANS = [
+    SUM,
+    *(form + AVERAGED for form in (SUM, "sum-avg, no dropout", "sum-avg, dropout on embedding")),
+    *(f"{kind}, {way}{AVERAGED}" for kind in ("slow", "slow, rank 16, matrix-sqrt") for way in WAYS),
+]
+TESTED = [form + AVERAGED for form in (SUM, "sum-avg, no dropout", SLOW, ROOT)]
 VOTERS = ["sum-avg, dropout on embedding", "both, dropout on embedding", "slow, matrix-sqrt, no dropout"]
 VOTES = {"fair": "folds", "five vote": "ensemble_folds", "three of it and two of the first vote": "mixed_folds"}
 
@@ -41,6 +49,7 @@ def page() -> str:
     """All tables of the page."""
     once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
     finalists, large, nine = map(read, ("final.jsonl", "large.jsonl", "nine.jsonl"))
+    averaged, tested = divided(read("averaged.jsonl")), divided(read("averaged_final.jsonl"))
     combined = [form for form in forms_of(once) if "normed" in form or form.startswith("sum-avg,")]
     single = [form for form in forms_of(once) if form not in (BIMAP, SUM, *combined)]
     grids = [
@@ -53,6 +62,10 @@ def page() -> str:
         finals_grid(large, "larger sets", "folds", forms_of(large)),
         finals_grid(divided(table2() | large | nine), "all nine sets", "folds", [SUM, BIMAP, *VOTERS], NINE),
         finals_grid(divided(nine), "three vote", "ensemble_folds", VOTERS, NINE),
+        held_out_grid("The mean of the parameters", divided(closer | reddit) | averaged, MEANS, NINE),
+        finals_grid(table2() | large | tested, "averaged", "folds", [SUM, *TESTED], NINE),
+        finals_grid(tested, "three vote", "ensemble_folds", TESTED, NINE),
+        finals_grid(two_seeds(tested), "two seeds", "folds", [TESTED[0], TESTED[-1]]),
     ]
     return "\n".join(map(grid_markdown, grids))
 
@@ -122,6 +135,15 @@ def divided(figures: Figures) -> Figures:
         if data in BARE and plain != form:
             found[data, plain] = one
     return found
+
+
+def two_seeds(first: Figures) -> Figures:
+    """The mean of two seeds, fold by fold, where there is a second one."""
+    second = divided(read("averaged_seed1.jsonl"))
+    return {
+        key: {"folds": ((np.array(first[key]["folds"]) + np.array(one["folds"])) / 2).tolist()}
+        for key, one in second.items()
+    }
 
 
 def is_one(form: str) -> bool:

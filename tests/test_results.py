@@ -21,5 +21,14 @@ def test_page_of_the_search_has_the_tables_of_its_figures(monkeypatch):
     assert rows((ROOT / "docs" / "results" / "search.md").read_text()) == rows(made)
 
 
+def test_page_of_the_best_form_has_the_table_of_its_figures(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    best = runpy.run_path(str(ROOT / "benchmarks" / "best.py"))
+    made = rows(best["grid_markdown"](best["grid"](best["figures"]())))
+    assert made
+    assert set(made) <= set(rows((ROOT / "docs" / "best.md").read_text()))
+
+
 def rows(text):
     return [line for line in text.splitlines() if line.startswith("|")]

@@ -63,7 +63,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     Args:
         pool: How node vectors become a graph vector: a name that ``sopool pools`` lists. Where nodes have neither
-            labels nor attributes, second-order ones are divided by the number of nodes.
+            labels nor attributes, second-order ones are divided by the number of nodes; the mapping of ``sopool-bimap``
+            learns slowly.
         pool_options: Options of that pooling, such as ``{"rank": 16}``.
         gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"``, ``"graphsage"``; ``"gine"`` hears edge labels
             (the bonds of molecules).
@@ -76,10 +77,11 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         steps: Batches in an epoch; None: as many as it takes to see each graph once, but at least 10 and at most 50.
         batch_size: Graphs in a batch.
         lr: The learning rate of Adam. It is halved every 50 epochs.
-        dropout: The share of a graph's vector that is dropped in training.
-        weight_decay: How much of each parameter is added to its gradient.
+        dropout: The share of a graph's vector (of its scores, for first-order pools) that is dropped in training.
+        weight_decay: How much of each parameter is added to its gradient. On the slow mapping of ``sopool-bimap`` it
+            weighs a hundred times as much: with it, give ``pool_options={"lr_scale": 1.0}``.
         average: How much of the running mean of a model's parameters (and of its batch norms' statistics) stays at each
-            step, such as 0.99; held-out graphs are looked at, and models kept, with that mean. 0: as they are.
+            step; held-out graphs are looked at, and models kept, with that mean. 0: as they are.
         validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
             trains all epochs on all graphs, and keeps the last.
         patience: Epochs without a better one after which a model is stopped; None never stops.

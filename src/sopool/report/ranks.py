@@ -42,9 +42,16 @@ def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, floa
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for entry in entries:
         if protocol in entry.outcomes:
-            name = REFERENCE if entry.is_reference else ", ".join(filter(None, (entry.pool, entry.options)))
-            scores[name][entry.data] = entry.outcomes[protocol].mean
+            scores[REFERENCE if entry.is_reference else _name(entry)][entry.data] = entry.outcomes[protocol].mean
     return scores
+
+
+def _name(entry: Entry) -> str:
+    """A pooling and its options, but for a division by the size where Sum/Avg is the mean: one preset, one name."""
+    options = dict(entry.shared.model.pool_options)
+    if entry.rule == "mean" and str(options.get("normalize")).startswith("size"):
+        options["normalize"] = options["normalize"].removeprefix("size").removeprefix("+")
+    return ", ".join([entry.pool, *(f"{name} {value}" for name, value in options.items() if value != "")])
 
 
 def _shared(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
