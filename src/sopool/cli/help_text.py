@@ -22,6 +22,7 @@ EXAMPLES = {
     ],
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
+        "sopool evaluate NCI1 --pool sopool-bimap,sum-avg --preset best",
         "sopool evaluate PROTEINS --pool sopool-m-attn,diffpool --blocks 3 --hidden 16,32 --json result.json",
     ],
     "reproduce": [
