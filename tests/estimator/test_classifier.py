@@ -26,6 +26,14 @@ def test_it_learns_what_sums_cannot():
     assert model.predict(graphs[200:]).tolist() == model.classes_[model.predict_proba(graphs[200:]).argmax(1)].tolist()
 
 
+def test_the_mapping_is_slow_unless_weights_decay():
+    """On a slow mapping, which is a tenth of its parameter, a decay would weigh a hundred times as much."""
+    assert tiny().fit(STORE).config_.pool_options["lr_scale"] == 0.1
+    assert "lr_scale" not in tiny(weight_decay=0.01).fit(STORE).config_.pool_options
+    asked = tiny(weight_decay=0.01, pool_options={"lr_scale": 0.1}).fit(STORE)
+    assert asked.config_.pool_options["lr_scale"] == 0.1
+
+
 def test_every_kind_of_graphs_gives_the_same():
     ring = [(i, (i + 1) % 5) for i in range(5)]
     edges = ring + [pair[::-1] for pair in ring]

@@ -7,6 +7,7 @@ from sopool.data.catalogue import load
 from sopool.data.file import content_key
 from sopool.experiments.stored import facts_of, find_experiments, judge, load_runs, whole_settings
 from sopool.models.config import ModelConfig
+from sopool.report.summary import summarise
 from sopool.training.config import Setting
 from sopool.training.protocols import PROTOCOLS, choose_settings
 from tests.report.stores import configs, facts, fill, made_up
@@ -69,6 +70,17 @@ def test_settings_that_were_never_chosen_from_are_judged_each_by_itself(tmp_path
     assert [one.fixed for one in found] == [None, Setting(hidden=8), Setting(hidden=16)]
     outcomes = [judge(load_runs(one, store), facts().labels).outcomes for one in found]
     assert [list(some) for some in outcomes] == [["per-fold-max", "single-epoch"], ["fair"], ["fair"]]
+
+
+def test_what_another_pooling_has_at_one_of_them_belongs_to_it(tmp_path):
+    """As two presets in one store: a sum with and without dropout, and one more pooling with each."""
+    fill(tmp_path, pools=[("sum", 0.7)], looks=("chosen",))
+    store = fill(tmp_path, pools=[("covpool", 0.7)], looks=("chosen",), hidden=(16,))
+    found = {(one.shared.model.pool, one.fixed) for one in find_experiments(store.list())}
+    assert found == {("sum", Setting(hidden=8)), ("sum", Setting(hidden=16)), ("covpool", Setting(hidden=16))}
+    assert [(gain.entry.pool, gain.reference.fixed) for gain in summarise(store).gains] == [
+        ("covpool", Setting(hidden=16))
+    ]
 
 
 def sortpool(fold, k, **changes):

@@ -14,7 +14,6 @@ from sopool.experiments.controls import run_control
 from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.experiments.tables.reproduction import Cell as TableCell
 from sopool.experiments.tables.reproduction import Measured, Reproduction
-from sopool.models.config import ModelConfig
 from sopool.report import summary as module
 from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.charts import POINTS, curves_chart, groups, label, thin
@@ -76,17 +75,6 @@ def test_ranks_over_the_data_sets(summary):
         assert set(one.across.ranks) == {"sum-avg", "sopool-bimap", "covpool"}
         assert sum(one.across.ranks.values()) == pytest.approx(6)
         assert {test.row for test in one.across.declared} == {"sopool-bimap", "covpool"}
-
-
-def test_a_division_by_the_size_does_not_part_a_pooling_in_the_ranks(tmp_path):
-    """The presets divide where nodes carry nothing, as Sum/Avg does there: it is the same preset on all data sets."""
-    few = {"looks": ("test",), "hidden": (8,)}
-    fill(tmp_path, ("TOY",), (("sum", 0.6), ("sopool-bimap", 0.8)), **few)
-    bare = few | {"encoder": "DegreeEncoder()"}
-    fill(tmp_path, ("BARE",), (("mean", 0.6),), **bare)
-    divided = ModelConfig(pool="sopool-bimap", pool_options={"normalize": "size"}, dropout_on="embedding", hidden=8)
-    store = fill(tmp_path, ("BARE",), (("sopool-bimap", 0.8),), **bare, model=divided)
-    assert [set(one.across.ranks) for one in summarise(store).ranks] == [{"sum-avg", "sopool-bimap"}] * 2
 
 
 def test_confusion_counts_every_test_graph_once_and_agrees_with_accuracy(summary):

@@ -1,6 +1,8 @@
 """What a captured step is made of, apart from the capture itself: room to spare, and steps by their number."""
 
+import gc
 import importlib.util
+import weakref
 
 import numpy as np
 import pytest
@@ -11,10 +13,14 @@ from hypothesis import strategies as st
 from sopool.nn import GRAPH_READOUTS, READOUTS
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import backends
+from sopool.training import capture as capture_module
+from sopool.training import watch as watch_module
+from sopool.training.bank import Bank
 from sopool.training.capture import Steps, find_room, round_up
-from sopool.training.tables import Room
+from sopool.training.tables import GraphTables, Room
 from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
 
+LITTLE = {"pool": "sopool-bimap", "layers": 1, "hidden": 2}
 counts = st.integers(0, 10**7)
 interpreted = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton, whose interpreter runs the kernels, is not installed"
@@ -43,6 +49,64 @@ def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
     for got, want in zip(vars(roomy.state).values(), vars(exact.state).values(), strict=True):
         assert got.isfinite().all()
         torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-12)
+
+
+class Kept:
+    """In place of a CUDA graph: what was captured, done again by ``replay``."""
+
+    def __init__(self, work):
+        self.replay = work
+
+
+@pytest.fixture
+def captures(monkeypatch):
+    """Banks capture, by way of something that stands for a CUDA graph; without spare room, which needs the kernels."""
+    exact = GraphTables.batch
+
+    def capture_as(graph):
+        monkeypatch.setattr(Bank, "captures", True)
+        monkeypatch.setattr(
+            GraphTables, "batch", lambda tables, graphs, rest=None, room=None: exact(tables, graphs, rest)
+        )
+        for module in (capture_module, watch_module):
+            monkeypatch.setattr(module, "run_aside", lambda work: work())
+            monkeypatch.setattr(module, "capture", lambda work, beside=None: graph(work))
+
+    return capture_as
+
+
+def test_replayed_epochs_are_those_step_by_step(captures):
+    """But for the capture itself: steps in order, the state taken back after the first run, scores, running means."""
+    tables = tables_of(little_store())
+    runs = [run_config(model=LITTLE, fold=fold, batch_size=3, steps=3, average=0.9) for fold in range(2)]
+    graphs = [np.arange(len(tables))] * 2
+    found = []
+    for replayed in (False, True):
+        if replayed:
+            captures(Kept)
+        bank = bank_of(tables, runs)
+        found.append([[bank.run_epoch(), *bank.scores(graphs)] for _ in range(3)])
+    for epochs in zip(*found, strict=True):
+        for plain, again in zip(*epochs, strict=True):
+            np.testing.assert_allclose(again, plain, rtol=1e-9, atol=1e-12)
+
+
+def test_a_bank_that_captures_goes_with_its_last_reference(captures):
+    """Its memory is that of the device: it must not wait for the garbage collector."""
+    captures(lambda work: Kept(lambda: None))
+    tables = tables_of(little_store())
+    graphs = [np.arange(len(tables))]
+    gc.disable()
+    try:
+        bank = bank_of(tables, [run_config(model=LITTLE, batch_size=3, steps=2)])
+        for _ in range(2):
+            bank.run_epoch()
+            bank.scores(graphs)
+        left = weakref.ref(bank)
+        del bank
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 @interpreted

@@ -67,7 +67,7 @@ def evaluate(
     ] = None,
     batch_size: Annotated[str | None, typer.Option(help="Graphs in a batch, likewise.", show_default="32")] = None,
     lr: Annotated[str | None, typer.Option(help="Learning rates, likewise.", show_default="0.01")] = None,
-    dropout: Annotated[str | None, typer.Option(help="Dropouts, likewise.", show_default="0.5")] = None,
+    dropout: Annotated[str | None, typer.Option(help="Dropouts, likewise.", show_default="0.5; best: 0")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
     steps: Annotated[int | None, typer.Option(min=1, help="Batches in an epoch.", show_default="50")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,

@@ -78,8 +78,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         batch_size: Graphs in a batch.
         lr: The learning rate of Adam. It is halved every 50 epochs.
         dropout: The share of a graph's vector (of its scores, for first-order pools) that is dropped in training.
-        weight_decay: How much of each parameter is added to its gradient. On the slow mapping of ``sopool-bimap`` it
-            weighs a hundred times as much: with it, give ``pool_options={"lr_scale": 1.0}``.
+        weight_decay: How much of each parameter is added to its gradient. The mapping of ``sopool-bimap`` is not slow
+            then, if nothing else is said.
         average: How much of the running mean of a model's parameters (and of its batch norms' statistics) stays at each
             step; held-out graphs are looked at, and models kept, with that mean. 0: as they are.
         validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
@@ -262,7 +262,10 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return store, features
 
     def _shape(self, store: PackedGraphs) -> ModelConfig:
-        made = model_config(store, self.gnn, self.pool, blocks=self.blocks, options=self.pool_options or {})
+        given = dict(self.pool_options or {})
+        made = model_config(store, self.gnn, self.pool, blocks=self.blocks, options=given)
+        if self.weight_decay and "lr_scale" not in given:  # on a slow mapping it would weigh a hundred times as much
+            made.pool_options.pop("lr_scale", None)
         return replace(made, hidden=self.hidden, layers=self.layers)
 
     def _runs(self, store: PackedGraphs) -> list[RunConfig]:

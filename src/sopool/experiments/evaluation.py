@@ -36,7 +36,8 @@ class Request:
     pools: Sequence[str]
     protocols: Sequence[str] = ("fair",)
     gnn: str = "gin-0"
-    settings: Sequence[Setting] = (Setting(),)
+    settings: Sequence[Setting] = ()
+    """To choose from; none: the preset's."""
     epochs: int = 350
     folds: int = 10
     seed: int = 0
@@ -52,6 +53,10 @@ class Request:
     """What a block's classifier sees of its nodes."""
     pool_options: Mapping[str, Any] = field(default_factory=dict)
     """Of the poolings' classes, for all of ``pools``."""
+
+    def __post_init__(self) -> None:
+        if not self.settings:
+            object.__setattr__(self, "settings", (PRESETS[self.preset].setting,))
 
     def check(self) -> None:
         """Raise a ``DataError`` for anything that cannot be."""

@@ -41,7 +41,8 @@ class Recipe:
     gnn: str = "gin-0"
     head: Head = "per-block"
     dropout_on: DropoutOn = "embedding"
-    """Of all pools but first-order ones in flat models: these have it on the scores, which is better for them."""
+    sums_dropout_on: DropoutOn = "logits"
+    """Of first-order pools in flat models: on the embedding of each layer it costs them accuracy."""
     divides: bool = True
     """Whether flat second-order pools are divided by the number of nodes where ``sum-avg`` is the mean."""
     bimap: Mapping[str, Any] = field(default_factory=lambda: {"lr_scale": 0.1})
@@ -67,6 +68,8 @@ PRESETS: dict[Preset, Recipe] = {
     "sagpool": Recipe(
         gnn="gcn",
         head="sum-readout",
+        sums_dropout_on="embedding",
+        bimap={},
         setting=Setting(hidden=128, batch_size=128, lr=5e-4, dropout=0.5),
         steps=None,
         halve_every=0,
@@ -140,7 +143,7 @@ def model_config(
             pool=pool,
             pool_options=own | dict(options),
             join="per-layer" if first_order else "concat",
-            dropout_on="logits" if first_order else recipe.dropout_on,
+            dropout_on=recipe.sums_dropout_on if first_order else recipe.dropout_on,
             frozen=frozen,
             edge_labels=len(EdgeLabelEncoder().fit(store).values) if VARIANTS[gnn].labelled else 0,
         ),

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -52,7 +52,9 @@ def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
     for info in infos:
         if info.config is not None and info.kind in ("finished", "stopped"):
             groups[_shared(info.config).key].append(info.config)
-    return [experiment for group in groups.values() for part in _by_length(group) for experiment in _experiments(part)]
+    parts = [part for group in groups.values() for part in _by_length(group)]
+    alone = {setting for part in parts if len(_alone(part)) > 1 for setting in _alone(part)}
+    return [experiment for part in parts for experiment in _experiments(part, alone)]
 
 
 def over_seeds(experiments: Iterable[Experiment]) -> list[list[Experiment]]:
@@ -142,14 +144,24 @@ def _by_length(group: list[RunConfig]) -> list[list[RunConfig]]:
     return [group] if all(len(found) == 1 for found in by_place.values()) else list(by_length.values())
 
 
-def _experiments(group: list[RunConfig]) -> list[Experiment]:
-    """One; but final runs at several settings between which nothing was chosen are one for each setting."""
-    settings = sorted({config.setting for config in group if config.looks == "chosen"})
-    if len(settings) < 2 or any(config.looks == "validation" for config in group):
+def _alone(group: list[RunConfig]) -> list[Setting]:
+    """The settings of final runs between which nothing was chosen."""
+    if any(config.looks == "validation" for config in group):
+        return []
+    return sorted({config.setting for config in group if config.looks == "chosen"})
+
+
+def _experiments(group: list[RunConfig], alone: Set[Setting]) -> list[Experiment]:
+    """One; but final runs at several settings between which nothing was chosen are one for each setting.
+
+    So are those at one setting, if it is among several (``alone``) of another pooling: they belong together.
+    """
+    settings = _alone(group)
+    if not alone & set(settings):
         return [_experiment(group)]
     rest = [config for config in group if config.looks != "chosen"]
-    alone = [[one for one in group if one.looks == "chosen" and one.setting == setting] for setting in settings]
-    found = [_experiment(some, setting) for setting, some in zip(settings, alone, strict=True)]
+    each = [[one for one in group if one.looks == "chosen" and one.setting == setting] for setting in settings]
+    found = [_experiment(some, setting) for setting, some in zip(settings, each, strict=True)]
     return [_experiment(rest), *found] if rest else found
 
 

@@ -134,8 +134,12 @@ def _missing(judged: Mapping[int, Judged]) -> dict[str, str]:
     return found
 
 
-def reference_of(entries: Sequence[Entry], wanted: str | None) -> Entry | None:
-    """Among entries of one place: the pooling asked for, else Sum/Avg, else any first-order pooling."""
+def reference_of(entry: Entry, entries: Sequence[Entry], wanted: str | None) -> Entry | None:
+    """What an entry is compared with, of those of its place: what is asked for, else Sum/Avg, else a first-order one.
+
+    Of several the one whose dropout is where the entry has it.
+    """
+    entries = sorted(entries, key=lambda other: other.shared.model.dropout_on != entry.shared.model.dropout_on)
     if wanted is not None and wanted != "sum-avg":
         return next((entry for entry in entries if entry.pool == wanted), None)
     found = [entry for entry in entries if entry.is_reference]

@@ -39,17 +39,28 @@ def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
 
 
 def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, float]]:
+    entries = [entry for entry in entries if protocol in entry.outcomes]
+    labelled = {_name(entry) for entry in entries if entry.rule == "sum"}
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for entry in entries:
-        if protocol in entry.outcomes:
-            scores[REFERENCE if entry.is_reference else _name(entry)][entry.data] = entry.outcomes[protocol].mean
+        name = _name(entry)
+        if entry.rule == "mean" and name not in labelled and _name(entry, undivided=True) in labelled:
+            name = _name(entry, undivided=True)
+        if entry.data in scores[name]:
+            name = f"{name}, {entry.variant}"
+        scores[name][entry.data] = entry.outcomes[protocol].mean
     return scores
 
 
-def _name(entry: Entry) -> str:
-    """A pooling and its options, but for a division by the size where Sum/Avg is the mean: one preset, one name."""
+def _name(entry: Entry, undivided: bool = False) -> str:
+    """A pooling and its options; ``undivided`` without a division by the size.
+
+    Presets divide where Sum/Avg is the mean: the same preset on other data sets has the same name without it.
+    """
+    if entry.is_reference:
+        return REFERENCE
     options = dict(entry.shared.model.pool_options)
-    if entry.rule == "mean" and str(options.get("normalize")).startswith("size"):
+    if undivided and options.get("normalize") is not None:
         options["normalize"] = options["normalize"].removeprefix("size").removeprefix("+")
     return ", ".join([entry.pool, *(f"{name} {value}" for name, value in options.items() if value != "")])
 

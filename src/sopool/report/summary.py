@@ -151,8 +151,8 @@ def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:
         places[entry.place].append(entry)
     found = []
     for entry in entries:
-        other = reference_of(places[entry.place], wanted)
-        if other is None or other is entry:
+        other = reference_of(entry, places[entry.place], wanted)
+        if other is None or other is entry or (other.is_reference and entry.is_reference):
             continue
         for protocol in PROTOCOLS:
             if protocol in entry.outcomes and protocol in other.outcomes:

@@ -98,8 +98,8 @@ class Bank:
         draws = self._draw(self.epoch) if self._drawn is None else self._drawn
         steps = self._steps(draws)
         if self.captures:
-            self._captured = self._captured or CapturedSteps(self._step, list(vars(self.state).values()), steps)
-            losses = self._captured.run(steps, [self.tables.room(graphs) for graphs in draws.graphs])
+            self._captured = self._captured or CapturedSteps(list(vars(self.state).values()), steps)
+            losses = self._captured.run(self._step, steps, [self.tables.room(graphs) for graphs in draws.graphs])
         else:
             losses = torch.stack([self._step(steps.at(number)) for number in range(self.steps)])
         self.epoch += 1
@@ -142,9 +142,9 @@ class Bank:
     def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Scores of each model for graphs of its own, [n, classes] each."""
         if self._watch is None or not self._watch.serves(graphs):
-            self._watch = Watch(self._score, self.tables, graphs, self.captures, self.width)
+            self._watch = Watch(self.tables, graphs, self.captures, self.width)
         with self._averaged():
-            return self._watch.scores()
+            return self._watch.scores(self._score)
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:

@@ -7,7 +7,9 @@ is, is a number on the device.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
@@ -41,17 +43,23 @@ class Steps(NamedTuple):
         return Steps(*(tensor.index_select(0, number).squeeze(0) for tensor in self))
 
 
-class CapturedSteps:
-    """Replays ``step``, a function that changes nothing but the ``state`` and gives the losses [M, batch]."""
+Step = Callable[[Steps, Room], Tensor]
 
-    def __init__(self, step: Callable[[Steps, Room], Tensor], state: Sequence[Tensor], like: Steps) -> None:
-        self._step, self._state = step, list(state)
+
+class CapturedSteps:
+    """Replays steps: a function that changes nothing but the ``state`` and gives the losses [M, batch].
+
+    The function is given to :meth:`run`, not kept: it is a bank's, and the two would keep one another alive.
+    """
+
+    def __init__(self, state: Sequence[Tensor], like: Steps) -> None:
+        self._state = list(state)
         self._steps = Steps(*(torch.empty_like(tensor) for tensor in like))
         self._losses = torch.empty_like(like.graphs, dtype=self._state[0].dtype)
         self._number = torch.zeros(1, dtype=torch.long, device=like.graphs.device)
         self._graphs: dict[Room, torch.cuda.CUDAGraph] = {}
 
-    def run(self, steps: Steps, needed: Sequence[Room]) -> Tensor:
+    def run(self, step: Step, steps: Steps, needed: Sequence[Room]) -> Tensor:
         """One epoch, given the room that each step needs; its losses [steps, M, batch]."""
         for mine, given in zip(self._steps, steps, strict=True):
             mine.copy_(given)
@@ -59,7 +67,7 @@ class CapturedSteps:
             zip(needed, range(len(needed)), strict=True), reverse=True
         ):  # the largest serve most
             if find_room(room, self._graphs) is None:
-                self._graphs[round_up(room)] = self._capture(round_up(room), number)
+                self._graphs[round_up(room)] = self._capture(step, round_up(room), number)
         self._number.zero_()
         for one in needed:
             found = find_room(one, self._graphs)
@@ -67,17 +75,17 @@ class CapturedSteps:
             self._graphs[found].replay()
         return self._losses
 
-    def _capture(self, room: Room, number: int) -> torch.cuda.CUDAGraph:
+    def _capture(self, step: Step, room: Room, number: int) -> torch.cuda.CUDAGraph:
         """Kernels are compiled by a first step, one that fits into the room; it is taken back."""
         before = [tensor.clone() for tensor in self._state]
         self._number.fill_(number)
-        run_aside(lambda: self._next(room))
+        run_aside(lambda: self._next(step, room))
         for tensor, old in zip(self._state, before, strict=True):
             tensor.copy_(old)
-        return capture(lambda: self._next(room), next(iter(self._graphs.values()), None))
+        return capture(lambda: self._next(step, room), next(iter(self._graphs.values()), None))
 
-    def _next(self, room: Room) -> None:
-        self._losses.index_copy_(0, self._number, self._step(self._steps.at(self._number), room).unsqueeze(0))
+    def _next(self, step: Step, room: Room) -> None:
+        self._losses.index_copy_(0, self._number, step(self._steps.at(self._number), room).unsqueeze(0))
         self._number.add_(1)
 
 
@@ -101,6 +109,10 @@ def _round(count: int) -> int:
     return max(1, -(-count // step)) * step
 
 
+_ONE_AT_A_TIME = threading.RLock()
+"""What one thread captures on the stream that all share, no other may disturb."""
+
+
 @cache
 def _side_stream(device: int) -> torch.cuda.Stream:
     """One for all captures: each stream that multiplies matrices keeps tens of megabytes for good."""
@@ -109,29 +121,40 @@ def _side_stream(device: int) -> torch.cuda.Stream:
 
 def run_aside(work: Callable[[], None]) -> None:
     """Run on the stream of the captures, so that what is set up once per stream is there."""
-    stream = _side_stream(torch.cuda.current_device())
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        work()
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.cuda.synchronize()
+    with _ONE_AT_A_TIME:
+        stream = _side_stream(torch.cuda.current_device())
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            work()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
 
 
 def capture(work: Callable[[], None], beside: torch.cuda.CUDAGraph | None = None) -> torch.cuda.CUDAGraph:
-    """Record what ``work`` would run; in the memory of another one, if the two never run at the same time.
-
-    No garbage is collected meanwhile: the graphs of an earlier bank among it would be destroyed, which breaks a capture
-    off.
-    """
+    """Record what ``work`` would run; in the memory of another one, if the two never run at the same time."""
     graph = torch.cuda.CUDAGraph()
     pool = None if beside is None else beside.pool()
     stream = _side_stream(torch.cuda.current_device())
+    recording = torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local")
+    with _ONE_AT_A_TIME, _nothing_collected(), recording:
+        work()
+    return graph
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Graphs among the garbage would be destroyed, and that breaks a capture off."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
-            work()
+        yield
     finally:
         if collecting:
             gc.enable()
-    return graph
+
+
+def free_memory() -> None:
+    """Give back what only garbage holds."""
+    with _ONE_AT_A_TIME:
+        gc.collect()
+        torch.cuda.empty_cache()

@@ -1,6 +1,5 @@
 """Train banks to the end, with checkpoints: what was interrupted goes on, and ends with the same numbers."""
 
-import gc
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from sopool.data.errors import DataError
 from sopool.training.bank import Bank, ModelState, layout_of, learning_rate
+from sopool.training.capture import free_memory
 from sopool.training.config import RunConfig
 from sopool.training.environment import environment, peak_memory
 from sopool.training.record import Run
@@ -86,8 +86,6 @@ class Trainer:
 
         Where the device has no room for all of them, one half is trained after the other.
         """
-        if self.device.type == "cuda":
-            _free_memory()
         done = _Done(self.report)
         try:
             return replace(self, report=done)._together(configs)
@@ -96,7 +94,7 @@ class Trainer:
                 raise
             if len(configs) == 1:
                 raise DataError(_no_room(configs[0], self.device, error)) from error
-        # Past the block: the error held on to the bank, and with it to its memory.
+        free_memory()  # past the block: the error held on to the bank
         self.report(done.taken_back(configs[0].epochs))
         left = self.train(configs[::2])
         return left if self.stop() else left + self.train(configs[1::2])
@@ -234,12 +232,6 @@ class _Done:
     def taken_back(self, epochs: int) -> Progress:
         """What does not count since it was not finished, of runs of so many epochs: it begins again at checkpoints."""
         return Progress(1, self._finished * epochs - self._epochs)
-
-
-def _free_memory() -> None:
-    """A bank and the steps that it has captured refer to one another: only the collector gives their memory back."""
-    gc.collect()
-    torch.cuda.empty_cache()
 
 
 def _ran_out(error: BaseException | None) -> bool:

@@ -20,12 +20,18 @@ def nodes_together(device: str, models: int, width: int) -> int:
     return CACHEFUL if device == "cpu" else max(1, NUMBERS // (models * width))
 
 
+Score = Callable[[Tensor, Room | None], Tensor]
+"""[M, g] -> [M, g, classes]."""
+
+
 class Watch:
-    """Scores graphs of its own for each model by ``score``, [M, g] -> [M, g, classes], some at a time."""
+    """Scores graphs of its own for each model, some at a time.
+
+    What scores them is given to :meth:`scores`, not kept: it is a bank's, and the two would keep one another alive.
+    """
 
     def __init__(
         self,
-        score: Callable[[Tensor, Room | None], Tensor],
         tables: GraphTables,
         graphs: Sequence[np.ndarray],
         captured: bool,
@@ -33,7 +39,7 @@ class Watch:
     ) -> None:
         """The vectors of nodes have ``width`` entries, those of all layers side by side."""
         self.graphs, self._width = list(graphs), width
-        self._score, self._captured = score, captured
+        self._captured = captured
         self._parts = [
             (torch.from_numpy(part).to(tables.device), self._room(tables, part)) for part in self._cut(tables)
         ]
@@ -44,21 +50,21 @@ class Watch:
         """Whether these are the graphs it watches."""
         return len(graphs) == len(self.graphs) and all(map(np.array_equal, self.graphs, graphs))
 
-    def scores(self) -> list[np.ndarray]:
+    def scores(self, score: Score) -> list[np.ndarray]:
         """As the models are now: [n, classes] each."""
         if self._captured and self._out is None:  # who asks once may not ask again
-            run_aside(self._run)
+            run_aside(lambda: self._run(score))
         elif self._captured:
-            self._replay = self._replay or capture(self._run)
+            self._replay = self._replay or capture(lambda: self._run(score))
             self._replay.replay()
         else:
-            self._run()
+            self._run(score)
         assert self._out is not None
         every = self._out.cpu().numpy()
         return [scores[: len(numbers)] for scores, numbers in zip(every, self.graphs, strict=True)]
 
-    def _run(self) -> None:
-        self._out = torch.cat([self._score(part, room) for part, room in self._parts], dim=1)
+    def _run(self, score: Score) -> None:
+        self._out = torch.cat([score(part, room) for part, room in self._parts], dim=1)
 
     def _room(self, tables: GraphTables, part: np.ndarray) -> Room | None:
         return tables.room(part) if self._captured else None
