@@ -1,7 +1,9 @@
 import os
+import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -33,7 +35,8 @@ def start(tmp_path, clean_environment):
     def begin(*arguments):
         command = [sys.executable, "-m", "sopool.cli", *map(str, arguments)]
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, **streams, env=clean_environment, cwd=tmp_path)
+        heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background may have it ignored
+        return subprocess.Popen(command, **streams, env=clean_environment, cwd=tmp_path, preexec_fn=heard)
 
     return begin
 
