@@ -21,7 +21,8 @@ CASES += [(name, options | {"rank": 3}) for name in ("sopool-bimap", "covpool") 
 CASES += [("covpool", {"rank": None}), ("sopool-bimap", {"rank": 3, "lr_scale": 0.1})]
 CASES += [("sopool-attn", options | {"bias": bias}) for options in VECTORS for bias in (False, True)]
 CASES += [("sopool-m-attn", options | {"heads": 3}) for options in VECTORS]
-EXACT = [case for case in CASES if case[1].get("normalize") in (None, "size")]
+LINEAR = (None, "size", "matrix-sqrt", "size+matrix-sqrt")
+EXACT = [case for case in CASES if case[1].get("normalize") in LINEAR]
 
 
 def of(name, options, channels, seed=0):

@@ -78,8 +78,8 @@ PRESETS: dict[Preset, Recipe] = {
         patience=50,
     ),
 }
-"""``default``: the model as we would have it. ``best``: the most accurate form that was found, slower and without exact
-explanations. ``paper``: as the authors' code has it. ``sagpool``: the hierarchy, optimiser and stopping of SAGPool."""
+"""``default``: the model as we would have it. ``best``: the most accurate form that was found. ``paper``: as the
+authors' code has it. ``sagpool``: the hierarchy, optimiser and stopping of SAGPool."""
 
 
 def model_config(

@@ -47,12 +47,19 @@ def signed_sqrt(values: Tensor) -> Tensor:
 
 
 def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
-    r"""The square root of positive semi-definite matrices [G, f, f] by coupled Newton-Schulz iterations.
+    """The square root of positive semi-definite matrices [G, f, f], see :func:`matrix_roots`."""
+    return matrix_roots(s, iterations)[0]
+
+
+def matrix_roots(s: Tensor, iterations: int = ITERATIONS) -> tuple[Tensor, Tensor]:
+    r"""The square root R of positive semi-definite matrices [G, f, f] by coupled Newton-Schulz iterations, and F.
+
+    R = S F: F tends to the inverse of the root.
 
     .. math::
         Y_0 = S / \|S\|_F, \; Z_0 = I, \quad
         T = \tfrac{1}{2} (3 I - Z Y), \; Y \leftarrow Y T, \; Z \leftarrow T Z,
-        \quad \sqrt{S} \approx \sqrt{\|S\|_F} \, Y
+        \quad R = \sqrt{\|S\|_F} \, Y, \; F = Z / \sqrt{\|S\|_F}
 
     Matrix products only, no eigendecomposition: gradients stay finite for equal and for zero eigenvalues (n < f).
     An eigenvalue :math:`\lambda` is exact once :math:`1.5^{iterations}` is well above
@@ -70,7 +77,7 @@ def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
         for _ in range(iterations):
             t = 1.5 * identity - 0.5 * (z @ y)
             y, z = y @ t, t @ z
-        return (y * norm.sqrt()).to(dtype)
+        return (y * norm.sqrt()).to(dtype), (z / norm.sqrt()).to(dtype)
 
 
 def upper_triangle(s: Tensor) -> Tensor:

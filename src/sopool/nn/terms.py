@@ -6,7 +6,8 @@ A readout here is a sum over nodes that something is made of, mostly nothing mor
 
 with A = B = W for bimap, A = U^T and B = I for m_attn, A = I and B = mu for attn. Where ``finish`` is linear, so is all
 that a linear classifier makes of it, and every node has its exact share. The rows of CovPool are centred, those of
-AttnPool weighted: there a node's term depends on the others by way of the mean, or of the softmax.
+AttnPool weighted: there a node's term depends on the others by way of the mean, or of the softmax; with the root of the
+matrix by way of S^(-1/2), which B is multiplied with.
 """
 
 from collections.abc import Callable
@@ -20,12 +21,14 @@ from sopool.nn.attentional import AttentionalSecondOrderAggregation
 from sopool.nn.covariance import CovarianceAggregation
 from sopool.nn.first_order import MeanAggregation, SumAggregation
 from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
-from sopool.nn.normalize import normalize_pooled, upper_triangle
+from sopool.nn.normalize import matrix_roots, normalize_pooled, upper_triangle
 from sopool.nn.softmax_attention import SoftmaxAttentionAggregation
 from sopool.nn.symmetric import SymmetricAggregation
 
 LINEAR = (None, "size")
 """Normalisations that leave a sum over nodes a sum over nodes."""
+ROOTS = {"matrix-sqrt": None, "size+matrix-sqrt": "size"}
+"""Those that take a root, and what comes before it. S^(1/2) = S F, with F = S^(-1/2), is a sum over nodes as well."""
 
 
 class Products(NamedTuple):
@@ -129,16 +132,21 @@ def _(readout: MultiHeadSecondOrderAggregation, x: Tensor) -> Terms:
 def _(readout: SymmetricAggregation, x: Tensor) -> Terms:
     weight = _identity(x) if readout.mapping is None else readout.mapping
     centred = x - x.mean(0) if isinstance(readout, CovarianceAggregation) and len(x) else x
+    products, linear = Products(centred, weight, weight), readout.normalize
+    if linear in ROOTS:
+        linear = ROOTS[linear]
+        sized = _normalize(products.pooled(), x, linear).unsqueeze(0)
+        products = products._replace(right=weight @ matrix_roots(sized)[1].squeeze(0))
 
     def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
-        matrix = _normalize(pooled, x, readout.normalize)
+        matrix = _normalize(pooled, x, linear)
         out = upper_triangle(matrix.unsqueeze(0)).squeeze(0) if readout.triangle else matrix.flatten()
         if first is None:
             return out
         return torch.cat([out, first if readout.normalize is None else first / max(1, len(x))])
 
     first = Sums(x, weight) if 1 in readout.moments else None
-    return Terms(Products(centred, weight, weight), first, finish, readout.normalize in LINEAR)
+    return Terms(products, first, finish, linear in LINEAR)
 
 
 def _normalize(pooled: Tensor, x: Tensor, how: str | None) -> Tensor:
