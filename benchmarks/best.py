@@ -9,14 +9,13 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from gains import frame
-from matplotlib import style
+from gains import frame, mark, save
 from matplotlib.figure import Figure
 from search_forms import AVERAGED, BIMAP, SUM
-from search_page import NINE, ROOT, SLOW, Figures, divided, read, table2
+from search_page import NINE, ROOT, SLOW, Figures, divided, gain_cell, read, table2
 
 from sopool.experiments.comparison import Comparison, corrected_paired_test
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words
+from sopool.report.grid import NONE, Cell, Grid, gain_words
 from sopool.report.papers import grid_markdown
 
 BEST, DEFAULT = ROOT + AVERAGED, SLOW + AVERAGED
@@ -51,12 +50,9 @@ def grid(found: Figures) -> Grid:
     """Accuracies of both presets, gains of the better one, and what others report."""
     rows = []
     for data in NINE:
-        shown = []
-        for form in (DEFAULT, BEST):
-            folds = np.array(found[data, form]["folds"])
-            shown.append(accuracy_cell(float(folds.mean()), float(folds.std())))
+        shown = [gain_cell(found, form, form, data, "folds", spread=True) for form in (DEFAULT, BEST)]
         tests = [gain(found, data, BEST, over) for over in NAMES]
-        gains = [Cell(gain_words(test), strong=test.low > 0 or test.high < 0) for test in tests]
+        gains = [Cell(gain_words(test), strong=test.clear) for test in tests]
         others = [NONE if text is None else Cell(text) for text in KNOWN.get(data, (None, None))]
         rows.append([Cell(data), *shown, *gains, *others])
     over = [f"best over {name}" for name in NAMES.values()]
@@ -70,9 +66,7 @@ def draw(found: Figures) -> Figure:
     for panel, others in zip(panels, (dict.fromkeys(COLOURS, SUM), ALIKE), strict=True):
         for (form, over), offset in zip(others.items(), (-0.22, 0.0, 0.22), strict=False):
             for place, data in enumerate(NINE):
-                test = gain(found, data, form, over)
-                panel.plot([100 * test.low, 100 * test.high], [place + offset] * 2, color=COLOURS[form], linewidth=1.6)
-                panel.plot(100 * test.difference, place + offset, "o", color=COLOURS[form], markersize=4.5)
+                mark(panel, place + offset, gain(found, data, form, over), COLOURS[form])
         frame(panel, f"over {NAMES[others[BEST]]}", NINE)
         panel.set_xlabel("points, with 95 % interval")
     marks = [panels[0].plot([], [], "o-", color=COLOURS[form], label=LABELS[form])[0] for form in COLOURS]
@@ -86,8 +80,7 @@ def main() -> None:
     args = parser.parse_args()
     found = figures()
     print(grid_markdown(grid(found)))
-    with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
-        draw(found).savefig(args.picture, metadata={"Date": None} if args.picture.suffix == ".svg" else None)
+    save(lambda: draw(found), args.picture)
 
 
 if __name__ == "__main__":

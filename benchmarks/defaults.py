@@ -1,7 +1,7 @@
 """`GraphClassifier` with nothing tuned, on the ten folds that the poolings are compared on.
 
     python benchmarks/defaults.py MUTAG PROTEINS [--device cuda] [--pools sopool-bimap sum-avg] [--networks 1]
-    python benchmarks/defaults.py MUTAG --set average=0.99 --options lr_scale=0.1 --held-out
+    python benchmarks/defaults.py MUTAG --set dropout=0.0 --options rank=16,normalize=matrix-sqrt --held-out
 
 Each fold's classifier sees its training graphs alone; the test fold is scored once. Beside it belongs what the `fair`
 protocol says of GIN with Sum/Avg: `sopool evaluate DATA --pool sum-avg --preset paper`. To choose a default by,
@@ -31,8 +31,8 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--pools", nargs="+", default=["sopool-bimap"])
     parser.add_argument("--networks", type=int, default=5, help="that vote")
-    parser.add_argument("--set", help="of the classifier, such as average=0.99,dropout=0.2")
-    parser.add_argument("--options", help="of the pooling, such as lr_scale=0.1")
+    parser.add_argument("--set", help="of the classifier, such as average=0.0,dropout=0.2")
+    parser.add_argument("--options", help="of the pooling, such as rank=16")
     parser.add_argument("--held-out", action="store_true", help="score training graphs that were held out")
     args = parser.parse_args()
     options = named_values("--options", args.options) if args.options else {}

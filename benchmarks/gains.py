@@ -6,12 +6,14 @@ Draws a picture: equal figures give equal files.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sopool.experiments.comparison import Comparison
 from sopool.experiments.tables.reproduction import Reproduction, load_reproduction
 
 WAYS = {
@@ -40,9 +42,7 @@ def draw(found: Reproduction) -> Figure:
             if claimed is not None:
                 panel.plot(100 * claimed, place, "D", color=CLAIM[0], markerfacecolor="none")
             for offset, (way, (colour, _)) in zip((0.0, 0.22), WAYS.items(), strict=True):
-                test = tests[dataset, way]
-                panel.plot([100 * test.low, 100 * test.high], [place + offset] * 2, color=colour, linewidth=1.6)
-                panel.plot(100 * test.difference, place + offset, "o", color=colour, markersize=4.5)
+                mark(panel, place + offset, tests[dataset, way], colour)
         frame(panel, row, found.datasets)
     for panel in panels[max(0, len(rows) - wide) : len(rows)]:
         panel.set_xlabel("points above Sum/Avg")
@@ -51,6 +51,12 @@ def draw(found: Reproduction) -> Figure:
     marks += [panels[0].plot([], [], "o-", color=colour, label=label)[0] for colour, label in WAYS.values()]
     figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
     return figure
+
+
+def mark(panel: Axes, height: float, test: Comparison, colour: str) -> None:
+    """A gain with its interval."""
+    panel.plot([100 * test.low, 100 * test.high], [height] * 2, color=colour, linewidth=1.6)
+    panel.plot(100 * test.difference, height, "o", color=colour, markersize=4.5)
 
 
 def frame(panel: Axes, title: str, datasets: tuple[str, ...]) -> None:
@@ -64,15 +70,18 @@ def frame(panel: Axes, title: str, datasets: tuple[str, ...]) -> None:
     panel.set_axisbelow(True)
 
 
+def save(make: Callable[[], Figure], path: Path) -> None:
+    """Draw into a file."""
+    with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
+        make().savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figures", type=Path)
     parser.add_argument("picture", type=Path)
     args = parser.parse_args()
-    with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
-        draw(load_reproduction(args.figures)).savefig(
-            args.picture, metadata={"Date": None} if args.picture.suffix == ".svg" else None
-        )
+    save(lambda: draw(load_reproduction(args.figures)), args.picture)
 
 
 if __name__ == "__main__":

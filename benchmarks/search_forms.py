@@ -22,6 +22,8 @@ class Form:
 
 NORM, AFTER, RANDOM = {"pooled_norm": True}, {"dropout_on": "embedding"}, {"frozen": True}
 DRY = {"dropout": 0.0}
+WAYS = {"dropout on embedding": (AFTER, {}), "light dropout": (AFTER, {"dropout": 0.2}), "no dropout": ({}, DRY)}
+"""To drop: what differs in the model, and in its training."""
 
 
 def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
@@ -41,11 +43,10 @@ def slow(normalize: str | None = None, rank: int = 32) -> dict[str, Any]:
 
 def slow_forms() -> dict[str, Form]:
     """With all ways to drop, to normalise and two ranks: `slow, rank 16, size, matrix-sqrt, no dropout` is one."""
-    ways = {"dropout on embedding": (AFTER, {}), "light dropout": (AFTER, {"dropout": 0.2}), "no dropout": ({}, DRY)}
     found = {}
     for rank, normalize in product((32, 16), (None, "size", "matrix-sqrt", "size+matrix-sqrt")):
         parts = ["slow", *([] if rank == 32 else [f"rank {rank}"]), *(normalize.split("+") if normalize else [])]
-        for way, (model, run) in ways.items():
+        for way, (model, run) in WAYS.items():
             found[", ".join([*parts, way])] = Form(options=slow(normalize, rank), model=model, run=run)
     return found
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from search_forms import AVERAGED, BIMAP, FORMS, SUM
+from search_forms import AVERAGED, BIMAP, FORMS, SUM, WAYS
 
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, points
@@ -30,7 +30,6 @@ ROUND = [
     *(f"{kind}, {how}" for kind in ("slow", "both") for how in ("dropout on embedding", "no dropout")),
     *(f"{kind}, matrix-sqrt, no dropout" for kind in ("random", "slow", "both")),
 ]
-WAYS = ("dropout on embedding", "light dropout", "no dropout")
 SLOW, ROOT = "slow, dropout on embedding", "slow, rank 16, matrix-sqrt, no dropout"
 MEANS = [
     SUM,
@@ -107,7 +106,7 @@ def gain_cell(figures: Figures, form: str, base: str, data: str, name: str, spre
     if form == base or (data, base) not in figures:
         return shown
     test = corrected_paired_test(folds, np.array(figures[data, base][name]))
-    return Cell(f"{shown.text}, {gain_words(test)}", strong=test.low > 0 or test.high < 0)
+    return Cell(f"{shown.text}, {gain_words(test)}", strong=test.clear)
 
 
 def mean_of(figures: Figures, form: str, data: str) -> float:

@@ -1,33 +1,16 @@
 """What every readout in the registry promises, tested on each. A new one is covered by its registry line."""
 
-import copy
-
 import pytest
 import torch
 from hypothesis import given
 from torch.autograd import gradcheck, gradgradcheck
-from torch_geometric.nn import MessagePassing, Sequential
-from torch_geometric.nn.aggr import Aggregation, MultiAggregation
+from torch_geometric.nn.aggr import Aggregation
 
 from sopool.models.stack import stack
-from sopool.nn import READOUTS, SegmentAggregation, make_readout
+from sopool.nn import SegmentAggregation, make_readout
 from sopool.ops import segment_sum
-from tests.strategies import draw_rows, index_of, ptr_of, seeds, sizes
-
-CHANNELS = 3
-SIZES = [0, 4, 1, 0, 6, 2, 0]  # empty graphs first, in the middle and last
-every_readout = pytest.mark.parametrize("name", READOUTS)
-OURS = [name for name in READOUTS if isinstance(make_readout(name, CHANNELS), SegmentAggregation)]
-every_own_readout = pytest.mark.parametrize("name", OURS)
-
-
-def batch_of(sizes, dtype=torch.float64, seed=0):
-    return draw_rows(seed, sum(sizes), CHANNELS, dtype=dtype), ptr_of(sizes), index_of(sizes)
-
-
-def readout_of(name, dtype=torch.float64):
-    torch.manual_seed(1)
-    return make_readout(name, CHANNELS).to(dtype)
+from tests.nn.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, readout_of
+from tests.strategies import draw_rows, seeds, sizes
 
 
 @every_readout
@@ -106,16 +89,6 @@ def test_half_types_against_float64(name, dtype):
     torch.testing.assert_close(got.double(), want, rtol=0.05, atol=0.02 * want.abs().max().item())
 
 
-@every_readout
-def test_autocast(name):
-    x, ptr, _ = batch_of(SIZES, torch.float32)
-    readout = readout_of(name, torch.float32)
-    with torch.autocast("cpu", torch.bfloat16):
-        got = readout(x, ptr=ptr)
-    assert got.dtype == torch.float32
-    torch.testing.assert_close(got, readout(x, ptr=ptr), rtol=0.05, atol=0.05 * got.abs().max().item())
-
-
 @every_own_readout
 def test_gradients(name):
     readout = readout_of(name)
@@ -132,64 +105,6 @@ def test_gradients(name):
     assert all(p.grad is None for p in readout.parameters())
 
 
-@every_readout
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
-def test_compiles_for_ptr_and_for_index(name, backend, fresh_compiler):
-    readout = readout_of(name, torch.float32)
-    compiled = torch.compile(readout, fullgraph=True, dynamic=True, backend=backend)
-    for batch in (SIZES, [3, 3], [1, 9, 0]):
-        x, ptr, index = batch_of(batch, torch.float32)
-        shuffle = torch.randperm(len(x))
-        shuffled = x[shuffle].requires_grad_()
-        want = readout(x.requires_grad_(), ptr=ptr)
-        torch.testing.assert_close(compiled(x, ptr=ptr), want)
-        torch.testing.assert_close(compiled(shuffled, index[shuffle], dim_size=len(batch)), want)
-        (gradient,) = torch.autograd.grad(compiled(x, ptr=ptr).square().sum(), x)
-        torch.testing.assert_close(gradient, torch.autograd.grad(want.square().sum(), x)[0], rtol=1e-4, atol=1e-4)
-
-
-@every_own_readout
-def test_compiles_once_for_all_batches(name, fresh_compiler):
-    from torch._dynamo.testing import CompileCounter
-
-    counter = CompileCounter()
-    compiled = torch.compile(readout_of(name, torch.float32), fullgraph=True, dynamic=True, backend=counter)
-    for batch in (SIZES, [3, 3], [5, 9, 2], [30, 2, 4, 7]):
-        x, ptr, _ = batch_of(batch, torch.float32)
-        compiled(x, ptr=ptr)
-    assert counter.frame_count == 1
-
-
-@every_own_readout
-def test_exports(name):
-    readout = readout_of(name, torch.float32)
-    x, ptr, _ = batch_of(SIZES, torch.float32)
-    shapes = {"x": {0: torch.export.Dim("nodes")}, "ptr": {0: torch.export.Dim("graphs", min=3)}}
-    program = torch.export.export(readout, (x,), {"ptr": ptr}, dynamic_shapes=shapes)
-    other, other_ptr, _ = batch_of([2, 5, 0], torch.float32)
-    torch.testing.assert_close(program.module()(other, ptr=other_ptr), readout(other, ptr=other_ptr))
-
-
-@every_readout
-def test_copies_and_round_trips(name):
-    readout = readout_of(name)
-    x, ptr, _ = batch_of(SIZES)
-    other = make_readout(name, CHANNELS).double()
-    other.load_state_dict(readout.state_dict())
-    for twin in (copy.deepcopy(readout), other):
-        assert torch.equal(twin(x, ptr=ptr), readout(x, ptr=ptr))
-        assert repr(twin) == repr(readout)
-
-
-@every_own_readout
-def test_meta_device(name):
-    with torch.device("meta"):
-        readout = make_readout(name, CHANNELS)
-        out = readout(torch.empty(5, CHANNELS), ptr=torch.empty(3, dtype=torch.long))
-        indexed = readout(torch.empty(5, CHANNELS), torch.empty(5, dtype=torch.long), dim_size=2)
-    assert out.shape == indexed.shape == (2, readout.out_channels)
-
-
 @every_own_readout
 def test_reset_parameters_draws_anew(name):
     readout = readout_of(name)
@@ -199,37 +114,6 @@ def test_reset_parameters_draws_anew(name):
     for old, new in zip(before, readout.parameters(), strict=True):
         assert not torch.equal(old, new)
         assert new.abs().max() <= bound
-
-
-@every_readout
-def test_inside_multi_aggregation(name):
-    readout = readout_of(name)
-    x, ptr, index = batch_of(SIZES)
-    both = MultiAggregation([readout, "sum"])(x, index, dim_size=len(SIZES))
-    torch.testing.assert_close(both[:, :-CHANNELS], readout(x, ptr=ptr))
-
-
-@every_readout
-def test_as_aggr_of_message_passing(name):
-    """Edges into nodes: unsorted, with isolated nodes."""
-
-    class Layer(MessagePassing):
-        def forward(self, x, edge_index):
-            return self.propagate(edge_index, x=x)
-
-    readout = readout_of(name)
-    x = draw_rows(0, 5, CHANNELS)
-    edge_index = torch.tensor([[0, 1, 2, 3, 3, 0], [2, 0, 0, 2, 2, 3]])
-    got = Layer(aggr=readout)(x, edge_index)
-    torch.testing.assert_close(got, readout(x[edge_index[0]], edge_index[1], dim_size=5))
-
-
-@every_readout
-def test_inside_sequential(name):
-    readout = readout_of(name)
-    model = Sequential("x, batch", [(torch.nn.ReLU(), "x -> x"), (readout, "x, batch -> x")])
-    x, ptr, index = batch_of([2, 3])
-    torch.testing.assert_close(model(x, index), readout(x.relu(), ptr=ptr))
 
 
 @every_own_readout

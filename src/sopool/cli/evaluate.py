@@ -177,9 +177,10 @@ def _check_plot(path: Path) -> None:
 
 def _say_divided(evaluator: "Evaluator") -> None:
     """By the number of nodes, which the name of a pooling does not tell; who asked for it knows."""
-    divided = [
-        pool for pool, model in evaluator.models.items() if str(model.pool_options.get("normalize")).startswith("size")
-    ]
+    from sopool.nn.normalize import DIVIDED
+
+    each = evaluator.models.items()
+    divided = [pool for pool, model in each if model.pool_options.get("normalize") in DIVIDED.values()]
     if divided and "normalize" not in evaluator.request.pool_options:
         say(
             "note",

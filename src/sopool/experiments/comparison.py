@@ -22,6 +22,11 @@ class Comparison:
     high: float
     folds: int
 
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
     def to_json(self) -> dict[str, Any]:
         """All of it; an infinite ``t`` is None, for JSON knows none."""
         return asdict(self) | {"t": self.t if np.isfinite(self.t) else None}

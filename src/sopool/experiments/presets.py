@@ -16,6 +16,7 @@ from sopool.data.store import PackedGraphs
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig
 from sopool.models.make import make_model
 from sopool.nn.gnn import VARIANTS
+from sopool.nn.normalize import DIVIDED
 from sopool.nn.pooling import Way
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.nn.sort_pool import LEAST
@@ -136,7 +137,7 @@ def model_config(
     if pool == "sopool-bimap":
         own |= recipe.bimap
     if pool in SECOND_ORDER and recipe.divides and plain:
-        own["normalize"] = "size+matrix-sqrt" if own.get("normalize") == "matrix-sqrt" else "size"
+        own["normalize"] = DIVIDED[own.get("normalize")]
     return _checked(
         ModelConfig(
             gnn=gnn,

@@ -53,7 +53,7 @@ def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
         if info.config is not None and info.kind in ("finished", "stopped"):
             groups[_shared(info.config).key].append(info.config)
     parts = [part for group in groups.values() for part in _by_length(group)]
-    alone = {setting for part in parts if len(_alone(part)) > 1 for setting in _alone(part)}
+    alone = {setting for settings in map(_alone, parts) if len(settings) > 1 for setting in settings}
     return [experiment for part in parts for experiment in _experiments(part, alone)]
 
 

@@ -17,6 +17,8 @@ ITERATIONS = 12
 
 FOR_VECTORS = (None, "size", "sqrt")
 FOR_MATRICES = (None, "size", "trace", "sqrt", "matrix-sqrt", "size+matrix-sqrt")
+DIVIDED = {None: "size", "matrix-sqrt": "size+matrix-sqrt"}
+"""Normalisations, and the same with a division by the size before."""
 
 
 def check_normalize(given: str | None, known: tuple[str | None, ...], owner: object) -> None:
@@ -47,19 +49,12 @@ def signed_sqrt(values: Tensor) -> Tensor:
 
 
 def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
-    """The square root of positive semi-definite matrices [G, f, f], see :func:`matrix_roots`."""
-    return matrix_roots(s, iterations)[0]
-
-
-def matrix_roots(s: Tensor, iterations: int = ITERATIONS) -> tuple[Tensor, Tensor]:
-    r"""The square root R of positive semi-definite matrices [G, f, f] by coupled Newton-Schulz iterations, and F.
-
-    R = S F: F tends to the inverse of the root.
+    r"""The square root of positive semi-definite matrices [G, f, f] by coupled Newton-Schulz iterations.
 
     .. math::
         Y_0 = S / \|S\|_F, \; Z_0 = I, \quad
         T = \tfrac{1}{2} (3 I - Z Y), \; Y \leftarrow Y T, \; Z \leftarrow T Z,
-        \quad R = \sqrt{\|S\|_F} \, Y, \; F = Z / \sqrt{\|S\|_F}
+        \quad \sqrt{S} \approx \sqrt{\|S\|_F} \, Y
 
     Matrix products only, no eigendecomposition: gradients stay finite for equal and for zero eigenvalues (n < f).
     An eigenvalue :math:`\lambda` is exact once :math:`1.5^{iterations}` is well above
@@ -68,6 +63,18 @@ def matrix_roots(s: Tensor, iterations: int = ITERATIONS) -> tuple[Tensor, Tenso
     Iterative Matrix Square Root Normalization"
     <https://arxiv.org/abs/1712.01034>`_, which scales by the trace.
     """
+    y, _, root = _newton_schulz(s, iterations)
+    return (y * root).to(s.dtype)
+
+
+def inverse_matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
+    """What S is to be multiplied with to give :func:`matrix_sqrt`, as exactly for zero eigenvalues as for others."""
+    _, z, root = _newton_schulz(s, iterations)
+    return (z / root).to(s.dtype)
+
+
+def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Y, Z and the root of the norm."""
     dtype = s.dtype
     with torch.autocast(s.device.type, enabled=False):
         s = s.float() if dtype in (torch.float16, torch.bfloat16) else s
@@ -77,7 +84,7 @@ def matrix_roots(s: Tensor, iterations: int = ITERATIONS) -> tuple[Tensor, Tenso
         for _ in range(iterations):
             t = 1.5 * identity - 0.5 * (z @ y)
             y, z = y @ t, t @ z
-        return (y * norm.sqrt()).to(dtype), (z / norm.sqrt()).to(dtype)
+        return y, z, norm.sqrt()
 
 
 def upper_triangle(s: Tensor) -> Tensor:

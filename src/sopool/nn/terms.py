@@ -21,7 +21,7 @@ from sopool.nn.attentional import AttentionalSecondOrderAggregation
 from sopool.nn.covariance import CovarianceAggregation
 from sopool.nn.first_order import MeanAggregation, SumAggregation
 from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
-from sopool.nn.normalize import matrix_roots, normalize_pooled, upper_triangle
+from sopool.nn.normalize import inverse_matrix_sqrt, normalize_pooled, upper_triangle
 from sopool.nn.softmax_attention import SoftmaxAttentionAggregation
 from sopool.nn.symmetric import SymmetricAggregation
 
@@ -136,7 +136,7 @@ def _(readout: SymmetricAggregation, x: Tensor) -> Terms:
     if linear in ROOTS:
         linear = ROOTS[linear]
         sized = _normalize(products.pooled(), x, linear).unsqueeze(0)
-        products = products._replace(right=weight @ matrix_roots(sized)[1].squeeze(0))
+        products = products._replace(right=weight @ inverse_matrix_sqrt(sized).squeeze(0))
 
     def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
         matrix = _normalize(pooled, x, linear)

@@ -141,9 +141,9 @@ def reference_of(entry: Entry, entries: Sequence[Entry], wanted: str | None) -> 
     """
     entries = sorted(entries, key=lambda other: other.shared.model.dropout_on != entry.shared.model.dropout_on)
     if wanted is not None and wanted != "sum-avg":
-        return next((entry for entry in entries if entry.pool == wanted), None)
-    found = [entry for entry in entries if entry.is_reference]
-    found += [entry for pool in FIRST_ORDER for entry in entries if entry.pool == pool]
+        return next((other for other in entries if other.pool == wanted), None)
+    found = [other for other in entries if other.is_reference]
+    found += [other for pool in FIRST_ORDER for other in entries if other.pool == pool]
     return found[0] if found else None
 
 

@@ -92,7 +92,7 @@ def _sections(summary: Summary) -> list[tuple[str, str]]:
 def _protocol(summary: Summary, name: str) -> dict[str, Any]:
     gains = [gain for gain in summary.gains if gain.protocol == name]
     names = [name_of(gain.entry) for gain in gains]
-    clear = sum(gain.comparison.low > 0 or gain.comparison.high < 0 for gain in gains)
+    clear = sum(gain.comparison.clear for gain in gains)
     return {
         "name": name,
         "optimistic": PROTOCOLS[name].optimistic,

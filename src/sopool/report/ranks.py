@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from sopool.experiments.presets import FROZEN
 from sopool.experiments.statistics import Across, compare_across
+from sopool.nn.normalize import DIVIDED
 from sopool.report.digest import Entry
 from sopool.report.grid import Cell, Grid, p_cell, points_cell
 from sopool.training.protocols import PROTOCOLS
 
 REFERENCE = "sum-avg"
 SECOND_ORDER = ("sopool", "covpool")
+UNDIVIDED = {divided: {} if plain is None else {"normalize": plain} for plain, divided in DIVIDED.items()}
+"""Options that divide by the size, and what they are without."""
 
 
 class Ranks(NamedTuple):
@@ -43,26 +46,26 @@ def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, floa
     labelled = {_name(entry) for entry in entries if entry.rule == "sum"}
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for entry in entries:
-        name = _name(entry)
-        if entry.rule == "mean" and name not in labelled and _name(entry, undivided=True) in labelled:
-            name = _name(entry, undivided=True)
+        names = [_name(entry), _name(_undivided(entry))]
+        name = next((one for one in names if one in labelled), names[0])
         if entry.data in scores[name]:
             name = f"{name}, {entry.variant}"
         scores[name][entry.data] = entry.outcomes[protocol].mean
     return scores
 
 
-def _name(entry: Entry, undivided: bool = False) -> str:
-    """A pooling and its options; ``undivided`` without a division by the size.
+def _name(entry: Entry) -> str:
+    return REFERENCE if entry.is_reference else ", ".join(filter(None, (entry.pool, entry.options)))
 
-    Presets divide where Sum/Avg is the mean: the same preset on other data sets has the same name without it.
-    """
-    if entry.is_reference:
-        return REFERENCE
+
+def _undivided(entry: Entry) -> Entry:
+    """Without the division by the size that presets add where Sum/Avg is the mean: elsewhere they are called so."""
     options = dict(entry.shared.model.pool_options)
-    if undivided and options.get("normalize") is not None:
-        options["normalize"] = options["normalize"].removeprefix("size").removeprefix("+")
-    return ", ".join([entry.pool, *(f"{name} {value}" for name, value in options.items() if value != "")])
+    divided = options.get("normalize")
+    if divided in UNDIVIDED:
+        del options["normalize"]
+        options |= UNDIVIDED[divided]
+    return replace(entry, shared=replace(entry.shared, model=replace(entry.shared.model, pool_options=options)))
 
 
 def _shared(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:

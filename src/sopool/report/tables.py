@@ -54,12 +54,11 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
     """What each pooling gains over the reference of its place, under one protocol."""
     rows = []
     for entry, reference, _, found in gains:
-        clear = found.low > 0 or found.high < 0
         rows.append(
             [
                 *names_of(entry),
                 Cell(reference.pool),
-                points_cell(found.difference, clear),
+                points_cell(found.difference, found.clear),
                 Cell(f"{points(found.low)} to {points(found.high)}", found.low),
                 p_cell(found.p),
             ]
