@@ -1,26 +1,43 @@
 """What is compared and ranked with what, where presets give poolings options or dropout of their own."""
 
+from dataclasses import replace
+
+import pytest
+
 from sopool.models.config import ModelConfig
 from sopool.report.summary import summarise
 from tests.report.stores import fill
 
+ENCODERS = {"sum": "NodeLabelEncoder()", "mean": "DegreeEncoder()"}
 FEW = {"looks": ("test",), "hidden": (8,)}
 DIVIDED = ModelConfig(pool="sopool-bimap", pool_options={"normalize": "size"}, dropout_on="embedding", hidden=8)
 
 
-def test_a_division_by_the_size_does_not_part_a_pooling_in_the_ranks(tmp_path):
+@pytest.mark.parametrize(
+    ("labelled", "bare", "name"),
+    [
+        ({}, {"normalize": "size"}, "sopool-bimap"),
+        (
+            {"normalize": "matrix-sqrt", "rank": 16},
+            {"normalize": "size+matrix-sqrt", "rank": 16},
+            "sopool-bimap, normalize matrix-sqrt, rank 16",
+        ),
+    ],
+)
+def test_a_division_by_the_size_does_not_part_a_pooling_in_the_ranks(tmp_path, labelled, bare, name):
     """The presets divide where nodes carry nothing, as Sum/Avg does there: it is the same preset on all data sets."""
-    fill(tmp_path, ("TOY",), (("sum", 0.6), ("sopool-bimap", 0.8)), **FEW)
-    bare = FEW | {"encoder": "DegreeEncoder()"}
-    fill(tmp_path, ("BARE",), (("mean", 0.6),), **bare)
-    store = fill(tmp_path, ("BARE",), (("sopool-bimap", 0.8),), **bare, model=DIVIDED)
-    assert [set(one.across.ranks) for one in summarise(store).ranks] == [{"sum-avg", "sopool-bimap"}] * 2
+    for data, rule, options in (("TOY", "sum", labelled), ("BARE", "mean", bare)):
+        few = FEW | {"encoder": ENCODERS[rule]}
+        fill(tmp_path, (data,), ((rule, 0.6),), **few)
+        model = replace(DIVIDED, pool_options=options)
+        store = fill(tmp_path, (data,), (("sopool-bimap", 0.8),), **few, model=model)
+    assert [set(one.across.ranks) for one in summarise(store).ranks] == [{"sum-avg", name}] * 2
 
 
 def test_a_division_that_was_asked_for_everywhere_is_told(tmp_path):
-    for name, encoder, rule in (("TOY", "NodeLabelEncoder()", "sum"), ("BARE", "DegreeEncoder()", "mean")):
-        fill(tmp_path, (name,), ((rule, 0.6),), **FEW, encoder=encoder)
-        store = fill(tmp_path, (name,), (("sopool-bimap", 0.8),), **FEW, encoder=encoder, model=DIVIDED)
+    for name, rule in (("TOY", "sum"), ("BARE", "mean")):
+        fill(tmp_path, (name,), ((rule, 0.6),), **FEW, encoder=ENCODERS[rule])
+        store = fill(tmp_path, (name,), (("sopool-bimap", 0.8),), **FEW, encoder=ENCODERS[rule], model=DIVIDED)
     assert {name for one in summarise(store).ranks for name in one.across.ranks} == {
         "sum-avg",
         "sopool-bimap, normalize size",

@@ -14,8 +14,7 @@ from sopool.training.protocols import PROTOCOLS
 
 REFERENCE = "sum-avg"
 SECOND_ORDER = ("sopool", "covpool")
-UNDIVIDED = {divided: {} if plain is None else {"normalize": plain} for plain, divided in DIVIDED.items()}
-"""Options that divide by the size, and what they are without."""
+UNDIVIDED = {divided: plain for plain, divided in DIVIDED.items()}
 
 
 class Ranks(NamedTuple):
@@ -63,8 +62,9 @@ def _undivided(entry: Entry) -> Entry:
     options = dict(entry.shared.model.pool_options)
     divided = options.get("normalize")
     if divided in UNDIVIDED:
-        del options["normalize"]
-        options |= UNDIVIDED[divided]
+        options["normalize"] = UNDIVIDED[divided]  # in its place: names follow the order
+        if options["normalize"] is None:
+            del options["normalize"]
     return replace(entry, shared=replace(entry.shared, model=replace(entry.shared.model, pool_options=options)))
 
 
