@@ -76,6 +76,8 @@ FORMS = {
     "hidden layer": Form(model={"head_hidden": 32}),
     "per layer": Form(model={"join": "per-layer"}),
     "lr 0.001": Form(run={"lr": 0.001}),
+    "lr 0.003": Form(run={"lr": 0.003}),
+    "lr never halved": Form(run={"halve_every": 1000}),
     "batch 128": Form(run={"batch_size": 128}),
     "hidden 64": Form(model={"hidden": 64}),
     "attn": Form("sopool-attn"),
