@@ -50,9 +50,20 @@ def test_errors_change_nothing(given, says):
 
 
 def test_triton_must_be_installed(monkeypatch):
-    monkeypatch.setattr(backends, "installed", lambda: False)
-    with pytest.raises(ValueError, match="needs Triton: pip install triton"):
+    monkeypatch.setattr(backends, "triton_version", lambda: ())
+    with pytest.raises(ValueError, match=r"needs Triton 3\.4 or newer, and here is none: pip install triton"):
         sopool.ops.backend("triton")
+
+
+@pytest.mark.parametrize(
+    ("version", "serves"), [((), False), ((3, 2), False), ((3, 4), True), ((3, 10), True), ((4, 0), True)]
+)
+def test_triton_must_be_new_enough(monkeypatch, version, serves):
+    monkeypatch.setattr(backends, "triton_version", lambda: version)
+    assert backends.installed() is serves
+    if version and not serves:
+        with pytest.raises(ValueError, match=r"3\.4 or newer, and here is 3\.2"):
+            sopool.ops.backend("triton")
 
 
 def test_forced_on_a_cpu_without_the_interpreter(monkeypatch):

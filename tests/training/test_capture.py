@@ -1,7 +1,6 @@
 """What a captured step is made of, apart from the capture itself: room to spare, and steps by their number."""
 
 import gc
-import importlib.util
 import weakref
 
 import numpy as np
@@ -23,7 +22,7 @@ from tests.training.graphs import bank_of, hearing, little_store, run_config, ta
 LITTLE = {"pool": "sopool-bimap", "layers": 1, "hidden": 2}
 counts = st.integers(0, 10**7)
 interpreted = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton, whose interpreter runs the kernels, is not installed"
+    not backends.installed(), reason="Triton, whose interpreter runs the kernels, is not installed, or too old"
 )
 # Every GNN, and every readout whose steps are captured.
 POOLS = [pool for pool in (*READOUTS, *GRAPH_READOUTS) if pool != "eigenpool"]

@@ -9,6 +9,7 @@ that) runs them on a CPU: slowly, for tests.
 
 import importlib.util
 import os
+import re
 from functools import cache
 from types import TracebackType
 from typing import Literal, NamedTuple, get_args
@@ -18,6 +19,8 @@ from torch import Tensor
 
 Name = Literal["torch", "triton"]
 Precision = Literal["tf32x3", "ieee", "tf32"]
+OLDEST = (3, 4)
+"""The version of Triton from which on it runs the kernels: older ones, of torch before 2.8, fail on some."""
 SERVED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -45,7 +48,11 @@ def backend(name: Name | None, precision: Precision = "tf32x3") -> "Restore":
     if precision not in get_args(Precision):
         raise ValueError(f"precision={precision!r}: choose one of {', '.join(get_args(Precision))}.")
     if name == "triton" and not installed():
-        raise ValueError("backend 'triton' needs Triton: pip install triton (it comes with torch for CUDA).")
+        here = ".".join(map(str, triton_version())) or "none"
+        raise ValueError(
+            f"backend 'triton' needs Triton {'.'.join(map(str, OLDEST))} or newer, and here is {here}: "
+            "pip install triton (it comes with torch 2.8 and newer for CUDA)."
+        )
     before = _chosen
     _choose(Choice(name, precision))
     return Restore(before)
@@ -91,10 +98,19 @@ def interprets() -> bool:
     return os.environ.get("TRITON_INTERPRET", "0") == "1" and installed()
 
 
-@cache
 def installed() -> bool:
-    """Whether Triton can be imported."""
-    return importlib.util.find_spec("triton") is not None
+    """Whether there is a Triton that runs the kernels."""
+    return triton_version() >= OLDEST
+
+
+@cache
+def triton_version() -> tuple[int, ...]:
+    """Of the Triton that can be imported; empty if there is none."""
+    if importlib.util.find_spec("triton") is None:
+        return ()
+    import triton
+
+    return tuple(map(int, re.findall(r"\d+", triton.__version__)[:2]))
 
 
 @cache
