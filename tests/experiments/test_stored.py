@@ -7,7 +7,6 @@ from sopool.data.catalogue import load
 from sopool.data.file import content_key
 from sopool.experiments.stored import facts_of, find_experiments, judge, load_runs, whole_settings
 from sopool.models.config import ModelConfig
-from sopool.report.summary import summarise
 from sopool.training.config import Setting
 from sopool.training.protocols import PROTOCOLS, choose_settings
 from tests.report.stores import configs, facts, fill, made_up
@@ -62,48 +61,6 @@ def test_what_is_missing_is_said(tmp_path, looks):
 def test_final_runs_that_are_not_there_yet(tmp_path):
     store = fill(tmp_path, pools=[("sum", 0.7)], looks=("validation",))
     assert judge(only(store), facts().labels).missing == {"fair": "the final runs are not there yet."}
-
-
-def test_settings_that_were_never_chosen_from_are_judged_each_by_itself(tmp_path):
-    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test", "chosen"))
-    found = find_experiments(store.list())
-    assert [one.fixed for one in found] == [None, Setting(hidden=8), Setting(hidden=16)]
-    outcomes = [judge(load_runs(one, store), facts().labels).outcomes for one in found]
-    assert [list(some) for some in outcomes] == [["per-fold-max", "single-epoch"], ["fair"], ["fair"]]
-
-
-def test_what_another_pooling_has_at_one_of_them_belongs_to_it(tmp_path):
-    """As two presets in one store: a sum with and without dropout, and one more pooling with each."""
-    fill(tmp_path, pools=[("sum", 0.7)], looks=("chosen",))
-    store = fill(tmp_path, pools=[("covpool", 0.7)], looks=("chosen",), hidden=(16,))
-    found = {(one.shared.model.pool, one.fixed) for one in find_experiments(store.list())}
-    assert found == {("sum", Setting(hidden=8)), ("sum", Setting(hidden=16)), ("covpool", Setting(hidden=16))}
-    assert [(gain.entry.pool, gain.reference.fixed) for gain in summarise(store).gains] == [
-        ("covpool", Setting(hidden=16))
-    ]
-
-
-def sortpool(fold, k, **changes):
-    return replace(CONFIG, fold=fold, model=ModelConfig(pool="sortpool", pool_options={"k": k}), **changes)
-
-
-class Info:
-    kind = "finished"
-
-    def __init__(self, config):
-        self.config = config
-
-
-def test_what_follows_from_the_fold_does_not_tell_apart(tmp_path):
-    by_fold = [Info(sortpool(fold, 10 + fold, steps=5 + fold)) for fold in range(3)]
-    (found,) = find_experiments(by_fold)
-    assert found.shared.model.pool_options == {}
-    (found,) = find_experiments([Info(sortpool(fold, 10 + fold, steps=50)) for fold in range(3)])
-    assert found.shared.steps == 50  # as those it is compared with have it
-    asked_for = [Info(sortpool(fold, k)) for fold in range(3) for k in (10, 20)]
-    assert [one.shared.model.pool_options for one in find_experiments(asked_for)] == [{"k": 10}, {"k": 20}]
-    lengths = [Info(replace(CONFIG, fold=fold, steps=steps)) for fold in range(3) for steps in (25, 50)]
-    assert [one.shared.steps for one in find_experiments(lengths)] == [25, 50]
 
 
 def test_unfinished_and_unreadable_runs_are_left_out(tmp_path):

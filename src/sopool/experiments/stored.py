@@ -2,7 +2,7 @@
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 from sopool.data.catalogue import DatasetNote, find, load
 from sopool.data.errors import DataError
 from sopool.data.file import content_key
+from sopool.experiments.grids import LENGTHS, Settings, by_grid, by_length, place
 from sopool.training.config import Looks, RunConfig, Setting
 from sopool.training.dataset_facts import DatasetFacts
 from sopool.training.outcome import Outcome
@@ -31,8 +32,8 @@ class Experiment:
     shared: RunConfig
     """What they have in common; its fold, setting, repeat, ``looks`` and ``encoder`` say nothing."""
     configs: Configs
-    fixed: Setting | None = None
-    """The setting, where several were tried each by itself and never chosen from."""
+    settings: Settings | None = None
+    """The settings they were chosen from, where others were tried by themselves."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,15 @@ def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
     for info in infos:
         if info.config is not None and info.kind in ("finished", "stopped"):
             groups[_shared(info.config).key].append(info.config)
-    parts = [part for group in groups.values() for part in _by_length(group)]
-    alone = {setting for settings in map(_alone, parts) if len(settings) > 1 for setting in settings}
-    return [experiment for part in parts for experiment in _experiments(part, alone)]
+    parts = [part for group in groups.values() for part in by_length(group)]
+    return [_experiment(*piece) for piece in by_grid((place(_common(part)), part) for part in parts)]
 
 
 def over_seeds(experiments: Iterable[Experiment]) -> list[list[Experiment]]:
     """Those that differ in their seed only, together, in the order of the seeds."""
-    groups: dict[tuple[str, Setting | None], list[Experiment]] = defaultdict(list)
+    groups: dict[tuple[str, Settings | None], list[Experiment]] = defaultdict(list)
     for one in experiments:
-        groups[replace(one.shared, seed=0).key, one.fixed].append(one)
+        groups[replace(one.shared, seed=0).key, one.settings].append(one)
     return [sorted(group, key=lambda one: one.shared.seed) for group in groups.values()]
 
 
@@ -130,49 +130,19 @@ def _shared(config: RunConfig) -> RunConfig:
     return replace(plain, model=replace(plain.model, pool_options=options))
 
 
-def _length(config: RunConfig) -> tuple[int, object]:
-    """Batches in an epoch and SortPool's k: asked for, or found for each fold from its training graphs."""
-    return config.steps, config.model.pool_options.get("k") if config.model.pool == "sortpool" else None
+def _common(group: Sequence[RunConfig]) -> RunConfig:
+    """What runs share; their length, too, where it is the same for all."""
+    shared, first = _shared(group[0]), group[0]
+    steps, sorts = (set(map(length, group)) for length in LENGTHS)
+    if len(steps) == 1:
+        shared = replace(shared, steps=first.steps)
+    if len(sorts) == 1:
+        shared = replace(shared, model=replace(shared.model, pool_options=first.model.pool_options))
+    return shared
 
 
-def _by_length(group: list[RunConfig]) -> list[list[RunConfig]]:
-    """Apart where these were asked for; together where they follow from the fold and the size of a batch."""
-    by_place, by_length = defaultdict(set), defaultdict(list)
-    for config in group:
-        by_place[config.fold, config.batch_size].add(_length(config))
-        by_length[_length(config)].append(config)
-    return [group] if all(len(found) == 1 for found in by_place.values()) else list(by_length.values())
-
-
-def _alone(group: list[RunConfig]) -> list[Setting]:
-    """The settings of final runs between which nothing was chosen."""
-    if any(config.looks == "validation" for config in group):
-        return []
-    return sorted({config.setting for config in group if config.looks == "chosen"})
-
-
-def _experiments(group: list[RunConfig], alone: Set[Setting]) -> list[Experiment]:
-    """One; but final runs at several settings between which nothing was chosen are one for each setting.
-
-    So are those at one setting, if it is among several (``alone``) of another pooling: they belong together.
-    """
-    settings = _alone(group)
-    if not alone & set(settings):
-        return [_experiment(group)]
-    rest = [config for config in group if config.looks != "chosen"]
-    each = [[one for one in group if one.looks == "chosen" and one.setting == setting] for setting in settings]
-    found = [_experiment(some, setting) for setting, some in zip(settings, each, strict=True)]
-    return [_experiment(rest), *found] if rest else found
-
-
-def _experiment(group: list[RunConfig], fixed: Setting | None = None) -> Experiment:
+def _experiment(group: Sequence[RunConfig], settings: Settings | None) -> Experiment:
     configs: Configs = {}
     for config in group:
         configs.setdefault(config.looks, []).append(config)
-    shared = _shared(group[0])
-    steps, sorts = (set(each) for each in zip(*map(_length, group), strict=True))
-    if len(steps) == 1:
-        shared = replace(shared, steps=group[0].steps)
-    if len(sorts) == 1:
-        shared = replace(shared, model=replace(shared.model, pool_options=group[0].model.pool_options))
-    return Experiment(shared, configs, fixed)
+    return Experiment(_common(group), configs, settings)

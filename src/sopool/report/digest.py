@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sopool.experiments.grids import Settings, place
 from sopool.experiments.presets import FIRST_ORDER
 from sopool.experiments.stored import Experiment, Judged, Runs, judge
 from sopool.report.curves import Band, band
@@ -35,7 +36,8 @@ class Entry:
     """Of all seeds: its own says nothing."""
     rule: str
     """``sum`` or ``mean``, whichever Sum/Avg stands for on this data set."""
-    fixed: Setting | None
+    settings: Settings | None
+    """See :class:`~sopool.experiments.stored.Experiment`."""
     classes: tuple[str, ...]
     outcomes: dict[str, Outcome]
     """Several seeds are averaged within folds."""
@@ -73,8 +75,7 @@ class Entry:
     @property
     def place(self) -> str:
         """The same for those that differ in their pooling only."""
-        model = replace(self.shared.model, pool="", pool_options={}, join="concat", dropout_on="logits", frozen=False)
-        return f"{replace(self.shared, model=model).key} {self.fixed}"
+        return f"{place(self.shared)} {sorted(self.settings or [])}"
 
     @property
     def is_reference(self) -> bool:
@@ -102,7 +103,7 @@ def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFact
     return Entry(
         shared=replace(experiment.shared, seed=0),
         rule="mean" if every[0].config.encoder.startswith(("DegreeEncoder", "ConstantEncoder")) else "sum",
-        fixed=experiment.fixed,
+        settings=experiment.settings,
         classes=() if facts is None else facts.classes,
         outcomes={name: average(some) for name, some in outcomes.items()},
         seeds={seed: one.outcomes for seed, one in judged.items()},

@@ -18,6 +18,7 @@ from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.digest import Entry, digest, reference_of
 from sopool.report.ranks import Ranks, rank_all
 from sopool.report.runs import tell_apart
+from sopool.training.config import Setting
 from sopool.training.dataset_facts import DatasetFacts
 from sopool.training.outcome import describe
 from sopool.training.protocols import PROTOCOLS
@@ -115,7 +116,7 @@ def summarise(
     )
 
 
-def _order(entry: Entry) -> tuple[int, str, str, int, str]:
+def _order(entry: Entry) -> tuple[int, str, str, int, str, list[Setting], str]:
     known = [*PAPER]
     pools = [*POOLS]
     return (
@@ -123,6 +124,8 @@ def _order(entry: Entry) -> tuple[int, str, str, int, str]:
         entry.data,
         entry.network,
         pools.index(entry.pool) if entry.pool in pools else len(pools),
+        entry.options,
+        sorted(entry.settings or ()),
         entry.variant,
     )
 
@@ -139,7 +142,7 @@ def _named(entries: Sequence[Entry]) -> list[Entry]:
         parts = [
             entry.options,
             besides.get(str(i), ""),
-            describe(entry.fixed) if entry.fixed else "",
+            describe(*sorted(entry.settings)) if entry.settings else "",
         ]
         named.append(replace(entry, variant=", ".join(filter(None, parts))))
     return named

@@ -109,6 +109,8 @@ def _settings(outcome: Outcome) -> tuple[Setting, ...]:
     return (outcome.setting,) * len(outcome.folds) if isinstance(outcome.setting, Setting) else outcome.setting
 
 
-def describe(setting: Setting) -> str:
-    """A setting in words."""
-    return f"hidden {setting.hidden}, batch {setting.batch_size}, lr {setting.lr:g}, dropout {setting.dropout:g}"
+def describe(*settings: Setting) -> str:
+    """A setting in words, or several that were chosen from."""
+    values = [dict.fromkeys(f"{value:g}" for value in some) for some in zip(*settings, strict=True)]
+    names = ("hidden", "batch", "lr", "dropout")
+    return ", ".join(f"{name} {' or '.join(some)}" for name, some in zip(names, values, strict=True))

@@ -1,0 +1,103 @@
+"""Which runs of a store were asked for together: settings that were chosen from, and those tried one by one."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from sopool.training.config import RunConfig, Setting
+
+Settings = frozenset[Setting]
+Length = Callable[[RunConfig], object]
+
+LENGTHS: tuple[Length, ...] = (
+    lambda config: config.steps,
+    lambda config: config.model.pool_options.get("k") if config.model.pool == "sortpool" else None,
+)
+"""Batches in an epoch and SortPool's k: asked for, or found for each fold from its training graphs."""
+
+
+def place(config: RunConfig) -> str:
+    """The same for those that differ in their pooling, setting or seed only."""
+    model = replace(config.model, pool="", pool_options={}, join="concat", dropout_on="logits", frozen=False)
+    return replace(config, model=model, seed=0).with_setting(Setting()).key
+
+
+def by_length(group: Sequence[RunConfig]) -> list[list[RunConfig]]:
+    """Apart where lengths were asked for; together where they follow from the fold and the size of a batch."""
+    parts = [list(group)]
+    for length in LENGTHS:
+        parts = [piece for part in parts for piece in _by_length(part, length)]
+    return parts
+
+
+def _by_length(group: list[RunConfig], length: Length) -> list[list[RunConfig]]:
+    """A length that every fold and size of a batch has was asked for, if some have others as well."""
+    found: dict[tuple[int, int], set[object]] = defaultdict(set)
+    for config in group:
+        found[config.fold, config.batch_size].add(length(config))
+    if all(len(lengths) == 1 for lengths in found.values()):
+        return [group]
+    asked = set.intersection(*found.values())
+    each_its_own = all(len(lengths - asked) <= 1 for lengths in found.values())
+    parts: dict[object, list[RunConfig]] = defaultdict(list)
+    for config in group:
+        own = length(config)
+        parts["its own" if each_its_own and own not in asked else own].append(config)
+    return list(parts.values())
+
+
+def by_grid(parts: Iterable[tuple[str, list[RunConfig]]]) -> list[tuple[list[RunConfig], Settings | None]]:
+    """Parts of a store, each with its :func:`place`, taken apart where settings were tried one by one.
+
+    Final runs at a setting that no held-out graphs were looked at for were asked for by themselves. So were some
+    settings among many, under any protocol, if they are all that another pooling of the same place has: as two presets
+    in one store, a sum with and without dropout, and one more pooling with each. What belongs to one of these grids, of
+    whatever pooling and protocol, stands together, with its settings; where there is but one, without.
+    """
+    every = [(where, _Asked(part)) for where, part in parts]
+    known: dict[str, set[Settings]] = defaultdict(set)
+    for where, asked in every:
+        known[where] |= {*asked.alone, asked.test, asked.validation} - {Settings()}
+    apart: dict[str, set[Settings]] = defaultdict(set)
+    for where, asked in every:
+        test, fair = asked.grids(known[where])
+        if len(test) > 1 or len(fair) > 1:
+            apart[where] |= {*test, *fair}
+    return [piece for where, asked in every for piece in asked.pieces(known[where], apart[where])]
+
+
+class _Asked:
+    """The settings of one pooling's runs, by what they look at."""
+
+    def __init__(self, part: list[RunConfig]) -> None:
+        self.part = part
+        self.test = Settings(config.setting for config in part if config.looks == "test")
+        self.validation = Settings(config.setting for config in part if config.looks == "validation")
+        final = {config.setting for config in part if config.looks == "chosen"}
+        self.alone = [Settings([setting]) for setting in sorted(final - self.validation)]
+
+    def grids(self, known: set[Settings]) -> tuple[list[Settings], list[Settings]]:
+        """Those under the protocols that look at test folds, and those under ``fair``."""
+        return _split(self.test, known), [*_split(self.validation, known), *self.alone]
+
+    def pieces(self, known: set[Settings], apart: set[Settings]) -> list[tuple[list[RunConfig], Settings | None]]:
+        """Its runs by grid, if any of its grids stands ``apart``; else all of them."""
+        test, fair = self.grids(known)
+        grids = dict.fromkeys([*test, *fair])
+        if not apart & set(grids):
+            return [(self.part, None)]
+        found = []
+        for grid in grids:
+            looks = ["test"] * (grid in test) + ["validation", "chosen"] * (grid in fair)
+            runs = [config for config in self.part if config.looks in looks and config.setting in grid]
+            found.append((runs, grid if grid in apart else None))
+        return found
+
+
+def _split(grid: Settings, known: set[Settings]) -> list[Settings]:
+    """A grid as the smaller ones it was put together from, if they are ``known``; else as it is."""
+    smaller = [one for one in known if one < grid]
+    largest = sorted((one for one in smaller if not any(one < other for other in smaller)), key=sorted)
+    if sum(map(len, largest)) == len(grid) and Settings().union(*largest) == grid:
+        return [piece for one in largest for piece in _split(one, known)]
+    return [grid] if grid else []
