@@ -156,8 +156,18 @@ def test_labels_that_are_no_classes_of_the_model_are_told(model, call, tmp_path)
     (tmp_path / "g.jsonl").write_text('{"nodes": 2, "edges": [[0, 1]], "label": "toxic"}\n' * 2)
     shown = call("predict", model, "g.jsonl")
     said = " ".join(shown.err.split())
-    assert "2 of 2 labels are none of the model's classes: even, odd." in said
-    assert "0 of 2 labels are predicted right" in said
+    assert "2 of 2 labels are none of the model's classes: 'toxic'; the classes are 'even', 'odd'." in said
+    assert "there is no accuracy to tell" in said
+    assert "accuracy 0.0 %" not in said
+
+
+def test_labels_of_which_some_are_no_classes_count_as_wrong(model, call, tmp_path):
+    line = '{"nodes": 2, "edges": [[0, 1]], "label": "%s"}\n'
+    (tmp_path / "g.jsonl").write_text(line % "even" + line % "odd" + "".join(line % f"toxic{i}" for i in range(30)))
+    said = " ".join(call("predict", model, "g.jsonl").err.split())
+    assert "30 of 32 labels are none of the model's classes: 'toxic0', 'toxic1'," in said
+    assert "'toxic9', ...; the classes are 'even', 'odd'. They count as wrong" in said
+    assert "1 of 32 labels are predicted right: accuracy 3.1 %" in said
 
 
 def test_a_bad_row_is_fatal_if_asked(model, call, tmp_path):

@@ -158,3 +158,13 @@ def test_changed_characters(changes):
         text[place % len(text)] = character
     result = attempt(read, "".join(text))
     assert result.line == 1 if isinstance(result, DataError) else len(result) == 1
+
+
+@pytest.mark.parametrize("key", ["label", "node_labels", "edge_labels"])
+def test_a_number_and_a_word_that_read_alike_are_refused(key):
+    def line(name):
+        return LINE | {"id": None, key: name if key == "label" else [name] * len(LINE[key])}
+
+    with pytest.raises(DataError, match=f"{key}: both 1, of type int, and the text '1' are among the labels"):
+        read(line(1), line("1"))
+    read(line(1), line("one"))

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.data.errors import DataError
+from sopool.data.names import number_names
 from sopool.data.pack import Graph, pack
-from sopool.data.store import check_values, concatenate, number_names
+from sopool.data.store import check_values, concatenate
 from tests.data.graphs import as_lists, stores
 
 

@@ -14,6 +14,8 @@ from sopool.data.splits import holdout
 from sopool.data.store import concatenate
 from sopool.estimator import FitProgress, UnseenWarning
 from sopool.estimator.fitting import judge
+from sopool.estimator.plan import runs_of
+from sopool.estimator.settings import checked
 from sopool.training.splits import run_seed
 from tests.estimator.little import LABELS, STORE, tiny
 
@@ -121,7 +123,7 @@ def test_the_best_weights_on_held_out_graphs_are_kept(average):
     model = tiny(epochs=12, patience=4, average=average).fit(STORE, LABELS)
     codes = (LABELS == "odd").astype(int)
     scores = model.ensemble_.scores(STORE, model.ensemble_.encode(STORE)).numpy()
-    for m, run in enumerate(model._runs(_labelled(codes))):
+    for m, run in enumerate(runs(model, codes)):
         held = holdout(np.arange(40), codes, run.holdout, run_seed(run))[1]
         epoch = model.best_epochs_[m]
         accuracy, loss = (model.history_[f"validation_{what}"][m] for what in ("accuracy", "loss"))
@@ -132,8 +134,9 @@ def test_the_best_weights_on_held_out_graphs_are_kept(average):
         assert judge(scores[m][held], codes[held]) == pytest.approx((accuracy[epoch], loss[epoch]), rel=1e-5)
 
 
-def _labelled(codes):
-    return replace(STORE, labels=torch.from_numpy(codes), classes=(0, 1))
+def runs(model, codes):
+    store = replace(STORE, labels=torch.from_numpy(codes), classes=(0, 1))
+    return runs_of(store, checked(model.get_params(deep=False)), model.config_, model.encoder_, model.classes_)
 
 
 def test_without_held_out_graphs_all_epochs_are_trained_and_the_last_is_kept():
@@ -154,7 +157,7 @@ def test_balanced_weights_count_all_classes_alike():
     y = np.array(["rare"] * 8 + ["common"] * 32)
     run = tiny(class_weight="balanced")
     model = run.fit(STORE, y)
-    (weights,) = {one.class_weights for one in model._runs(_labelled((y == "rare").astype(int)))}
+    (weights,) = {one.class_weights for one in runs(model, (y == "rare").astype(int))}
     assert weights == pytest.approx((40 / 64, 40 / 16))
     scores = np.array([[1.0, 0.0]] * 40)
     assert judge(scores, (y == "rare").astype(int), weights).accuracy == pytest.approx(0.5)

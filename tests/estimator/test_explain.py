@@ -9,7 +9,7 @@ from sopool.data import DegreeEncoder, load
 from sopool.data.splits import stratified_folds
 from sopool.estimator import GraphClassifier, UnseenWarning
 from sopool.estimator.deletion import delete_in_order
-from sopool.estimator.inputs import own_labels
+from sopool.estimator.labels import own_labels
 from tests.estimator.little import LABELS, STORE, tiny
 
 FULL = [g for g in range(40) if STORE.sizes[g]]

@@ -8,12 +8,19 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sopool import GraphClassifier
 from sopool.data import to_networkx, to_pyg
+from sopool.data.names import plain
 from sopool.estimator import UnseenWarning
 from tests.estimator.little import LABELS, STORE, tiny
 
@@ -65,6 +72,33 @@ def test_grid_search():
     assert len(search.cv_results_["mean_test_score"]) == 4
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.predict(STORE).shape == (40,)
+
+
+def test_what_a_random_search_draws_can_be_saved(tmp_path):
+    """It draws NumPy's numbers."""
+    drawn = {
+        "hidden": np.array([4, 6], np.int32),
+        "epochs": np.arange(1, 3),
+        "batch_size": np.array([8]),
+        "lr": np.logspace(-3, -2, 4),
+        "dropout": np.array([0.25, 0.5], np.float32),
+        "patience": np.array([3]),
+        "n_models": np.array([1, 2]),
+        "random_state": np.arange(3),
+        "gnn": np.array(["gin-0", "gcn"]),
+        "pool_options": [{"rank": np.int64(3), "normalize": np.str_("size")}],
+        "class_weight": [{np.str_("even"): np.float64(2), "odd": np.int64(1)}],
+    }
+    search = RandomizedSearchCV(tiny(), drawn, n_iter=2, cv=FOLDS, random_state=0, error_score="raise")
+    best = search.fit(STORE, LABELS).best_estimator_
+    assert isinstance(best.hidden, np.integer)  # as it was given
+    best.save(tmp_path / "m.sopool")
+    again = GraphClassifier.load(tmp_path / "m.sopool", device="cpu")
+    np.testing.assert_array_equal(again.predict_proba(STORE), best.predict_proba(STORE))
+    assert again.get_params() == best.get_params()
+    assert clone(again).get_params() == again.get_params()
+    same = tiny(**{name: plain(value) for name, value in search.best_params_.items()}).fit(STORE, LABELS)
+    np.testing.assert_array_equal(same.predict_proba(STORE), best.predict_proba(STORE))
 
 
 def test_pipelines_with_it_at_the_end_and_in_the_middle():

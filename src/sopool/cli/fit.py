@@ -86,7 +86,7 @@ def fit(
     from sopool.data.errors import DataError
     from sopool.estimator import GraphClassifier
     from sopool.estimator.estimate import INNER_FOLDS, fits_of, searched
-    from sopool.estimator.inputs import own_labels
+    from sopool.estimator.labels import own_labels
     from sopool.report.estimates import estimate_table
 
     check_target(output)

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
@@ -23,6 +22,8 @@ from sopool.cli.options import (
 from sopool.cli.output import check_target, say
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sopool.data.store import PackedGraphs
     from sopool.data.stream import BadRow
     from sopool.estimator import GraphClassifier
@@ -71,7 +72,7 @@ def predict(
     with _open(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
         predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
-    _conclude(count, time.monotonic() - start, output, classifier.classes_.tolist())
+    _conclude(count, time.monotonic() - start, output, classifier.classes_)
     # They are compared only where they are as many: then there is memory for all of them.
     as_many = source != "-" and count.labelled and count.nodes == classifier.trained_on_.get("nodes")
     if as_many and _are_own(classifier, lambda: load_source(source, root, smiles_column, label_column, "skip")):
@@ -130,8 +131,9 @@ def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]"
             return False
 
 
-def _conclude(count: "Count", seconds: float, output: Path, classes: list[object]) -> None:
+def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray") -> None:
     from sopool.data.errors import DataError
+    from sopool.estimator.labels import foreign_message
     from sopool.estimator.settings import unknown_messages
 
     if not count.graphs:
@@ -145,8 +147,9 @@ def _conclude(count: "Count", seconds: float, output: Path, classes: list[object
     for message in unknown_messages((count.unknown, count.nodes), (count.unknown_edges, count.edges)):
         say("note", message)
     if count.foreign:
-        known = shorten(", ".join(map(str, classes)), 100)
-        say("warning", f"{count.foreign:,} of {count.labelled:,} labels are none of the model's classes: {known}.")
+        message = foreign_message(count.strangers, count.foreign, count.labelled, classes)
+        so = "They count as wrong" if count.accuracy is not None else "So there is no accuracy to tell"
+        say("warning", f"{message} {so}; --label-column names another column or property.")
     if count.accuracy is not None:
         right = f"{count.correct:,} of {count.labelled:,} labels are predicted right"
         say("note", f"{right}: accuracy {100 * count.accuracy:.1f} %.")

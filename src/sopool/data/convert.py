@@ -8,6 +8,7 @@ import networkx as nx
 import torch
 
 from sopool.data.errors import DataError
+from sopool.data.names import plain
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.store import PackedGraphs
 
@@ -60,7 +61,7 @@ def to_networkx(store: PackedGraphs) -> list[nx.Graph]:
 
 def _labels(graphs: Sequence[Any], given: Sequence[Label] | None, own: list[Any]) -> list[Any]:
     if given is None:
-        return [value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value for value in own]
+        return [plain(value) for value in own]
     labels = list(given.tolist() if hasattr(given, "tolist") else given)
     if len(labels) != len(graphs):
         raise DataError(f"{len(labels)} labels for {len(graphs)} graphs: one per graph is needed.")

@@ -11,7 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from sopool.data.errors import DataError
-from sopool.data.store import Names, PackedGraphs, check_values
+from sopool.data.names import Names
+from sopool.data.store import PackedGraphs, check_values
 from sopool.data.whole_file import whole_file
 
 FORMAT = "sopool graphs 1"

@@ -43,7 +43,10 @@ def read_jsonl(source: str | Path | TextIO, name: str | None = None) -> PackedGr
                 raise DataError(str(error), path, number) from error
     for key in ("label", *NODE_FIELDS, *EDGE_FIELDS):
         _check_alike(graphs, key, path)
-    return pack(graphs.values(), name or "graphs")
+    try:
+        return pack(graphs.values(), name or "graphs")
+    except DataError as error:
+        raise DataError(str(error), path) from error
 
 
 def write_jsonl(store: PackedGraphs, path: str | Path) -> None:

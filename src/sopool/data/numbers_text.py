@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sopool.data.archive import Text
 from sopool.data.errors import DataError
-from sopool.data.store import Names
+from sopool.data.names import Names
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from sopool.data.errors import DataError
-from sopool.data.store import Names, PackedGraphs, number_names
+from sopool.data.names import Names, number_names, plain
+from sopool.data.store import PackedGraphs
 
 Label = str | int
 
@@ -112,10 +113,14 @@ def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tupl
             _check_count(graph, field, len(some), count)
         values = list(chain.from_iterable(values))
     if not {str, int}.issuperset(map(type, values)):
+        values = [plain(value) for value in values]
         for value in values:
             if isinstance(value, bool) or not isinstance(value, str | int):
                 raise DataError(f"{field} must be whole numbers or strings, found {value!r} ({type(value).__name__}).")
-    return number_names(values)
+    try:
+        return number_names(values)
+    except DataError as error:
+        raise DataError(f"{field}: {error}") from error
 
 
 def _stacked(graphs: list[Graph], field: str, counts: list[int], dims: int) -> Tensor | None:

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from sopool.data.errors import DataError
-
-Names = tuple[str | int, ...]
+from sopool.data.names import Names, number_names
 
 NODE_FIELDS = ("node_labels", "node_attributes")
 NAMED = {"labels": "classes", "node_labels": "node_label_names", "edge_labels": "edge_label_names"}
@@ -211,14 +209,6 @@ def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedG
             raise DataError(f"{item} differ in width: {[list(value.shape[1:]) for value in values]}.")
         joined[item] = torch.cat(values)
     return PackedGraphs(**joined)
-
-
-def number_names(values: Sequence[str | int]) -> tuple[Tensor, Names]:
-    """Labels of any kind as numbers from 0 [len], and the names they stand for, sorted (numbers before words)."""
-    names = sorted(set(values), key=lambda value: (isinstance(value, str), value))
-    number = {name: i for i, name in enumerate(names)}
-    codes = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
-    return torch.from_numpy(codes), tuple(names)
 
 
 def describe(store: PackedGraphs) -> str:

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from sopool.data.archive import Source, Text, open_source, visible
 from sopool.data.errors import DataError
+from sopool.data.names import Names
 from sopool.data.numbers_text import Ints, integer_blocks, label_codes, read_floats, read_integers
-from sopool.data.store import Names, PackedGraphs
+from sopool.data.store import PackedGraphs
 
 Int32s = NDArray[np.int32]
 

@@ -12,35 +12,28 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
 from sopool.data.choices import default_encoder
 from sopool.data.edge_labels import EdgeLabelEncoder
+from sopool.data.errors import DataError
 from sopool.data.features import NodeFeatures
 from sopool.data.file import content_key
 from sopool.data.store import PackedGraphs
 from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.fitting import FitProgress, fit_ensemble
-from sopool.estimator.inputs import as_labels, as_store, number_classes, own_labels
-from sopool.estimator.settings import (
-    UnseenWarning,
-    check_settings,
-    class_weights,
-    describe,
-    share_held_out,
-    steps_for,
-    unknown_messages,
-)
-from sopool.experiments.presets import model_config
+from sopool.estimator.inputs import as_store
+from sopool.estimator.labels import as_labels, codes_of, foreign_message, number_classes, own_labels
+from sopool.estimator.plan import runs_of, shape_of
+from sopool.estimator.settings import UnseenWarning, checked, describe, unknown_messages
 from sopool.experiments.threads import threads
 from sopool.models.config import ModelConfig
 from sopool.models.explanation import Explanation
 from sopool.models.make import clusters_for
 from sopool.training.clusters import ClusterTables
-from sopool.training.config import RunConfig
 from sopool.training.devices import choose_device
 from sopool.training.tables import GraphTables
 
@@ -159,21 +152,21 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, graphs: Any, y: Any = None) -> "GraphClassifier":
         """Train on graphs with a label each; without ``y`` on the labels that the graphs carry."""
-        check_settings(self.get_params(deep=False))
+        given = checked(self.get_params(deep=False))
         store, start = as_store(graphs), time.perf_counter()
         labels = own_labels(graphs) if y is None else as_labels(y, len(store))
         self.classes_, codes = number_classes(labels)
         named = _labelled(store, codes)
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
         self.encoder_ = encoder.fit(store)
-        self.config_ = self._shape(store)
+        self.config_ = shape_of(store, given)
         self.edge_encoder_ = EdgeLabelEncoder().fit(store) if self.config_.edge_labels else None
         edges = None if self.edge_encoder_ is None else self.edge_encoder_.transform(store)
         tables = GraphTables.build(named, self.encoder_.transform(store), edges)
         clusters = clusters_for(self.config_)
         if clusters is not None:
             tables = replace(tables, clusters=ClusterTables.build(store, clusters))
-        device, runs = choose_device(self.device), self._runs(named)
+        device, runs = choose_device(given.device), runs_of(named, given, self.config_, self.encoder_, self.classes_)
         with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
             fitted = fit_ensemble(tables.to(device), self.encoder_, runs, self.callback)
         ensemble, self.history_, self.best_epochs_ = fitted
@@ -193,6 +186,24 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def predict_with_uncertainty(self, graphs: Any) -> Prediction:
         """The class of each graph, the probability of each class, and how far the models disagree."""
         return self._predict(graphs)
+
+    def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The accuracy; without ``y`` by the labels that the graphs carry.
+
+        A label that is no class counts as wrong, with an :class:`UnseenWarning`; if all are, it is a ``DataError``.
+        """
+        self._ensemble()
+        store = as_store(graphs)
+        labels = own_labels(graphs) if y is None else as_labels(y, len(store))
+        codes = codes_of(labels, self.classes_)
+        foreign = labels[codes < 0].tolist()
+        if foreign:
+            message = foreign_message(foreign, len(foreign), len(labels), self.classes_)
+            if len(foreign) == len(labels):
+                raise DataError(message)
+            warnings.warn(f"{message} They count as wrong.", UnseenWarning, stacklevel=2)
+        predicted = codes_of(self.predict(store), self.classes_)
+        return float(accuracy_score(codes, predicted, sample_weight=sample_weight))
 
     @property
     def trained_on_(self) -> dict[str, Any]:
@@ -260,38 +271,6 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         for message in unknown_messages(nodes, edges):
             warnings.warn(message, UnseenWarning, stacklevel=level)
         return store, features
-
-    def _shape(self, store: PackedGraphs) -> ModelConfig:
-        given = dict(self.pool_options or {})
-        made = model_config(store, self.gnn, self.pool, blocks=self.blocks, options=given)
-        if self.weight_decay and "lr_scale" not in given:  # on a slow mapping it would weigh a hundred times as much
-            made.pool_options.pop("lr_scale", None)
-        return replace(made, hidden=self.hidden, layers=self.layers)
-
-    def _runs(self, store: PackedGraphs) -> list[RunConfig]:
-        """One for each model."""
-        assert store.labels is not None
-        codes = store.labels.numpy()
-        run = RunConfig(
-            data=store.name,
-            fingerprint=content_key(store),
-            encoder=repr(self.encoder_),
-            model=self.config_,
-            fold=0,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            looks="validation",
-            holdout=share_held_out(self.validation_fraction, codes, self.classes_),
-            epochs=self.epochs,
-            steps=self.steps or steps_for(len(store), self.batch_size),
-            batch_size=self.batch_size,
-            lr=self.lr,
-            dropout=self.dropout,
-            weight_decay=self.weight_decay,
-            average=self.average,
-            patience=self.patience,
-            class_weights=class_weights(self.class_weight, self.classes_, self.classes_[codes]),
-        )
-        return [replace(run, repeat=number) for number in range(self.n_models)]
 
 
 def _labelled(store: PackedGraphs, codes: np.ndarray) -> PackedGraphs:

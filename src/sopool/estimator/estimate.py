@@ -19,7 +19,7 @@ from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.fitting import FitProgress
-from sopool.estimator.inputs import number_classes
+from sopool.estimator.labels import number_classes
 from sopool.estimator.settings import UnseenWarning
 from sopool.experiments.executors.local import WorkerDiedError
 from sopool.experiments.executors.processes import graphs_file, run_jobs

@@ -20,6 +20,7 @@ from sopool.data.base_encoder import Encoder
 from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.encoders import encoder_from_json
 from sopool.data.errors import DataError
+from sopool.data.names import plain
 from sopool.data.sealed import check_seal, read_header, seal
 from sopool.data.whole_file import whole_file
 from sopool.estimator.ensemble import Ensemble
@@ -61,8 +62,11 @@ def write_model(model: "GraphClassifier", path: str | Path) -> None:
     }
     header = {"format": f"{KIND} {VERSION}", "facts": json.dumps(facts)}
     content = seal(arrays | {"substitutes": ensemble.substitutes}, header)
-    with whole_file(path) as temporary:
-        temporary.write_bytes(content)
+    try:
+        with whole_file(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        raise DataError(f"cannot be written ({error.strerror}).", path) from error
 
 
 def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
@@ -217,12 +221,10 @@ def _settings(model: "GraphClassifier") -> dict[str, Any]:
     """What it was told, as JSON; an encoder of the user's own is there by what it learnt."""
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_SAVED}
     if isinstance(given["class_weight"], Mapping):
-        given["class_weight"] = [[_plain(name), _plain(weight)] for name, weight in given["class_weight"].items()]
-    if given["pool_options"] is not None:
-        given["pool_options"] = dict(given["pool_options"])
+        given["class_weight"] = [list(item) for item in given["class_weight"].items()]
     if not isinstance(given["random_state"], int | np.integer):
         given["random_state"] = None
-    return {name: _plain(value) for name, value in given.items()} | {"own_encoder": model.encoder is not None}
+    return {name: plain(value) for name, value in given.items()} | {"own_encoder": model.encoder is not None}
 
 
 def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str, Any]:
@@ -234,7 +236,3 @@ def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str
     if isinstance(given["class_weight"], list):
         given["class_weight"] = dict(given["class_weight"])
     return given | {"encoder": encoder if saved["own_encoder"] else None}
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -1,36 +1,72 @@
 """What a classifier is told, checked and made into what training needs; and what it says of itself."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from sopool.data.base_encoder import Encoder
 from sopool.data.errors import DataError
+from sopool.data.names import plain
 from sopool.data.store import PackedGraphs
+from sopool.estimator.labels import listing
 from sopool.training.environment import environment
 
-COUNTS = {"hidden": 1, "layers": 1, "blocks": 0, "n_models": 1, "epochs": 1, "batch_size": 1}
 LEAST_STEPS, MOST_STEPS = 10, 50
+Rule = tuple[Callable[[Any], bool], str]
 
 
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise a ``DataError`` for a number that cannot be."""
-    least = COUNTS | {name: 1 for name in ("steps", "patience") if settings[name] is not None}
-    for name, lowest in least.items():
-        value = settings[name]
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest:
-            raise DataError(f"{name}={value!r}: a whole number of at least {lowest} is needed.")
-    if not settings["lr"] > 0:
-        raise DataError(f"lr={settings['lr']!r}: the learning rate must be positive.")
-    for name in ("dropout", "average"):
-        if not 0 <= settings[name] < 1:
-            raise DataError(f"{name}={settings[name]!r}: it must be at least 0 and below 1.")
-    if not 0 <= settings["weight_decay"] < float("inf"):
-        raise DataError(f"weight_decay={settings['weight_decay']!r}: it must be 0 or a positive number.")
-    if not 0 <= settings["validation_fraction"] < 1:
-        given = settings["validation_fraction"]
-        raise DataError(f"validation_fraction={given!r}: it must be at least 0 (none is held out) and below 1.")
+def _count(lowest: int) -> Rule:
+    return lambda value: type(value) is int and value >= lowest, f"a whole number of at least {lowest} is needed"
+
+
+def _number(fits: Callable[[float], bool], needed: str) -> Rule:
+    return lambda value: type(value) in (int, float) and math.isfinite(value) and fits(value), needed
+
+
+def _instance(kind: Any, needed: str) -> Rule:
+    return lambda value: isinstance(value, kind), needed
+
+
+def _or_none(rule: Rule) -> Rule:
+    fine, needed = rule
+    return lambda value: value is None or fine(value), f"{needed}, or None"
+
+
+SHARE = _number(lambda value: 0 <= value < 1, "a number of at least 0 and below 1 is needed")
+RULES: dict[str, Rule] = {
+    "pool": _instance(str, "a name that sopool pools lists is needed"),
+    "pool_options": _or_none(_instance(Mapping, "options by name are needed")),
+    "gnn": _instance(str, "a name such as 'gin-0' is needed"),
+    "hidden": _count(1),
+    "layers": _count(1),
+    "blocks": _count(0),
+    "n_models": _count(1),
+    "epochs": _count(1),
+    "steps": _or_none(_count(1)),
+    "batch_size": _count(1),
+    "lr": _number(lambda value: value > 0, "the learning rate must be a positive number"),
+    "dropout": SHARE,
+    "weight_decay": _number(lambda value: value >= 0, "it must be 0 or a positive number"),
+    "average": SHARE,
+    "validation_fraction": SHARE,
+    "patience": _or_none(_count(1)),
+    "encoder": _or_none(_instance(Encoder, "an encoder such as DegreeEncoder() is needed")),
+    "device": _instance(str, "a name such as 'cpu' or 'cuda' is needed"),
+    "callback": _or_none(_instance(Callable, "a function is needed")),
+}
+
+
+def checked(settings: Mapping[str, Any]) -> SimpleNamespace:
+    """The settings of a classifier, numbers as Python has them; a ``DataError`` for one that cannot be."""
+    given = {name: plain(value) for name, value in settings.items()}
+    for name, (fine, needed) in RULES.items():
+        if not fine(given[name]):
+            raise DataError(f"{name}={given[name]!r}: {needed}.")
+    return SimpleNamespace(**given)
 
 
 def steps_for(graphs: int, batch_size: int) -> int:
@@ -58,7 +94,9 @@ def class_weights(given: Any, classes: np.ndarray, labels: np.ndarray) -> tuple[
         known = set(classes.tolist())
         strange = [name for name in given if name not in known]
         if strange:
-            raise DataError(f"class_weight names {strange[0]!r}, which is no class: they are {_listing(classes)}.")
+            raise DataError(
+                f"class_weight names {strange[0]!r}, which is no class: they are {listing(classes.tolist())}."
+            )
     elif not (isinstance(given, str) and given == "balanced"):
         raise DataError(f"class_weight={given!r}: it must be None, 'balanced' or a number for each class.")
     weights = compute_class_weight(given, classes=classes, y=labels)
@@ -85,7 +123,7 @@ def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device:
 
 
 class UnseenWarning(UserWarning):
-    """Some nodes or edges are like none that a model was trained on."""
+    """Some nodes, edges or labels are like none that a model was trained on."""
 
 
 def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
@@ -97,8 +135,3 @@ def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str
         for unknown, total, what in each
         if unknown
     ]
-
-
-def _listing(classes: np.ndarray) -> str:
-    shown = ", ".join(map(repr, classes[:10].tolist()))
-    return shown + (", ..." if len(classes) > 10 else "")

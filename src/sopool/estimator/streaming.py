@@ -5,9 +5,11 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TextIO
 
+from sopool.data.names import reads
 from sopool.data.pack import Label
 from sopool.data.stream import BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
@@ -15,6 +17,8 @@ from sopool.experiments.threads import threads
 
 Format = Literal["csv", "jsonl"]
 DIGITS = 6
+SHOWN = 11
+"""Of labels that are no class: as many as are named, and one more, so that it is seen that there are more."""
 
 
 class Predicted(NamedTuple):
@@ -44,11 +48,13 @@ class Count:
     correct: int = 0
     foreign: int = 0
     """Labels that are no class of the model."""
+    strangers: dict[Label, None] = field(default_factory=dict)
+    """Some of them, in the order of their coming."""
 
     @property
     def accuracy(self) -> float | None:
-        """Among the graphs whose label is known; None where none is."""
-        return self.correct / self.labelled if self.labelled else None
+        """Among the graphs whose label is known; None where none is, or none is a class of the model."""
+        return self.correct / self.labelled if self.labelled > self.foreign else None
 
 
 def predict_stream(
@@ -92,9 +98,11 @@ def _predict_chunk(
     count.edges += chunk.graphs.num_edges
     count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
     count.labelled += len(known)
-    count.correct += sum(str(row.label) == str(row.prediction) for row in known)
-    classes = {str(name) for name in model.classes_.tolist()}
-    count.foreign += sum(str(row.label) not in classes for row in known)
+    count.correct += sum(reads(row.label) == reads(row.prediction) for row in known)
+    classes = set(map(reads, model.classes_.tolist()))
+    foreign = [row.label for row in known if row.label is not None and reads(row.label) not in classes]
+    count.foreign += len(foreign)
+    count.strangers |= dict.fromkeys(islice(dict.fromkeys(foreign), SHOWN - len(count.strangers)))
     write(made)
 
 

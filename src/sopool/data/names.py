@@ -1,0 +1,49 @@
+"""Labels and classes as users write them: words and whole numbers, none of which reads like another."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sopool.data.errors import DataError
+
+Names = tuple[str | int, ...]
+
+
+def plain(value: Any) -> Any:
+    """What NumPy or PyTorch wraps as Python has it, also inside of lists and mappings; anything else as it is."""
+    if isinstance(value, Mapping):
+        return {plain(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+    if isinstance(value, Tensor):
+        return value.item() if value.numel() == 1 else value.tolist()
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def reads(value: Any) -> str:
+    """How a label reads in a file; 1.0 as 1 does."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def sort_names(values: Iterable[Any]) -> list[Any]:
+    """The distinct ones, numbers before words; a ``DataError`` where a number and a word read alike."""
+    names = sorted(set(values), key=lambda value: (isinstance(value, str), value))
+    words = {name for name in names if isinstance(name, str)}
+    twice = next((name for name in names if not isinstance(name, str) and reads(name) in words), None)
+    if twice is not None:
+        raise DataError(
+            f"both {twice!r}, of type {type(twice).__name__}, and the text {reads(twice)!r} are among the labels: they "
+            "read alike. Write both as numbers or both as texts."
+        )
+    return names
+
+
+def number_names(values: Sequence[str | int]) -> tuple[Tensor, Names]:
+    """Labels of any kind as numbers from 0 [len], and the names they stand for, sorted (numbers before words)."""
+    names = sort_names(values)
+    number = {name: i for i, name in enumerate(names)}
+    codes = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
+    return torch.from_numpy(codes), tuple(names)
