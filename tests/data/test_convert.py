@@ -90,3 +90,42 @@ def test_errors():
     mixed.nodes[0]["label"] = "C"
     with pytest.raises(DataError, match="graph 0, nodes: 1 of 3 have the attribute 'label'"):
         from_networkx([mixed])
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda x: x.requires_grad_(),
+        lambda x: x.to_sparse(),
+        lambda x: x.numpy(),
+        lambda x: x.tolist(),
+        lambda x: x.double(),
+    ],
+)
+def test_pyg_attributes_of_any_kind_are_the_same_numbers(wrap):
+    edges = torch.tensor([[0, 1], [1, 0]])
+    data = Data(x=wrap(torch.tensor([[0.0, 1.5], [2.0, 0.0]])), edge_index=edges, num_nodes=2)
+    assert from_pyg([data]).node_attributes.tolist() == [[0.0, 1.5], [2.0, 0.0]]
+    data = Data(edge_attr=wrap(torch.tensor([3.0, 4.0])), edge_index=edges.tolist(), num_nodes=2)
+    store = from_pyg([data])
+    assert store.edge_attributes.tolist() == [[3.0], [4.0]]
+    assert store.edge_index.tolist() == edges.tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edge_index": torch.zeros(3, 2, dtype=torch.long)}, r"edge_index of shape \[3, 2\], expected \[2, edges\]"),
+        ({"x": [["a"], ["b"]]}, "graph 0: x must be a tensor of numbers"),
+        ({"node_label": ["C", "O"]}, "graph 0: node_label must be a tensor of numbers"),
+    ],
+)
+def test_what_is_no_tensor_is_named(changes, message):
+    data = Data(**({"edge_index": torch.tensor([[0, 1], [1, 0]]), "num_nodes": 2} | changes))
+    with pytest.raises(DataError, match=message):
+        from_pyg([data])
+
+
+def test_graphs_without_nodes_keep_the_width_of_their_attributes():
+    data = Data(x=torch.empty(0, 3), edge_index=torch.empty(2, 0, dtype=torch.long))
+    assert from_pyg([data]).node_attributes.shape == (0, 3)

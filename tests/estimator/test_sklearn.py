@@ -1,5 +1,6 @@
 """It goes where scikit-learn's own estimators go."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import estimator_checks
 
 from sopool import GraphClassifier
 from sopool.data import to_networkx, to_pyg
@@ -113,3 +115,24 @@ def test_calibration():
     found = calibrated.predict_proba(to_networkx(STORE))
     np.testing.assert_allclose(found.sum(1), 1)
     assert calibrated.predict(STORE).shape == (40,)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_estimator_cloneable",
+        "check_estimators_unfitted",
+        "check_get_params_invariance",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_set_params",
+    ],
+)
+def test_scikit_learns_own_checks_that_need_no_rows(check):
+    getattr(estimator_checks, check)("GraphClassifier", tiny())
+
+
+def test_pickles_predict_the_same():
+    model = tiny().fit(STORE, LABELS)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(STORE), model.predict_proba(STORE))

@@ -69,19 +69,34 @@ def _labels(graphs: Sequence[Any], given: Sequence[Label] | None, own: list[Any]
 
 
 def _from_data(number: int, data: "Data", label: Any) -> Graph:
-    if data.edge_index is None:
+    edges = _tensor(data, "edge_index", number)
+    if edges is None:
         raise DataError(f"graph {number} has no edge_index: pass Data with edge_index [2, edges].")
-    node_labels, edge_labels = data.get("node_label"), data.get("edge_label")
+    if edges.numel() and (edges.dim() != 2 or len(edges) != 2):
+        raise DataError(f"graph {number} has an edge_index of shape {list(edges.shape)}, expected [2, edges].")
+    node_labels, edge_labels = (_tensor(data, key, number) for key in ("node_label", "edge_label"))
+    weights = _tensor(data, "edge_weight", number)
     return Graph(
         num_nodes=int(data.num_nodes or 0),
-        edges=data.edge_index.t().numpy(),
+        edges=edges.t().numpy(),
         label=int(label) if isinstance(label, float) and label.is_integer() else label,
         node_labels=None if node_labels is None else node_labels.tolist(),
-        node_attributes=_columns(data.x),
+        node_attributes=_columns(_tensor(data, "x", number)),
         edge_labels=None if edge_labels is None else edge_labels.tolist(),
-        edge_attributes=_columns(data.edge_attr),
-        edge_weights=None if data.edge_weight is None else data.edge_weight.float().numpy(),
+        edge_attributes=_columns(_tensor(data, "edge_attr", number)),
+        edge_weights=None if weights is None else weights.float().numpy(),
     )
+
+
+def _tensor(data: "Data", key: str, number: int) -> torch.Tensor | None:
+    """What a graph has under a key, wherever it lies and whatever it is made of."""
+    if data.get(key) is None:
+        return None
+    try:
+        found = torch.as_tensor(data[key]).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"graph {number}: {key} must be a tensor of numbers ({error}).") from error
+    return found if found.layout == torch.strided else found.to_dense()
 
 
 def _columns(values: torch.Tensor | None) -> Any:

@@ -129,12 +129,14 @@ def _stacked(graphs: list[Graph], field: str, counts: list[int], dims: int) -> T
     if values is None:
         return None
     arrays: list[np.ndarray] = []
+    width = 0
     for graph, some, count in zip(graphs, values, counts, strict=True):
         try:
             array = np.asarray(some, dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise DataError(f"{graph.where}: {field} must be numbers, of one width ({error}).") from error
         if count == 0:
+            width = max(width, array.shape[1] if array.ndim == 2 else 0)
             continue
         if array.ndim != dims:
             raise DataError(f"{graph.where}: {field} have shape {list(array.shape)}, expected {dims} dimensions.")
@@ -147,5 +149,5 @@ def _stacked(graphs: list[Graph], field: str, counts: list[int], dims: int) -> T
             )
         arrays.append(array)
     if not arrays:
-        return torch.empty(0) if dims == 1 else torch.empty(0, 0)
+        return torch.empty(0) if dims == 1 else torch.empty(0, width)
     return torch.from_numpy(np.concatenate(arrays))
