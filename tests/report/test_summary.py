@@ -181,6 +181,19 @@ def test_markdown(summary):
     assert f"{100 * summary.entries[0].outcomes['fair'].mean:.1f} ± " in text
 
 
+def test_tables_for_papers_say_what_is_missing(tmp_path):
+    store = fill(tmp_path, (ODD,), looks=("test",), hidden=(8,))
+    store.remove([next(info.key for info in store.list())])
+    summary = summarise(store)
+    assert summary.notes
+    text = markdown(summary)
+    assert text.count("\n- a\\|b\\_c &amp; &lt;i&gt;\\*, gin-0, ") == len(summary.notes)
+    assert "## What is missing" in text
+    lines = latex(summary).splitlines()
+    assert [line for line in lines if line.startswith("% Missing: ")] == lines[: len(summary.notes)]
+    assert "1 of 4 are missing" in lines[0]
+
+
 def test_latex(summary):
     text = latex(summary)
     assert r"a|b\_c \& $<$i$>$*" in text

@@ -42,7 +42,7 @@ def grids(summary: Summary) -> list[Grid]:
 
 def markdown(summary: Summary) -> str:
     """Tables as GitHub reads them."""
-    return "\n".join([grid_markdown(grid) for grid in grids(summary)] + _meanings(summary))
+    return "\n".join([grid_markdown(grid) for grid in grids(summary)] + _meanings(summary) + _missing(summary))
 
 
 def grid_markdown(grid: Grid) -> str:
@@ -50,7 +50,7 @@ def grid_markdown(grid: Grid) -> str:
     rule = ["---" if i < grid.words else "---:" for i in range(len(grid.columns))]
     lines = [f"## {_md(grid.title)}", "", _line([_md(name) for name in grid.columns]), _line(rule)]
     lines += [_line([_md_cell(cell) for cell in row]) for row in grid.rows]
-    return "\n".join([*lines, "", *grid.notes, ""])
+    return "\n".join([*lines, "", *map(_md, grid.notes), ""])
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -69,9 +69,14 @@ def _meanings(summary: Summary) -> list[str]:
     return [f"- {name}: {PROTOCOLS[name].meaning}." for name in summary.protocols] + [""]
 
 
+def _missing(summary: Summary) -> list[str]:
+    return ["## What is missing", "", *(f"- {_md(note)}" for note in summary.notes), ""] if summary.notes else []
+
+
 def latex(summary: Summary) -> str:
-    r"""``table`` environments, for ``\usepackage{booktabs}``."""
-    return "\n".join(_latex(grid) for grid in grids(summary))
+    r"""``table`` environments, for ``\usepackage{booktabs}``; what is missing, in comments."""
+    missing = [f"% Missing: {' '.join(note.split())}\n" for note in summary.notes]
+    return "".join(missing) + "\n".join(_latex(grid) for grid in grids(summary))
 
 
 def _latex(grid: Grid) -> str:
