@@ -54,6 +54,10 @@ class SegmentAggregation(Aggregation):
         dim: int = -2,
     ) -> Tensor:
         """Pool ``x`` [*, N, channels] over dimension ``dim`` (N): [*, G, out_channels]."""
+        if x.dim() < 2:
+            raise ValueError(
+                f"x has shape {list(x.shape)}: it needs rows and channels. For one channel: x.unsqueeze(-1)."
+            )
         x = x.movedim(dim, -2)
         if self.channels is not None and x.shape[-1] != self.channels:
             raise ValueError(f"x has {x.shape[-1]} channels (shape {list(x.shape)}), {self!r} expects {self.channels}.")
@@ -61,9 +65,11 @@ class SegmentAggregation(Aggregation):
             raise TypeError(f"x has dtype {x.dtype}: pass floating-point features, for example x.float().")
         segments = find_segments(x.shape[-2], x.device, ptr, index, dim_size)
         if x.dim() == 2:
-            return self._pool(x, segments).movedim(-2, dim)
-        out = self._pool(x.flatten(0, -2), segments.repeat(x.shape[:-2].numel(), x.shape[-2]))
-        return out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1]).movedim(-2, dim)
+            out = self._pool(x, segments)
+        else:
+            out = self._pool(x.flatten(0, -2), segments.repeat(x.shape[:-2].numel(), x.shape[-2]))
+            out = out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1])
+        return out.movedim(-2, dim).contiguous()  # layers with heads go on with a view of it
 
     def _pool(self, x: Tensor, segments: Segments) -> Tensor:
         pool: Callable[..., Tensor] = self.pool

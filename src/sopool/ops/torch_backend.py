@@ -26,9 +26,9 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
     check_ptr_values(ptr, x)
     p, q = x.shape[1], y.shape[1]
     if q == 1 and x.dtype != torch.float64:
-        return _weighted_sum(x, y, ptr, order).unsqueeze(2)
+        return _weighted_sum(x, y, ptr, order).unsqueeze_(2)  # of a view nothing could be changed in place
     if p == 1 and x.dtype != torch.float64:
-        return _weighted_sum(y, x, ptr, order).unsqueeze(1)
+        return _weighted_sum(y, x, ptr, order).unsqueeze_(1)
     if order is not None:
         segments, same = Segments(ptr, order), y is x
         x = segments.sort(x)
