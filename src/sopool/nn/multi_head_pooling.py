@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
+from sopool.nn.edge_list import all_pairs
 from sopool.nn.normalize import EPS
 from sopool.nn.pooling import GraphPooling, Pooled, dense_pooled
 from sopool.nn.stacked import project
@@ -149,14 +150,11 @@ def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Ten
 def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> PooledGraphs:
     """Lay k nodes per graph end to end, with all k x k edges: shapes known without looking at values."""
     graphs, k, channels = pooled.shape
-    node = torch.arange(graphs * k, device=pooled.device).view(graphs, k)
-    source = node.unsqueeze(2).expand(graphs, k, k).reshape(-1)
-    target = node.unsqueeze(1).expand(graphs, k, k).reshape(-1)
     return PooledGraphs(
         x=pooled.reshape(graphs * k, channels),
-        edge_index=torch.stack([source, target]),
+        edge_index=all_pairs(graphs, k, pooled.device),
         edge_weight=adj.reshape(-1),
-        batch=node.div(k, rounding_mode="floor").view(-1),
+        batch=torch.arange(graphs, device=pooled.device).repeat_interleave(k, output_size=graphs * k),
         adj=adj,
         contribution=contribution,
     )

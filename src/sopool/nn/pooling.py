@@ -1,12 +1,15 @@
 """What every layer that makes graphs smaller shares, and how a vector is made of what it leaves."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from sopool.nn.base import describe
+from sopool.nn.edge_list import list_edges
 from sopool.ops import segment_apply, segment_mean
 from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs
@@ -17,8 +20,9 @@ from sopool.ops.segments import check_edges, find_segments
 Way = Literal["max-mean", "concat"]
 
 
-class Pooled(NamedTuple):
-    """A batch of G smaller graphs."""
+@dataclass(frozen=True)
+class Pooled:
+    """A batch of G smaller graphs, and as PyG has them: ``conv(pooled.x, pooled.edge_index, pooled.edge_weight)``."""
 
     x: Tensor
     """Node features [n, out_channels]."""
@@ -30,6 +34,26 @@ class Pooled(NamedTuple):
     """Values of the new nodes back to the old ones, through the transposed map: [n, c] -> [N, c']."""
     loss: Tensor | None = None
     """What each graph adds to its loss in training [G]."""
+
+    @cached_property
+    def batch(self) -> Tensor:
+        """The graph of each node [n]; G for a spare row."""
+        node = torch.arange(self.x.shape[0], device=self.ptr.device)
+        return torch.searchsorted(self.ptr, node, right=True) - 1
+
+    @property
+    def edge_index(self) -> Tensor:
+        """From each edge's source to its target [2, E]: edges that were kept, or all pairs where each has a weight."""
+        return self._edges[0]
+
+    @property
+    def edge_weight(self) -> Tensor:
+        """The weight of each edge [E], 1 where the layer gives none; learned ones may be negative."""
+        return self._edges[1]
+
+    @cached_property
+    def _edges(self) -> tuple[Tensor, Tensor]:
+        return list_edges(self.graphs().hears, like=self.x)
 
 
 class GraphPooling(torch.nn.Module):
@@ -71,7 +95,10 @@ class EdgePooling(GraphPooling):
     def forward(
         self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Pooled:
-        """Pool graphs given as in PyG: ``x`` [N, channels], ``edge_index`` [2, E], ``batch`` [N] in order."""
+        """Pool graphs given as in PyG: ``x`` [N, channels], ``edge_index`` [2, E], ``batch`` [N] in order.
+
+        Without spare rows: where a layer chooses nodes, that waits for the device.
+        """
         if x.dim() != 2 or x.shape[1] != self.channels:
             raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
         if batch is None:
@@ -80,7 +107,11 @@ class EdgePooling(GraphPooling):
         if segments.order is not None and not torch.equal(batch, batch[segments.order]):
             raise ValueError("batch is not in order: the nodes of a graph must lie side by side. Sort x and batch.")
         check_edges(edge_index, batch)
-        return self.pool(x, Graphs(segments.ptr, neighbors_of(edge_index, x.shape[0])))
+        return self.pool_exactly(x, Graphs(segments.ptr, neighbors_of(edge_index, x.shape[0])))
+
+    def pool_exactly(self, x: Tensor, graphs: Graphs) -> Pooled:
+        """As ``pool``, without spare rows."""
+        return self.pool(x, graphs)
 
 
 class PooledReadout(torch.nn.Module):

@@ -34,8 +34,15 @@ class SelectPooling(EdgePooling):
 
     def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
         """Score, keep the best, and scale them by their scores."""
+        return self._select(x, graphs)
+
+    def pool_exactly(self, x: Tensor, graphs: Graphs) -> Pooled:
+        """As ``pool``, without spare rows."""
+        return self._select(x, graphs, exact=True)
+
+    def _select(self, x: Tensor, graphs: Graphs, exact: bool | None = None) -> Pooled:
         score = self.score(x, graphs)
-        chosen = select_top(score.detach().squeeze(1), graphs, self.ratio)
+        chosen = select_top(score.detach().squeeze(1), graphs, self.ratio, exact)
         gate = score.index_select(0, chosen.rows).tanh()
         if chosen.spare is not None:
             gate = gate.masked_fill(chosen.spare.unsqueeze(1), 0)
