@@ -12,7 +12,7 @@ from sopool.experiments.executors.local import WorkerDiedError
 from sopool.training.run_store import RunStore
 from tests.cli.conftest import TINY
 
-POOLS = ["--pool", "sopool-bimap,sum-avg", "--hidden", "4,8"]
+POOLS = ["--pool", "sopool-bimap,sum-avg", "--hidden", "4,8", "--pool-options", "rank=4"]
 BOTH = ["--protocol", "fair,single-epoch"]
 PLAIN = {"\n"}
 
@@ -35,6 +35,8 @@ def test_the_tables(evaluated):
     assert shown.exit_code == 0, shown.output
     for words in ("single-epoch (less optimistic)", "Gain over sum-avg, in points", "2 x 3", "95 % interval"):
         assert words in shown.stdout
+    for words in ("Preset default, epochs 2, seed 0.", "Options: sopool-bimap rank=4; sum-avg none."):
+        assert words in " ".join(shown.stdout.split())
     assert "Trained 56 model-epochs" in shown.stdout
     assert f"All 28 runs are in {folder / 'runs'}" in shown.stdout
     assert is_plain(shown.stdout)
@@ -50,7 +52,9 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(evaluated):
 def test_the_json(evaluated):
     first, second = json.loads((evaluated[0] / "found.json").read_text())
     assert (first["pool"], second["pool"]) == ("sopool-bimap", "sum-avg")
+    assert (first["pool_options"], second["pool_options"]) == ({"lr_scale": 0.1, "rank": 4}, {})
     for one in (first, second):
+        assert (one["preset"], one["epochs"], one["seed"]) == ("default", 2, 0)
         assert (one["dataset"], one["gnn"], one["model_epochs"]) == ("MUTAG", "gin-0", 28)
         assert one["seconds"] > 0
         assert one["device"]

@@ -9,7 +9,16 @@ import torch
 from sopool.data import load, make_agreement, stratified_folds
 from sopool.data.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.presets import FROZEN, POOLS, PRESETS, SECOND_ORDER, model_config, sort_size
+from sopool.experiments.presets import (
+    FROZEN,
+    HIERARCHICAL,
+    POOLS,
+    PRESETS,
+    SECOND_ORDER,
+    model_config,
+    options_of,
+    sort_size,
+)
 from sopool.models import make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.training.config import RunConfig
@@ -162,13 +171,35 @@ def test_names_of_runs_stay_when_settings_are_added():
         ({"pools": ["topkpool"], "blocks": 1, "gnn": "gine"}, "smaller graphs of a hierarchy have none"),
         ({"pools": ["sum"], "gnn": "gine"}, "the edges of agreement have no labels"),
         ({"pools": ["sagpol"]}, "Did you mean 'sagpool'"),
-        ({"pools": ["sopool-bimap"], "pool_options": {"ratio": 1}}, "sopool-bimap cannot be made with ratio=1"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"rank": 0}}, "sopool-bimap cannot be made with rank=0"),
+        (
+            {"pools": ["sopool-attn-random", "sum-avg"], "pool_options": {"bias": True, "ratio": 1}},
+            "option ratio, which was given as 1. Options: sopool-attn-random has bias, normalize; sum-avg has none",
+        ),
         ({"pools": ["topkpool"], "blocks": 1, "block_readout": "concat"}, "cannot be put side by side"),
     ],
 )
 def test_what_cannot_be(tmp_path, changes, says):
     with pytest.raises(DataError, match=says):
         runs(make_agreement(20), tmp_path, **changes)
+
+
+def test_options_reach_the_poolings_that_have_them(tmp_path):
+    options = {"rank": 4, "normalize": "size"}
+    pools = ["sopool-bimap", "sum-avg", "sopool-attn"]
+    found = runs(make_agreement(20), tmp_path, pools=pools, protocols=["single-epoch"], pool_options=options, folds=2)
+    given = {config.model.pool: config.model.pool_options for config in found}
+    assert given["sopool-bimap"] == {"lr_scale": 0.1} | options
+    assert given["sopool-attn"] == {"normalize": "size"}
+    assert given["sum"] == {}
+
+
+def test_every_pooling_has_the_options_of_its_class():
+    for blocks, names in ((0, POOLS), (1, HIERARCHICAL)):
+        assert all("channels" not in options_of(pool, blocks) for pool in names)
+    assert options_of("covpool") == options_of("sopool-bimap")[:-1]
+    assert options_of("sum-avg") == options_of("sum") == []
+    assert options_of("eigenpool", 1) == ["vectors", "size"]
 
 
 def test_a_maximum_over_neighbours_is_fine_where_edges_have_no_weights(tmp_path):

@@ -59,7 +59,7 @@ def evaluate(
         Literal["max-mean", "concat"], typer.Option(help="What a block's classifier sees of the nodes left.")
     ] = "max-mean",
     pool_options: Annotated[
-        str | None, typer.Option(help="Options of the poolings, such as rank=16,triangle=true or heads=32.")
+        str | None, typer.Option(help="Options of the poolings that have them, such as rank=16,triangle=true.")
     ] = None,
     protocol: Annotated[str, typer.Option(help="Any of fair, single-epoch, per-fold-max.")] = "fair",
     hidden: Annotated[
@@ -147,7 +147,7 @@ def evaluate(
     if json_file:
         write_json([one.to_json() for one in evaluations], json_file)
     console = out(stderr=to_stdout)
-    show_results(results_of(evaluations), against, console)
+    show_results(results_of(evaluations), against, console, _how(evaluator))
     if plot:
         from sopool.report.curves import plot_curves
 
@@ -175,6 +175,16 @@ def _check_plot(path: Path) -> None:
         raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
 
 
+def _how(evaluator: "Evaluator") -> list[str]:
+    """What the models were trained with, and which pooling was given which options."""
+    request = evaluator.request
+    said = [f"Preset {request.preset}, epochs {request.epochs}, seed {request.seed}."]
+    if request.pool_options:
+        each = [(pool, [f"{name}={value}" for name, value in own.items()]) for pool, own in evaluator.options.items()]
+        said.append("Options: " + "; ".join(f"{pool} {', '.join(own) or 'none'}" for pool, own in each) + ".")
+    return said
+
+
 def _say_divided(evaluator: "Evaluator") -> None:
     """By the number of nodes, which the name of a pooling does not tell; who asked for it knows."""
     from sopool.nn.normalize import DIVIDED
@@ -185,5 +195,5 @@ def _say_divided(evaluator: "Evaluator") -> None:
         say(
             "note",
             f"{', '.join(divided)}: divided by the number of nodes, since nodes have neither labels nor attributes. "
-            "With them alone, --pool-options normalize=none (or matrix-sqrt) leaves that out.",
+            "--pool-options normalize=none (or matrix-sqrt) leaves that out.",
         )

@@ -92,11 +92,11 @@ def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:
     ]
 
 
-def show_results(results: Sequence["Result"], reference: str, console: Console) -> None:
-    """The tables; the second one only where there is something to compare."""
+def show_results(results: Sequence["Result"], reference: str, console: Console, said: Sequence[str] = ()) -> None:
+    """The tables, with what is to be ``said`` below; the second one only where there is something to compare."""
     from sopool.report.results import comparison_table, results_table
 
-    console.print(results_table(results))
+    console.print(results_table(results, said))
     if len({result.pool for result in results}) > 1:
         console.print(comparison_table(results, reference))
 

@@ -15,7 +15,7 @@ from sopool.data.file import content_key
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.experiments.executors.local import Train, encoder_for, train_all
-from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, sort_size
+from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, share_options, sort_size
 from sopool.models.config import Head, ModelConfig
 from sopool.nn.pooling import Way
 from sopool.training.config import Looks, RunConfig, Setting
@@ -52,7 +52,7 @@ class Request:
     block_readout: Way = "max-mean"
     """What a block's classifier sees of its nodes."""
     pool_options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the poolings' classes, for all of ``pools``."""
+    """Of the poolings' classes, each for those of ``pools`` that have it."""
 
     def __post_init__(self) -> None:
         if not self.settings:
@@ -81,7 +81,7 @@ class Evaluation:
     """What one pooling reached."""
 
     dataset: str
-    gnn: str
+    request: Request
     pool: str
     outcomes: dict[str, Outcome]
     runs: dict[Looks, list[Run]] = field(repr=False)
@@ -108,12 +108,15 @@ class Evaluation:
         environments = [run.environment for runs in self.runs.values() for run in runs]
         return {
             "dataset": self.dataset,
-            "gnn": self.gnn,
+            "gnn": self.request.gnn,
             "pool": self.pool,
             "pool_options": self.model.pool_options,
             "blocks": self.model.blocks,
             "head": self.model.head if self.model.blocks else None,
             "block_readout": self.model.block_readout if self.model.blocks else None,
+            "preset": self.request.preset,
+            "epochs": self.request.epochs,
+            "seed": self.request.seed,
             "protocols": {name: outcome.to_json() for name, outcome in self.outcomes.items()},
             "model_epochs": self.model_epochs,
             "seconds": round(self.seconds, 3),
@@ -139,19 +142,9 @@ class Evaluator:
             raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")
         self.store, self.request, self.runs = store, request, runs
         self.fingerprint, self.encoders = _names(store)
-        self.models = {
-            pool: model_config(
-                store,
-                request.gnn,
-                pool,
-                request.preset,
-                request.blocks,
-                request.head,
-                request.block_readout,
-                request.pool_options,
-            )
-            for pool in request.pools
-        }
+        self.options = share_options(request.pools, request.blocks, request.pool_options)
+        given = (request.preset, request.blocks, request.head, request.block_readout)
+        self.models = {pool: model_config(store, request.gnn, pool, *given, own) for pool, own in self.options.items()}
         self._folds = stratified_folds(store.labels.cpu().numpy(), request.folds, names=store.classes)
 
     def evaluate(
@@ -249,7 +242,7 @@ class Evaluator:
         outcomes = {
             name: PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels) for name in self.request.protocols
         }
-        return Evaluation(self.store.name, self.request.gnn, pool, outcomes, runs, self.fingerprint, self.models[pool])
+        return Evaluation(self.store.name, self.request, pool, outcomes, runs, self.fingerprint, self.models[pool])
 
     def _load(self, configs: Sequence[RunConfig]) -> list[Run]:
         found = [(config, self.runs.load(config)) for config in configs]

@@ -1,8 +1,9 @@
 """From names to model configurations, and how they are trained."""
 
 import difflib
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -103,11 +104,7 @@ def model_config(
     """
     recipe = PRESETS[preset]
     check_name("GNN", gnn, VARIANTS)
-    if blocks:
-        check_name("hierarchical pooling", pool, HIERARCHICAL)
-    else:
-        check_name("pooling", pool, POOLS)
-    pool, frozen = FROZEN.get(pool, pool), pool in FROZEN
+    pool, frozen = _known(pool, blocks), pool in FROZEN
     if blocks:
         if not 1 <= blocks <= 3:
             raise DataError(f"{blocks} blocks are not possible: 1 to 3 are.")
@@ -150,6 +147,32 @@ def model_config(
         ),
         options,
     )
+
+
+def share_options(pools: Sequence[str], blocks: int, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Which of the ``options`` each pooling gets: those it has. A ``DataError`` for one that none of them has."""
+    has = {pool: options_of(pool, blocks) for pool in pools}
+    for name in options:
+        if not any(name in own for own in has.values()):
+            each = "; ".join(f"{pool} has {', '.join(own) or 'none'}" for pool, own in has.items())
+            raise DataError(f"no pooling has the option {name}, which was given as {options[name]}. Options: {each}.")
+    return {pool: {name: value for name, value in options.items() if name in has[pool]} for pool in pools}
+
+
+def options_of(pool: str, blocks: int = 0) -> list[str]:
+    """The names of a pooling's options."""
+    trained = _known(pool, blocks)
+    if trained == "sum-avg":
+        return []
+    flat: dict[str, Callable[..., Any]] = READOUTS | {name: pooling for name, (pooling, _) in GRAPH_READOUTS.items()}
+    make = POOLINGS[trained] if blocks else flat[trained]
+    return [name for name in inspect.signature(make).parameters if name != "channels"]
+
+
+def _known(pool: str, blocks: int) -> str:
+    """The pooling's own name, that of a control without ``-random``; a ``DataError`` if there is none such."""
+    check_name("hierarchical pooling" if blocks else "pooling", pool, HIERARCHICAL if blocks else POOLS)
+    return FROZEN.get(pool, pool)
 
 
 def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:

@@ -36,8 +36,8 @@ class Compared(NamedTuple):
     comparison: Comparison
 
 
-def results_table(rows: Sequence[Result]) -> Table:
-    """One line for each result, in the order given. What is the same for all stands above, once."""
+def results_table(rows: Sequence[Result], said: Sequence[str] = ()) -> Table:
+    """One line for each result, in the order given. What is the same for all stands above, what is ``said`` below."""
     shared, own = _places(rows)
     table = _table(f"Accuracy by cross-validation, per cent{shared}", (*own, "pool"))
     for column in ("accuracy", "folds\nx runs", "epoch", "hidden/batch/\nlr/dropout", "seconds"):
@@ -55,6 +55,7 @@ def results_table(rows: Sequence[Result]) -> Table:
         )
     table.caption = "\n".join(
         [
+            *map(escape, said),
             "Accuracy: mean +- standard deviation (ddof=0) over the test folds; the runs of a fold are averaged first.",
             "Several epochs: median (range). Several settings: how many folds chose each.",
             *_meanings(rows),
