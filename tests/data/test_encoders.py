@@ -268,11 +268,12 @@ def test_reddit_has_one_feature_that_is_constant():
     assert torch.equal(encoder.fit(store, [0]).transform(store).rows(), torch.ones(store.num_nodes, 1))
 
 
-LABELS, SCALE = "NodeLabelEncoder(1 values, unknown=True)", "AttributeEncoder(1 columns, standardize=True)"
+LABELS, SCALE = "NodeLabelEncoder(2 values, unknown=True)", "AttributeEncoder(1 columns, standardize=True)"
 BOTH, DEGREE = f"ConcatEncoder([{LABELS}, {SCALE}])", "DegreeEncoder(1 values, unknown=True)"
 NAMED = {"PROTEINS": LABELS, "IMDB-MULTI": DEGREE, "REDDIT-MULTI-5K": "ConstantEncoder()", "ENZYMES": BOTH}
-CHOICES = [(labelled("a"), LABELS), (attributed([[1]]), SCALE), (pack([Graph(1)], name="MUTAG"), DEGREE)]
-CHOICES += [(replace(attributed([[1]], node_labels=["a"]), name=name), choice) for name, choice in NAMED.items()]
+CHOICES = [(labelled("a", "b"), LABELS), (attributed([[1]]), SCALE), (pack([Graph(1)], name="MUTAG"), DEGREE)]
+TOLD = attributed([[1], [2]], node_labels=["a", "b"])
+CHOICES += [(replace(TOLD, name=name), choice) for name, choice in NAMED.items()]
 
 
 @pytest.mark.parametrize(("store", "choice"), CHOICES)

@@ -1,6 +1,10 @@
 """Which encoder a data set gets."""
 
+import torch
+from torch import Tensor
+
 from sopool.data.base_encoder import Encoder
+from sopool.data.edges import degrees
 from sopool.data.encoders import (
     AttributeEncoder,
     ConcatEncoder,
@@ -31,7 +35,35 @@ def default_encoder(store: PackedGraphs, unknown: bool = True) -> Encoder:
     """The paper's choice for its data sets; else node labels and attributes, as far as they are there, else degree."""
     if store.name in BY_DEGREE + FEATURELESS or (store.name in LABELLED and store.node_labels is not None):
         return paper_encoder(store.name, unknown)
-    parts: list[Encoder] = [] if store.node_labels is None else [NodeLabelEncoder(unknown)]
-    if store.node_attributes is not None and store.node_attributes.shape[1]:
+    parts: list[Encoder] = [NodeLabelEncoder(unknown)] if has_node_labels(store) else []
+    if has_node_attributes(store):
         parts.append(AttributeEncoder())
     return ConcatEncoder(parts) if len(parts) > 1 else parts[0] if parts else DegreeEncoder(unknown)
+
+
+def has_node_labels(store: PackedGraphs) -> bool:
+    """Whether nodes carry labels that say more than the structure does.
+
+    The text format of GIN has a tag for every node: of social networks, whose nodes have no labels, that is 0
+    everywhere, or the degree.
+    """
+    labels = store.node_labels
+    if labels is None or store.name in BY_DEGREE + FEATURELESS:
+        return False
+    if store.name in LABELLED:
+        return True
+    if not labels.numel() or bool((labels == labels[0]).all()):
+        return False
+    return not _are_degrees(labels, store)
+
+
+def has_node_attributes(store: PackedGraphs) -> bool:
+    """Whether nodes carry attributes."""
+    return store.node_attributes is not None and store.node_attributes.shape[1] > 0
+
+
+def _are_degrees(labels: Tensor, store: PackedGraphs) -> bool:
+    if any(isinstance(name, str) for name in store.node_label_names):
+        return False
+    names = torch.tensor(store.node_label_names, dtype=torch.long, device=labels.device)
+    return bool((names[labels.long()] == degrees(store)).all())

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from sopool.data.choices import has_node_attributes, has_node_labels
 from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
@@ -122,7 +123,7 @@ def model_config(
             ),
             options,
         )
-    plain = store.node_labels is None and store.node_attributes is None
+    plain = not (has_node_labels(store) or has_node_attributes(store))
     if pool == "sum-avg":
         pool = "mean" if plain else "sum"
     first_order = pool in FIRST_ORDER
