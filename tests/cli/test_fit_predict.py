@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sopool import GraphClassifier
 from sopool.cli.fit import check_classes
-from sopool.data import DegreeEncoder, load, save_graphs
+from sopool.data import DegreeEncoder, Graph, load, save_graphs
 from sopool.data.errors import DataError
 from sopool.data.jsonl import write_jsonl
 from sopool.data.splits import stratified_folds
@@ -176,6 +176,24 @@ def test_a_bad_row_is_fatal_if_asked(model, call, tmp_path):
     shown = call("predict", model, path, "-o", "out.csv", "--on-error", "raise")
     assert shown.code == 2
     assert "line 2: not JSON" in shown.err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_graph_too_large_to_score_is_a_bad_row(call, tmp_path):
+    rows = [{"nodes": 2, "edges": [[0, 1]], "node_attributes": [[i % 2], [i]], "label": "ab"[i % 2]} for i in range(12)]
+    graphs = [Graph(2, node_attributes=row["node_attributes"]) for row in rows]
+    tiny().fit(graphs, [row["label"] for row in rows]).save(tmp_path / "m.sopool")
+    rows[1]["node_attributes"] = [[1e30], [3e38]]
+    (tmp_path / "g.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    shown = call("predict", "m.sopool", "g.jsonl")
+    said = " ".join(shown.err.split())
+    assert shown.code == 0, shown.err
+    assert "skipped: g.jsonl, line 2: its numbers are too large" in said
+    assert "predicted 11 graphs, 1 row skipped," in said
+    assert [line.split(",")[0] for line in shown.out.splitlines()[1:]] == [str(row) for row in (1, *range(3, 13))]
+    assert "nan" not in shown.out
+    fatal = call("predict", "m.sopool", "g.jsonl", "-o", "out.csv", "--on-error", "raise")
+    assert fatal.code == 2
     assert not (tmp_path / "out.csv").exists()
 
 

@@ -88,3 +88,13 @@ def test_an_encoder_without_a_place_for_the_unknown_is_refused():
     graphs = [Graph(2, [(0, 1)], node_labels=[0, 0 if i else 9]) for i in range(12)]
     with pytest.raises(DataError, match="make it with unknown=True"):
         tiny(n_models=20, epochs=1, encoder=NodeLabelEncoder(unknown=False)).fit(graphs, [0, 1] * 6)
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "predict_with_uncertainty", "transform"])
+def test_numbers_too_large_to_score_are_refused_by_name(ask):
+    graphs = [Graph(2, edges=[(0, 1), (1, 0)], node_attributes=[[i % 2], [i / 40]]) for i in range(40)]
+    model = tiny().fit(graphs, LABELS)
+    huge = Graph(2, node_attributes=[[1e30], [-3e38]])
+    with pytest.raises(DataError, match=r"graph 1: .* are not finite.*attributes of up to 3e\+38"):
+        getattr(model, ask)([graphs[0], huge, graphs[1]])
+    assert np.isfinite(model.predict_proba(graphs[:2])).all()

@@ -27,6 +27,7 @@ from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.fitting import FitProgress, fit_ensemble
 from sopool.estimator.inputs import as_store
 from sopool.estimator.labels import as_labels, codes_of, foreign_message, number_classes, own_labels
+from sopool.estimator.overflow import finite
 from sopool.estimator.plan import runs_of, shape_of
 from sopool.estimator.settings import UnseenWarning, checked, describe, unknown_messages
 from sopool.experiments.threads import threads
@@ -222,7 +223,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         """The embeddings of the graphs [n, models x width]: what each model pools a graph into, side by side."""
         with threads(1) as cores:
             store, features = self._encode(graphs, level=3)
-            each = self.ensemble_.embeddings(store, features, cores)
+            each = finite(self.ensemble_.embeddings(store, features, cores), store, "embeddings")
         return each.movedim(0, 1).flatten(1).cpu().numpy()
 
     def explain(self, graphs: Any, top: int = 10) -> list[Explanation]:
@@ -253,7 +254,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _predict(self, graphs: Any) -> Prediction:
         with threads(1) as cores:  # more are for whole pieces: the operators are too small for them
             store, features = self._encode(graphs, level=4)
-            return self.vote(self.ensemble_.scores(store, features, cores))
+            return self.vote(finite(self.ensemble_.scores(store, features, cores), store, "scores"))
 
     def vote(self, scores: Tensor) -> Prediction:
         """What the scores of the models [models, n, classes] come to."""

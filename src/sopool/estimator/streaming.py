@@ -13,6 +13,7 @@ from sopool.data.names import reads
 from sopool.data.pack import Label
 from sopool.data.stream import BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
+from sopool.estimator.overflow import overflows, reason
 from sopool.experiments.threads import threads
 
 Format = Literal["csv", "jsonl"]
@@ -76,21 +77,31 @@ def predict_stream(
             for one in chunk.bad:
                 count.bad += 1
                 refuse(one)
-            before = other.submit(_predict_chunk, model, chunk, cores, count, write)
+            before = other.submit(_predict_chunk, model, chunk, cores, count, refuse, write)
         if before is not None:
             before.result()
 
 
 def _predict_chunk(
-    model: GraphClassifier, chunk: Chunk, cores: int, count: Count, write: Callable[[list[Predicted]], None]
+    model: GraphClassifier,
+    chunk: Chunk,
+    cores: int,
+    count: Count,
+    refuse: Callable[[BadRow], None],
+    write: Callable[[list[Predicted]], None],
 ) -> None:
     """A label counts as right if it reads as the prediction does: files know texts only."""
     if chunk.graphs is None:
         return
     features = model.ensemble_.encode(chunk.graphs)
-    found = model.vote(model.ensemble_.scores(chunk.graphs, features, cores))
+    scores = model.ensemble_.scores(chunk.graphs, features, cores)
+    found, left_out = model.vote(scores), overflows(scores, chunk.graphs)
+    for graph, largest in left_out.items():
+        count.bad += 1
+        refuse(BadRow(chunk.rows[graph], largest, reason("scores")))
     values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
-    made = [Predicted(*row) for row in zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True)]
+    rows = enumerate(zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True))
+    made = [Predicted(*row) for graph, row in rows if graph not in left_out]
     known = [row for row in made if row.label is not None]
     count.graphs += len(made)
     count.nodes += chunk.graphs.num_nodes
