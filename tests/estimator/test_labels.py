@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sopool.data import DataError, from_pyg, to_pyg
@@ -37,6 +37,7 @@ def test_numbers_are_the_same_classes_however_they_are_wrapped(wrap, form):
     np.testing.assert_array_equal(codes, CODES)
 
 
+@example([False, 0, "0"])
 @given(st.lists(st.one_of(st.booleans(), st.integers(), st.integers(0, 3).map(str), st.text(max_size=3)), min_size=1))
 def test_classes_never_read_alike_and_stand_for_their_labels(values):
     words = {value for value in values if isinstance(value, str)}

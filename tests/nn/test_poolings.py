@@ -279,6 +279,8 @@ def test_bad_graphs():
         layer(torch.ones(3, 5), torch.empty(2, 0).long())
     with pytest.raises(ValueError, match="joins graphs"):
         layer(x, torch.tensor([[0], [2]]), torch.tensor([0, 0, 1]))
+    with pytest.raises(TypeError, match="Edges have no weights here: give batch="):
+        layer(x, torch.empty(2, 0).long(), None, torch.tensor([0, 0, 1]))
 
 
 def test_shown_as_made():

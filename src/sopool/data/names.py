@@ -1,6 +1,6 @@
 """Labels and classes as users write them: words and whole numbers, none of which reads like another."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,12 @@ def reads(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def sort_names(values: Iterable[Any]) -> list[Any]:
+def sort_names(values: Sequence[Any]) -> list[Any]:
     """The distinct ones, numbers before words; a ``DataError`` where a number and a word read alike."""
     names = sorted(set(values), key=lambda value: (isinstance(value, str), value))
     words = {name for name in names if isinstance(name, str)}
-    twice = next((name for name in names if not isinstance(name, str) and reads(name) in words), None)
+    # All of them are looked at, since one name stands for False, 0 and 0.0.
+    twice = next((value for value in words and values if not isinstance(value, str) and reads(value) in words), None)
     if twice is not None:
         raise DataError(
             f"both {twice!r}, of type {type(twice).__name__}, and the text {reads(twice)!r} are among the labels: they "

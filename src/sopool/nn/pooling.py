@@ -101,6 +101,8 @@ class EdgePooling(GraphPooling):
         """
         if x.dim() != 2 or x.shape[1] != self.channels:
             raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
+        if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
+            raise TypeError("batch_size is a tensor; it counts graphs. Edges have no weights here: give batch=.")
         if batch is None:
             batch, batch_size = edge_index.new_zeros(x.shape[0]), batch_size or 1
         segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
