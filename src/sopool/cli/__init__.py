@@ -80,7 +80,10 @@ def main() -> None:
     # come, took half a second of each start.
     gc.set_threshold(BETWEEN_COLLECTIONS)
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where it can be told what went wrong
     except ValueError as error:
         from sopool.data.errors import DataError
 
@@ -93,3 +96,17 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:
+        from sopool.data.whole_file import why
+
+        say("error", why(error))
+        _give_up_stdout()
+        sys.exit(2)
+
+
+def _give_up_stdout() -> None:
+    """What could not be written would be tried once more at the end, with a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = None

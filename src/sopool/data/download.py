@@ -30,7 +30,7 @@ def download(name: str, folder: Path, progress: Progress | None = None) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as temporary:
-            with temporary.open("xb") as file:
+            with temporary.open("wb") as file:
                 _fetch(tu_address(name), file.write, progress)
             read_tu(temporary, name=name)
     except (urllib.error.URLError, HTTPException, OSError) as error:

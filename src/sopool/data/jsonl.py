@@ -57,7 +57,7 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
     """
     path = Path(path)
     check_values(store)
-    with whole_file(path) as temporary, temporary.open("xb") as file:
+    with whole_file(path) as temporary, temporary.open("wb") as file:
         # Neither name nor time in the gzip header: equal graphs give equal bytes.
         packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else file
         with packed:

@@ -1,13 +1,31 @@
 """Files that are written whole or not at all."""
 
+import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}")
+LONGEST = 50
+"""Letters of a name that the temporary one repeats: file systems have room for 255 bytes."""
+BY_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a write can fail with; Python names no file then."""
+SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How safetensors tells of one, in an error of its own kind."""
+ADVICE = {
+    errno.ENOSPC: "Make room on that disk, or choose a place on another.",
+    errno.EDQUOT: "Delete what is no longer needed there, or choose a place on another disk.",
+    errno.EFBIG: "Raise the limit on the size of files, or choose a place on another disk.",
+    errno.EIO: "The disk or the way to it may be failing: choose a place on another.",
+    errno.EROFS: "Choose a folder that can be written to.",
+    errno.EACCES: "Choose a folder that can be written to, or have it allowed.",
+    errno.EPERM: "Choose a folder that can be written to, or have it allowed.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+}
 
 
 @contextmanager
@@ -15,24 +33,88 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """A name beside ``path`` to write to; it takes the place of ``path`` at the end, or goes away on any error.
 
     After a power failure, too, ``path`` has either what it had or all that was written: the content is on the disk
-    before the name is, and the name is on the disk at the end of the block.
+    before the name is, and the name is on the disk at the end of the block. A link stays one: the file that it leads to
+    is replaced. A file that is replaced leaves its permissions to the new one. A device or a pipe has no content to
+    keep whole: it is handed out itself. An ``OSError`` names ``path``.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    if is_stream(path):
+        with _blaming(path, path):
+            yield path
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name[:LONGEST]}.{secrets.token_hex(8)}")
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with _blaming(path, temporary):
+            yield temporary
+            _settle(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise
-    _flush_folder(path.parent)
+    _flush_folder(target.parent)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it is there to be written into, such as a device or a pipe; an ``OSError`` if it is not to be written."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False  # it is not there yet, or whoever writes will say what is wrong
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+        raise OSError(errno.EINVAL, "Neither a file nor a pipe", str(path))
+    return not stat.S_ISREG(mode)
+
+
+def why(error: OSError) -> str:
+    """Where, what happened and what to do, for people."""
+    where = "" if error.filename is None else f"{error.filename}: "
+    return " ".join([f"{where}{error.strerror or error}.", *filter(None, [ADVICE.get(error.errno or 0)])])
 
 
 def left_overs(folder: Path) -> list[Path]:
     """What killed processes left of their :func:`whole_file`, and what running ones are writing."""
     return [path for path in folder.iterdir() if LEFT_OVER.fullmatch(path.name)]
+
+
+@contextmanager
+def _blaming(path: Path, temporary: Path) -> Iterator[None]:
+    """Errors of writing ``temporary`` are those of ``path``, the name that people know."""
+    try:
+        yield
+    except Exception as error:
+        number = _number(error, temporary)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def _number(error: Exception, temporary: Path) -> int | None:
+    """What a write failed with; None if the error is of something else that was done meanwhile."""
+    if isinstance(error, OSError):
+        own = error.filename == str(temporary) or (error.filename is None and error.errno in BY_THE_DISK)
+        return error.errno if own else None
+    found = SYSTEM_ERROR.search(str(error))
+    return int(found[1]) if found else None
+
+
+def _settle(temporary: Path, target: Path) -> None:
+    with temporary.open("rb+") as file:
+        _keep_permissions(temporary, target)
+        os.fsync(file.fileno())
+    temporary.replace(target)
+
+
+def _keep_permissions(temporary: Path, target: Path) -> None:
+    try:
+        before = target.stat()
+    except FileNotFoundError:
+        return
+    with suppress(OSError, AttributeError):  # only root may give files away, and Windows has no owners
+        os.chown(temporary, before.st_uid, before.st_gid)
+    temporary.chmod(stat.S_IMODE(before.st_mode))
 
 
 def _flush_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from sopool.data.errors import DataError
-from sopool.data.whole_file import left_overs, whole_file
+from sopool.data.whole_file import left_overs, whole_file, why
 from sopool.training.config import RunConfig
 from sopool.training.dataset_facts import DatasetFacts, facts_file, read_facts_file, write_facts
 from sopool.training.record import Run
@@ -231,7 +231,9 @@ class RunStore:
             if self.folder.exists() and not self.folder.is_dir():
                 raise DataError("this is a file; a store of runs is a folder.", self.folder)
             yield
-        except (OSError, NotImplementedError) as error:  # the latter from file systems without locks
+        except OSError as error:
+            raise DataError(f"the store of runs cannot be {what}. {why(error)}", self.folder) from error
+        except NotImplementedError as error:  # from file systems without locks
             raise DataError(f"the store of runs cannot be {what}: {error}.", self.folder) from error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sopool.data.errors import DataError
-from sopool.data.whole_file import whole_file
+from sopool.data.whole_file import whole_file, why
 from sopool.experiments.controls.views import Setting
 from sopool.training.outcome import Outcome
 
@@ -50,7 +50,7 @@ def save(result: ControlResult, path: Path) -> None:
                 _text({"key": path.stem, "digest": _digest(plain), "result": plain}) + "\n", encoding="utf-8"
             )
     except OSError as error:
-        raise DataError(f"the result of a control cannot be written: {error}.", path) from error
+        raise DataError(f"the result of a control cannot be written. {why(error)}") from error
 
 
 def load(path: Path) -> ControlResult | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sopool.data.errors import DataError
-from sopool.data.whole_file import whole_file
+from sopool.data.whole_file import whole_file, why
 from sopool.experiments.comparison import Comparison
 from sopool.experiments.statistics import Across
 from sopool.experiments.tables.paper.tables import Figure, Row
@@ -198,7 +198,7 @@ class Reproduction:
             with whole_file(path) as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
         except OSError as error:
-            raise DataError(f"cannot be written: {error.strerror}.", path) from error
+            raise DataError(f"the figures cannot be written. {why(error)}") from error
         return path
 
 
