@@ -3,7 +3,7 @@
     python benchmarks/pages.py docs/results/table2.json
     python benchmarks/pages.py PART.json PART.json ... --merge docs/results/table2.json
 
-Prints Markdown. `--merge` first writes the parts of one table, from `sopool reproduce --json`, as one file.
+Prints Markdown. `--merge` first writes the parts of one table, from `sopool reproduce --output`, as one file.
 """
 
 import argparse

@@ -25,7 +25,7 @@ def saved(tmp_path):
 
 
 def test_measured_here_drawn_from_the_file(tiny, call, tmp_path):
-    shown = call("bench", "--device", "cpu", "--quick", "--models", "2", "--json", "figures.json", "--profile")
+    shown = call("bench", "--device", "cpu", "--quick", "--models", "2", "-o", "figures.json", "--profile")
     assert shown.code == 0, shown.err
     for words in (
         "Readout bimap",
@@ -49,10 +49,11 @@ def test_measured_here_drawn_from_the_file(tiny, call, tmp_path):
 
 
 def test_figures_to_the_standard_output(tiny, call):
-    shown = call("bench", "--device", "cpu", "--quick", "--part", "readouts", "--json", "-")
+    shown = call("bench", "--device", "cpu", "--quick", "--part", "readouts", "--json")
     assert shown.code == 0, shown.err
     assert len(json.loads(shown.out)["readouts"]) == 24
-    assert "Readout attn" in shown.err
+    assert "Readout attn" not in shown.out + shown.err
+    assert f"torch {torch.__version__}" in shown.err
 
 
 def interrupted(error):
@@ -72,7 +73,7 @@ def interrupted(error):
 )
 def test_what_was_measured_is_kept(error, code, said, call, tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "run", interrupted(error))
-    shown = call("bench", "--json", "figures.json", "--plot", "pictures")
+    shown = call("bench", "-o", "figures.json", "--plot", "pictures")
     assert shown.code == code
     assert said in shown.err
     assert "Traceback" not in shown.err
@@ -102,13 +103,13 @@ def test_ctrl_c(start):
         (["--part", "readouts", "--profile"], "not among the parts"),
         (["--device", "tpu"], "there is no device 'tpu'"),
         (["--data", "NOWHERE.zip"], "NOWHERE.zip"),
-        (["--json", "nowhere/figures.json"], "there is no folder nowhere"),
+        (["-o", "nowhere/figures.json"], "there is no folder nowhere"),
         (["--plot", "nowhere/pictures"], "there is no folder nowhere"),
         (["--plot", "figures.json"], "a folder for the pictures is needed"),
         (["--from", "other.json"], "cannot be read: No such file"),
         (["--from", "empty.json"], "is not JSON"),
-        (["--from", "strange.json"], "not what sopool bench --json writes"),
-        (["--from", "figures.json", "--models", "1", "--json", "-"], "not with --models, --json"),
+        (["--from", "strange.json"], "not what sopool bench --output writes"),
+        (["--from", "figures.json", "--models", "1", "-o", "x.json"], "not with --models, --output"),
     ],
 )
 def test_wrong_usage(arguments, message, call, tmp_path, saved):

@@ -31,6 +31,6 @@ def test_demo(quick, call, tmp_path, monkeypatch):
 
 
 def test_a_picture_that_cannot_be_written(call):
-    shown = call("demo", "--out", "nowhere/curves.svg")
+    shown = call("demo", "--plot", "nowhere/curves.svg")
     assert shown.code == 2
     assert "there is no folder nowhere" in shown.err

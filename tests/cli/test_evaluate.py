@@ -25,7 +25,7 @@ def is_plain(text):
 def evaluated(tmp_path_factory, clean_environment):
     """A small evaluation, through typer's own runner: its folder and what was printed."""
     folder = tmp_path_factory.mktemp("evaluated")
-    files = ["--runs", folder / "runs", "--json", folder / "found.json", "--plot", folder / "curves.svg"]
+    files = ["--runs", folder / "runs", "-o", folder / "found.json", "--plot", folder / "curves.svg"]
     command = ["evaluate", "MUTAG", *POOLS, *BOTH, *TINY, *files]
     return folder, CliRunner().invoke(app, [str(part) for part in command], env=clean_environment)
 
@@ -76,7 +76,7 @@ def test_the_curves(evaluated):
 def test_a_second_time_nothing_is_trained(evaluated, call):
     folder = evaluated[0]
     before = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*.safetensors")}
-    shown = call("evaluate", "MUTAG", *POOLS, *BOTH, *TINY, "--runs", folder / "runs", "--json", "-")
+    shown = call("evaluate", "MUTAG", *POOLS, *BOTH, *TINY, "--runs", folder / "runs", "--json")
     assert shown.code == 0
     assert json.loads(shown.out) == json.loads((folder / "found.json").read_text())
     assert "Nothing was left to train: all 28 runs are in" in shown.err
@@ -106,8 +106,8 @@ def test_the_reference_can_be_chosen(evaluated, call):
         (["--folds", "1"], "--folds"),
         (["--epochs", "0"], "--epochs"),
         (["--preset", "papper"], "--preset"),
-        (["--json", "nowhere/found.json"], "there is no folder nowhere"),
-        (["--json", "."], "this is a folder"),
+        (["-o", "nowhere/found.json"], "there is no folder nowhere"),
+        (["-o", "."], "this is a folder"),
         (["--plot", "curves.pdf"], ".svg or .png, not '.pdf'"),
         (["--runs", "file"], "this is a file; a store of runs is a folder"),
     ],
@@ -126,7 +126,7 @@ def test_own_data(call, tmp_path):
     edges = {"ring": [[0, 1], [1, 2], [2, 0]], "path": [[0, 1], [1, 2]]}
     lines = [json.dumps({"nodes": 3, "edges": edges[kind], "label": kind}) for kind in edges]
     (tmp_path / "mine.jsonl").write_text("\n".join(lines * 6))
-    shown = call("evaluate", "mine.jsonl", "--pool", "sum", "--protocol", "per-fold-max", *TINY, "--json", "found.json")
+    shown = call("evaluate", "mine.jsonl", "--pool", "sum", "--protocol", "per-fold-max", *TINY, "-o", "found.json")
     assert shown.code == 0, shown.err
     assert "Gain" not in shown.out
     assert json.loads((tmp_path / "found.json").read_text())[0]["dataset"] == "mine"
@@ -167,9 +167,9 @@ def test_interrupted_and_resumed_it_ends_with_the_same_figures(start, call, tmp_
     assert "Traceback" not in err
     assert any(info.epoch for info in RunStore(tmp_path / "runs").list() if info.kind == "interrupted")
 
-    resumed = call(*LONG, "--workers", "1", "--json", "resumed.json")
+    resumed = call(*LONG, "--workers", "1", "-o", "resumed.json")
     assert "Trained 480 model-epochs" not in resumed.out
-    whole = call(*LONG, "--workers", "1", "--json", "whole.json", "--runs", "other")
+    whole = call(*LONG, "--workers", "1", "-o", "whole.json", "--runs", "other")
     assert "Trained 480 model-epochs" in whole.out
     found = [json.loads(Path(name).read_text())[0]["protocols"] for name in ("resumed.json", "whole.json")]
     assert found[0] == found[1]

@@ -26,7 +26,7 @@ def test_the_parameters_follow_from_the_width(call):
 
 def test_a_hierarchy_from_the_command_line(call):
     options = ["--pool", "sopool-m-attn,eigenpool", "--blocks", "2", "--head", "sum-readout", "--hidden", "4"]
-    shown = call("evaluate", "MUTAG", *options, "--protocol", "fair,single-epoch", *TINY, "--json", "found.json")
+    shown = call("evaluate", "MUTAG", *options, "--protocol", "fair,single-epoch", *TINY, "-o", "found.json")
     assert shown.code == 0, shown.err
     assert "MUTAG, gin-0, 2 blocks, sum-readout" in shown.out
     first, second = json.loads(Path("found.json").read_text())
@@ -49,7 +49,7 @@ def test_a_preset_sets_what_is_not_asked_for(call):
 
 def test_options_of_poolings(call):
     options = ["--pool", "sopool-m-attn", "--blocks", "1", "--protocol", "single-epoch", *TINY, "--hidden", "4"]
-    words = ["--pool-options", "heads=3,normalize=none", "--block-readout", "concat", "--json", "-"]
+    words = ["--pool-options", "heads=3,normalize=none", "--block-readout", "concat", "--json"]
     (found,) = json.loads(call("evaluate", "MUTAG", *options, *words).out)
     assert found["pool_options"] == {"heads": 3, "normalize": None}
     assert found["block_readout"] == "concat"

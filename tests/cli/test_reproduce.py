@@ -15,7 +15,7 @@ SMALL = ["--datasets", "MUTAG", "--pools", "sum-avg,sopool-bimap", "--hidden", "
 def reproduced(tmp_path_factory, clean_environment):
     """A small part of a table, through typer's own runner: its folder and what was printed."""
     folder = tmp_path_factory.mktemp("reproduced")
-    command = ["reproduce", "table2", *SMALL, "--runs", folder / "runs", "--json", folder / "found.json"]
+    command = ["reproduce", "table2", *SMALL, "--runs", folder / "runs", "-o", folder / "found.json"]
     return folder, CliRunner().invoke(app, [str(part) for part in command], env=clean_environment)
 
 
@@ -53,10 +53,10 @@ def test_all_of_it_is_in_the_files(reproduced):
 
 def test_again_it_says_the_same_and_trains_nothing(reproduced, call):
     folder = reproduced[0]
-    again = call("reproduce", "table2", *SMALL, "--runs", folder / "runs", "--json", "-")
+    again = call("reproduce", "table2", *SMALL, "--runs", folder / "runs", "--json")
     assert json.loads(again.out) == json.loads((folder / "found.json").read_text())
     assert "Nothing was left to train" in again.err
-    planned = call("reproduce", "table2", *SMALL, "--runs", folder / "runs", "--dry-run", "--json", "planned.json")
+    planned = call("reproduce", "table2", *SMALL, "--runs", folder / "runs", "--dry-run", "-o", "planned.json")
     (line,) = json.loads(Path("planned.json").read_text())
     assert (line["left"], line["seconds"]) == (0, 0)
     assert "What is to train" in planned.out
@@ -72,7 +72,7 @@ def test_a_dry_run_trains_nothing(call):
 
 
 def test_the_second_figure(call):
-    shown = call("reproduce", "figure2", "--json", "found.json")
+    shown = call("reproduce", "figure2", "-o", "found.json")
     assert shown.code == 0, shown.err
     assert "told apart" in shown.out
     (one,) = [v for v in json.loads(Path("found.json").read_text()) if (v["pool"], v["example"]) == ("covpool", "a")]
@@ -111,7 +111,7 @@ def test_data_sets_of_the_whole_table_that_are_not_here_are_left_out(call, monke
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
         (["--seeds", "-1"], "none below 0"),
         (["--address", "auto"], "say --executor ray, too"),
-        (["--json", "nowhere/found.json"], "there is no folder nowhere"),
+        (["-o", "nowhere/found.json"], "there is no folder nowhere"),
     ],
 )
 def test_mistakes(call, tmp_path, arguments, says):

@@ -10,24 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from sopool.cli.loading import load_source
+from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
+    AsJson,
     Device,
-    JsonFile,
+    Figures,
     Root,
     names,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out, say, write_json
+from sopool.cli.output import give_figures, out, say
+from sopool.cli.target import check_file
 from sopool.cli.training import choose_device
 
 if TYPE_CHECKING:
     from sopool.experiments.bench import Request, Results
 
-ONLY_TO_MEASURE = ("device", "data", "models", "part", "scale", "quick", "profile", "json_file")
+ONLY_TO_MEASURE = ("device", "data", "models", "part", "scale", "quick", "profile", "output")
 
 
 def bench(
@@ -42,10 +43,11 @@ def bench(
     scale: Annotated[str, typer.Option(help="What is varied in the bank: models, graphs, width, nodes.")] = "models",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer graphs and repeats, for a first impression.")] = False,
     profile: Annotated[bool, typer.Option("--profile", help="Show where the bank's training time goes.")] = False,
-    json_file: JsonFile = None,
+    output: Figures = None,
+    as_json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw the figures into this folder.")] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing: show what --json wrote.")
+        Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing: show what --output wrote.")
     ] = None,
 ) -> None:
     """Measure speed and memory here: readouts beside their floor, the bank beside other ways to train.
@@ -57,8 +59,8 @@ def bench(
         _check_folder(plot)
     if source:
         _refuse_to_measure(context)
-        results, console = _read(source), out()
-        _show(results, console)
+        results = _read(source)
+        _show(results, None, as_json)
     else:
         from sopool.experiments.bench import FULL, QUICK, Request
 
@@ -70,38 +72,37 @@ def bench(
             effort=QUICK if quick else FULL,
             profile=profile,
         )
-        if json_file and json_file != Path("-"):
-            check_target(json_file)
+        if output:
+            check_file(output, *(file for name in names("--data", data) for file in source_files(name, root)))
         stores = [load_source(name, root, None, None, "skip") for name in names("--data", data)]
-        console = out(stderr=json_file == Path("-"))
-        results = _measure(replace(request, stores=stores), json_file, console)
+        results = _measure(replace(request, stores=stores), output, as_json)
     if plot:
         from sopool.report.bench_plots import plot_bench
 
         plot.mkdir(exist_ok=True)
         drawn = plot_bench(results, plot)
-        console.print(escape(f"Drawn: {', '.join(map(str, drawn))}."), highlight=False)
+        out(stderr=as_json).print(escape(f"Drawn: {', '.join(map(str, drawn))}."), highlight=False)
 
 
-def _measure(request: "Request", json_file: Path | None, console: Console) -> "Results":
+def _measure(request: "Request", output: Path | None, as_json: bool) -> "Results":
     """Measure and show. Figures are written piece by piece: what stops it costs no more than the piece at hand."""
     import torch
 
+    from sopool.data.whole_file import is_stream
     from sopool.experiments.bench import Results, machine, run
 
     results, code = Results(machine(request.device)), 0
     try:
         for results in run(request, _report):
-            if json_file != Path("-"):
-                _write(results, json_file)
+            if output and not is_stream(output):
+                give_figures(results.to_json(), output, as_json=False)
     except KeyboardInterrupt:
         code = 130
         say("note", "stopped. What was measured until then is shown.")
     except torch.OutOfMemoryError as error:
         code = 1
         say("error", f"not enough memory: try --quick, or fewer --models. {str(error).splitlines()[0]}")
-    _write(results, json_file)
-    _show(results, console)
+    _show(results, output, as_json)
     if code:
         raise typer.Exit(code)
     return results
@@ -116,19 +117,16 @@ def _report(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _show(results: "Results", console: Console) -> None:
+def _show(results: "Results", output: Path | None, as_json: bool) -> None:
     from sopool.report.bench import bank_tables, machine_line, readout_tables
 
     _report("")
-    for table in (*readout_tables(results), *bank_tables(results)):
+    console = out(stderr=as_json)
+    for table in () if as_json else (*readout_tables(results), *bank_tables(results)):
         console.print(table)
     for text in (*results.notes, *results.profiles, machine_line(results.machine)):
         console.print(escape(text), highlight=False, soft_wrap=True)
-
-
-def _write(results: "Results", path: Path | None) -> None:
-    if path is not None:
-        write_json(results.to_json(), path)
+    give_figures(results.to_json(), output, as_json)
 
 
 def _read(path: Path) -> "Results":
@@ -148,11 +146,11 @@ def _check_folder(folder: Path) -> None:
     from sopool.data.errors import DataError
 
     if folder.is_dir():
-        check_target(folder / "readouts.svg")
+        check_file(folder / "readouts.svg")
     elif folder.exists():
         raise DataError("this is a file; a folder for the pictures is needed.", folder)
     else:
-        check_target(folder)
+        check_file(folder)
     if find_spec("matplotlib") is None:
         raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", folder)
 
@@ -161,6 +159,6 @@ def _refuse_to_measure(context: typer.Context) -> None:
     from sopool.data.errors import DataError
 
     sources = {name: context.get_parameter_source(name) for name in ONLY_TO_MEASURE}
-    given = [f"--{name.removesuffix('_file')}" for name, one in sources.items() if one and one.name == "COMMANDLINE"]
+    given = [f"--{name}" for name, one in sources.items() if one and one.name == "COMMANDLINE"]
     if given:
         raise DataError(f"--from shows what was measured before: it goes with --plot, not with {', '.join(given)}.")

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from sopool.cli.output import check_target, out, say
+from sopool.cli.output import out, say
+from sopool.cli.target import check_file
 from sopool.cli.training import choose_device, choose_executor, curves_of, results_of, show_results, summary, train
 
 if TYPE_CHECKING:
@@ -24,17 +25,16 @@ NEXT = "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,per-fo
 
 def demo(
     runs: Annotated[Path, typer.Option(help="The folder where its runs are kept.")] = FOLDER / "runs",
-    out_file: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture of the curves.")] = FOLDER
-    / "curves.svg",
+    plot: Annotated[Path, typer.Option(metavar="FILE", help="The picture of the curves.")] = FOLDER / "curves.svg",
 ) -> None:
     """Second-order pooling against a plain sum on MUTAG, honestly compared: about a minute on two cores."""
     from sopool.data.boxed import load_boxed
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
     from sopool.training.run_store import RunStore
 
-    if out_file.parent == FOLDER:
+    if plot.parent == FOLDER:
         FOLDER.mkdir(exist_ok=True)
-    check_target(out_file)
+    check_file(plot)
     store = load_boxed("MUTAG")
     grid = make_grid(HIDDEN, (32,), (0.01,), (0.5,))
     evaluator = Evaluator(store, Request(POOLS, ("fair",), settings=grid, epochs=EPOCHS, steps=STEPS), RunStore(runs))
@@ -49,7 +49,7 @@ def demo(
     evaluations, tally = train(evaluator, choose_device("auto"), None, choose_executor())
     results = results_of(evaluations)
     show_results(results, POOLS[1], console)
-    _say(console, f"\n{meaning(results)}\n\n{summary(tally, runs)}{_draw(evaluations, out_file)}\nTry next: {NEXT}")
+    _say(console, f"\n{meaning(results)}\n\n{summary(tally, runs)}{_draw(evaluations, plot)}\nTry next: {NEXT}")
 
 
 def meaning(results: "Sequence[Result]") -> str:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.markup import escape
 
-from sopool.cli.loading import load_source
+from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
     Address,
+    AsJson,
     Device,
     Executor,
-    JsonFile,
+    Figures,
     LabelColumn,
     Root,
     Runs,
@@ -25,7 +26,8 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out, say, write_json
+from sopool.cli.output import give_figures, out, say
+from sopool.cli.target import check_file
 from sopool.cli.training import (
     choose_device,
     choose_executor,
@@ -87,7 +89,8 @@ def evaluate(
     executor: Executor = "local",
     address: Address = None,
     runs: Runs = Path("runs"),
-    json_file: JsonFile = None,
+    output: Figures = None,
+    as_json: AsJson = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the curves of the first protocol: .svg or .png.")
     ] = None,
@@ -131,11 +134,11 @@ def evaluate(
     )
     request.check()
     against = _reference(reference, pools)
-    to_stdout = json_file == Path("-")
-    if json_file and not to_stdout:
-        check_target(json_file)
+    files = source_files(source, root)
+    if output:
+        check_file(output, *files)
     if plot:
-        _check_plot(plot)
+        _check_plot(plot, files)
     trained_by = choose_executor(executor, address)
     place = choose_device(device, executor)
     store = load_source(source, root, smiles_column, label_column, on_error)
@@ -144,10 +147,10 @@ def evaluate(
     _say_divided(evaluator)
     evaluations, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
-    if json_file:
-        write_json([one.to_json() for one in evaluations], json_file)
-    console = out(stderr=to_stdout)
-    show_results(results_of(evaluations), against, console, _how(evaluator))
+    console = out(stderr=as_json)
+    if not as_json:
+        show_results(results_of(evaluations), against, console, _how(evaluator))
+    give_figures([one.to_json() for one in evaluations], output, as_json)
     if plot:
         from sopool.report.curves import plot_curves
 
@@ -164,11 +167,11 @@ def _reference(wanted: str | None, pools: list[str]) -> str:
     return wanted or default_reference(pools)
 
 
-def _check_plot(path: Path) -> None:
+def _check_plot(path: Path, files: list[str | Path]) -> None:
     from sopool.data.errors import DataError
     from sopool.report.curves import SUFFIXES
 
-    check_target(path)
+    check_file(path, *files)
     if path.suffix.lower() not in SUFFIXES:
         raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
     if find_spec("matplotlib") is None:

@@ -1,11 +1,11 @@
 """``sopool explain``."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sopool.cli.loading import source_files
 from sopool.cli.options import (
     Device,
     Model,
@@ -13,7 +13,8 @@ from sopool.cli.options import (
     SmilesColumn,
     Stream,
 )
-from sopool.cli.output import check_target, say, to_text
+from sopool.cli.output import say, to_text
+from sopool.cli.target import check_target, is_stdout, write_target
 
 if TYPE_CHECKING:
     from sopool.data.find_graph import FoundGraph
@@ -55,20 +56,14 @@ def explain(
     from sopool.estimator import GraphClassifier
 
     chosen = form or ("json" if output.suffix == ".json" else "html")
-    if output != Path("-"):
-        check_target(output)
+    check_target(output, model, *source_files(source, root))
     classifier = GraphClassifier.load(model, device)
     found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)
     (explanation,) = classifier.explain(found.graph, pairs)
     write = _page if chosen == "html" else _figures
-    text = write(explanation, found, classifier, model)
-    if output == Path("-"):
-        sys.stdout.write(text)
+    write_target(output, write(explanation, found, classifier, model))
+    if is_stdout(output):
         return
-    from sopool.data.whole_file import whole_file
-
-    with whole_file(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
     kind = "exact" if explanation.exact else "approximate"
     share = 100 * explanation.probabilities[explanation.chosen]
     say("note", f"class {explanation.prediction} at {share:.1f} %; the explanation, {kind}, is in {output}.")

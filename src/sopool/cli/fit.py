@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from sopool.cli.loading import load_source
+from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
     Device,
     LabelColumn,
@@ -25,8 +25,9 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out, say
+from sopool.cli.output import out, say
 from sopool.cli.progress import Tally, training_progress
+from sopool.cli.target import check_file
 from sopool.cli.training import choose_device
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def fit(
     from sopool.estimator.labels import own_labels
     from sopool.report.estimates import estimate_table
 
-    check_target(output)
+    check_file(output, *source_files(source, root))
     if folds == 1:
         raise DataError("--folds 1: at least 2 are needed, one to test and one to train; 0 leaves the estimate out.")
     grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}

@@ -23,7 +23,7 @@ EXAMPLES = {
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
         "sopool evaluate NCI1 --pool sopool-bimap,sum-avg --preset best",
-        "sopool evaluate PROTEINS --pool sopool-m-attn,diffpool --blocks 3 --hidden 16,32 --json result.json",
+        "sopool evaluate PROTEINS --pool sopool-m-attn,diffpool --blocks 3 --hidden 16,32 -o result.json",
     ],
     "reproduce": [
         "sopool reproduce table2 --dry-run",
@@ -31,7 +31,7 @@ EXAMPLES = {
     ],
     "controls": ["sopool controls MUTAG", "sopool controls NCI1 --controls wl,size --json"],
     "report": ["sopool report runs -o report.html", "sopool report runs -o tables.tex"],
-    "bench": ["sopool bench", "sopool bench --part bank --json bench.json"],
+    "bench": ["sopool bench", "sopool bench --part bank -o bench.json"],
     "runs": ["sopool runs", "sopool runs --runs elsewhere --all"],
     "runs list": ["sopool runs list --all"],
     "runs compare": ["sopool runs compare 3fa9 77b2"],

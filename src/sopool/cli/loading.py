@@ -31,6 +31,13 @@ def load_source(
         )
 
 
+def source_files(source: str, root: Path | None) -> list[str | Path]:
+    """The files that a command would read for a source, which it must not write to."""
+    from sopool.data.catalogue import files_of
+
+    return [source] if source == "-" else [*files_of(source, root)]
+
+
 @contextmanager
 def _download_bar() -> Iterator[Callable[[int, int | None], None]]:
     """A bar on the error stream, there once something is downloaded."""

@@ -35,8 +35,8 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
 ]
 Runs = Annotated[Path, typer.Option(help="The folder where all runs are kept.")]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there; - is the standard output.")
+Figures = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write all figures there, as JSON.")
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that sopool fit has written.")]
 Stream = Annotated[
@@ -45,7 +45,7 @@ Stream = Annotated[
         metavar="DATA", help="A data set's name, the path of a file or folder of graphs, or - for the standard input."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 Item = TypeVar("Item")
 

@@ -1,13 +1,15 @@
 """What the commands print, and where."""
 
 import json
-import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
+
+from sopool.cli.target import write_target
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "yellow"}
 WIDE = 160
@@ -44,25 +46,10 @@ def to_text(plain: Any) -> str:
     return json.dumps(plain, indent=2, allow_nan=False)
 
 
-def write_json(plain: Any, path: Path) -> None:
-    """Whole, to a file; ``-`` is the standard output."""
-    from sopool.data.whole_file import whole_file
-
-    text = to_text(plain)
-    if path == Path("-"):
-        print(text)
-        return
-    with whole_file(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-
-
-def check_target(path: Path) -> None:
-    """Raise a ``DataError`` now for a file that could not be written later, after hours of training."""
-    from sopool.data.errors import DataError
-
-    if path.is_dir():
-        raise DataError("this is a folder; the name of a file is needed.", path)
-    if not path.absolute().parent.is_dir():
-        raise DataError(f"there is no folder {path.parent} to write to. Make it first.", path)
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise DataError(f"the folder {path.parent} cannot be written to.", path)
+def give_figures(plain: Any, path: Path | None, as_json: bool) -> None:
+    """All figures, as JSON: to a file where there is one, and to the standard output where tables are not wanted."""
+    text = to_text(plain) + "\n"
+    if path is not None:
+        write_target(path, text)
+    if as_json:
+        sys.stdout.write(text)

@@ -1,16 +1,14 @@
 """``sopool predict``."""
 
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.loading import load_source
+from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
     Device,
     Model,
@@ -19,7 +17,8 @@ from sopool.cli.options import (
     SmilesColumn,
     Stream,
 )
-from sopool.cli.output import check_target, say
+from sopool.cli.output import say
+from sopool.cli.target import check_target, is_stdout, open_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,11 +64,10 @@ def predict(
     from sopool.estimator.streaming import Count, Writer, predict_stream
 
     chosen = form or _format(output)
-    if output != Path("-"):
-        check_target(output)
+    check_target(output, model, *source_files(source, root))
     classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
     chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column)
-    with _open(output) as file:
+    with open_target(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
         predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
     _conclude(count, time.monotonic() - start, output, classifier.classes_)
@@ -84,20 +82,9 @@ def _format(output: Path) -> Literal["csv", "jsonl"]:
 
     if output.suffix == ".jsonl":
         return "jsonl"
-    if output == Path("-") or output.suffix == ".csv":
+    if is_stdout(output) or output.suffix == ".csv":
         return "csv"
     raise DataError("call it .csv or .jsonl, or say which with --format.", output)
-
-
-@contextmanager
-def _open(output: Path) -> Iterator[TextIO]:
-    from sopool.data.whole_file import whole_file
-
-    if output == Path("-"):
-        yield sys.stdout
-        return
-    with whole_file(output) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        yield file
 
 
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
@@ -139,7 +126,7 @@ def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray
     if not count.graphs:
         bad = f"all {count.bad:,} rows are bad." if count.bad > 1 else "the only row is bad."
         raise DataError(bad if count.bad else "there was no graph to predict.")
-    where = "" if output == Path("-") else f" They are in {output}."
+    where = "" if is_stdout(output) else f" They are in {output}."
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
     speed = count.graphs / max(seconds, 1e-9)
     graphs = f"{count.graphs:,} graph{'s' * (count.graphs > 1)}"

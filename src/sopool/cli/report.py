@@ -1,6 +1,5 @@
 """``sopool report``."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,8 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from sopool.cli.options import Root
-from sopool.cli.output import check_target, out
+from sopool.cli.output import out
+from sopool.cli.target import check_target, is_stdout, write_target
 
 Format = Literal["html", "md", "tex", "csv"]
 
@@ -20,7 +20,7 @@ Format = Literal["html", "md", "tex", "csv"]
 def report(
     runs: Annotated[Path, typer.Argument(metavar="RUNS", help="The folder of runs.")] = Path("runs"),
     target: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write it; - is the standard output.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - is the standard output.")
     ] = Path("report.html"),
     kind: Annotated[
         Format | None,
@@ -37,12 +37,11 @@ def report(
     from sopool.report.write import FORMATS
     from sopool.training.run_store import RunStore
 
-    to_stdout = target == Path("-")
+    to_stdout = is_stdout(target)
     form = kind or (target.suffix[1:] if target.suffix[1:] in FORMATS else "html")
     if to_stdout and form == "html":
         raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
-    if not to_stdout:
-        check_target(target)
+    check_target(target)
     check_name("pooling", reference, POOLS)
     if not runs.is_dir():
         raise DataError("there is no such folder of runs.", runs)
@@ -51,13 +50,9 @@ def report(
     with _bar() as progress:
         summary = summarise(RunStore(runs), root, reference, progress)
     text = FORMATS[form](summary)
+    write_target(target, text)
     if to_stdout:
-        sys.stdout.write(text)
         return
-    from sopool.data.whole_file import whole_file
-
-    with whole_file(target) as temporary:
-        temporary.write_text(text, encoding="utf-8")
     said = f"{summary.runs:,} runs, {len(summary.entries):,} experiments: {target} ({len(text) / 1e6:.1f} MB)."
     out().print(escape(said), highlight=False)
 

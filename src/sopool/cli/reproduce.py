@@ -11,17 +11,19 @@ from rich.markup import escape
 from sopool.cli.loading import load_source
 from sopool.cli.options import (
     Address,
+    AsJson,
     Device,
     Executor,
-    JsonFile,
+    Figures,
     Root,
     Runs,
     Workers,
     names,
     whole_numbers,
 )
-from sopool.cli.output import check_target, out, say, write_json
+from sopool.cli.output import give_figures, out, say
 from sopool.cli.progress import Tally
+from sopool.cli.target import check_file
 from sopool.cli.training import choose_device, choose_executor, summary, watched
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ def reproduce(
     executor: Executor = "local",
     address: Address = None,
     runs: Runs = Path("runs"),
-    json_file: JsonFile = None,
+    output: Figures = None,
+    as_json: AsJson = False,
     root: Root = None,
 ) -> None:
     """Run a table of the paper again: our figures beside the paper's, under three protocols, with tests and controls.
@@ -68,11 +71,11 @@ def reproduce(
     Without options, the whole table as the paper has it; a list is given with commas. What was interrupted goes on
     where it was when the same command is given again; what is finished is not trained again.
     """
-    if json_file and json_file != Path("-"):
-        check_target(json_file)
-    console = out(stderr=json_file == Path("-"))
+    if output:
+        check_file(output)
+    console = out(stderr=as_json)
     if what == "figure2":
-        _figure2(console, json_file)
+        _figure2(console, output, as_json)
         return
     from sopool.experiments.tables.paper import read_tables
     from sopool.experiments.tables.reproduce import Reproducer
@@ -99,30 +102,29 @@ def reproduce(
     stores, not_run = _load(selection, root, asked=datasets is not None)
     reproducer = Reproducer(selection, stores, RunStore(runs), not_run)
     if dry_run:
-        _plan(reproducer, place, workers, console, json_file)
+        _plan(reproducer, place, workers, console, output, as_json)
         return
     tally = Tally(reproducer.total_epochs, reproducer.total_runs)
     found = watched(lambda report, stop: reproducer.run(place, workers, report, stop, _progress, train), tally, runs)
     kept = found.save(runs)
-    if json_file:
-        write_json(found.to_json(), json_file)
     from sopool.report.reproduction import reproduction_notes, reproduction_tables
 
-    for table in reproduction_tables(found):
+    for table in () if as_json else reproduction_tables(found):
         console.print(table)
     for note in reproduction_notes(found):
         console.print(escape(note), highlight=False)
     console.print(escape(f"{summary(tally, runs)} The figures are in {kept}."), highlight=False)
+    give_figures(found.to_json(), output, as_json)
 
 
-def _figure2(console: Console, json_file: Path | None) -> None:
+def _figure2(console: Console, output: Path | None, as_json: bool) -> None:
     from sopool.experiments.tables.paper.figure2 import compare_examples
     from sopool.report.figure2 import figure2_table
 
     verdicts = compare_examples()
-    if json_file:
-        write_json([one.to_json() for one in verdicts], json_file)
-    console.print(figure2_table(verdicts))
+    if not as_json:
+        console.print(figure2_table(verdicts))
+    give_figures([one.to_json() for one in verdicts], output, as_json)
 
 
 def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
@@ -144,14 +146,16 @@ def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[
     return stores, not_run
 
 
-def _plan(reproducer: "Reproducer", device: str, workers: int | None, console: Console, json_file: Path | None) -> None:
+def _plan(
+    reproducer: "Reproducer", device: str, workers: int | None, console: Console, output: Path | None, as_json: bool
+) -> None:
     from sopool.experiments.tables.plan import plan
     from sopool.report.plan import plan_table
 
     lines = plan(reproducer, device, workers, _progress)
-    if json_file:
-        write_json([line.to_json() for line in lines], json_file)
-    console.print(plan_table(lines))
+    if not as_json:
+        console.print(plan_table(lines))
+    give_figures([line.to_json() for line in lines], output, as_json)
     text = (
         f"The time is an estimate, from a few steps of small banks on this machine ({device}), for when nothing else "
         "runs here; controls and EigenPool's clusters are not in it. Runs in the store are not trained again. Nothing "

@@ -141,9 +141,8 @@ def load(
         on_error: "skip" molecules that cannot be read, with a warning, or "raise".
         progress: Called while downloading.
     """
-    path = Path(source)
-    if path.suffix or path.exists() or len(path.parts) > 1:
-        return _read(path, smiles_column, label_column, on_error)
+    if _is_path(source):
+        return _read(Path(source), smiles_column, label_column, on_error)
     name = str(source)
     if name in NOTES:
         warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
@@ -154,6 +153,19 @@ def load(
         found = found._replace(path=_download(name, found, progress))
     assert found.path is not None
     return replace(_read(found.path, smiles_column, label_column, on_error), name=name)
+
+
+def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
+    """The files that :func:`load` would read, as far as they are here already."""
+    path = Path(source) if _is_path(source) else find(str(source), root).path
+    if path is None or not path.exists():
+        return []
+    return sorted(path.glob("*.txt")) if path.is_dir() else [path]
+
+
+def _is_path(source: str | Path) -> bool:
+    path = Path(source)
+    return bool(path.suffix) or path.exists() or len(path.parts) > 1
 
 
 def _download(name: str, found: Found, progress: Progress | None) -> Path:

@@ -95,13 +95,13 @@ class Results:
     def from_json(cls, saved: Any) -> "Results":
         """From what :meth:`to_json` gave; a ``DataError`` for anything else."""
         if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-            raise DataError(f'this is not what sopool bench --json writes: "format" is not {FORMAT!r}.')
+            raise DataError(f'this is not what sopool bench --output writes: "format" is not {FORMAT!r}.')
         try:
             parts = {name: saved[name] for name in (item.name for item in fields(cls))}
             parts["readouts"] = [_row(ReadoutRow, row) for row in parts["readouts"]]
             parts["bank"] = [_row(BankRow, row) for row in parts["bank"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"this file of sopool bench --json was changed or cut off: {error!r}.") from error
+            raise DataError(f"this file of sopool bench --output was changed or cut off: {error!r}.") from error
         return cls(**parts)
 
 
