@@ -35,6 +35,17 @@ def test_the_name_of_the_file_says_what_to_write(model, call, tmp_path):
     assert found["data"] == "MUTAG"
 
 
+@pytest.mark.parametrize(("wanted", "row"), [("2", 2), ("id:2", 1), ("3", 3), ("9", 1)])
+def test_of_a_row_and_an_id_it_says_which_it_takes(wanted, row, model, call, tmp_path):
+    ids = {"2": [2, 9, 1], "id:2": [2, 9, 1], "3": [2, 9, 3], "9": [9, 2, 1]}[wanted]
+    (tmp_path / "some.jsonl").write_text("\n".join(f'{{"nodes": 2, "edges": [[0, 1]], "id": {one}}}' for one in ids))
+    shown = call("explain", model, "some.jsonl", "-g", wanted, "--format", "json", "-o", "-")
+    assert json.loads(shown.out)["row"] == row
+    said = "taken: row 2, whose id is 9. For the graph with the id 2 say --graph id:2."
+    assert (said in " ".join(shown.err.split())) is (wanted == "2")
+    assert ("taken" in shown.err) is (wanted == "2")
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -35,10 +35,10 @@ def test_by_row_and_by_id(path):
     [
         ("3", "line 3: the graph has no node_labels"),
         ("4", "line 4: not JSON"),
-        ("5", "row 5 is no graph: they are in rows 1 to 4"),
+        ("5", "row 5 is no graph, nor has one that id. They are in rows 1 to 4, with ids such as 'first', 'second',"),
         ("0", "row 0 is no graph"),
         ("-1", "row -1 is no graph"),
-        ("third", "no graph has the id 'third'. Give the row, from 1 to 4"),
+        ("third", "no graph has the id 'third'. They are in rows 1 to 4, with ids"),
     ],
 )
 def test_what_is_not_there(path, wanted, message):
@@ -49,11 +49,52 @@ def test_what_is_not_there(path, wanted, message):
 def test_the_line_of_names_is_no_graph(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,id\nCCO,a\nCC,b\n")
-    with pytest.raises(DataError, match="row 1 is no graph: they are in rows 2 to 3"):
+    with pytest.raises(DataError, match=r"row 1 is no graph, nor has one that id. They are in rows 2 to 3"):
         find_graph(tmp_path / "m.csv", "1", LABELS)
     (tmp_path / "m.csv").write_text("smiles,id\n")
     with pytest.raises(DataError, match="there are no graphs"):
         find_graph(tmp_path / "m.csv", "1", LABELS)
+
+
+NUMBERED = {"json": [7, "3", 2, "007"], "csv": ["7", "3", "2", "007"]}
+
+
+@pytest.fixture(params=["json", "csv"])
+def numbered(request, tmp_path):
+    """Graphs of 1, 2, 3 and 4 nodes in rows that their ids do not tell; and the first row."""
+    ids = NUMBERED[request.param]
+    if request.param == "json":
+        lines = [
+            json.dumps({"nodes": n, "edges": [], "id": one, "node_labels": ["C"] * n}) for n, one in enumerate(ids, 1)
+        ]
+    else:
+        pytest.importorskip("rdkit")
+        lines = ["id,smiles", *(f"{one},{'C' * n}" for n, one in enumerate(ids, 1))]
+    path = tmp_path / f"some.{request.param.replace('json', 'jsonl')}"
+    path.write_text("\n".join(lines))
+    return path, len(lines) - len(ids) + 1
+
+
+def test_ids_that_are_numbers(numbered):
+    path, first = numbered
+
+    def nodes(wanted):
+        return find_graph(path, wanted, LABELS).graph.num_nodes
+
+    assert nodes("7") == nodes("id:7") == 1
+    assert nodes("007") == nodes("id:007") == 4
+    assert (nodes("3"), nodes("id:3")) == (3 - first + 1, 2)  # first the row
+    assert nodes("id:2") == 3
+    for wanted, message in (("8", "row 8 is no graph, nor has one that id"), ("id:4", "no graph has the id '4'")):
+        with pytest.raises(DataError, match=f"{message}. They are in rows .* with ids such as '7', '3', '2', '007'"):
+            find_graph(path, wanted, LABELS)
+
+
+def test_a_bad_one_is_found_by_its_id(tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("smiles,id\nCCO,a\nC1C,b\n")
+    with pytest.raises(DataError, match=r"line 3: .*'C1C'"):
+        find_graph(tmp_path / "m.csv", "b", LABELS)
 
 
 def test_it_reads_no_further_than_it_must(tmp_path):

@@ -31,7 +31,7 @@ def explain(
             "--graph",
             "-g",
             metavar="ROW",
-            help="Which graph: its row, as sopool predict names it, or else its id.",
+            help="Which graph: its row, as sopool predict names it, or else its id; id:7 is the id.",
         ),
     ],
     output: Annotated[
@@ -52,13 +52,16 @@ def explain(
     For second-order and first-order poolings without a normalisation these are the exact terms of the score; for others
     they are gradient x input, and the page says so.
     """
-    from sopool.data.find_graph import find_graph
+    from sopool.data.find_graph import find_graph, row_number
     from sopool.estimator import GraphClassifier
 
     chosen = form or ("json" if output.suffix == ".json" else "html")
     check_target(output, model, *source_files(source, root))
     classifier = GraphClassifier.load(model, device)
     found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)
+    if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):
+        other = f"For the graph with the id {graph} say --graph id:{graph}."
+        say("note", f"taken: row {found.row}, whose id is {found.id}. {other}")
     (explanation,) = classifier.explain(found.graph, pairs)
     write = _page if chosen == "html" else _figures
     write_target(output, write(explanation, found, classifier, model))

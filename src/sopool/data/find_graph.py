@@ -1,5 +1,6 @@
 """One graph out of any source, by the row that predictions name or by its id."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,14 @@ from typing import NamedTuple
 from sopool.data.catalogue import load
 from sopool.data.errors import DataError
 from sopool.data.pack import Label, pack
+from sopool.data.rows import Row
 from sopool.data.store import PackedGraphs
 from sopool.data.stream import STDIN, lack, rows_of
+
+ID = "id:"
+"""Before an id that might be taken for a row."""
+SHOWN = 5
+"""Ids that are named where the wanted one is not there."""
 
 
 class FoundGraph(NamedTuple):
@@ -30,29 +37,53 @@ def find_graph(
     smiles_column: str | None = None,
     label_column: str | None = None,
 ) -> FoundGraph:
-    """The graph in row ``wanted`` or, if that is no whole number, the first with that id; read no further than that.
+    """The graph in row ``wanted``, else the first with that id, text or number; read no further than that.
 
-    Rows are those of :func:`sopool.data.stream.stream_graphs`: lines and records from 1, graphs of a data set from 0.
-    ``fields`` are those of an encoder, which the graph must have; what else it has is kept.
+    A number that is both a row and an id is taken for the row; ``id:7`` is the id alone. Rows are those of
+    :func:`sopool.data.stream.stream_graphs`: lines and records from 1, graphs of a data set from 0. ``fields`` are
+    those of an encoder, which the graph must have; what else it has is kept.
     """
-    rows, number = rows_of(source, smiles_column, label_column), int(wanted) if _is_number(wanted) else None
+    rows, number = rows_of(source, smiles_column, label_column), row_number(wanted)
     if rows is None:
         return _of_store(load(source, root), number, wanted)
     path = "standard input" if str(source) == STDIN else source
-    first = last = 0
+    names = (wanted, wanted.removeprefix(ID))
+    numbers, ids, found = [0, 0], list[str](), None
     for row in rows:
-        first, last = first or row.number, row.number
-        if row.number == number or (number is None and str(row.name) == wanted):
-            problem = row.problem or lack(row.graph, fields)
-            if problem or row.graph is None:
-                raise DataError(f"{problem} Found {row.text[:60]!r}.", path, row.number)
-            graph = pack([replace(row.graph, label=None)], Path(str(path)).name)
-            return FoundGraph(graph, row.number, row.name, row.label)
+        numbers = [numbers[0] or row.number, row.number]
+        if row.number == number:
+            return _graph_of(row, fields, path)
+        if row.name is not None and len(ids) < SHOWN:
+            ids.append(str(row.name))
+        if found is None and row.name is not None and str(row.name) in names:
+            found = row
+            if number is None:
+                break
+    if found is None:
+        raise DataError(_what_there_is(number, names[-1], numbers, ids), path)
+    return _graph_of(found, fields, path)
+
+
+def row_number(wanted: str) -> int | None:
+    """The row that is meant; None for what can be an id only, such as 007."""
+    return int(wanted) if re.fullmatch(r"-?(0|[1-9][0-9]*)", wanted, re.ASCII) else None
+
+
+def _graph_of(row: Row, fields: Mapping[str, int | None], path: str | Path) -> FoundGraph:
+    problem = row.problem or lack(row.graph, fields)
+    if problem or row.graph is None:
+        raise DataError(f"{problem} Found {row.text[:60]!r}.", path, row.number)
+    graph = pack([replace(row.graph, label=None)], Path(str(path)).name)
+    return FoundGraph(graph, row.number, row.name, row.label)
+
+
+def _what_there_is(number: int | None, name: str, numbers: list[int], ids: list[str]) -> str:
+    first, last = numbers
     if not last:
-        raise DataError("there are no graphs.", path)
-    if number is None:
-        raise DataError(f"no graph has the id {wanted!r}. Give the row, from {first} to {last}.", path)
-    raise DataError(f"row {number} is no graph: they are in rows {first} to {last}, as predictions name them.", path)
+        return "there are no graphs."
+    missing = f"no graph has the id {name!r}" if number is None else f"row {number} is no graph, nor has one that id"
+    known = f", with ids such as {', '.join(map(repr, ids))}" if ids else " and have no ids"
+    return f"{missing}. They are in rows {first} to {last}{known}."
 
 
 def _of_store(store: PackedGraphs, number: int | None, wanted: str) -> FoundGraph:
@@ -65,7 +96,3 @@ def _of_store(store: PackedGraphs, number: int | None, wanted: str) -> FoundGrap
         raise DataError(f"graph {number} of {store.name} has no nodes: there is nothing to explain.")
     label = None if one.labels is None else one.classes[int(one.labels[0])]
     return FoundGraph(replace(one, labels=None, classes=()), number, None, label)
-
-
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii()

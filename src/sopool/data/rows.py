@@ -113,6 +113,6 @@ def _molecules(records: Iterable[tuple[Record, str | None]], parse: Callable[[An
             with rdkit_module("rdBase").BlockLogs():
                 graph = graph_of_record(chem, record, parse, labelled=False)
         except DataError as error:
-            yield Row(record.row, record.text, problem=str(error))
+            yield Row(record.row, record.text, name or None, problem=str(error))
         else:
             yield Row(record.row, record.text, name or None, None if no_label(record.label) else record.label, graph)
