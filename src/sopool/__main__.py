@@ -1,6 +1,49 @@
-"""``python -m sopool`` is ``sopool``."""
+"""``python -m sopool`` is ``sopool``. Ctrl-C is heard before anything that takes its time is imported."""
 
-from sopool.cli import main
+import signal
+import sys
+from multiprocessing import active_children
+from types import FrameType
+from typing import NoReturn
 
-if __name__ == "__main__":
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C. Python dies of a plain ``KeyboardInterrupt`` that it met in code made of text, even if it was caught."""
+
+
+heard: list[int] = []
+
+
+def main() -> None:
+    """What the command ``sopool`` runs. Stopped, whatever it was at, it says so, and the exit code is 130."""
+    signal.signal(signal.SIGINT, _stop)
+    try:
+        from sopool.cli import main as command
+
+        command()
+    except BaseException as error:
+        # What is imported just then may make another error of it.
+        if not heard or (isinstance(error, SystemExit) and not _came_of_it(error)):
+            raise
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # from now on there is nothing to be saved
+        print("note: stopped.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    if heard:
+        for worker in active_children():  # whoever waits for them would wait for all that they have in hand
+            worker.terminate()
+    heard.append(number)
+    raise Stopped
+
+
+def _came_of_it(error: BaseException | None) -> bool:
+    """Whether it was raised on the way out, without a word; commands that have something to say leave of themselves."""
+    while error is not None and not isinstance(error, Stopped):
+        error = error.__context__
+    return error is not None
+
+
+if __name__ == "__main__":  # workers import this file under another name
     main()

@@ -133,7 +133,7 @@ def limited(start_at, *arguments, **options):
         (
             3000,
             ["evaluate", "GRAPHS", "--pool", "sum", *TINY, "--epochs", "60"],
-            "the store of runs cannot be written. ",
+            "the store of runs cannot be written: ",
         ),
         (100, ["evaluate", "GRAPHS", "--pool", "sum", *TINY, "--workers", "2"], "File too large. "),
     ],

@@ -91,8 +91,6 @@ def main() -> None:
             raise
         say("error", str(error))
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)

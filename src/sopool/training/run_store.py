@@ -232,7 +232,7 @@ class RunStore:
                 raise DataError("this is a file; a store of runs is a folder.", self.folder)
             yield
         except OSError as error:
-            raise DataError(f"the store of runs cannot be {what}. {why(error)}", self.folder) from error
+            raise DataError(f"the store of runs cannot be {what}: {why(error)}", self.folder) from error
         except NotImplementedError as error:  # from file systems without locks
             raise DataError(f"the store of runs cannot be {what}: {error}.", self.folder) from error
 

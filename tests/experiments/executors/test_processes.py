@@ -1,5 +1,9 @@
 import os
+import signal
+import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -54,3 +58,54 @@ def test_an_interruption_here_ends_what_is_at_work_there():
 
     with pytest.raises(KeyboardInterrupt):
         list(run_jobs(squarer, (0,), [0], 1, interrupted))
+
+
+def test_a_signal_while_workers_start_waits_for_that(monkeypatch):
+    """Also one that another thread was given: the handler runs in this one, which must not leave a start half done."""
+    submitted, submit = [], ProcessPoolExecutor.submit
+
+    def interrupted(self, *arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        _handle_as_from_another_thread()
+        submitted.append(submit(self, *arguments))
+        return submitted[-1]
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(run_jobs(squarer, (0,), [0, 0], 2))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(submitted) == 2
+    assert not active_children()
+    assert time.monotonic() - start < 60
+
+
+def _handle_as_from_another_thread():
+    thread = threading.Thread(target=signal.pthread_sigmask, args=(signal.SIG_UNBLOCK, {signal.SIGINT}))
+    thread.start()
+    thread.join()
+
+
+def reader(path, report, stop):
+    """Needs a file from the start, as workers that load graphs do."""
+    Path(path).read_text()
+    return squarer(0, report, stop)
+
+
+@pytest.mark.parametrize("way", ["stopped", "left"])
+def test_workers_that_start_are_waited_for(way, tmp_path, capfd):
+    file = tmp_path / "needed"
+    file.write_text("all")
+    found = run_jobs(reader, (str(file),), [1, *[0] * 5], 2, stop=lambda: way == "stopped")
+    if way == "left":
+        next(found)
+        found.close()
+    else:
+        list(found)
+    assert not active_children()
+    file.unlink()
+    assert "Traceback" not in capfd.readouterr().err

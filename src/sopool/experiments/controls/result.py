@@ -50,7 +50,7 @@ def save(result: ControlResult, path: Path) -> None:
                 _text({"key": path.stem, "digest": _digest(plain), "result": plain}) + "\n", encoding="utf-8"
             )
     except OSError as error:
-        raise DataError(f"the result of a control cannot be written. {why(error)}") from error
+        raise DataError(f"the result of a control cannot be written: {why(error)}") from error
 
 
 def load(path: Path) -> ControlResult | None:

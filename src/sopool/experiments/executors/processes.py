@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
-from multiprocessing import get_context
+from contextlib import ExitStack, contextmanager
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 import torch
@@ -38,23 +39,35 @@ def run_jobs(
     context = get_context("spawn")
     reports, stopping = context.SimpleQueue(), context.Event()
     setup = (make, arguments, reports, stopping, os.getpid())
-    with ProcessPoolExecutor(workers, context, _start, setup) as pool:
-        with _without_interrupts():  # which would reach the workers before they can turn them off
-            waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
-        try:
-            while waiting:
-                if stop():
-                    stopping.set()
-                    pool.shutdown(wait=False, cancel_futures=True)
-                done, waiting = wait(waiting, timeout=0.1)
-                while not reports.empty():
-                    report(reports.get())
-                yield from (future.result() for future in done if not future.cancelled())
-                waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
-        except BaseException:
-            stopping.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    others = set(active_children())
+
+    def call_off() -> None:
+        stopping.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+    try:
+        with ProcessPoolExecutor(workers, context, _start, setup) as pool:
+            try:
+                with _without_interrupts():  # which would reach the workers before they can turn them off
+                    waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
+                while waiting:
+                    if stop():
+                        call_off()
+                    done, waiting = wait(waiting, timeout=0.1)
+                    while not reports.empty():
+                        report(reports.get())
+                    yield from (future.result() for future in done if not future.cancelled())
+                    waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
+            except BaseException as error:
+                call_off()
+                if isinstance(error, KeyboardInterrupt | GeneratorExit):  # nobody waits for what they have in hand
+                    for worker in set(active_children()) - others:
+                        worker.terminate()
+                raise
+    finally:
+        # A pool that was called off has waited for nobody: workers that still start need what the caller will delete.
+        for worker in set(active_children()) - others:
+            worker.join()
 
 
 @contextmanager
@@ -91,12 +104,15 @@ def _leave_with(parent: int) -> None:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Signals of Ctrl-C wait until the end; processes started meanwhile begin without them."""
-    if not hasattr(signal, "pthread_sigmask"):
+    """Ctrl-C waits until the end; processes started meanwhile begin without it."""
+    with ExitStack() as after:
+        if threading.current_thread() is threading.main_thread():
+            # The mask is not enough: another thread may be given the signal, and Python handles it in this one.
+            heard = list[tuple[int, FrameType | None]]()
+            handler = signal.signal(signal.SIGINT, lambda *signalled: heard.append(signalled))
+            after.callback(lambda: callable(handler) and heard and handler(*heard[0]))
+            after.callback(signal.signal, signal.SIGINT, handler)
+        if hasattr(signal, "pthread_sigmask"):
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            after.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
         yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
