@@ -62,11 +62,8 @@ def write_model(model: "GraphClassifier", path: str | Path) -> None:
     }
     header = {"format": f"{KIND} {VERSION}", "facts": json.dumps(facts)}
     content = seal(arrays | {"substitutes": ensemble.substitutes}, header)
-    try:
-        with whole_file(path) as temporary:
-            temporary.write_bytes(content)
-    except OSError as error:
-        raise DataError(f"cannot be written ({error.strerror}).", path) from error
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
