@@ -1,5 +1,6 @@
 """``python -m sopool`` is ``sopool``. Ctrl-C is heard before anything that takes its time is imported."""
 
+import os
 import signal
 import sys
 from multiprocessing import active_children
@@ -25,7 +26,7 @@ def main() -> None:
         # What is imported just then may make another error of it.
         if not heard or (isinstance(error, SystemExit) and not _came_of_it(error)):
             raise
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # from now on there is nothing to be saved
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # nothing is left to be saved
         print("note: stopped.", file=sys.stderr)
         sys.exit(130)
 

@@ -33,6 +33,7 @@ INTERRUPT = "signal.raise_signal(signal.SIGINT)"
             7,
             "",
         ),  # it said what there is to say
+        (f"import atexit; atexit.register(lambda: {INTERRUPT})\n    {INTERRUPT}", 130, "note: stopped.\n"),
         ("sys.exit(3)", 3, ""),
     ],
 )
