@@ -62,11 +62,15 @@ def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path
         (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
         (["none.csv", "-o", "m.sopool"], "no such file"),
         (["two.jsonl", "-o", "m.sopool", "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
+        (["none.jsonl", "-o", "m.sopool"], "none.jsonl: there are no graphs in it"),
+        (["bare.jsonl", "-o", "m.sopool"], "bare.jsonl: no graph has a label"),
     ],
 )
 def test_what_fit_cannot_do(given, message, call, tmp_path):
     lines = [{"nodes": 2, "edges": [[0, 1]], "label": "rare" if i < 2 else "common"} for i in range(20)]
     (tmp_path / "two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "none.jsonl").write_text("")
+    (tmp_path / "bare.jsonl").write_text(json.dumps({"nodes": 2, "edges": [[0, 1]]}))
     shown = call("fit", *given)
     assert shown.code == 2
     assert message in " ".join(shown.err.split())

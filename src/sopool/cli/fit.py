@@ -105,6 +105,9 @@ def fit(
         random_state=seed,
     )
     store, console = load_source(source, root, smiles_column, label_column, on_error), out()
+    if store.labels is None:
+        missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
+        raise DataError(f"{missing}.", source)
     labels, model = own_labels(store), searched(one, grid)
     check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 2)
     _say(console, f"{store.name}: {len(store):,} graphs of {len(set(labels.tolist())):,} classes.")
