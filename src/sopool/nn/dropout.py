@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from sopool.ops import backends
+from sopool.ops.transforms import transformed
 
 # Multipliers of murmur3's 32-bit finaliser and of a Weyl sequence, as signed numbers; products wrap around.
 WEYL, FIRST, SECOND = -1640531527, -2048144789, -1028477387
@@ -25,7 +25,7 @@ class Dropout(NamedTuple):
         """Drop some of ``values`` [M g, w] and scale the others up; ``place`` tells the uses in one step apart."""
         per_model = values.view(self.keys.numel(), -1)
         keys = self.keys + place * WEYL
-        if backends.serves(values):
+        if backends.serves(values) and not transformed():
             return _drop(per_model, keys, self.rates.to(values.dtype)).view_as(values)
         numbers = random_bits(keys, per_model.shape[1])
         dropped = numbers < (self.rates.double() * 2**31).int().unsqueeze(1)
@@ -44,11 +44,8 @@ class _Drop(torch.autograd.Function):
         return drop(values, keys, rates)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        from sopool.ops.triton.elementwise import drop
-
-        return drop(gradient, *ctx.saved_tensors), None, None
+        return _drop(gradient, *ctx.saved_tensors), None, None
 
 
 _drop: Callable[[Tensor, Tensor, Tensor], Tensor] = _Drop.apply

@@ -11,6 +11,7 @@ from sopool.ops.joined import join
 from sopool.ops.neighbors import Neighbors
 from sopool.ops.network import Layers, run_network
 from sopool.ops.rows import EPS
+from sopool.ops.transforms import transformed
 
 
 class FoldedGNN(torch.nn.Module):
@@ -30,7 +31,8 @@ class FoldedGNN(torch.nn.Module):
 
     def forward(self, x: Tensor, neighbors: Neighbors | Dense, ptr: Tensor, models: int = 1) -> list[Tensor]:
         """The input and the output of each layer [N, ...], ready to be joined."""
-        if compiled.serves(x) and isinstance(neighbors, Neighbors) and self.folded.hears(neighbors):
+        serves = compiled.serves(x) and not transformed()
+        if serves and isinstance(neighbors, Neighbors) and self.folded.hears(neighbors):
             return run_network(x, neighbors, ptr, self.folded)
         layers: list[Tensor] = self.gnn(x, neighbors, ptr, models)
         return layers if self.view is None else [project(join(layers), self.view, ptr)]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from sopool.ops import backends, gram, torch_backend
 from sopool.ops.segments import Segments
+from sopool.ops.transforms import transformed
 
 ATTEND = "(Tensor x, Tensor query, Tensor? bias, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
 ATTEND_BACKWARD = (
@@ -31,6 +32,9 @@ def segment_attend(
     gram.check_rows("x", x)
     x, query = gram.promote(x), gram.promote(query)
     gram.check_alike("x", x, "query", query)
+    if transformed():
+        score = x @ query if bias is None else x @ query + bias
+        return gram.segment_gram(x, score, ptr, order=order)
     pooled: Tensor = _attend(x, query, bias, ptr, order)[0]
     return pooled
 
@@ -65,7 +69,7 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_score: Tensor | None) -> tupl
     if d_pooled is None:
         d_pooled = x.new_zeros(ptr.numel() - 1, *query.shape)
     needs_query, needs_bias = ctx.needs_input_grad[1:3]
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or transformed():
         dx, d_query, d_bias = _differentiable(x, query, score, d_pooled, d_score, Segments(ptr, order))
     else:
         dx, d_query, d_bias = _attend_backward(x, query, score, d_pooled, d_score, ptr, order, needs_query, needs_bias)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sopool.ops import backends, gram, torch_backend
 from sopool.ops.segments import Segments
+from sopool.ops.transforms import transformed
 
 BILINEAR = "(Tensor x, Tensor weight, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
 BILINEAR_BACKWARD = (
@@ -32,6 +33,9 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
             f"weight has shape {list(weight.shape)}: it must be [{x.shape[1]}, rank] for x {list(x.shape)}."
         )
     gram.check_alike("x", x, "weight", weight)
+    if transformed():
+        mapped = x @ weight
+        return gram.segment_gram(mapped, mapped, ptr, order=order)
     pooled: Tensor = _bilinear(x, weight, ptr, order)[0]
     return pooled
 
@@ -64,7 +68,7 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_mapped: Tensor | None) -> tup
     if d_pooled is None:
         d_pooled = x.new_zeros(ptr.numel() - 1, weight.shape[1], weight.shape[1])
     needs_x, needs_weight = ctx.needs_input_grad[:2]
-    if torch.is_grad_enabled():  # to be differentiated again: the same, in terms of operators that can be
+    if torch.is_grad_enabled() or transformed():  # to be differentiated again: the same, by operators that can be
         segments = Segments(ptr, order)
         through = gram.segment_apply(mapped, d_pooled + d_pooled.transpose(1, 2), ptr)
         d_mapped = segments.unsort(through if d_mapped is None else d_mapped + through)

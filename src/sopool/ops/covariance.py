@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends, gram, torch_backend
-from sopool.ops.first_order import segment_sizes
+from sopool.ops.first_order import segment_mean, segment_sizes
 from sopool.ops.grouping import blocks, segment_of_rows
 from sopool.ops.segments import Segments
+from sopool.ops.transforms import transformed
 
 COVARIANCE = "(Tensor x, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
 COVARIANCE_BACKWARD = "(Tensor x, Tensor mean, Tensor d_pooled, Tensor ptr, Tensor? order) -> Tensor"
@@ -28,7 +29,12 @@ def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -
     ``order`` [N] brings the rows into segment order, if they do not lie so.
     """
     gram.check_rows("x", x)
-    pooled: Tensor = _covariance(gram.promote(x), ptr, order)[0]
+    x = gram.promote(x)
+    if transformed():
+        rows = x.to(_wide(x))
+        centred = (rows - _spread(segment_mean(rows, ptr, order), ptr, order, rows)).to(x.dtype)
+        return gram.segment_gram(centred, centred, ptr, order=order)
+    pooled: Tensor = _covariance(x, ptr, order)[0]
     return pooled
 
 
@@ -62,7 +68,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 def _backward(ctx: Any, d_pooled: Tensor | None, d_mean: Tensor | None) -> tuple[Tensor | None, ...]:
     x, ptr, order, mean = ctx.saved_tensors
     dx = None
-    if d_pooled is not None and torch.is_grad_enabled():  # to be differentiated again, here by way of the means
+    if d_pooled is not None and (torch.is_grad_enabled() or transformed()):  # by the means, to be differentiated again
         centred = x - _spread(mean, ptr, order, x)
         dx = gram.segment_apply(centred, d_pooled + d_pooled.transpose(1, 2), ptr, order=order)
     elif d_pooled is not None:

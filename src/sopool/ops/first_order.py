@@ -9,6 +9,7 @@ from torch import Tensor
 from sopool.ops import backends
 from sopool.ops.gram import segment_apply, segment_gram
 from sopool.ops.segments import check_ptr_values
+from sopool.ops.transforms import by_columns
 
 
 def segment_sizes(ptr: Tensor, like: Tensor) -> Tensor:
@@ -36,7 +37,7 @@ def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     """Softmax over the rows of each segment: [N, f] -> [N, f]."""
     x = _own_rows(x, ptr)
     with torch.no_grad():  # the shift cancels, so it needs no gradient
-        shift = segment_spread(_segment_max(x, ptr), ptr, x.shape[0])
+        shift = segment_spread(largest_of(x, ptr), ptr, x.shape[0])
     weight = (x - shift).exp()
     empty = ptr.diff().eq(0).unsqueeze(1)
     total = segment_sum(weight, ptr) + empty.to(x.dtype)  # so that one can divide by it
@@ -44,16 +45,19 @@ def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
 
 
 @torch.library.custom_op("sopool::segment_max", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
-def _segment_max(x: Tensor, ptr: Tensor) -> Tensor:
+def largest_of(x: Tensor, ptr: Tensor) -> Tensor:
     """The largest value of each column, zero for an empty segment; without a gradient: [N, f] -> [G, f]."""
     check_ptr_values(ptr, x)
     largest = torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
     return largest.masked_fill_(ptr.diff().eq(0).unsqueeze(1), 0)
 
 
-@_segment_max.register_fake
+@largest_of.register_fake
 def _(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1])
+
+
+largest_of.register_vmap(by_columns(largest_of))
 
 
 def _own_rows(x: Tensor, ptr: Tensor) -> Tensor:

@@ -9,13 +9,16 @@ backend that :mod:`sopool.ops.backends` says. Rows that do not lie in segment or
 puts them there: kernels read them where they are.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sopool.ops import backends, torch_backend
-from sopool.ops.segments import find_segments
+from sopool.ops.segments import Segments, find_segments
+from sopool.ops.transforms import lay_end_to_end, samples_of, transformed
 
 # With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
 GRAM = "(Tensor x, Tensor? y, Tensor ptr, Tensor? order=None) -> Tensor"
@@ -48,8 +51,7 @@ def segment_gram(
     others = None if y is x else promote(y)
     if others is not None:
         check_alike("x", rows, "y", others)
-    out: Tensor = _gram(rows, others, segments.ptr, segments.order)
-    return out
+    return _multiply(rows, others, segments.ptr, segments.order)
 
 
 def segment_apply(
@@ -67,7 +69,22 @@ def segment_apply(
     segments = find_segments(y.shape[0], y.device, ptr, index, s.shape[0], order)
     rows, matrices = promote(y), promote(s)
     check_alike("y", rows, "s", matrices)
-    out: Tensor = _apply(rows, matrices, segments.ptr, False, segments.order)
+    return _map(rows, matrices, segments.ptr, False, segments.order)
+
+
+def _multiply(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """X_g^T Y_g, with Y = X if none is given, by the way that knows the derivatives asked for."""
+    if transformed():
+        return _product(True, x, x if y is None else y, ptr, order)
+    out: Tensor = _gram(x, y, ptr, order)
+    return out
+
+
+def _map(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | None) -> Tensor:
+    """S_g y_i, or (S_g + S_g^T) y_i, likewise."""
+    if transformed():
+        return _product(False, y, s + s.mT if symmetrize else s, ptr, order)
+    out: Tensor = _apply(y, s, ptr, symmetrize, order)
     return out
 
 
@@ -114,16 +131,16 @@ def _save_for_apply(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _gram_backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, ...]:
     x, y, ptr, order = ctx.saved_tensors
     if y is None:
-        return _apply(x, ds, ptr, True, order), None, None, None
-    dx = _apply(y, ds, ptr, False, order) if ctx.needs_input_grad[0] else None
-    dy = _apply(x, ds.transpose(1, 2), ptr, False, order) if ctx.needs_input_grad[1] else None
+        return _map(x, ds, ptr, True, order), None, None, None
+    dx = _map(y, ds, ptr, False, order) if ctx.needs_input_grad[0] else None
+    dy = _map(x, ds.transpose(1, 2), ptr, False, order) if ctx.needs_input_grad[1] else None
     return dx, dy, None, None
 
 
 def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
     y, s, ptr, order = ctx.saved_tensors
-    dy = _apply(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order) if ctx.needs_input_grad[0] else None
-    ds = _gram(dout, y, ptr, order) if ctx.needs_input_grad[1] else None
+    dy = _map(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order) if ctx.needs_input_grad[0] else None
+    ds = _multiply(dout, y, ptr, order) if ctx.needs_input_grad[1] else None
     if ds is not None and ctx.symmetrize:
         ds = ds + ds.transpose(1, 2)
     return dy, ds, None, None, None
@@ -131,6 +148,77 @@ def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
 
 _gram.register_autograd(_gram_backward, setup_context=_save_for_gram)
 _apply.register_autograd(_apply_backward, setup_context=_save_for_apply)
+
+
+@_gram.register_vmap
+def _(
+    info: Any, in_dims: tuple[int | None, ...], x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None
+) -> tuple[Tensor, int]:
+    x, y, ptr, order = samples_of(info.batch_size, in_dims, x, y, ptr, order)
+    rows = lay_end_to_end(ptr, order, x.shape[1])
+    out = _gram(x.flatten(0, 1), None if y is None else y.flatten(0, 1), *rows)
+    return out.unflatten(0, ptr.shape)[:, :-1], 0
+
+
+@_apply.register_vmap
+def _(
+    info: Any,
+    in_dims: tuple[int | None, ...],
+    y: Tensor,
+    s: Tensor,
+    ptr: Tensor,
+    symmetrize: bool = False,
+    order: Tensor | None = None,
+) -> tuple[Tensor, int]:
+    y, s, ptr, order = samples_of(info.batch_size, (*in_dims[:3], *in_dims[4:]), y, s, ptr, order)
+    rows = lay_end_to_end(ptr, order, y.shape[1])
+    out = _apply(y.flatten(0, 1), F.pad(s, (0, 0, 0, 0, 0, 1)).flatten(0, 1), rows.ptr, symmetrize, rows.order)
+    spare = torch.arange(y.shape[1], device=y.device) >= ptr[:, -1:]
+    return out.unflatten(0, y.shape[:2]).masked_fill(spare.unsqueeze(2), 0), 0
+
+
+class _Product(torch.autograd.Function):
+    """gram(a, b) or apply(a, b) with the derivatives of every mode: a product, so linear in either factor."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+        out: Tensor = _gram(a, b, ptr, order) if is_gram else _apply(a, b, ptr, False, order)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.is_gram, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        a, b, *rows = ctx.saved_tensors
+        if ctx.is_gram:
+            return None, _product(False, b, slope, *rows), _product(False, a, slope.mT, *rows), None, None
+        return None, _product(False, slope, b.mT, *rows), _product(True, slope, a, *rows), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, da: Tensor, db: Tensor, *none: None) -> Tensor:
+        a, b, *rows = ctx.saved_tensors
+        return _product(ctx.is_gram, da, b, *rows) + _product(ctx.is_gram, a, db, *rows)
+
+
+def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """What a transform sees. The compiler takes no function with derivatives of its own: for it all is written out."""
+    if not torch.compiler.is_compiling():
+        return _by_function(is_gram, a, b, ptr, order)
+    segment = torch.searchsorted(ptr, torch.arange(a.shape[0], device=a.device), right=True) - 1
+    segment = Segments(ptr, order).unsort(segment)
+    if is_gram:  # with room for the rows of no segment
+        room = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
+        return room.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]
+    return (F.pad(b, (0, 0, 0, 0, 0, 1)).index_select(0, segment) * a.unsqueeze(1)).sum(2)
+
+
+_by_function: Callable[..., Tensor] = _Product.apply
 
 
 def promote(x: Tensor) -> Tensor:

@@ -11,14 +11,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from sopool.ops import backends, grouped_block, grouped_loops
+from sopool.ops.once import once_differentiable
 from sopool.ops.rows import EPS, Rows
+from sopool.ops.transforms import transformed
 
 
 def grouped_linear(x: Tensor, weight: Tensor, rows: Rows) -> Tensor:
     """X_m W_m: [N, f], [M, f, h] -> [N, h]."""
+    if transformed():
+        return grouped_block.linear(x, weight, rows)
     if backends.serves(x):
         from sopool.ops.triton import grouped as kernels
 
@@ -59,13 +62,13 @@ def grouped_norm_relu_eval(
     out: Tensor | None = None,
 ) -> Tensor:
     """The same with the running statistics, which make the batch norm a part of the linear map."""
-    if backends.serves(x) and not torch.is_grad_enabled():
+    if backends.serves(x) and not torch.is_grad_enabled() and not transformed():
         from sopool.ops.triton import grouped as kernels
 
         return kernels.norm_relu_eval(x, weight, scale, shift, running, rows.ptr, out)
     factor = scale * (running[1] + EPS).rsqrt()
     weight, bias = weight * factor.unsqueeze(1), shift - running[0] * factor
-    by_model = on_cpu(x) and not torch.is_grad_enabled()
+    by_model = on_cpu(x) and not torch.is_grad_enabled() and not transformed()
     layer = grouped_loops.norm_relu_eval if by_model else grouped_block.norm_relu_eval
     return layer(x, weight, bias, rows)
 
@@ -77,6 +80,8 @@ def on_cpu(x: Tensor) -> bool:
 
 def grouped_scores(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """X_m W_m^T + b_m for equally many rows each: [M, g, f], [M, h, f], [M, h] -> [M, g, h], for a small h."""
+    if transformed():
+        return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
     return _scores(x, weight, bias)
 
 

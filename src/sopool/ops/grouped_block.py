@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from sopool.ops.once import once_differentiable
 from sopool.ops.rows import EPS, Rows
 
 

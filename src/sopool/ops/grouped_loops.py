@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from sopool.ops import compiled
+from sopool.ops.once import once_differentiable
 from sopool.ops.rows import EPS, Rows
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from sopool.ops.transforms import transformed
 
 ALIGNED = 16
 
@@ -27,7 +28,7 @@ def join(parts: Sequence[Tensor]) -> Tensor:
     """``torch.cat(parts, dim=1)`` of matrices; no copy where they are all of what :func:`side_by_side` gave."""
     if len(parts) == 1:
         return parts[0]
-    if _are_side_by_side(parts):
+    if not transformed() and _are_side_by_side(parts):
         return _join(*parts)
     return torch.cat(list(parts), dim=1)
 
@@ -39,7 +40,6 @@ class _Join(torch.autograd.Function):
         return _part(parts[0], 0, sum(ctx.widths))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         parts: tuple[Tensor, ...] = gradient.split(ctx.widths, dim=1)
         return parts

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from sopool.ops import backends, compiled
 from sopool.ops.dense import Dense
-from sopool.ops.neighbors import Neighbors
+from sopool.ops.neighbors import Neighbors, list_total
+from sopool.ops.once import once_differentiable
 from sopool.ops.rows import Rows
+from sopool.ops.transforms import transformed
 
 
 class Lists(NamedTuple):
@@ -41,6 +42,9 @@ def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor,
             f"vectors have shape {list(vectors.shape)}: {len(rows)} models, {kinds} labels and {x.shape[1]} channels "
             f"ask for {[len(rows), kinds, x.shape[1]]}."
         )
+    if transformed():
+        lists = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.heard)
+        return list_total(_heard(x, vectors.flatten(0, 1), lists), neighbors.ptr)
     return _labelled(x, vectors, neighbors, rows)
 
 
@@ -85,9 +89,7 @@ class _Torch:
 
     @staticmethod
     def hear(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
-        heard = x.index_select(0, lists.nodes)
-        through = (heard + _along(vectors, lists)).relu_()
-        return _list_total(torch.where(_itself(lists), heard, through), lists.ptr)
+        return _list_total(_heard(x, vectors, lists), lists.ptr)
 
     @staticmethod
     def nodes_slope(x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
@@ -131,6 +133,12 @@ def _way(x: Tensor) -> Way:
 
         return labelled
     return _Loops if compiled.serves(x) else _Torch
+
+
+def _heard(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    """What each member of the lists is heard as [e, f]."""
+    heard = x.index_select(0, lists.nodes)
+    return torch.where(_itself(lists), heard, (heard + _along(vectors, lists)).relu())
 
 
 def _itself(lists: Lists) -> Tensor:

@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from sopool.ops.segments import check_ptr_values
+from sopool.ops.transforms import by_columns
 
 
 def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
     """max over the rows of each segment, zero for an empty one; the gradient goes to the first: [N, f] -> [G, f]."""
     if x.shape[0] == 0:
         return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
-    first = _first_largest(x, ptr)
+    first = _first_largest(x.detach(), ptr)
     return x.gather(0, first.clamp(max=x.shape[0] - 1)).masked_fill(first == x.shape[0], 0)
 
 
@@ -21,7 +22,7 @@ def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
     check_ptr_values(ptr, x)
     if segments == 0:
         return ptr.new_empty(0, x.shape[1])
-    largest = torch.segment_reduce(x.detach(), "max", offsets=ptr, initial=float("-inf"), unsafe=True)
+    largest = torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
     row = torch.arange(rows, device=x.device)
     segment = torch.searchsorted(ptr[1:], row, right=True)  # past the last for rows that belong to none
     here = segment.clamp(max=segments - 1)
@@ -34,3 +35,6 @@ def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
 @_first_largest.register_fake
 def _(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1], dtype=torch.long)
+
+
+_first_largest.register_vmap(by_columns(_first_largest))

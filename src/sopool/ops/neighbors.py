@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from sopool.ops import backends
 from sopool.ops.dense import Dense
+from sopool.ops.first_order import largest_of
+from sopool.ops.once import once_differentiable
+from sopool.ops.transforms import transformed
 
 if TYPE_CHECKING:
     from sopool.ops.clusters import Clusters
@@ -53,7 +55,10 @@ def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
         return neighbors.aggregate(x, how)
     if how == "max":
         return _max(x, neighbors)
-    total = _sum(x, neighbors)
+    if transformed():
+        total = list_total(x.index_select(0, neighbors.nodes), neighbors.ptr)
+    else:
+        total = _sum(x, (neighbors.ptr, neighbors.nodes), neighbors.heard_by)
     return total if how == "sum" else total / neighbors.ptr.diff().clamp(min=1).unsqueeze(1).to(x.dtype)
 
 
@@ -70,17 +75,16 @@ def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
 
 
 class _Sum(torch.autograd.Function):
-    """The gradient is the same sum over the reverse lists: no scatter in either direction."""
+    """The gradient is the same sum over the reverse lists, and so is that one's: no scatter in either direction."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, neighbors: Neighbors) -> Tensor:
-        ctx.heard_by = neighbors.heard_by
-        return _list_sum(x, neighbors.ptr, neighbors.nodes)
+    def forward(ctx: Any, x: Tensor, lists: tuple[Tensor, Tensor], reverse: tuple[Tensor, Tensor]) -> Tensor:
+        ctx.lists, ctx.reverse = lists, reverse
+        return _list_sum(x, *lists)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return _list_sum(gradient, *ctx.heard_by), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _sum(gradient, ctx.reverse, ctx.lists), None, None
 
 
 class _Max(torch.autograd.Function):
@@ -104,14 +108,16 @@ class _Max(torch.autograd.Function):
         return kernels.list_max_backward(x, largest, gradient / shared.clamp(min=1), ctx.heard_by), None
 
 
-_sum: Callable[[Tensor, Neighbors], Tensor] = _Sum.apply
+_sum: Callable[[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]], Tensor] = _Sum.apply
 _max_by_kernel: Callable[[Tensor, Neighbors], Tensor] = _Max.apply
 
 
 def _max(x: Tensor, neighbors: Neighbors) -> Tensor:
-    if backends.serves(x):
+    if backends.serves(x) and not transformed():
         return _max_by_kernel(x, neighbors)
     rows = x.index_select(0, neighbors.nodes)
+    if transformed():
+        return _shared_largest(rows, neighbors.ptr)
     largest: Tensor = torch.segment_reduce(rows, "max", offsets=neighbors.ptr, unsafe=True)
     return largest
 
@@ -122,3 +128,21 @@ def _list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
 
         return kernels.list_sum(x, ptr, nodes)
     return F.embedding_bag(nodes, x, ptr, mode="sum", include_last_offset=True)
+
+
+def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
+    """The mean of those that are the largest of each list, which is the largest: [e, f] -> [n, f]."""
+    largest = F.pad(largest_of(rows.detach(), ptr), (0, 0, 0, 1))
+    is_largest = (rows == largest.index_select(0, owners(ptr, len(rows)))) | rows.isnan()
+    return list_total(rows.where(is_largest, 0), ptr) / list_total(is_largest.to(rows.dtype), ptr).clamp(min=1)
+
+
+def owners(ptr: Tensor, members: int) -> Tensor:
+    """The node whose list each member is in, the number of nodes for those in none [e]."""
+    return torch.searchsorted(ptr, torch.arange(members, device=ptr.device), right=True) - 1
+
+
+def list_total(values: Tensor, ptr: Tensor) -> Tensor:
+    """The sum over each list in operators that every transform knows, so by a scatter: [e, f] -> [n, f]."""
+    room = values.new_zeros(ptr.shape[0], values.shape[1])
+    return room.index_add(0, owners(ptr, len(values)), values)[:-1]

@@ -5,7 +5,7 @@ rows, which belong to no graph, stand at the end. On a CPU there are none.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs
 from sopool.ops.neighbors import Neighbors
 from sopool.ops.segments import check_ptr_values
+from sopool.ops.transforms import lay_end_to_end, samples_of
 
 ROUNDING = 1e-9
 """Of ratio times nodes: what is taken off before it is rounded up, so that 0.1 of 30 is 3."""
@@ -70,6 +71,16 @@ def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
 @rank.register_fake
 def _(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     return ptr.new_empty(score.shape)
+
+
+@rank.register_vmap
+def _(
+    info: Any, in_dims: tuple[int | None, ...], score: Tensor, ptr: Tensor, then: Tensor | None
+) -> tuple[Tensor, int]:
+    score, ptr, then = samples_of(info.batch_size, in_dims, score, ptr, then)
+    rows = lay_end_to_end(ptr, None, score.shape[1])
+    order = rank(score.flatten(), rows.ptr, None if then is None else then.flatten())
+    return order.view(score.shape) % max(1, score.shape[1]), 0
 
 
 def _falling(values: Tensor) -> Tensor:

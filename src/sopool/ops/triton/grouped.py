@@ -6,8 +6,8 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from sopool.ops.once import once_differentiable
 from sopool.ops.rows import EPS, MOMENTUM
 from sopool.ops.triton.launching import launch, lay_out, width
 from sopool.ops.triton.linear import multiply_rows, weight_gradient
