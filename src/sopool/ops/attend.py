@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends, gram, torch_backend
-from sopool.ops.segments import Segments
+from sopool.ops.segments import Segments, find_segments
 from sopool.ops.transforms import transformed
 
 ATTEND = "(Tensor x, Tensor query, Tensor? bias, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -32,10 +32,11 @@ def segment_attend(
     gram.check_rows("x", x)
     x, query = gram.promote(x), gram.promote(query)
     gram.check_alike("x", x, "query", query)
+    segments = find_segments(x.shape[0], x.device, ptr, order=order)
     if transformed():
         score = x @ query if bias is None else x @ query + bias
-        return gram.segment_gram(x, score, ptr, order=order)
-    pooled: Tensor = _attend(x, query, bias, ptr, order)[0]
+        return gram.segment_gram(x, score, segments.ptr, order=segments.order)
+    pooled: Tensor = _attend(x, query, bias, *segments)[0]
     return pooled
 
 

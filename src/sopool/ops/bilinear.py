@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends, gram, torch_backend
-from sopool.ops.segments import Segments
+from sopool.ops.segments import Segments, find_segments
 from sopool.ops.transforms import transformed
 
 BILINEAR = "(Tensor x, Tensor weight, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -33,10 +33,11 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
             f"weight has shape {list(weight.shape)}: it must be [{x.shape[1]}, rank] for x {list(x.shape)}."
         )
     gram.check_alike("x", x, "weight", weight)
+    segments = find_segments(x.shape[0], x.device, ptr, order=order)
     if transformed():
         mapped = x @ weight
-        return gram.segment_gram(mapped, mapped, ptr, order=order)
-    pooled: Tensor = _bilinear(x, weight, ptr, order)[0]
+        return gram.segment_gram(mapped, mapped, segments.ptr, order=segments.order)
+    pooled: Tensor = _bilinear(x, weight, *segments)[0]
     return pooled
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from sopool.ops import backends, gram, torch_backend
 from sopool.ops.first_order import segment_mean, segment_sizes
 from sopool.ops.grouping import blocks, segment_of_rows
-from sopool.ops.segments import Segments
+from sopool.ops.segments import Segments, find_segments
 from sopool.ops.transforms import transformed
 
 COVARIANCE = "(Tensor x, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -30,11 +30,12 @@ def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -
     """
     gram.check_rows("x", x)
     x = gram.promote(x)
+    segments = find_segments(x.shape[0], x.device, ptr, order=order)
     if transformed():
         rows = x.to(_wide(x))
-        centred = (rows - _spread(segment_mean(rows, ptr, order), ptr, order, rows)).to(x.dtype)
-        return gram.segment_gram(centred, centred, ptr, order=order)
-    pooled: Tensor = _covariance(x, ptr, order)[0]
+        centred = (rows - _spread(segment_mean(rows, *segments), *segments, rows)).to(x.dtype)
+        return gram.segment_gram(centred, centred, segments.ptr, order=segments.order)
+    pooled: Tensor = _covariance(x, *segments)[0]
     return pooled
 
 

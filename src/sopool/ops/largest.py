@@ -8,7 +8,10 @@ from sopool.ops.transforms import by_columns
 
 
 def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
-    """max over the rows of each segment, zero for an empty one; the gradient goes to the first: [N, f] -> [G, f]."""
+    """max over the rows of each segment, zero for an empty one; the gradient goes to the first: [N, f] -> [G, f].
+
+    A value that is not a number is the largest, as for ``torch.max``.
+    """
     if x.shape[0] == 0:
         return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
     first = _first_largest(x.detach(), ptr)
@@ -26,7 +29,7 @@ def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
     row = torch.arange(rows, device=x.device)
     segment = torch.searchsorted(ptr[1:], row, right=True)  # past the last for rows that belong to none
     here = segment.clamp(max=segments - 1)
-    is_largest = (x == largest.index_select(0, here)) & (segment < segments).unsqueeze(1)
+    is_largest = ((x == largest.index_select(0, here)) | x.isnan()) & (segment < segments).unsqueeze(1)
     candidates = torch.where(is_largest, row.unsqueeze(1), rows)
     first = torch.full((segments, x.shape[1]), rows, device=x.device)
     return first.scatter_reduce_(0, here.unsqueeze(1).expand_as(candidates), candidates, "amin")

@@ -127,7 +127,8 @@ def _hear_largest(x: np.ndarray, begin: int, nodes: np.ndarray, first: int, last
     for place in range(first + 1, last):
         heard = nodes[place] - begin
         for j in range(len(row)):
-            row[j] = max(row[j], x[heard, j])
+            if x[heard, j] > row[j] or np.isnan(x[heard, j]):
+                row[j] = x[heard, j]
 
 
 @compiled

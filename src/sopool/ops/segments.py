@@ -62,7 +62,7 @@ def find_segments(
             raise ValueError(
                 f"dim_size={dim_size}, but ptr has {ptr.numel()} entries and so {ptr.numel() - 1} segments."
             )
-        return Segments(ptr.long(), order)
+        return Segments(ptr.long().contiguous(), None if order is None else order.long().contiguous())
     if index is None:
         raise ValueError("Neither ptr nor index is given: pass ptr=data.ptr or index=data.batch.")
     _check_positions("index", index, device)

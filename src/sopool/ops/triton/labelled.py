@@ -9,6 +9,7 @@ from torch import Tensor
 from sopool.ops.rows import Rows
 from sopool.ops.triton.launching import launch, lay_out, wide
 from sopool.ops.triton.neighbors import inside, launch_lists, lists_of, members_of
+from sopool.ops.triton.products import relu
 
 if TYPE_CHECKING:
     from sopool.ops.labelled import Lists
@@ -30,6 +31,7 @@ def nodes_slope(x: Tensor, vectors: Tensor, heard_by: "Lists", gradient: Tensor)
 def vectors_slope(x: Tensor, vectors: Tensor, hears: "Lists", gradient: Tensor, rows: Rows) -> Tensor:
     """What reaches each vector from the edges of its label: a sum for every part of its model's nodes, then theirs."""
     x, models, width = lay_out(x), len(rows), x.shape[1]
+    vectors, gradient = vectors.contiguous(), gradient.contiguous()
     kinds = len(vectors) // models
     parts = x.new_empty(models, PARTS, kinds, width, dtype=wide(x))
     columns = min(64, max(16, int(triton.next_power_of_2(width))))
@@ -61,7 +63,7 @@ def _hear_kernel(
         here = there[:, :, None] & (column < width)[None, None, :]
         value = tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=here, other=0.0)
         edge = (label >= 0)[:, :, None] & here
-        value = tl.where(edge, tl.maximum(value + _along(vectors, label, column, edge, width), 0.0), value)
+        value = tl.where(edge, relu(value + _along(vectors, label, column, edge, width)), value)
         total += tl.sum(value, 1)
     tl.store(out + node[:, None] * width + column[None, :], total, mask=inside(node, column, count, width))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sopool.ops.rows import EPS
 from sopool.ops.triton.launching import how, launch, lay_out
-from sopool.ops.triton.products import product
+from sopool.ops.triton.products import product, relu
 
 MOST_PROGRAMS = 1024
 EACH = 2
@@ -121,7 +121,7 @@ def linear_kernel(
                 factor = _turned(weight, begin_f, column, f, h, weight_f, weight_h, F)
                 total = product(part, factor.T, total, HOW)
         if NORM:
-            total = tl.maximum(total * slope[None, :] + offset[None, :], 0.0)
+            total = relu(total * slope[None, :] + offset[None, :])
         target = out + row[:, None] * out_row + column[None, :]
         tl.store(target, total.to(out.dtype.element_ty), mask=inside & known[None, :])
 

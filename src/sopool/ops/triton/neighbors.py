@@ -29,16 +29,16 @@ def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, heard_by: tuple
 
 
 def launch_lists(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:
-    """Start a kernel that makes a row, or several, out of each node's list: [n, f] each."""
+    """Start a kernel that makes a row, or several, out of each node's list: [n, f] each. It reads ``more`` in a row."""
     count, width = ptr.numel() - 1, x.shape[1]
-    x = lay_out(x)
+    x, others = lay_out(x), [tensor.contiguous() for tensor in more]
     out = [x.new_empty(count, width) for _ in range(outputs)]
     columns = min(64, max(16, triton.next_power_of_2(width)))
     several, members = (4, 8) if nodes.numel() > LONG * count else (512 // columns, 4)
     if count and width:
         grid = (triton.cdiv(count, several), triton.cdiv(width, columns))
         launch(
-            kernel, grid, x.device, x, ptr, nodes, *more, *out, count, width, x.stride(0),
+            kernel, grid, x.device, x, ptr, nodes, *others, *out, count, width, x.stride(0),
             NODES=several, MEMBERS=members, F=columns, num_warps=2 if several >= 16 else 1,
         )  # fmt: skip
     return out
@@ -85,6 +85,7 @@ def _max_kernel(
     column = tl.program_id(1) * F + tl.arange(0, F)
     best = tl.full([NODES, F], float("-inf"), out.dtype.element_ty)
     ties = tl.zeros([NODES, F], out.dtype.element_ty)
+    missing = tl.zeros([NODES, F], out.dtype.element_ty)
     for at in range(0, longest, MEMBERS):
         member, there = members_of(nodes, start, length, at, MEMBERS)
         valid = there[:, :, None] & (column < width)[None, None, :]
@@ -92,6 +93,9 @@ def _max_kernel(
         here = tl.maximum(tl.max(value, 1), best)
         ties = tl.where(here > best, 0.0, ties) + tl.sum((valid & (value == here[:, None, :])).to(ties.dtype), 1)
         best = here
+        missing += tl.sum((valid & (value != value)).to(missing.dtype), 1)
+    best = tl.where(missing > 0, float("nan"), best)
+    ties = tl.where(missing > 0, missing, ties)
     at_out, there = node[:, None] * width + column[None, :], inside(node, column, count, width)
     tl.store(out + at_out, tl.where(length[:, None] > 0, best, 0.0), mask=there)
     tl.store(shared + at_out, ties, mask=there)
@@ -113,7 +117,8 @@ def _max_backward_kernel(
         where = member[:, :, None] * width + column[None, None, :]
         most = tl.load(largest + where, mask=valid, other=0.0)
         part = tl.load(share + where, mask=valid, other=0.0)
-        total += tl.sum(tl.where(most == own[:, None, :], part, 0.0), 1)
+        is_largest = (most == own[:, None, :]) | ((most != most) & (own != own)[:, None, :])
+        total += tl.sum(tl.where(is_largest, part, 0.0), 1)
     tl.store(out + node[:, None] * width + column[None, :], total, mask=there)
 
 

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from sopool.ops.triton.products import relu
+
 
 @triton.jit
 def norm_relu_kernel(
@@ -61,7 +63,7 @@ def norm_relu_kernel(
             row = start + tl.arange(0, ROWS)
             inside = (row < end)[:, None] & known[None, :]
             value = tl.load(z + row[:, None] * h + column[None, :], mask=inside, other=0.0) - average[None, :]
-            value = tl.maximum(value * slope[None, :] + offset[None, :], 0.0)
+            value = relu(value * slope[None, :] + offset[None, :])
             tl.store(y + row[:, None] * y_row + column[None, :], value, mask=inside)
         tl.store(mean + model * h + column, average, mask=known)
         tl.store(inverse + model * h + column, rate, mask=known)

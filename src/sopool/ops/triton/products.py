@@ -1,4 +1,4 @@
-"""Matrix products in kernels."""
+"""Matrix products in kernels, and what follows them."""
 
 import triton
 import triton.language as tl
@@ -14,3 +14,9 @@ def product(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constex
     else:
         total = tl.dot(left, right, total, input_precision=HOW)
     return total
+
+
+@triton.jit
+def relu(values: tl.tensor) -> tl.tensor:
+    """max(values, 0), and what is not a number stays so: plain ``tl.maximum`` would make it zero."""
+    return tl.maximum(values, 0.0, propagate_nan=tl.PropagateNan.ALL)
