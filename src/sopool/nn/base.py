@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
-from sopool.ops.segments import Segments, find_segments
+from sopool.ops.segments import Segments, find_segments, is_traced
 
 
 class SegmentAggregation(Aggregation):
@@ -44,6 +44,22 @@ class SegmentAggregation(Aggregation):
 
     def reset_parameters(self) -> None:
         """Draw all learnable parameters anew."""
+
+    def __call__(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+    ) -> Tensor:
+        """As PyG has it, but for a trace: there the graphs are counted anew in each batch, not once for all."""
+        given = {"index": index, "ptr": ptr, "dim_size": dim_size, "dim": dim}
+        if is_traced() and index is not None and dim_size is None:
+            traced: Tensor = torch.nn.Module.__call__(self, x, **given)
+            return traced
+        out: Tensor = super().__call__(x, **given)
+        return out
 
     def forward(
         self,

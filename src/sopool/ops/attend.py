@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends, gram, torch_backend
-from sopool.ops.segments import Segments, find_segments
+from sopool.ops.segments import Segments, check_sizes, find_segments
 from sopool.ops.transforms import transformed
 
 ATTEND = "(Tensor x, Tensor query, Tensor? bias, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -45,6 +45,7 @@ def _attend(
     x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The pooled values, and the scores X query + bias [N, k], in segment order, that the backward pass needs again."""
+    check_sizes(ptr, x, order)
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
             from sopool.ops.triton.attend import segment_attend

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends, gram, torch_backend
-from sopool.ops.segments import Segments, find_segments
+from sopool.ops.segments import Segments, check_sizes, find_segments
 from sopool.ops.transforms import transformed
 
 BILINEAR = "(Tensor x, Tensor weight, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -44,6 +44,7 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
 @torch.library.custom_op("sopool::segment_bilinear", mutates_args=(), schema=BILINEAR)
 def _bilinear(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The pooled values, and X W [N, r], in segment order, that the backward pass needs again."""
+    check_sizes(ptr, x, order)
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
             from sopool.ops.triton.bilinear import segment_bilinear

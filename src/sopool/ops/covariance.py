@@ -16,7 +16,7 @@ from torch import Tensor
 from sopool.ops import backends, gram, torch_backend
 from sopool.ops.first_order import segment_mean, segment_sizes
 from sopool.ops.grouping import blocks, segment_of_rows
-from sopool.ops.segments import Segments, find_segments
+from sopool.ops.segments import Segments, check_sizes, find_segments
 from sopool.ops.transforms import transformed
 
 COVARIANCE = "(Tensor x, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -42,6 +42,7 @@ def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -
 @torch.library.custom_op("sopool::segment_covariance", mutates_args=(), schema=COVARIANCE)
 def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The pooled values, and the means [G, f] that the backward pass needs again: half types' in float32."""
+    check_sizes(ptr, x, order)
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
             from sopool.ops.triton.gram import segment_gram

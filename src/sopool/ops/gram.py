@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sopool.ops import backends, torch_backend
-from sopool.ops.segments import Segments, find_segments
+from sopool.ops.segments import Segments, check_sizes, find_segments
 from sopool.ops.transforms import lay_end_to_end, samples_of, transformed
 
 # With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
@@ -90,6 +90,7 @@ def _map(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | No
 
 @torch.library.custom_op("sopool::segment_gram", mutates_args=(), schema=GRAM)
 def _gram(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+    check_sizes(ptr, x, order, y=y)
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
             from sopool.ops.triton.gram import segment_gram
@@ -101,6 +102,7 @@ def _gram(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None)
 @torch.library.custom_op("sopool::segment_apply", mutates_args=(), schema=APPLY)
 def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
     """With ``symmetrize`` (S_g + S_g^T) y_i: the sum, as large as S, is never stored."""
+    check_sizes(ptr, y, order, s=s)
     with torch.autocast(y.device.type, enabled=False):
         if backends.serves(y):
             from sopool.ops.triton.apply import segment_apply

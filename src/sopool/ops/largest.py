@@ -15,12 +15,12 @@ def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
     if x.shape[0] == 0:
         return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
     first = _first_largest(x.detach(), ptr)
-    return x.gather(0, first.clamp(max=x.shape[0] - 1)).masked_fill(first == x.shape[0], 0)
+    return x.gather(0, first.clamp(min=0)).masked_fill(first < 0, 0)
 
 
 @torch.library.custom_op("sopool::first_largest", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
 def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
-    """The first row that holds the largest value of each column, N for an empty segment: [N, f] -> [G, f]."""
+    """The first row that holds the largest value of each column, -1 for an empty segment: [N, f] -> [G, f]."""
     rows, segments = x.shape[0], ptr.numel() - 1
     check_ptr_values(ptr, x)
     if segments == 0:
@@ -32,7 +32,8 @@ def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
     is_largest = ((x == largest.index_select(0, here)) | x.isnan()) & (segment < segments).unsqueeze(1)
     candidates = torch.where(is_largest, row.unsqueeze(1), rows)
     first = torch.full((segments, x.shape[1]), rows, device=x.device)
-    return first.scatter_reduce_(0, here.unsqueeze(1).expand_as(candidates), candidates, "amin")
+    first.scatter_reduce_(0, here.unsqueeze(1).expand_as(candidates), candidates, "amin")
+    return first.masked_fill_(first == rows, -1)
 
 
 @_first_largest.register_fake

@@ -68,16 +68,22 @@ def find_segments(
     _check_positions("index", index, device)
     if index.numel() != num_rows:
         raise ValueError(f"index has {index.numel()} entries for {num_rows} rows: it needs one per row.")
-    if dim_size is None:
-        dim_size = int(index.max()) + 1 if index.numel() else 0
-    elif dim_size < 0:
+    if dim_size is not None and dim_size < 0:
         raise ValueError(f"dim_size={dim_size} is negative: it is the number of segments.")
     index = index.long()
+    if is_traced():  # a trace keeps no questions: the next batch may be in another order, of another size
+        return Segments(*_sort_index(index, dim_size))
+    dim_size = _count(index) if dim_size is None else dim_size
     if not torch.compiler.is_compiling() and index.device.type == "cpu":
         _check_index_values(index, dim_size)
         if _is_sorted(index):
             return Segments(index2ptr(index, dim_size))
     return Segments(*_sort_index(index, dim_size))
+
+
+def is_traced() -> bool:
+    """Whether ``torch.jit.trace`` is at work."""
+    return not torch.compiler.is_compiling() and torch._C._get_tracing_state() is not None
 
 
 def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
@@ -106,6 +112,20 @@ def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
         end = ptr[-1] <= num_rows if spare else ptr[-1] == num_rows
         right = (ptr[0] == 0) & (ptr.diff() >= 0).all() & end
         torch._assert_async(right, "ptr must start at 0, never decrease and end at the number of rows.")
+
+
+def check_sizes(ptr: Tensor, x: Tensor, order: Tensor | None, y: Tensor | None = None, s: Tensor | None = None) -> None:
+    """Raise unless rows, their ``order`` and one matrix for each segment fit together; for the operators.
+
+    Functions ask for that as well, but what they found may be a constant in a trace that another batch is run through.
+    """
+    rows, segments = x.shape[0], ptr.numel() - 1
+    for name, size, want in (("y", y, rows), ("order", order, rows), ("s", s, segments)):
+        if size is not None and size.shape[0] != want:
+            raise ValueError(
+                f"{name} has {size.shape[0]} entries for {rows} rows in {segments} segments: it needs {want}. "
+                "Was this traced with a batch of another size?"
+            )
 
 
 def check_edges(edge_index: Tensor, batch: Tensor) -> None:
@@ -162,15 +182,20 @@ def _check_index_values(index: Tensor, size: int) -> None:
         torch._assert_async((low >= 0) & (high < size), "index must lie between 0 and dim_size - 1.")
 
 
+def _count(index: Tensor) -> int:
+    return int(index.max()) + 1 if index.numel() else 0
+
+
 def _is_sorted(index: Tensor) -> bool:
     return bool((index[1:] >= index[:-1]).all())
 
 
 @torch.library.custom_op(
-    "sopool::sort_index", mutates_args=(), schema="(Tensor index, SymInt size) -> (Tensor, Tensor)"
+    "sopool::sort_index", mutates_args=(), schema="(Tensor index, SymInt? size) -> (Tensor, Tensor)"
 )
-def _sort_index(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The ``ptr`` of an index in any order, and the stable order that sorts it."""
+def _sort_index(index: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
+    """The ``ptr`` of an index in any order, and the stable order that sorts it; without a size, of all it names."""
+    size = _count(index) if size is None else size
     _check_index_values(index, size)
     if index.device.type == "cpu" and _is_sorted(index):
         return index2ptr(index, size), torch.arange(index.numel())
@@ -179,5 +204,6 @@ def _sort_index(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 @_sort_index.register_fake
-def _(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    return index.new_empty(size + 1), torch.empty_like(index)
+def _(index: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
+    entries = torch.library.get_ctx().new_dynamic_size() if size is None else size + 1
+    return index.new_empty(entries), torch.empty_like(index)
