@@ -3,8 +3,9 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.base import SegmentAggregation
-from sopool.nn.normalize import FOR_VECTORS, check_normalize, normalize_pooled
+from sopool.nn.normalize import FOR_VECTORS, check_normalize, normalize_pooled, widen_for
 from sopool.nn.stacked import attend
+from sopool.ops.gram import promote
 
 
 class AttentionalSecondOrderAggregation(SegmentAggregation):
@@ -42,5 +43,6 @@ class AttentionalSecondOrderAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """H^T (H mu + b)."""
-        pooled = attend(x, self.query, ptr, self.query_bias, order)
-        return normalize_pooled(pooled.squeeze(2), ptr, self.normalize)
+        bias = None if self.query_bias is None else widen_for(self.normalize, self.query_bias)
+        pooled = attend(widen_for(self.normalize, x), widen_for(self.normalize, self.query), ptr, bias, order)
+        return normalize_pooled(pooled.squeeze(2), ptr, self.normalize).to(promote(x).dtype)

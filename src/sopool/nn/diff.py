@@ -8,6 +8,7 @@ from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_mean, segment_sum
 from sopool.ops.first_order import segment_sizes
 from sopool.ops.graphs import Graphs, hear, hear_evenly, squared_weights
+from sopool.ops.torch_backend import widen
 
 EPS = 1e-12
 
@@ -64,10 +65,11 @@ class DiffPooling(EdgePooling):
 
 def _link(share: Tensor, heard: Tensor, graphs: Graphs) -> Tensor:
     """||A - S S^T||_F / n of each graph [G], given A S."""
+    dtype, share, heard = share.dtype, widen(share), widen(heard)
     agreed = segment_sum((share * heard).sum(1, keepdim=True), graphs.ptr).squeeze(1)
     within = segment_gram(share, share, graphs.ptr).square().sum((1, 2))
     missed = squared_weights(graphs, like=share) - 2 * agreed + within
-    return (missed.clamp(min=0) + EPS).sqrt() / segment_sizes(graphs.ptr, like=share).squeeze(1)
+    return ((missed.clamp(min=0) + EPS).sqrt() / segment_sizes(graphs.ptr, like=share).squeeze(1)).to(dtype)
 
 
 def _entropy(logits: Tensor, share: Tensor) -> Tensor:

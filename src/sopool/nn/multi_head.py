@@ -3,8 +3,9 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.base import SegmentAggregation
-from sopool.nn.normalize import FOR_VECTORS, check_normalize, normalize_pooled
+from sopool.nn.normalize import FOR_VECTORS, check_normalize, normalize_pooled, widen_for
 from sopool.nn.stacked import attend
+from sopool.ops.gram import promote
 
 
 class MultiHeadSecondOrderAggregation(SegmentAggregation):
@@ -48,5 +49,6 @@ class MultiHeadSecondOrderAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """U H^T H = (H^T H U^T)^T."""
-        pooled = attend(x, self.queries.mT, ptr, order=order).transpose(1, 2)
-        return normalize_pooled(pooled.flatten(1), ptr, self.normalize)
+        rows, queries = widen_for(self.normalize, x), widen_for(self.normalize, self.queries.mT)
+        pooled = attend(rows, queries, ptr, order=order).transpose(1, 2)
+        return normalize_pooled(pooled.flatten(1), ptr, self.normalize).to(promote(x).dtype)

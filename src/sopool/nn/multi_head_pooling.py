@@ -79,7 +79,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         contribution = project(x, self.queries.mT, graphs.ptr)
         if self.normalize == "degree":
             share = 1 / segment_sizes(graphs.ptr, like=contribution)
-            contribution = contribution * segment_spread(share, graphs.ptr, x.shape[0])
+            contribution = (contribution * segment_spread(share, graphs.ptr, x.shape[0])).to(contribution.dtype)
         heard = hear(contribution, graphs.hears) - contribution
         both = segment_gram(contribution, torch.cat([x, heard], 1), graphs.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
@@ -110,7 +110,8 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         check_edges(edge_index, batch)
         contribution = x @ self.queries.t()
         if self.normalize == "degree":
-            contribution = contribution / segments.ptr.diff().index_select(0, batch).unsqueeze(1)
+            sizes = segment_sizes(segments.ptr, like=contribution).index_select(0, batch)
+            contribution = (contribution / sizes).to(contribution.dtype)
         neighbours = _propagate(contribution, edge_index, edge_weight)
         both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([x, neighbours], 1)), segments.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops.first_order import segment_sizes
+from sopool.ops.torch_backend import widen
 
 EPS = 1e-6
 ITERATIONS = 12
@@ -29,8 +30,13 @@ def check_normalize(given: str | None, known: tuple[str | None, ...], owner: obj
     raise ValueError(f"normalize={given!r} is not for {type(owner).__name__}.{why} Choose one of {list(known)}.")
 
 
+def widen_for(how: str | None, x: Tensor) -> Tensor:
+    """What is pooled, ready for a normalisation: half types in float32, since sums over many nodes overflow."""
+    return x if how is None else widen(x)
+
+
 def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None) -> Tensor:
-    """Normalise [G, ...] by name; for a matrix-valued readout [G, f, f]."""
+    """Normalise [G, ...] by name; for a matrix-valued readout [G, f, f]. Half types are widened before."""
     if how is None:
         return pooled
     if how == "size":

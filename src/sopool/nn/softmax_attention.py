@@ -5,7 +5,9 @@ from torch_geometric.nn.inits import uniform
 from sopool.nn.base import SegmentAggregation
 from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_softmax
+from sopool.ops.gram import promote
 from sopool.ops.segments import Segments
+from sopool.ops.torch_backend import widen
 
 
 class SoftmaxAttentionAggregation(SegmentAggregation):
@@ -39,5 +41,6 @@ class SoftmaxAttentionAggregation(SegmentAggregation):
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """H^T softmax(H mu)."""
         segments = Segments(ptr, order)
-        weight = segment_softmax(segments.sort(project(x, self.query, ptr, order)), ptr)
-        return segment_gram(x, segments.unsort(weight), ptr, order=order).squeeze(2)
+        weight = segment_softmax(segments.sort(widen(project(x, self.query, ptr, order))), ptr)
+        pooled = segment_gram(widen(x), segments.unsort(weight), ptr, order=order)
+        return pooled.squeeze(2).to(promote(x).dtype)

@@ -7,9 +7,10 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.base import SegmentAggregation
-from sopool.nn.normalize import FOR_MATRICES, check_normalize, normalize_pooled, upper_triangle
+from sopool.nn.normalize import FOR_MATRICES, check_normalize, normalize_pooled, upper_triangle, widen_for
 from sopool.nn.stacked import project
 from sopool.ops import segment_bilinear, segment_gram, segment_mean, segment_sum
+from sopool.ops.gram import promote
 
 
 class SymmetricAggregation(SegmentAggregation):
@@ -86,15 +87,16 @@ class SymmetricAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """Map, pool, normalise, flatten."""
-        w = self.mapping
+        dtype, w = promote(x).dtype, self.mapping
+        x, w = widen_for(self.normalize, x), None if w is None else widen_for(self.normalize, w)
         if w is not None and w.dim() == 2 and self._only_products:
-            return self._finish(segment_bilinear(x, w, ptr, order=order), ptr)
+            return self._finish(segment_bilinear(x, w, ptr, order=order), ptr).to(dtype)
         z = x if w is None else project(x, w, ptr, order)
         out = self._finish(self.second_moment(z, ptr, order), ptr)
         if 1 not in self.moments:
-            return out
+            return out.to(dtype)
         first = segment_sum(z, ptr, order) if self.normalize is None else segment_mean(z, ptr, order)
-        return torch.cat([out, first], dim=1)
+        return torch.cat([out, first], dim=1).to(dtype)
 
     @property
     def _only_products(self) -> bool:

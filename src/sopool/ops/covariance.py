@@ -17,6 +17,7 @@ from sopool.ops import backends, gram, torch_backend
 from sopool.ops.first_order import segment_mean, segment_sizes
 from sopool.ops.grouping import blocks, segment_of_rows
 from sopool.ops.segments import Segments, check_sizes, find_segments
+from sopool.ops.torch_backend import wide_type, widen
 from sopool.ops.transforms import transformed
 
 COVARIANCE = "(Tensor x, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -32,7 +33,7 @@ def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -
     x = gram.promote(x)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
     if transformed():
-        rows = x.to(_wide(x))
+        rows = widen(x)
         centred = (rows - _spread(segment_mean(rows, *segments), *segments, rows)).to(x.dtype)
         return gram.segment_gram(centred, centred, segments.ptr, order=segments.order)
     pooled: Tensor = _covariance(x, *segments)[0]
@@ -48,10 +49,10 @@ def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Te
             from sopool.ops.triton.gram import segment_gram
 
             one = x.new_ones(1, 1).expand(x.shape[0], 1)
-            mean = _divide(segment_gram(x, one, ptr, order, dtype=_wide(x)), ptr)
+            mean = _divide(segment_gram(x, one, ptr, order, dtype=wide_type(x)), ptr)
             return segment_gram(x, x, ptr, order, center=mean), mean
-        rows, one = Segments(ptr, order).sort(x), x.new_ones(x.shape[0], 1, dtype=_wide(x))
-        mean = _divide(torch_backend.segment_gram(rows.to(_wide(x)), one, ptr), ptr)
+        rows, one = Segments(ptr, order).sort(x), x.new_ones(x.shape[0], 1, dtype=wide_type(x))
+        mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr), ptr)
         centred = _center(rows, mean, ptr)
         return torch_backend.segment_gram(centred, centred, ptr), mean
 
@@ -59,7 +60,7 @@ def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Te
 @_covariance.register_fake
 def _(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
     graphs, channels = ptr.shape[0] - 1, x.shape[1]
-    return x.new_empty(graphs, channels, channels), x.new_empty(graphs, channels, dtype=_wide(x))
+    return x.new_empty(graphs, channels, channels), x.new_empty(graphs, channels, dtype=wide_type(x))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -117,7 +118,3 @@ def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
 def _spread(values: Tensor, ptr: Tensor, order: Tensor | None, x: Tensor) -> Tensor:
     """Each segment's values for each of its rows, where these lie: [G, f] -> [N, f], in the type of ``x``."""
     return gram.segment_apply(x.new_ones(x.shape[0], 1), values.to(x.dtype).unsqueeze(2), ptr, order=order)
-
-
-def _wide(x: Tensor) -> torch.dtype:
-    return torch.float32 if x.dtype in torch_backend.HALF else x.dtype

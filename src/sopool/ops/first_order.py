@@ -7,14 +7,15 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops.gram import segment_apply, segment_gram
+from sopool.ops.gram import promote, segment_apply, segment_gram
 from sopool.ops.segments import check_ptr_values
+from sopool.ops.torch_backend import wide_type, widen
 from sopool.ops.transforms import by_columns
 
 
 def segment_sizes(ptr: Tensor, like: Tensor) -> Tensor:
-    """n_g, at least 1 so that one can divide by it: [G, 1] in the type of ``like``."""
-    return ptr.diff().clamp(min=1).to(like.dtype).unsqueeze(1)
+    """n_g, at least 1 so that one can divide by it: [G, 1] in the type of ``like``, for half types in float32."""
+    return ptr.diff().clamp(min=1).to(wide_type(like)).unsqueeze(1)
 
 
 def segment_sum(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
@@ -24,8 +25,8 @@ def segment_sum(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
 
 def segment_mean(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
     """X_g^T 1 / n_g, zero for an empty segment: [N, f] -> [G, f]."""
-    total = segment_sum(x, ptr, order)
-    return total / segment_sizes(ptr, like=total)
+    total = segment_sum(widen(x), ptr, order)
+    return (total / segment_sizes(ptr, like=total)).to(promote(x).dtype)
 
 
 def segment_spread(values: Tensor, ptr: Tensor, num_rows: int) -> Tensor:
@@ -35,13 +36,13 @@ def segment_spread(values: Tensor, ptr: Tensor, num_rows: int) -> Tensor:
 
 def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     """Softmax over the rows of each segment: [N, f] -> [N, f]."""
-    x = _own_rows(x, ptr)
+    dtype, x = promote(x).dtype, widen(_own_rows(x, ptr))
     with torch.no_grad():  # the shift cancels, so it needs no gradient
         shift = segment_spread(largest_of(x, ptr), ptr, x.shape[0])
     weight = (x - shift).exp()
     empty = ptr.diff().eq(0).unsqueeze(1)
     total = segment_sum(weight, ptr) + empty.to(x.dtype)  # so that one can divide by it
-    return weight * segment_spread(1 / total, ptr, x.shape[0])
+    return (weight * segment_spread(1 / total, ptr, x.shape[0])).to(dtype)
 
 
 @torch.library.custom_op("sopool::segment_max", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")

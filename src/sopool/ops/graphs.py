@@ -31,13 +31,13 @@ def hear(x: Tensor, hears: Neighbors | Dense) -> Tensor:
 
 
 def degrees(x: Tensor, hears: Neighbors | Dense) -> Tensor:
-    """1 + the sum of absolute weights that each node hears [n, 1], in the type of x."""
+    """1 + the sum of absolute weights that each node hears [n, 1], in the type of x, for half types in float32."""
     return hears.degrees if isinstance(hears, Dense) else segment_sizes(hears.ptr, like=x)
 
 
 def hear_evenly(x: Tensor, hears: Neighbors | Dense) -> Tensor:
     """D^(-1/2) (A + I) D^(-1/2) X, with absolute degrees: [n, f] -> [n, f]."""
-    share = degrees(x, hears).rsqrt()
+    share = degrees(x, hears).rsqrt().to(x.dtype)
     return share * hear(share * x, hears)
 
 

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from sopool.ops import backends
 from sopool.ops.dense import Dense
-from sopool.ops.first_order import largest_of
+from sopool.ops.first_order import largest_of, segment_sizes
 from sopool.ops.once import once_differentiable
+from sopool.ops.torch_backend import widen
 from sopool.ops.transforms import transformed
 
 if TYPE_CHECKING:
@@ -55,11 +56,9 @@ def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
         return neighbors.aggregate(x, how)
     if how == "max":
         return _max(x, neighbors)
-    if transformed():
-        total = list_total(x.index_select(0, neighbors.nodes), neighbors.ptr)
-    else:
-        total = _sum(x, (neighbors.ptr, neighbors.nodes), neighbors.heard_by)
-    return total if how == "sum" else total / neighbors.ptr.diff().clamp(min=1).unsqueeze(1).to(x.dtype)
+    if how == "mean":
+        return (_total(widen(x), neighbors) / segment_sizes(neighbors.ptr, like=x)).to(x.dtype)
+    return _total(x, neighbors)
 
 
 def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
@@ -110,6 +109,12 @@ class _Max(torch.autograd.Function):
 
 _sum: Callable[[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]], Tensor] = _Sum.apply
 _max_by_kernel: Callable[[Tensor, Neighbors], Tensor] = _Max.apply
+
+
+def _total(x: Tensor, neighbors: Neighbors) -> Tensor:
+    if transformed():
+        return list_total(x.index_select(0, neighbors.nodes), neighbors.ptr)
+    return _sum(x, (neighbors.ptr, neighbors.nodes), neighbors.heard_by)
 
 
 def _max(x: Tensor, neighbors: Neighbors) -> Tensor:

@@ -55,7 +55,7 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
             continue
         total = _wide(x, p, q).zero_()
         for rows in blocks(start, end, ptr.device, p + q):
-            total.addmm_(_widen(x[rows]).t(), _widen(y[rows]))
+            total.addmm_(widen(x[rows]).t(), widen(y[rows]))
         out[segment] = total
     return out
 
@@ -87,13 +87,13 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, o
             torch.bmm(a, b.transpose(1, 2), out=o)
         out.index_copy_(0, chunk.rows, part.to(out.dtype))
     for segment, start, end in grouped.large:
-        factor = _widen(s[segment]).t()
+        factor = widen(s[segment]).t()
         factor = factor + factor.t() if symmetrize else factor
         if y.dtype not in HALF:
             torch.mm(y[start:end], factor, out=out[start:end])
             continue
         for rows in blocks(start, end, ptr.device, p + q):
-            out[rows] = _widen(y[rows]) @ factor
+            out[rows] = widen(y[rows]) @ factor
     return out
 
 
@@ -124,9 +124,9 @@ def segment_attend_backward(
     segment = segment_of_rows(ptr, x.shape[0], order)
     d_pooled, d_score, dx = d_pooled.squeeze(2), d_score.clone(), torch.empty_like(x)
     for rows in blocks(0, x.shape[0], x.device, 4 * x.shape[1]):
-        factor = _widen(d_pooled.index_select(0, segment[rows]))
+        factor = widen(d_pooled.index_select(0, segment[rows]))
         d_score[rows] += (factor * x[rows]).sum(1, keepdim=True)
-        dx[rows] = factor.mul_(score[rows]).addcmul_(_widen(d_score[rows]), _widen(query).t())
+        dx[rows] = factor.mul_(score[rows]).addcmul_(widen(d_score[rows]), widen(query).t())
     return dx, d_score
 
 
@@ -142,18 +142,23 @@ def _row_dot(y: Tensor, s: Tensor, segment: Tensor | None = None) -> Tensor:
     out = y.new_empty(y.shape[0], 1)
     for rows in blocks(0, y.shape[0], y.device, 4 * y.shape[1]):
         factor = s if segment is None else s.index_select(0, segment[rows])
-        out[rows] = (_widen(factor) * y[rows]).sum(1, keepdim=True)
+        out[rows] = (widen(factor) * y[rows]).sum(1, keepdim=True)
     return out
 
 
-def _widen(x: Tensor) -> Tensor:
-    """Half types are multiplied and accumulated in float32."""
-    return x.float() if x.dtype in HALF else x
+def widen(x: Tensor) -> Tensor:
+    """Half types are multiplied and accumulated in float32: they count to 2,048, and end at 65,504."""
+    return x.to(wide_type(x))
+
+
+def wide_type(x: Tensor) -> torch.dtype:
+    """The type of widened values."""
+    return torch.float32 if x.dtype in HALF else x.dtype
 
 
 def _wide(like: Tensor, *shape: int) -> Tensor:
     """Workspace for widened values. One serves all chunks: fresh memory costs more than the work done in it."""
-    return like.new_empty(shape, dtype=torch.float32 if like.dtype in HALF else like.dtype)
+    return like.new_empty(shape, dtype=wide_type(like))
 
 
 def _gather(source: Tensor, positions: Tensor, space: Tensor) -> Tensor:

@@ -1,0 +1,64 @@
+"""Half types, on graphs with more nodes than they can count: as exact as the type of the result."""
+
+import pytest
+import torch
+
+from sopool.nn import make_readout
+from sopool.ops.first_order import segment_softmax
+from sopool.ops.graphs import Graphs, hear_evenly
+from sopool.ops.neighbors import aggregate, neighbors_of
+from tests.nn.readouts import CHANNELS
+from tests.strategies import draw_rows, ptr_of
+
+SIZES = [70_000, 0, 5]
+halves = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+MATRICES = ["size", "trace", "sqrt", "matrix-sqrt", "size+matrix-sqrt"]
+READOUTS = [
+    ("mean", {}),
+    ("max", {}),
+    ("attnpool", {}),
+    *(("sopool", {"normalize": how}) for how in MATRICES),
+    ("sopool", {"normalize": "size", "moments": (1, 2)}),
+    ("covpool", {"normalize": "size"}),
+    *(
+        (name, {"normalize": how})
+        for name in ("sopool-attn", "sopool-m-attn", "sopool-bimap")
+        for how in ("size", "sqrt")
+    ),
+]
+
+
+def assert_rounded(got, want, dtype, times=3):
+    """The exact values, up to some roundings of the largest of them."""
+    assert got.dtype == dtype
+    close = times * torch.finfo(dtype).eps * want.abs().max().item()
+    torch.testing.assert_close(got.double(), want.double(), rtol=0, atol=close)
+
+
+@halves
+@pytest.mark.parametrize(("name", "options"), READOUTS)
+def test_readouts_of_a_large_graph(name, options, dtype):
+    x = (0.25 + 0.5 * draw_rows(0, sum(SIZES), CHANNELS)).to(dtype)
+    readout = make_readout(name, CHANNELS, **options).to(dtype)
+    got = readout(x, ptr=ptr_of(SIZES))
+    assert_rounded(got, readout.double()(x.double(), ptr=ptr_of(SIZES)), dtype)
+
+
+@halves
+def test_equal_weights_of_a_large_graph(dtype):
+    x, ptr = torch.ones(sum(SIZES), 1, dtype=dtype), ptr_of(SIZES)
+    assert_rounded(segment_softmax(x, ptr), segment_softmax(x.double(), ptr), dtype)
+    assert_rounded(segment_softmax(x, ptr)[:9], segment_softmax(x.double(), ptr)[:9], dtype, times=16)
+
+
+@halves
+def test_a_node_with_many_neighbours(dtype):
+    nodes = SIZES[0]
+    star = torch.stack([torch.arange(1, nodes), torch.zeros(nodes - 1, dtype=torch.long)])
+    neighbors, x = neighbors_of(star, nodes), draw_rows(0, nodes, 2).abs().to(dtype)
+    assert_rounded(aggregate(x, neighbors, "mean"), aggregate(x.double(), neighbors, "mean"), dtype)
+    # Each part of the sum is small: it is not what is tested here.
+    few = x.clone()
+    few[9:] = 0
+    graphs = Graphs(torch.tensor([0, nodes]), neighbors)
+    assert_rounded(hear_evenly(few, graphs.hears)[:1], hear_evenly(few.double(), graphs.hears)[:1], dtype, times=16)
