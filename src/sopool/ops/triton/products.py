@@ -18,5 +18,5 @@ def product(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constex
 
 @triton.jit
 def relu(values: tl.tensor) -> tl.tensor:
-    """max(values, 0), and what is not a number stays so: plain ``tl.maximum`` would make it zero."""
-    return tl.maximum(values, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    """max(values, 0), and what is not a number stays so: ``tl.maximum`` would make it zero."""
+    return tl.where(values <= 0, 0.0, values)
