@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sopool.data import load
-from sopool.data.choices import default_encoder, has_node_attributes, has_node_labels
+from sopool.data import DataError, Graph, load, pack
+from sopool.data.choices import default_encoder, has_node_attributes, has_node_labels, paper_encoder
 from sopool.data.edges import degrees
 from sopool.data.encoders import DegreeEncoder, NodeLabelEncoder
 from sopool.data.gin_text import read_gin
 from sopool.data.synthetic import make_agreement
 from sopool.experiments.presets import SECOND_ORDER, model_config
+from tests.data.test_encoders import attributed, labelled
 
 
 def gin_text(store, tag):
@@ -84,3 +85,19 @@ def test_attributes_need_a_column():
         some = replace(bare, node_attributes=torch.ones(store.num_nodes, width))
         assert has_node_attributes(some) is (width > 0)
         assert model_config(some, "gin-0", "sum-avg").pool == ("sum" if width else "mean")
+
+
+LABELS, SCALE = "NodeLabelEncoder(2 values, unknown=True)", "AttributeEncoder(1 columns, standardize=True)"
+BOTH, DEGREE = f"ConcatEncoder([{LABELS}, {SCALE}])", "DegreeEncoder(1 values, unknown=True)"
+NAMED = {"PROTEINS": LABELS, "IMDB-MULTI": DEGREE, "REDDIT-MULTI-5K": "ConstantEncoder()", "ENZYMES": BOTH}
+CHOICES = [(labelled("a", "b"), LABELS), (attributed([[1]]), SCALE), (pack([Graph(1)], name="MUTAG"), DEGREE)]
+TOLD = attributed([[1], [2]], node_labels=["a", "b"])
+CHOICES += [(replace(TOLD, name=name), choice) for name, choice in NAMED.items()]
+
+
+@pytest.mark.parametrize(("store", "choice"), CHOICES)
+def test_choices(store, choice):
+    assert repr(default_encoder(store).fit(store)) == choice
+    assert repr(default_encoder(store, unknown=False).fit(store)) == choice.replace("unknown=True", "unknown=False")
+    with pytest.raises(DataError, match=r"'ENZYMES' is not a data set of the paper: MUTAG, .*REDDIT-MULTI-5K"):
+        paper_encoder("ENZYMES")

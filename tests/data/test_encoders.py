@@ -1,6 +1,5 @@
 import json
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -266,22 +265,6 @@ def test_reddit_has_one_feature_that_is_constant():
     store, encoder = read("REDDIT-BINARY"), paper_encoder("REDDIT-BINARY")
     assert type(default_encoder(store)) is type(encoder) is ConstantEncoder
     assert torch.equal(encoder.fit(store, [0]).transform(store).rows(), torch.ones(store.num_nodes, 1))
-
-
-LABELS, SCALE = "NodeLabelEncoder(2 values, unknown=True)", "AttributeEncoder(1 columns, standardize=True)"
-BOTH, DEGREE = f"ConcatEncoder([{LABELS}, {SCALE}])", "DegreeEncoder(1 values, unknown=True)"
-NAMED = {"PROTEINS": LABELS, "IMDB-MULTI": DEGREE, "REDDIT-MULTI-5K": "ConstantEncoder()", "ENZYMES": BOTH}
-CHOICES = [(labelled("a", "b"), LABELS), (attributed([[1]]), SCALE), (pack([Graph(1)], name="MUTAG"), DEGREE)]
-TOLD = attributed([[1], [2]], node_labels=["a", "b"])
-CHOICES += [(replace(TOLD, name=name), choice) for name, choice in NAMED.items()]
-
-
-@pytest.mark.parametrize(("store", "choice"), CHOICES)
-def test_choices(store, choice):
-    assert repr(default_encoder(store).fit(store)) == choice
-    assert repr(default_encoder(store, unknown=False).fit(store)) == choice.replace("unknown=True", "unknown=False")
-    with pytest.raises(DataError, match=r"'ENZYMES' is not a data set of the paper: MUTAG, .*REDDIT-MULTI-5K"):
-        paper_encoder("ENZYMES")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
