@@ -17,7 +17,8 @@ heard: list[int] = []
 
 def main() -> None:
     """What the command ``sopool`` runs. Stopped, whatever it was at, it says so, and the exit code is 130."""
-    signal.signal(signal.SIGINT, _stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # shells have it ignored in the background
+        signal.signal(signal.SIGINT, _stop)
     try:
         from sopool.cli import main as command
 

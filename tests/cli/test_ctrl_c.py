@@ -5,9 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from sopool.cli.interruption import Interruption
 
 ENTRY = """
 import signal, sys, types
@@ -19,6 +22,8 @@ def command():
 sys.modules["sopool.cli"] = types.SimpleNamespace(main=command)
 __main__.main()
 """
+HEARD = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+"""In a process about to start: tests in the background may have it ignored."""
 INTERRUPT = "signal.raise_signal(signal.SIGINT)"
 
 
@@ -38,8 +43,26 @@ INTERRUPT = "signal.raise_signal(signal.SIGINT)"
     ],
 )
 def test_whatever_becomes_of_the_exception(body, code, err):
-    shown = subprocess.run([sys.executable, "-c", ENTRY.format(body=body)], capture_output=True, text=True)
+    shown = enter(body, HEARD)
     assert (shown.returncode, shown.stderr) == (code, err)
+
+
+def test_where_it_is_ignored_it_stays_so():
+    """As a shell has it for commands in the background."""
+    shown = enter(INTERRUPT, partial(signal.signal, signal.SIGINT, signal.SIG_IGN))
+    assert (shown.returncode, shown.stderr) == (0, "")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interruption() as stop:
+            signal.raise_signal(signal.SIGINT)
+        assert not stop()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def enter(body, before):
+    command = [sys.executable, "-c", ENTRY.format(body=body)]
+    return subprocess.run(command, capture_output=True, text=True, preexec_fn=before)
 
 
 def interrupt(command, folder, environment, ready, delay=0.0):
@@ -51,7 +74,7 @@ def interrupt(command, folder, environment, ready, delay=0.0):
         cwd=folder,
         env=environment,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=HEARD,
     )
     while not ready(process.pid):
         time.sleep(0.001)

@@ -90,7 +90,7 @@ def test_an_encoder_without_a_place_for_the_unknown_is_refused():
         tiny(n_models=20, epochs=1, encoder=NodeLabelEncoder(unknown=False)).fit(graphs, [0, 1] * 6)
 
 
-@pytest.mark.parametrize("ask", ["predict", "predict_proba", "predict_with_uncertainty", "transform"])
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "predict_with_uncertainty", "transform", "explain"])
 def test_numbers_too_large_to_score_are_refused_by_name(ask):
     graphs = [Graph(2, edges=[(0, 1), (1, 0)], node_attributes=[[i % 2], [i / 40]]) for i in range(40)]
     model = tiny().fit(graphs, LABELS)

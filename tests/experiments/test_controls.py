@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from sopool.experiments.controls import CONTROLS, run_control
 from sopool.experiments.controls import run as running
 from sopool.experiments.controls.judge import judge, splits_of
 from sopool.experiments.controls.subtree import Kernels
-from sopool.experiments.controls.views import Features
+from sopool.experiments.controls.views import Features, histogram_view
 from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
 from sopool.training.splits import Splitter
@@ -160,6 +161,17 @@ def test_a_control_finds_what_it_sees_and_nothing_else(name):
     assert reached["majority"] == 0.5
     if name == "histogram":
         assert reached["size"] <= 0.6
+
+
+def test_labels_that_say_nothing_are_none_for_the_histogram():
+    """One for all nodes, as networks are given degrees then."""
+    store = made(lambda cls, random: path_graph(int(random.integers(3, 9)), cls))
+    labels = torch.zeros(store.num_nodes, dtype=torch.int32)
+    views = [
+        histogram_view(some)[0].matrix for some in (store, replace(store, node_labels=labels, node_label_names=(0,)))
+    ]
+    np.testing.assert_array_equal(views[0].toarray(), views[1].toarray())
+    assert views[0].shape[1] > 1
 
 
 def test_without_labels_the_histogram_is_one_of_degrees():

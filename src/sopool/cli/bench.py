@@ -21,7 +21,7 @@ from sopool.cli.options import (
     names,
     whole_numbers,
 )
-from sopool.cli.output import give_figures, out, say
+from sopool.cli.output import check_figures, give_figures, out, say
 from sopool.cli.target import check_file
 from sopool.cli.training import choose_device
 
@@ -72,8 +72,7 @@ def bench(
             effort=QUICK if quick else FULL,
             profile=profile,
         )
-        if output:
-            check_file(output, *(file for name in names("--data", data) for file in source_files(name, root)))
+        check_figures(output, *(file for name in names("--data", data) for file in source_files(name, root)))
         stores = [load_source(name, root, None, None, "skip") for name in names("--data", data)]
         results = _measure(replace(request, stores=stores), output, as_json)
     if plot:
@@ -161,4 +160,6 @@ def _refuse_to_measure(context: typer.Context) -> None:
     sources = {name: context.get_parameter_source(name) for name in ONLY_TO_MEASURE}
     given = [f"--{name}" for name, one in sources.items() if one and one.name == "COMMANDLINE"]
     if given:
-        raise DataError(f"--from shows what was measured before: it goes with --plot, not with {', '.join(given)}.")
+        raise DataError(
+            f"--from shows what was measured before: it goes with --plot and --json, not with {', '.join(given)}."
+        )

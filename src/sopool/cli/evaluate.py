@@ -26,7 +26,7 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import give_figures, out, say
+from sopool.cli.output import check_figures, give_figures, out, say
 from sopool.cli.target import check_file
 from sopool.cli.training import (
     choose_device,
@@ -135,8 +135,7 @@ def evaluate(
     request.check()
     against = _reference(reference, pools)
     files = source_files(source, root)
-    if output:
-        check_file(output, *files)
+    check_figures(output, *files)
     if plot:
         _check_plot(plot, files)
     trained_by = choose_executor(executor, address)

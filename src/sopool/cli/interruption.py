@@ -24,7 +24,8 @@ class Interruption:
 
     def __enter__(self) -> "Interruption":
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._heard)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as shells have it in the background
+                self._before[number] = signal.signal(number, self._heard)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

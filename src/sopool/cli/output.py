@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
-from sopool.cli.target import write_target
+from sopool.cli.target import check_file, write_target
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "yellow"}
 WIDE = 160
@@ -44,6 +44,12 @@ def print_result(as_json: bool, plain: Callable[[], Any], pretty: Callable[[], R
 def to_text(plain: Any) -> str:
     """JSON as all commands print it."""
     return json.dumps(plain, indent=2, allow_nan=False)
+
+
+def check_figures(path: Path | None, *inputs: str | Path) -> None:
+    """Raise a ``DataError`` now if :func:`give_figures` could not write to it."""
+    if path is not None:
+        check_file(path, *inputs, instead=" The figures are printed by --json.")
 
 
 def give_figures(plain: Any, path: Path | None, as_json: bool) -> None:

@@ -21,9 +21,8 @@ from sopool.cli.options import (
     names,
     whole_numbers,
 )
-from sopool.cli.output import give_figures, out, say
+from sopool.cli.output import check_figures, give_figures, out, say
 from sopool.cli.progress import Tally
-from sopool.cli.target import check_file
 from sopool.cli.training import choose_device, choose_executor, summary, watched
 
 if TYPE_CHECKING:
@@ -71,8 +70,7 @@ def reproduce(
     Without options, the whole table as the paper has it; a list is given with commas. What was interrupted goes on
     where it was when the same command is given again; what is finished is not trained again.
     """
-    if output:
-        check_file(output)
+    check_figures(output)
     console = out(stderr=as_json)
     if what == "figure2":
         _figure2(console, output, as_json)

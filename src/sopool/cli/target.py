@@ -29,12 +29,12 @@ def check_target(path: Path, *inputs: str | Path) -> None:
             raise DataError(f"the same file as {known}, which is to be read and would be lost. Write to another.", path)
 
 
-def check_file(path: Path, *inputs: str | Path) -> None:
-    """Likewise, of what the standard output cannot take."""
+def check_file(path: Path, *inputs: str | Path, instead: str = "") -> None:
+    """Likewise, of what the standard output cannot take; ``instead``: what can be printed there, and how."""
     from sopool.data.errors import DataError
 
     if is_stdout(path):
-        raise DataError("this is the standard output; the name of a file is needed.", path)
+        raise DataError(f"this is the standard output; the name of a file is needed.{instead}", path)
     check_target(path, *inputs)
 
 

@@ -230,7 +230,9 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         """Why each graph gets its class: the share of each node, and ``top`` pairs of features for each class."""
         from sopool.estimator.explaining import explain_graphs
 
-        store, features = self._encode(graphs, level=3)
+        with threads(1) as cores:  # what cannot be predicted is not to be explained
+            store, features = self._encode(graphs, level=3)
+            finite(self.ensemble_.scores(store, features, cores), store, "scores")
         return list(explain_graphs(self, store.to("cpu"), features.to("cpu"), top))
 
     def save(self, path: str | Path) -> None:

@@ -6,10 +6,10 @@ from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 
 
-def overflows(values: Tensor, store: PackedGraphs) -> dict[int, str]:
-    """The graphs for which some model's ``values`` [M, G, w] are not finite, and how large their attributes are."""
-    graphs = (~values.isfinite()).any(2).any(0).nonzero().flatten().tolist()
-    return {graph: _largest(store[graph]) for graph in graphs}
+def overflows(values: Tensor) -> list[int]:
+    """The graphs for which some model's ``values`` [M, G, w] are not finite."""
+    graphs: list[int] = (~values.isfinite()).any(2).any(0).nonzero().flatten().tolist()
+    return graphs
 
 
 def reason(values: str) -> str:
@@ -19,12 +19,14 @@ def reason(values: str) -> str:
 
 def finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
     """The ``values`` [M, G, w] of some graphs; a ``DataError`` that names the first for which they are not finite."""
-    for graph, largest in overflows(values, store).items():
-        raise DataError(f"graph {graph}: {reason(called)} Found {largest}.")
+    graphs = overflows(values)
+    if graphs:
+        raise DataError(f"graph {graphs[0]}: {reason(called)} Found {largest(store[graphs[0]])}.")
     return values
 
 
-def _largest(graph: PackedGraphs) -> str:
-    if graph.node_attributes is None:
+def largest(graph: PackedGraphs) -> str:
+    """How large the numbers of a graph are."""
+    if graph.node_attributes is None or not graph.node_attributes.numel():
         return f"{graph.num_nodes:,} nodes without attributes"
     return f"attributes of up to {float(graph.node_attributes.abs().max()):g}"

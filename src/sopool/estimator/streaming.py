@@ -13,7 +13,7 @@ from sopool.data.names import reads
 from sopool.data.pack import Label
 from sopool.data.stream import BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
-from sopool.estimator.overflow import overflows, reason
+from sopool.estimator.overflow import largest, overflows, reason
 from sopool.experiments.threads import threads
 
 Format = Literal["csv", "jsonl"]
@@ -95,10 +95,10 @@ def _predict_chunk(
         return
     features = model.ensemble_.encode(chunk.graphs)
     scores = model.ensemble_.scores(chunk.graphs, features, cores)
-    found, left_out = model.vote(scores), overflows(scores, chunk.graphs)
-    for graph, largest in left_out.items():
+    found, left_out = model.vote(scores), set(overflows(scores))
+    for graph in sorted(left_out):
         count.bad += 1
-        refuse(BadRow(chunk.rows[graph], largest, reason("scores")))
+        refuse(BadRow(chunk.rows[graph], largest(chunk.graphs[graph]), reason("scores")))
     values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
     rows = enumerate(zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True))
     made = [Predicted(*row) for graph, row in rows if graph not in left_out]

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from sopool.ops.dense import Dense
 from sopool.ops.neighbors import Neighbors
+from sopool.ops.segments import owners
 
 
 def all_pairs(graphs: int, nodes: int, device: torch.device) -> Tensor:
@@ -20,7 +21,7 @@ def list_edges(hears: Neighbors | Dense, like: Tensor) -> tuple[Tensor, Tensor]:
         graphs, nodes, _ = hears.weights.shape
         return all_pairs(graphs, nodes, hears.weights.device).flip(0), hears.weights.reshape(-1)
     entry = torch.arange(hears.nodes.numel(), device=hears.nodes.device)
-    hearer = torch.searchsorted(hears.ptr, entry, right=True) - 1
+    hearer = owners(hears.ptr, hears.nodes.numel())
     to_itself = hears.nodes == hearer
     before = torch.cat([hears.ptr.new_zeros(1), to_itself.cumsum(0)])
     # Every node hears itself once more than its loops say: of each list the first such entry is no edge.

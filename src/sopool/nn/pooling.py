@@ -15,12 +15,12 @@ from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs
 from sopool.ops.largest import segment_max
 from sopool.ops.neighbors import neighbors_of
-from sopool.ops.segments import check_edges, find_segments
+from sopool.ops.segments import check_edges, find_segments, owners
 
 Way = Literal["max-mean", "concat"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pooled:
     """A batch of G smaller graphs, and as PyG has them: ``conv(pooled.x, pooled.edge_index, pooled.edge_weight)``."""
 
@@ -38,8 +38,7 @@ class Pooled:
     @cached_property
     def batch(self) -> Tensor:
         """The graph of each node [n]; G for a spare row."""
-        node = torch.arange(self.x.shape[0], device=self.ptr.device)
-        return torch.searchsorted(self.ptr, node, right=True) - 1
+        return owners(self.ptr, self.x.shape[0])
 
     @property
     def edge_index(self) -> Tensor:

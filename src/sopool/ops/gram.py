@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sopool.ops import backends, torch_backend
-from sopool.ops.segments import Segments, check_sizes, find_segments
+from sopool.ops.segments import Segments, check_sizes, find_segments, owners
 from sopool.ops.transforms import lay_end_to_end, samples_of, transformed
 
 # With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
@@ -212,8 +212,7 @@ def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | N
     """What a transform sees. The compiler takes no function with derivatives of its own: for it all is written out."""
     if not torch.compiler.is_compiling():
         return _by_function(is_gram, a, b, ptr, order)
-    segment = torch.searchsorted(ptr, torch.arange(a.shape[0], device=a.device), right=True) - 1
-    segment = Segments(ptr, order).unsort(segment)
+    segment = Segments(ptr, order).unsort(owners(ptr, a.shape[0]))
     if is_gram:  # with room for the rows of no segment
         room = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
         return room.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]

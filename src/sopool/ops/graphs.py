@@ -15,6 +15,7 @@ from torch import Tensor
 from sopool.ops.dense import Dense
 from sopool.ops.first_order import segment_sizes
 from sopool.ops.neighbors import Neighbors, aggregate
+from sopool.ops.segments import owners
 
 
 class Graphs(NamedTuple):
@@ -47,7 +48,7 @@ def squared_weights(graphs: Graphs, like: Tensor) -> Tensor:
         return graphs.hears.weights.square().sum((1, 2))
     ends, nodes = graphs.hears.ptr, graphs.hears.nodes
     entry = torch.arange(nodes.numel(), device=nodes.device)
-    hearer = torch.searchsorted(ends, entry, right=True) - 1
+    hearer = owners(ends, nodes.numel())
     # The lists are in order, so equal entries follow one another: 1 + 3 + 5 + ... adds up to m^2.
     first = torch.ones_like(nodes, dtype=torch.bool)
     first[1:] = (nodes[1:] != nodes[:-1]) | (hearer[1:] != hearer[:-1])

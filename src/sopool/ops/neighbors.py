@@ -15,6 +15,7 @@ from sopool.ops import backends
 from sopool.ops.dense import Dense
 from sopool.ops.first_order import largest_of, segment_sizes
 from sopool.ops.once import once_differentiable
+from sopool.ops.segments import owners
 from sopool.ops.torch_backend import widen
 from sopool.ops.transforms import transformed
 
@@ -140,11 +141,6 @@ def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
     largest = F.pad(largest_of(rows.detach(), ptr), (0, 0, 0, 1))
     is_largest = (rows == largest.index_select(0, owners(ptr, len(rows)))) | rows.isnan()
     return list_total(rows.where(is_largest, 0), ptr) / list_total(is_largest.to(rows.dtype), ptr).clamp(min=1)
-
-
-def owners(ptr: Tensor, members: int) -> Tensor:
-    """The node whose list each member is in, the number of nodes for those in none [e]."""
-    return torch.searchsorted(ptr, torch.arange(members, device=ptr.device), right=True) - 1
 
 
 def list_total(values: Tensor, ptr: Tensor) -> Tensor:

@@ -81,6 +81,11 @@ def find_segments(
     return Segments(*_sort_index(index, dim_size))
 
 
+def owners(ptr: Tensor, num_rows: int) -> Tensor:
+    """The segment of each row in segment order, G for those of none [N]; in operators that every transform knows."""
+    return torch.searchsorted(ptr, torch.arange(num_rows, device=ptr.device), right=True) - 1
+
+
 def is_traced() -> bool:
     """Whether ``torch.jit.trace`` is at work."""
     return not torch.compiler.is_compiling() and torch._C._get_tracing_state() is not None

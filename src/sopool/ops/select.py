@@ -13,7 +13,7 @@ from torch import Tensor
 from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs
 from sopool.ops.neighbors import Neighbors
-from sopool.ops.segments import check_ptr_values
+from sopool.ops.segments import check_ptr_values, owners
 from sopool.ops.transforms import lay_end_to_end, samples_of
 
 ROUNDING = 1e-9
@@ -45,7 +45,7 @@ def select_top(score: Tensor, graphs: Graphs, ratio: float, exact: bool | None =
         exact = score.device.type == "cpu" if exact is None else exact
         rows = int(new[-1]) if exact else math.ceil(ratio * count) + number
     place = torch.arange(rows, device=score.device)
-    graph = torch.searchsorted(new, place, right=True) - 1
+    graph = owners(new, rows)
     spare = None if exact else graph >= number
     graph = graph.clamp(max=max(0, number - 1))
     at = (ptr[graph] + place - new[graph]).clamp(max=max(0, count - 1))
@@ -118,6 +118,6 @@ def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> t
         total = nodes.numel()
         packed = moved.new_zeros(total + 1).scatter(0, torch.where(known, before[:-1], total), moved.clamp(min=0))
     entry = torch.arange(total, device=ptr.device)
-    row = (torch.searchsorted(new, entry, right=True) - 1).clamp(max=selection.rows.numel() - 1)
+    row = owners(new, total).clamp(max=selection.rows.numel() - 1)
     at = (start[row] + entry - new[row]).clamp(max=max(0, packed.numel() - 1))
     return new, packed.index_select(0, at)

@@ -39,35 +39,31 @@ def run_jobs(
     context = get_context("spawn")
     reports, stopping = context.SimpleQueue(), context.Event()
     setup = (make, arguments, reports, stopping, os.getpid())
-    others = set(active_children())
-
-    def call_off() -> None:
-        stopping.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-
+    others, pool = set(active_children()), ProcessPoolExecutor(workers, context, _start, setup)
+    # It ends in a thread of its own, so that what workers still report is heard meanwhile.
+    end = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
     try:
-        with ProcessPoolExecutor(workers, context, _start, setup) as pool:
-            try:
-                with _without_interrupts():  # which would reach the workers before they can turn them off
-                    waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
-                while waiting:
-                    if stop():
-                        call_off()
-                    done, waiting = wait(waiting, timeout=0.1)
-                    while not reports.empty():
-                        report(reports.get())
-                    yield from (future.result() for future in done if not future.cancelled())
-                    waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
-            except BaseException as error:
-                call_off()
-                if isinstance(error, KeyboardInterrupt | GeneratorExit):  # nobody waits for what they have in hand
-                    for worker in set(active_children()) - others:
-                        worker.terminate()
-                raise
+        with _without_interrupts():  # which would reach the workers before they can turn them off
+            waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
+            mine = set(active_children()) - others
+        while waiting:
+            if stop() and not stopping.is_set():
+                stopping.set()
+                end.start()
+            done, waiting = wait(waiting, timeout=0.1)
+            while not reports.empty():
+                report(reports.get())
+            yield from (future.result() for future in done if not future.cancelled())
+            waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
+    except (KeyboardInterrupt, GeneratorExit):
+        for worker in mine:  # nobody waits for what they have in hand
+            worker.terminate()
+        raise
     finally:
-        # A pool that was called off has waited for nobody: workers that still start need what the caller will delete.
-        for worker in set(active_children()) - others:
-            worker.join()
+        stopping.set()
+        if end.ident is None:
+            end.start()
+        end.join()  # with all workers: those that still start need what the caller will delete
 
 
 @contextmanager
