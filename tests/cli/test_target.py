@@ -87,7 +87,9 @@ def test_what_the_shell_opened_counts(model, graphs, tmp_path, clean_environment
         assert graphs.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "-"])
+@pytest.mark.parametrize(
+    "name", ["/dev/stdout", *(pytest.param(name, marks=pytest.mark.slow) for name in ("/dev/fd/1", "-"))]
+)
 def test_names_of_the_standard_output_add_to_it(name, model, graphs, tmp_path, clean_environment):
     (tmp_path / "log").write_text("before\n")
     with (tmp_path / "log").open("a") as log:
@@ -128,14 +130,29 @@ def limited(start_at, *arguments, **options):
     ("limit", "command", "named"),
     [
         (100, ["predict", "MODEL", "GRAPHS", "-o", "out.csv"], "out.csv: File too large. "),
-        (1000, ["explain", "MODEL", "GRAPHS", "-g", "1", "-o", "out.html"], "out.html: File too large. "),
-        (1000, ["fit", "GRAPHS", "-o", "out.sopool", *QUICK], "out.sopool: File too large. "),
+        pytest.param(
+            1000,
+            ["explain", "MODEL", "GRAPHS", "-g", "1", "-o", "out.html"],
+            "out.html: File too large. ",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            1000,
+            ["fit", "GRAPHS", "-o", "out.sopool", *QUICK],
+            "out.sopool: File too large. ",
+            marks=pytest.mark.slow,
+        ),
         (
             3000,
             ["evaluate", "GRAPHS", "--pool", "sum", *TINY, "--epochs", "60"],
             "the store of runs cannot be written: ",
         ),
-        (100, ["evaluate", "GRAPHS", "--pool", "sum", *TINY, "--workers", "2"], "File too large. "),
+        pytest.param(
+            100,
+            ["evaluate", "GRAPHS", "--pool", "sum", *TINY, "--workers", "2"],
+            "File too large. ",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_full_disk_is_told_in_words(limit, command, named, model, tmp_path, clean_environment):

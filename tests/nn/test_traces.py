@@ -21,7 +21,7 @@ def test_readouts(name, by):
     with backend(by), np.errstate(all="ignore"):
         by_ptr = torch.jit.trace(lambda x, ptr: readout(x, ptr=ptr), (x, ptr), check_trace=False)
         by_index = torch.jit.trace(lambda x, index: readout(x, index), (x, index), check_trace=False)
-        for sizes in OTHERS[:: 1 if by == "torch" else 3]:
+        for sizes in OTHERS[:: 1 if by == "torch" else 2]:
             x, ptr, index = batch_of(sizes)
             shuffle, want = torch.randperm(len(x)), readout(x, ptr=ptr)
             torch.testing.assert_close(by_ptr(x, ptr), want)
