@@ -52,7 +52,7 @@ def page() -> str:
     combined = [form for form in forms_of(once) if "normed" in form or form.startswith("sum-avg,")]
     single = [form for form in forms_of(once) if form not in (BIMAP, SUM, *combined)]
     grids = [
-        held_out_grid("One thing at a time", once, [BIMAP, *single], (*LARGE, "MUTAG")),
+        held_out_grid("One thing at a time", once, [BIMAP, *single], FIVE),
         held_out_grid("Several at once", once, [SUM, BIMAP, *combined], FIVE),
         held_out_grid("A closer look: five times", closer, [SUM, *best_first(closer, LARGE)], FIVE),
         held_out_grid("Scale", closer | reddit, [SUM, *best_first(reddit, ["REDDIT-BINARY"])], BARE),
