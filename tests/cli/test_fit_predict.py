@@ -165,6 +165,17 @@ def test_labels_that_are_no_classes_of_the_model_are_told(model, call, tmp_path)
     assert "accuracy 0.0 %" not in said
 
 
+def test_a_number_is_the_same_class_however_it_is_written(call, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("smiles,label\n" + "C,00\nCCO,01\n" * 4)
+    assert call("fit", "m.csv", "-o", "m.sopool", *QUICK, "--folds", "0").code == 0
+    assert "of 8 labels are predicted right" in call("predict", "m.sopool", "m.csv").err
+    (tmp_path / "other.csv").write_text("smiles,label\n" + "C,no\nCCO,yes\n" * 4)
+    said = call("predict", "m.sopool", "other.csv").err
+    assert "there is no accuracy to tell" in " ".join(said.split())
+    assert "this accuracy" not in " ".join(said.split())
+
+
 def test_labels_of_which_some_are_no_classes_count_as_wrong(model, call, tmp_path):
     line = '{"nodes": 2, "edges": [[0, 1]], "label": "%s"}\n'
     (tmp_path / "g.jsonl").write_text(line % "even" + line % "odd" + "".join(line % f"toxic{i}" for i in range(30)))

@@ -161,6 +161,13 @@ def test_molecules_without_labels(tmp_path):
     assert bad == [BadMolecule(4, "xx", "RDKit cannot parse it.")]
 
 
+@pytest.mark.parametrize("more", ["", 'f,CCCC,1\n"g,CCCCC,0\n'], ids=["never", "by the next one"])
+def test_an_open_quote_does_not_lose_what_follows(tmp_path, more):
+    path = write(tmp_path / "a.csv", f'name,smiles,label\nd,C,1\n"e,CC,0\nf,CCC,1\n{more}')
+    with pytest.raises(DataError, match=r"a\.csv, line 3: not a CSV file .*quote"):
+        read_smiles_csv(path)
+
+
 def test_rows_that_are_too_long_or_too_short(tmp_path):
     text = 'smiles,label,note\nC,1,"two\nlines"\nCC,0,2,4-dimethyl\nCCC\nCCCC,1\nCCCCC,0,,,\n'
     store, bad = read_smiles_csv(write(tmp_path / "a.csv", text))
@@ -207,6 +214,14 @@ def test_sdf(tmp_path, capfd):
     packed = tmp_path / "mine.sdf.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert as_lists(read_sdf(packed)[0]) == as_lists(store)
+
+
+def test_molecules_without_a_line_between_them_are_bad(tmp_path):
+    text = sdf(("CCO", "x"), ("C", "x"), ("CC", "y")).replace("x\n\n$$$$\nCC", "x\n\nCC")
+    store, bad = read_sdf(write(tmp_path / "a.sdf", text))
+    assert store.sizes.tolist() == [3]
+    assert [(one.row, one.text) for one in bad] == [(2, "C")]
+    assert "$$$$ is missing" in bad[0].reason
 
 
 def test_properties_by_name(tmp_path):

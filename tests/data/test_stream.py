@@ -167,6 +167,21 @@ def test_molecules_of_an_sdf_file(tmp_path):
     assert [size for store in stores for size in store.sizes.tolist()] == [3, 1]
 
 
+def test_a_property_is_the_one_that_is_read_at_once(tmp_path):
+    chem = pytest.importorskip("rdkit.Chem")
+    path = tmp_path / "m.sdf"
+    with chem.SDWriter(str(path)) as writer:
+        molecule = chem.MolFromSmiles("CCO")
+        for name in ("label", "Label"):
+            molecule.SetProp(name, f"of {name}")
+        writer.write(molecule)
+    for name in (None, "label", "Label"):
+        (chunk,) = stream_graphs(path, {}, label_column=name)
+        assert chunk.labels == list(load(path, label_column=name).classes)
+    with pytest.raises(DataError, match=r"no property 'Labels'.*Did you mean"):
+        list(stream_graphs(path, {}, label_column="Labels"))
+
+
 def test_a_file_that_is_not_there():
     for name in ("none.jsonl", "none.csv", "none.graphs"):
         with pytest.raises(DataError, match="no such file"):

@@ -72,7 +72,7 @@ def predict(
         predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
     _conclude(count, time.monotonic() - start, output, classifier.classes_)
     # They are compared only where they are as many: then there is memory for all of them.
-    as_many = source != "-" and count.labelled and count.nodes == classifier.trained_on_.get("nodes")
+    as_many = source != "-" and count.accuracy is not None and count.nodes == classifier.trained_on_.get("nodes")
     if as_many and _are_own(classifier, lambda: load_source(source, root, smiles_column, label_column, "skip")):
         say("warning", OWN)
 

@@ -1,11 +1,10 @@
 """Molecules as graphs, read from SMILES (a list, a CSV file) or from SDF files. Needs RDKit, the extra ``chem``."""
 
 import csv
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from reprlib import repr as show
 from textwrap import shorten
@@ -13,14 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.data.errors import DataError
 from sopool.data.lines import read_lines
+from sopool.data.names import WHOLE
 from sopool.data.pack import Graph, Label, pack
+from sopool.data.sdf import sdf_properties, sdf_records
 from sopool.data.store import PackedGraphs
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "smi")
 LABEL_NAMES = ("label", "class", "target", "y", "activity")
 OnError = Literal["skip", "raise"]
-PROPERTY = re.compile(r">.*<([^<>]+)>")
-INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class BadMolecule(NamedTuple):
@@ -121,8 +120,7 @@ def read_sdf(
     """
     chosen = ""
     if labelled:
-        found = list({key: None for _, record in sdf_records(path) for key in sdf_properties(record)})
-        chosen = found[find_name(found, label_property, LABEL_NAMES, "label_property", path)]
+        chosen = find_property(path, label_property)
     records = (
         Record(row, record.partition("\n")[0].strip(), record, sdf_properties(record).get(chosen))
         for row, record in sdf_records(path)
@@ -157,7 +155,7 @@ def _gather(
     if not graphs:
         first = source.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
         raise DataError(f"all {len(bad)} molecules are bad. The first: {first}")
-    if labelled and source.path is not None and all(INTEGER.fullmatch(str(graph.label)) for graph in graphs):
+    if labelled and source.path is not None and all(WHOLE.fullmatch(str(graph.label)) for graph in graphs):
         for graph in graphs:
             graph.label = int(str(graph.label))
     return pack(graphs, name), bad
@@ -210,6 +208,8 @@ def from_smiles(chem: Any, text: str) -> Any:
 
 def from_sdf(chem: Any, text: str) -> Any:
     """Likewise, of a record of an SDF file."""
+    if text.count("\nM  END") > 1:  # RDKit would take the first, with what is said of the last
+        raise DataError("The record has several molecules: a line $$$$ is missing between them.")
     return chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
 
 
@@ -221,7 +221,9 @@ def csv_rows(lines: Iterator[str], path: str | Path) -> Iterator[tuple[int, list
         if line.strip():
             break
     # A SMILES holds letters, digits and brackets in any number: only the line of names tells the delimiter safely.
-    reader = csv.reader(chain(head, lines), delimiter=max(",;\t", key="".join(head).count))
+    delimiter = max(",;\t", key="".join(head).count)
+    # Strictly, since a quote that is left open would take all lines that follow into one cell.
+    reader = csv.reader(chain(head, lines), delimiter=delimiter, strict=True)
     row = 1
     try:
         for cells in reader:
@@ -229,7 +231,7 @@ def csv_rows(lines: Iterator[str], path: str | Path) -> Iterator[tuple[int, list
                 yield row, [cell.strip() for cell in cells]
             row = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"not a CSV file: {error}.", path, row) from error
+        raise DataError(f"not a CSV file ({error}): look for an open quote or an odd line end.", path, row) from error
 
 
 def csv_header(rows: Iterator[tuple[int, list[str]]], path: str | Path) -> list[str]:
@@ -246,24 +248,10 @@ def csv_record(row: int, cells: list[str], width: int, smiles_at: int, label_at:
     return Record(row, cells[smiles_at], cells[smiles_at], cells[label_at], problem)
 
 
-def sdf_records(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The text of each record, numbered from 1."""
-    row, lines = 1, list[str]()
-    for _, line in read_lines(path, errors="replace"):
-        if line.startswith("$$$$"):
-            yield row, "\n".join(lines)
-            row, lines = row + 1, []
-        else:
-            lines.append(line.rstrip("\r\n"))
-    if any(line.strip() for line in lines):
-        yield row, "\n".join(lines)
-
-
-def sdf_properties(record: str) -> dict[str, str]:
-    """What follows the molecule: lines such as ``> <NAME>``, each with a value that ends at a blank line."""
-    lines = iter(record.partition("\nM  END")[2].split("\n"))
-    headers = (PROPERTY.match(line) for line in lines)
-    return {header[1]: "\n".join(takewhile(str.strip, lines)).strip() for header in headers if header}
+def find_property(path: str | Path, wanted: str | None) -> str:
+    """The property of an SDF file that holds the label."""
+    names = list({name: None for _, record in sdf_records(path) for name in sdf_properties(record)})
+    return names[find_name(names, wanted, LABEL_NAMES, "label_property", path)]
 
 
 def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:

@@ -1,5 +1,6 @@
 """Labels and classes as users write them: words and whole numbers, none of which reads like another."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from torch import Tensor
 from sopool.data.errors import DataError
 
 Names = tuple[str | int, ...]
+WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+"""How a file may write a label that is a whole number."""
 
 
 def plain(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Graphs of a text, one after the other as they are read: what is wrong with one does not keep the next from coming."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -13,17 +14,17 @@ from sopool.data.chem import (
     csv_record,
     csv_rows,
     find_name,
+    find_property,
     from_sdf,
     from_smiles,
     graph_of_record,
     no_label,
     rdkit_module,
-    sdf_properties,
-    sdf_records,
 )
 from sopool.data.errors import DataError
 from sopool.data.jsonl import graph_of_line
 from sopool.data.pack import Graph, Label
+from sopool.data.sdf import sdf_properties, sdf_records
 
 ID_NAMES = ("id", "name")
 Lines = Iterable[tuple[int, str]]
@@ -64,8 +65,8 @@ def text_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_c
     first, every = head[-1][1].strip() if head else "", chain(head, every)
     if first.startswith("{"):
         return json_rows(every)
-    cells = next(csv_rows(iter([first]), path), (1, list[str]()))[1]
-    if smiles_column or any(cell.lower() in SMILES_NAMES for cell in cells):
+    cells = [cell.strip(' "').lower() for cell in re.split("[,;\t]", first)]
+    if smiles_column or any(cell in SMILES_NAMES for cell in cells):
         return molecule_rows(every, path, smiles_column, label_column)
     return _molecules((_bare(*line) for line in every if line[1].strip()), from_smiles)
 
@@ -90,10 +91,11 @@ def molecule_rows(lines: Lines, path: str | Path, smiles_column: str | None, lab
 
 def sdf_rows(path: str | Path, label_property: str | None) -> Iterator[Row]:
     """Of an SDF file, with the title of each record as its id."""
-    wanted = LABEL_NAMES if label_property is None else (label_property.lower(),)
+    wanted = LABEL_NAMES if label_property is None else (find_property(path, label_property),)
 
     def read(row: int, text: str) -> tuple[Record, str]:
-        found = {name.lower(): value for name, value in sdf_properties(text).items()}
+        given = sdf_properties(text)
+        found = {name.lower(): value for name, value in given.items()} | given
         title = text.partition("\n")[0].strip()
         return Record(row, title, text, next((found[name] for name in wanted if name in found), None)), title
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TextIO
 
-from sopool.data.names import reads
+from sopool.data.names import WHOLE, reads
 from sopool.data.pack import Label
 from sopool.data.stream import BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
@@ -90,7 +90,10 @@ def _predict_chunk(
     refuse: Callable[[BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
-    """A label counts as right if it reads as the prediction does: files know texts only."""
+    """A label counts as right if it reads as the prediction does: files know texts only.
+
+    Where the classes are numbers, 01 is 1, as it was when the model was fitted on a file.
+    """
     if chunk.graphs is None:
         return
     features = model.ensemble_.encode(chunk.graphs)
@@ -109,12 +112,18 @@ def _predict_chunk(
     count.edges += chunk.graphs.num_edges
     count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
     count.labelled += len(known)
-    count.correct += sum(reads(row.label) == reads(row.prediction) for row in known)
-    classes = set(map(reads, model.classes_.tolist()))
-    foreign = [row.label for row in known if row.label is not None and reads(row.label) not in classes]
+    classes = model.classes_.tolist()
+    numbers, texts = not any(isinstance(name, str) for name in classes), set(map(reads, classes))
+    count.correct += sum(_read(row.label, numbers) == reads(row.prediction) for row in known)
+    foreign = [row.label for row in known if row.label is not None and _read(row.label, numbers) not in texts]
     count.foreign += len(foreign)
     count.strangers |= dict.fromkeys(islice(dict.fromkeys(foreign), SHOWN - len(count.strangers)))
     write(made)
+
+
+def _read(label: Label | None, numbers: bool) -> str:
+    text = reads(label)
+    return str(int(text)) if numbers and WHOLE.fullmatch(text) else text
 
 
 class Writer:
