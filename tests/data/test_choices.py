@@ -77,6 +77,11 @@ def test_words_are_labels_though_they_spell_degrees(graphs):
     assert has_node_labels(store)
 
 
+def test_labels_may_be_numbers_of_any_size():
+    store = pack([Graph(2, [(0, 1), (1, 0)], node_labels=[2**64 - 1, -(2**70)])])
+    assert default_encoder(store).fit(store).values == [-(2**70), 2**64 - 1]
+
+
 def test_attributes_need_a_column():
     store = make_agreement(4)
     bare = replace(store, name="mine", node_labels=None, node_label_names=(), node_attributes=None)

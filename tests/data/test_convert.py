@@ -126,6 +126,16 @@ def test_what_is_no_tensor_is_named(changes, message):
         from_pyg([data])
 
 
+def test_one_node_may_have_a_bare_number():
+    dot = Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=1)
+    dot.x, dot.node_label = torch.tensor(2.5), torch.tensor(7)
+    store = from_pyg([dot])
+    assert (store.node_attributes.tolist(), store.node_label_names) == ([[2.5]], (7,))
+    dot.num_nodes = 3
+    with pytest.raises(DataError, match="graph 0: 1 node_labels for 3 nodes"):
+        from_pyg([dot])
+
+
 def test_graphs_without_nodes_keep_the_width_of_their_attributes():
     data = Data(x=torch.empty(0, 3), edge_index=torch.empty(2, 0, dtype=torch.long))
     assert from_pyg([data]).node_attributes.shape == (0, 3)

@@ -1,5 +1,7 @@
 """Graphs, labels and settings that cannot be."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -98,3 +100,21 @@ def test_numbers_too_large_to_score_are_refused_by_name(ask):
     with pytest.raises(DataError, match=r"graph 1: .* are not finite.*attributes of up to 3e\+38"):
         getattr(model, ask)([graphs[0], huge, graphs[1]])
     assert np.isfinite(model.predict_proba(graphs[:2])).all()
+
+
+@pytest.mark.parametrize("name", ["node_labels", "node_attributes"])
+def test_graphs_unlike_those_of_the_training_are_refused_by_what_they_lack(name):
+    model = tiny().fit(STORE, LABELS)
+    with pytest.raises(DataError, match=f"has no {name}; the graphs that the model was trained on have"):
+        model.predict(replace(STORE, **{name: None}, **({"node_label_names": ()} if name == "node_labels" else {})))
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    model = tiny().fit(STORE, LABELS)
+    before = model.predict(STORE).tolist()
+    with pytest.raises(DataError, match="has a single graph"):
+        model.fit(STORE, ["one"] + ["two"] * 39)
+    with pytest.raises(ZeroDivisionError):
+        model.set_params(callback=lambda _: 1 / 0).fit(STORE, ["other", "names"] * 20)
+    assert model.predict(STORE).tolist() == before
+    assert model.classes_.tolist() == ["even", "odd"]

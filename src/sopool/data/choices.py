@@ -65,5 +65,6 @@ def has_node_attributes(store: PackedGraphs) -> bool:
 def _are_degrees(labels: Tensor, store: PackedGraphs) -> bool:
     if any(isinstance(name, str) for name in store.node_label_names):
         return False
-    names = torch.tensor(store.node_label_names, dtype=torch.long, device=labels.device)
+    possible = [name if 0 <= int(name) <= store.num_edges else -1 for name in store.node_label_names]  # of any size
+    names = torch.tensor(possible, dtype=torch.long, device=labels.device)
     return bool((names[labels.long()] == degrees(store)).all())

@@ -96,7 +96,8 @@ def _tensor(data: "Data", key: str, number: int) -> torch.Tensor | None:
         found = torch.as_tensor(data[key]).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"graph {number}: {key} must be a tensor of numbers ({error}).") from error
-    return found if found.layout == torch.strided else found.to_dense()
+    found = found if found.layout == torch.strided else found.to_dense()
+    return found if found.dim() else found.reshape(1)
 
 
 def _columns(values: torch.Tensor | None) -> Any:

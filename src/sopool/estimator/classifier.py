@@ -156,24 +156,25 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         given = checked(self.get_params(deep=False))
         store, start = as_store(graphs), time.perf_counter()
         labels = own_labels(graphs) if y is None else as_labels(y, len(store))
-        self.classes_, codes = number_classes(labels)
+        classes, codes = number_classes(labels)
         named = _labelled(store, codes)
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
-        self.encoder_ = encoder.fit(store)
-        self.config_ = shape_of(store, given)
-        self.edge_encoder_ = EdgeLabelEncoder().fit(store) if self.config_.edge_labels else None
-        edges = None if self.edge_encoder_ is None else self.edge_encoder_.transform(store)
-        tables = GraphTables.build(named, self.encoder_.transform(store), edges)
-        clusters = clusters_for(self.config_)
+        encoder.fit(store)
+        config = shape_of(store, given)
+        edge_encoder = EdgeLabelEncoder().fit(store) if config.edge_labels else None
+        edges = None if edge_encoder is None else edge_encoder.transform(store)
+        tables = GraphTables.build(named, encoder.transform(store), edges)
+        clusters = clusters_for(config)
         if clusters is not None:
             tables = replace(tables, clusters=ClusterTables.build(store, clusters))
-        device, runs = choose_device(given.device), runs_of(named, given, self.config_, self.encoder_, self.classes_)
+        device, runs = choose_device(given.device), runs_of(named, given, config, encoder, classes)
         with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
-            fitted = fit_ensemble(tables.to(device), self.encoder_, runs, self.callback)
-        ensemble, self.history_, self.best_epochs_ = fitted
-        self.ensemble_ = replace(ensemble, edges=self.edge_encoder_)
+            ensemble, history, epochs = fit_ensemble(tables.to(device), encoder, runs, self.callback)
         seconds = time.perf_counter() - start
-        self.about_ = describe(named, runs[0].fingerprint, self.classes_, device, seconds)
+        # All at the end: what fails or is interrupted leaves a model that was fitted before as it was.
+        self.classes_, self.encoder_, self.edge_encoder_, self.config_ = classes, encoder, edge_encoder, config
+        self.ensemble_, self.history_, self.best_epochs_ = replace(ensemble, edges=edge_encoder), history, epochs
+        self.about_ = describe(named, runs[0].fingerprint, classes, device, seconds)
         return self
 
     def predict(self, graphs: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
 from sopool.data.edge_labels import EdgeCodes, EdgeLabelEncoder
+from sopool.data.errors import DataError
 from sopool.data.features import NodeFeatures
 from sopool.data.spectral import cluster
 from sopool.data.store import PackedGraphs
@@ -53,7 +54,10 @@ class Ensemble:
         return replace(self, model=self.model.to(device), substitutes=self.substitutes.to(device))
 
     def encode(self, store: PackedGraphs) -> NodeFeatures:
-        """The features of all nodes of a store, on its device."""
+        """The features of all nodes of a store, on its device; a ``DataError`` where the nodes lack something."""
+        lacking = next((name for name in self.encoder.fields if getattr(store, name) is None), None)
+        if lacking:
+            raise DataError(f"{store.name} has no {lacking}; the graphs that the model was trained on have.")
         return self.encoder.transform(store)
 
     def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
