@@ -7,6 +7,7 @@ import pytest
 
 from sopool.data import cache, file
 from sopool.data.cache import cache_folder, cached, fingerprint
+from sopool.data.errors import DataError
 from sopool.data.pack import Graph, pack
 from tests.data.graphs import as_lists
 
@@ -81,10 +82,34 @@ def test_a_folder_in_the_way_costs_a_warning(source):
 
 
 def test_fingerprint_of_a_folder(tmp_path):
-    (tmp_path / "a").write_text("1")
+    (tmp_path / "a.txt").write_text("1")
     before = fingerprint(tmp_path)
-    (tmp_path / "a").rename(tmp_path / "b")
+    (tmp_path / "a.txt").rename(tmp_path / "b.txt")
     assert fingerprint(tmp_path) != before
+
+
+def test_of_a_folder_only_what_may_be_graphs_is_read(tmp_path):
+    """Else a folder given by mistake, such as a home folder, would be read to its last byte."""
+    (tmp_path / "a.txt").write_text("1")
+    before = fingerprint(tmp_path)
+    (tmp_path / "film.mp4").write_text("long")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.txt").write_text("2")
+    assert fingerprint(tmp_path) == before
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "b.txt").write_text("2")
+    assert fingerprint(tmp_path) != before
+
+
+def test_a_source_that_cannot_be_read_is_told(tmp_path, monkeypatch):
+    (tmp_path / "g.jsonl").write_text("")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError, match=r"g\.jsonl: cannot be read \(Permission denied\)"):
+        fingerprint(tmp_path / "g.jsonl")
 
 
 def test_where_the_cache_is(monkeypatch):

@@ -49,8 +49,8 @@ def explain(
 ) -> None:
     """Explain why a graph gets its class: what each node adds to the score, and which pairs of features matter most.
 
-    For second-order and first-order poolings without a normalisation these are the exact terms of the score; for others
-    they are gradient x input, and the page says so.
+    For sums, means, attention and second-order poolings these are the exact terms of the score; for others, and where
+    normalize is trace or sqrt, they are gradient x input, and the page says so.
     """
     from sopool.data.find_graph import find_graph, row_number
     from sopool.estimator import GraphClassifier

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from sopool.data.archive import open_source, visible
 from sopool.data.errors import DataError
 from sopool.data.file import FORMAT, load_graphs, save_graphs
 from sopool.data.store import PackedGraphs
@@ -48,12 +49,19 @@ def cached(source: Path, name: str, read: Callable[[], PackedGraphs]) -> PackedG
 
 
 def fingerprint(source: Path) -> str:
-    """A key of the bytes of a file, or of all files of a folder with their names."""
+    """A key of the bytes of a file, or of the text files of a folder with their names: those that readers look at."""
     digest = hashlib.sha256(f"{FORMAT} {READERS}".encode())
-    files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
-    for path in files:
+    for path in [source] if source.is_file() else _texts(source):
         digest.update(path.relative_to(source).as_posix().encode() + b"\0")
-        with path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
+        try:
+            with path.open("rb") as file:
+                while piece := file.read(1 << 20):
+                    digest.update(piece)
+        except OSError as error:
+            raise DataError(f"cannot be read ({error.strerror or error}).", path) from error
     return digest.hexdigest()[:16]
+
+
+def _texts(folder: Path) -> list[Path]:
+    with open_source(folder) as files:
+        return [folder / name for name in visible(files.names, ".txt")]
