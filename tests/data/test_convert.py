@@ -126,6 +126,15 @@ def test_what_is_no_tensor_is_named(changes, message):
         from_pyg([data])
 
 
+@pytest.mark.parametrize("convert", [from_networkx, from_pyg])
+def test_what_is_no_list_of_graphs_is_refused(convert):
+    one = nx.path_graph(3) if convert is from_networkx else Data(edge_index=torch.empty(2, 0).long(), num_nodes=1)
+    with pytest.raises(DataError, match="a single graph was given: put it into a list"):
+        convert(one)
+    with pytest.raises(DataError, match="graph 1 is of type int, expected"):
+        convert([one, 7])
+
+
 def test_one_node_may_have_a_bare_number():
     dot = Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=1)
     dot.x, dot.node_label = torch.tensor(2.5), torch.tensor(7)

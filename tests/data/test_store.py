@@ -88,6 +88,8 @@ def test_selecting_what_is_not_there():
             store[wrong]
     with pytest.raises(IndexError, match="mask of shape"):
         store[torch.tensor([True])]
+    with pytest.raises(IndexError, match=r"not by torch\.float"):
+        store[[0.0, 1.0]]
 
 
 def test_numbers_before_words():

@@ -21,7 +21,9 @@ def from_pyg(graphs: "Iterable[Data]", labels: Sequence[Label] | None = None, na
 
     ``labels`` overrides ``y``, which may be a number or a tensor of one.
     """
-    graphs = list(graphs)
+    from torch_geometric.data import Data
+
+    graphs = _listed(graphs, Data)
     given = _labels(graphs, labels, [data.y for data in graphs])
     return pack((_from_data(i, data, label) for i, (data, label) in enumerate(zip(graphs, given, strict=True))), name)
 
@@ -45,7 +47,7 @@ def from_networkx(
     attributes to read where nodes and edges have them (``weight=None``: leave weights out); a graph's own label is
     ``graph.graph["label"]`` unless given.
     """
-    graphs = list(graphs)
+    graphs = _listed(graphs, nx.Graph)
     given = _labels(graphs, labels, [graph.graph.get("label") for graph in graphs])
     packed = (
         _from_nx(i, graph, label, node_label, edge_label, weight)
@@ -57,6 +59,16 @@ def from_networkx(
 def to_networkx(store: PackedGraphs) -> list[nx.Graph]:
     """One NetworkX graph per graph: undirected if every edge is there in both directions, alike; parallel if any is."""
     return [_to_nx(graph) for graph in store.to("cpu")]
+
+
+def _listed(graphs: Iterable[Any], kind: type) -> list[Any]:
+    if isinstance(graphs, kind):
+        raise DataError("a single graph was given: put it into a list.")
+    found = list(graphs)
+    odd = next((i for i, graph in enumerate(found) if not isinstance(graph, kind)), None)
+    if odd is not None:
+        raise DataError(f"graph {odd} is of type {type(found[odd]).__name__}, expected {kind.__name__}.")
+    return found
 
 
 def _labels(graphs: Sequence[Any], given: Sequence[Label] | None, own: list[Any]) -> list[Any]:
