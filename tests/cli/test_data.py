@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 
 import pytest
 
@@ -63,6 +64,14 @@ def test_mistakes_get_a_message_and_no_traceback(call, tmp_path, arguments, says
     assert says in " ".join(shown.err.split())
     assert "Traceback" not in shown.err
     assert shown.out == ""
+
+
+def test_letters_that_the_standard_output_cannot_hold(call, tmp_path, monkeypatch):
+    (tmp_path / "g.jsonl").write_text('{"nodes": 1, "edges": [], "label": "\\u65e5"}\n')
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(BytesIO(), "cp1252"))
+    shown = call("inspect", "g.jsonl")
+    assert shown.code == 2
+    assert r"'\u65e5' cannot be printed in charmap. Set PYTHONIOENCODING=utf-8" in shown.err
 
 
 def test_a_mistake_in_a_process_of_its_own(run):

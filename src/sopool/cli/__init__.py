@@ -84,6 +84,12 @@ def main() -> None:
             app()
         finally:
             sys.stdout.flush()  # here, where it can be told what went wrong
+    except UnicodeEncodeError as error:
+        letters = ascii(error.object[error.start : error.end][:10])
+        say(
+            "error", f"{letters} cannot be printed in {error.encoding}. Set PYTHONIOENCODING=utf-8, or write to a file."
+        )
+        sys.exit(2)
     except ValueError as error:
         from sopool.data.errors import DataError
 

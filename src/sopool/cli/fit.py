@@ -68,7 +68,7 @@ def fit(
     folds: Annotated[
         int, typer.Option(min=0, help="Of the cross-validation that estimates the accuracy; 0 leaves it out.")
     ] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all chance.")] = 0,
     device: Device = "auto",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes to estimate in on a CPU.", show_default="one for each core")
