@@ -30,7 +30,12 @@ def test_demo(quick, call, tmp_path, monkeypatch):
     assert "no picture of the curves: drawing needs matplotlib: pip install" in again.err
 
 
-def test_a_picture_that_cannot_be_written(call):
-    shown = call("demo", "--plot", "nowhere/curves.svg")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nowhere/curves.svg", "there is no folder nowhere"), ("curves.txt", "written to .svg or .png, not '.txt'")],
+)
+def test_a_picture_that_cannot_be_written(name, message, call, tmp_path):
+    shown = call("demo", "--plot", name)
     assert shown.code == 2
-    assert "there is no folder nowhere" in shown.err
+    assert message in shown.err
+    assert not any(tmp_path.rglob("runs"))

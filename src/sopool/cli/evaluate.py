@@ -168,11 +168,10 @@ def _reference(wanted: str | None, pools: list[str]) -> str:
 
 def _check_plot(path: Path, files: list[str | Path]) -> None:
     from sopool.data.errors import DataError
-    from sopool.report.curves import SUFFIXES
+    from sopool.report.curves import check_picture
 
     check_file(path, *files)
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
+    check_picture(path)
     if find_spec("matplotlib") is None:
         raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
 

@@ -29,6 +29,12 @@ class Band(NamedTuple):
     high: np.ndarray
 
 
+def check_picture(path: Path) -> None:
+    """Raise a ``DataError`` now if :func:`plot_curves` could not write such a file."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
+
+
 def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
     """Draw training accuracy, and that of the graphs looked at, against epochs: one panel for each name, on one scale.
 
@@ -37,8 +43,7 @@ def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
     that was stopped counts up to there. ``path`` ends in .svg or .png; equal runs give equal files.
     """
     path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
+    check_picture(path)
     split = _split(series)
     try:
         from matplotlib import style
