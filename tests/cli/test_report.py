@@ -48,6 +48,22 @@ def test_mistakes(store, call, tmp_path, arguments, says):
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.filterwarnings("ignore:.*counts as not there")
+def test_damaged_runs_are_left_out_and_told(store, call, tmp_path):
+    """Also where no run of a pooling is whole, or none at all."""
+    for pool, left in (("sopool-bimap", "4 runs, 1 experiments"), ("sum", None)):
+        for info in store.list():
+            if info.config.model.pool == pool:
+                path = store.folder / info.key / "predictions.safetensors"
+                path.write_bytes(path.read_bytes()[:-9])
+        shown = call("report", "runs", "-o", "table.md")
+        if left is None:
+            assert (shown.code, "every complete run in this folder is damaged" in shown.err) == (2, True)
+        else:
+            assert shown.out.startswith(left)
+            assert "4 unreadable runs are left out." in (tmp_path / "table.md").read_text("utf-8")
+
+
 def test_an_older_store_is_judged_by_the_data_set_of_that_name(call, tmp_path):
     """One without classes; MUTAG is in the package."""
     call("evaluate", "MUTAG", "--pool", "sum", "--protocol", "per-fold-max", *TINY)

@@ -84,9 +84,10 @@ def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None)
 
 
 def load_runs(experiment: Experiment, store: RunStore) -> Runs:
-    """All its runs that are whole."""
+    """All its runs that are whole; empty where none is."""
     found = {looks: map(store.load, configs) for looks, configs in experiment.configs.items()}
-    return {looks: [run for run in runs if run is not None] for looks, runs in found.items()}
+    whole = {looks: [run for run in runs if run is not None] for looks, runs in found.items()}
+    return {looks: runs for looks, runs in whole.items() if runs}
 
 
 def judge(runs: Runs, labels: np.ndarray) -> Judged:

@@ -12,7 +12,7 @@ from sopool.data.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.controls import ControlResult
 from sopool.experiments.presets import POOLS
-from sopool.experiments.stored import facts_of, find_experiments, load_runs, over_seeds
+from sopool.experiments.stored import Experiment, facts_of, find_experiments, load_runs, over_seeds
 from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.digest import Entry, digest, reference_of
@@ -91,18 +91,23 @@ def summarise(
     if not experiments:
         raise DataError("there is no complete run in this folder: nothing to report.", store.folder)
     known: dict[str, DatasetFacts | None] = {}
-    entries = []
+    entries: list[Entry] = []
+    whole: set[str] = set()
     for done, seeds in enumerate(experiments):
         report(done, len(experiments))
         shared = seeds[0].shared
         if shared.fingerprint not in known:
             known[shared.fingerprint] = facts_of(store, shared, root)
-        entries.append(
-            digest({one.shared.seed: load_runs(one, store) for one in seeds}, seeds[0], known[shared.fingerprint])
-        )
+        entry, keys = _read(seeds, store, known[shared.fingerprint])
+        entries += [] if entry is None else [entry]
+        whole |= keys
     report(len(experiments), len(experiments))
+    if not entries:
+        raise DataError("every complete run in this folder is damaged: nothing to report.", store.folder)
     entries = sorted(_named(entries), key=_order)
-    complete = [info for info in infos if info.kind in ("finished", "stopped")]
+    # Lists look at the heads of files only: what is damaged further on is known now that it was read.
+    infos = [info._replace(kind="unreadable") if _complete(info) and info.key not in whole else info for info in infos]
+    complete = [info for info in infos if _complete(info)]
     return Summary(
         folder=store.folder,
         entries=entries,
@@ -114,6 +119,17 @@ def summarise(
         controls=read_controls(store.folder),
         reproductions=read_reproductions(store.folder),
     )
+
+
+def _read(seeds: Sequence[Experiment], store: RunStore, facts: DatasetFacts | None) -> tuple[Entry | None, set[str]]:
+    """What remains of an experiment, None where no run of it is whole, and the keys of those that are."""
+    runs = {one.shared.seed: found for one in seeds if (found := load_runs(one, store))}
+    keys = {run.config.key for found in runs.values() for some in found.values() for run in some}
+    return digest(runs, seeds[0], facts) if runs else None, keys
+
+
+def _complete(info: RunInfo) -> bool:
+    return info.kind in ("finished", "stopped")
 
 
 def _order(entry: Entry) -> tuple[int, str, str, int, str, list[Setting], str]:
@@ -170,7 +186,7 @@ def name_of(entry: Entry) -> str:
 
 
 def _incomplete(infos: Sequence[RunInfo]) -> list[str]:
-    counts = Counter(info.kind for info in infos if info.kind not in ("finished", "stopped"))
+    counts = Counter(info.kind for info in infos if not _complete(info))
     return [f"{count:,} {kind} run{'s are' if count > 1 else ' is'} left out." for kind, count in counts.items()]
 
 
