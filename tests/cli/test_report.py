@@ -1,8 +1,12 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from sopool.models.config import ModelConfig
 from sopool.training.run_store import RunStore
 from tests.cli.conftest import TINY
-from tests.report.stores import fill
+from tests.report.stores import configs, facts, fill, made_up
 
 
 @pytest.fixture
@@ -62,6 +66,17 @@ def test_damaged_runs_are_left_out_and_told(store, call, tmp_path):
         else:
             assert shown.out.startswith(left)
             assert "4 unreadable runs are left out." in (tmp_path / "table.md").read_text("utf-8")
+
+
+def test_a_class_that_no_graph_has_may_be_predicted(call, tmp_path):
+    data = replace(facts(classes=("no", "yes", "never")), labels=np.arange(40) % 2)
+    store = RunStore(tmp_path / "runs")
+    store.save_dataset(data)
+    for config in configs(data, ModelConfig(pool="sum"), ("test",), (8,), 4, 6):
+        store.save(made_up(config, data, 0.7))
+    shown = call("report", "runs", "-o", "page.html")
+    assert shown.code == 0, shown.err
+    assert "predicted never" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_an_older_store_is_judged_by_the_data_set_of_that_name(call, tmp_path):

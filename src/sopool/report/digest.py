@@ -90,7 +90,7 @@ def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFact
     """
     every = [run for runs in seeds.values() for some in runs.values() for run in some]
     judged = {seed: _judge(runs, facts) for seed, runs in seeds.items()}
-    labels = np.zeros(0, int) if facts is None else facts.labels
+    labels, classes = (np.zeros(0, int), ()) if facts is None else (facts.labels, facts.classes)
     outcomes: dict[str, list[Outcome]] = {}
     shown: dict[str, list[Run]] = {}
     confusion: dict[str, list[np.ndarray]] = {}
@@ -99,12 +99,12 @@ def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFact
             runs = _shown(one, name)
             outcomes.setdefault(name, []).append(outcome)
             shown.setdefault(name, []).extend(runs)
-            confusion.setdefault(name, []).append(_confusion(runs, outcome, labels))
+            confusion.setdefault(name, []).append(_confusion(runs, outcome, labels, len(classes)))
     return Entry(
         shared=replace(experiment.shared, seed=0),
         rule="mean" if every[0].config.encoder.startswith(("DegreeEncoder", "ConstantEncoder")) else "sum",
         settings=experiment.settings,
-        classes=() if facts is None else facts.classes,
+        classes=classes,
         outcomes={name: average(some) for name, some in outcomes.items()},
         seeds={seed: one.outcomes for seed, one in judged.items()},
         missing=_missing(judged),
@@ -160,8 +160,8 @@ def _curves(runs: Sequence[Run]) -> dict[str, Band]:
     return {part: band(runs, f"{part}_accuracy") for part in ("train", looked_at)}
 
 
-def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray) -> np.ndarray:
-    classes = int(labels.max()) + 1
+def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray, classes: int) -> np.ndarray:
+    """With a line for classes that no graph has, too: they may be predicted."""
     table = np.zeros((classes, classes))
     for run, epoch in zip(runs, _epochs(outcome), strict=True):
         if epoch == 0:
