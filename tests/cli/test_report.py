@@ -52,6 +52,13 @@ def test_mistakes(store, call, tmp_path, arguments, says):
     assert not (tmp_path / "report.html").exists()
 
 
+def test_a_reference_says_which_one_it_is_where_there_are_several(store, call):
+    fill(store.folder, pools=(("sum", 0.7), ("covpool", 0.8)), looks=("test",), hidden=(8,), epochs=4)
+    text = call("report", "runs", "-o", "-", "--format", "md").out
+    assert "| covpool | sum, epochs 4 |" in text
+    assert "| sopool-bimap | sum, epochs 6 |" in text
+
+
 @pytest.mark.filterwarnings("ignore:.*counts as not there")
 def test_damaged_runs_are_left_out_and_told(store, call, tmp_path):
     """Also where no run of a pooling is whole, or none at all."""

@@ -57,7 +57,7 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
         rows.append(
             [
                 *names_of(entry),
-                Cell(reference.pool),
+                Cell(", ".join(filter(None, (reference.pool, reference.variant)))),
                 points_cell(found.difference, found.clear),
                 Cell(f"{points(found.low)} to {points(found.high)}", found.low),
                 p_cell(found.p),
