@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sopool.models.config import ModelConfig
+from sopool.report.html import page
 from sopool.report.summary import summarise
 from tests.report.stores import fill
 
@@ -42,6 +43,16 @@ def test_a_division_that_was_asked_for_everywhere_is_told(tmp_path):
         "sum-avg",
         "sopool-bimap, normalize size",
     }
+
+
+def test_rankings_of_one_network_are_told_apart(tmp_path):
+    """By how their poolings were trained; where there is one ranking, nothing is to be told."""
+    store = fill(tmp_path, ("A", "B"), looks=("test",), hidden=(8,))
+    assert {one.variant for one in summarise(store).ranks} == {""}
+    fill(tmp_path, ("A", "B"), looks=("test",), hidden=(8,), epochs=4)
+    found = summarise(store)
+    assert {one.variant for one in found.ranks} == {"epochs 4", "epochs 6"}
+    assert "gin-0, epochs 4: A, B" in page(found)
 
 
 def test_of_two_sums_the_one_with_dropout_in_the_same_place_is_the_reference(tmp_path):

@@ -18,8 +18,13 @@ LENGTHS: tuple[Length, ...] = (
 
 def place(config: RunConfig) -> str:
     """The same for those that differ in their pooling, setting or seed only."""
+    return without_pool(config).key
+
+
+def without_pool(config: RunConfig) -> RunConfig:
+    """What is left where pooling, setting and seed do not count."""
     model = replace(config.model, pool="", pool_options={}, join="concat", dropout_on="logits", frozen=False)
-    return replace(config, model=model, seed=0).with_setting(Setting()).key
+    return replace(config, model=model, seed=0).with_setting(Setting())
 
 
 def by_length(group: Sequence[RunConfig]) -> list[list[RunConfig]]:

@@ -135,7 +135,7 @@ def _ranks(ranks: Ranks) -> dict[str, Any]:
         caption += f": they differ by less than {across.critical_difference:.2f} (Nemenyi, 5 %)"
     notes = [f"All equally good: p = {across.friedman:.3f} (Friedman)."] if across.friedman is not None else []
     return {
-        "heading": f"{ranks.network}: {', '.join(across.datasets)}",
+        "heading": f"{', '.join(filter(None, (ranks.network, ranks.variant)))}: {', '.join(across.datasets)}",
         "chart": Drawn(
             ranks_chart(across.ranks, across.critical_difference),
             f"Critical-difference diagram under {across.protocol}, mean ranks: {told}.",

@@ -5,11 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from sopool.experiments.grids import without_pool
 from sopool.experiments.presets import FROZEN
 from sopool.experiments.statistics import Across, compare_across
 from sopool.nn.normalize import DIVIDED
 from sopool.report.digest import Entry
 from sopool.report.grid import Cell, Grid, p_cell, points_cell
+from sopool.report.runs import tell_apart
+from sopool.training.outcome import describe
 from sopool.training.protocols import PROTOCOLS
 
 REFERENCE = "sum-avg"
@@ -21,6 +24,8 @@ class Ranks(NamedTuple):
     """Poolings that differ in nothing else, on several data sets, under one protocol."""
 
     network: str
+    variant: str
+    """What tells how they were trained apart from other rankings of the same network."""
     across: Across
 
 
@@ -28,16 +33,23 @@ def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
     """Whatever can be ranked: at least two poolings with figures on the same two data sets."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
-        everywhere = replace(entry, shared=replace(entry.shared, data="", fingerprint=""))
-        groups[everywhere.place].append(entry)
+        groups[_everywhere(entry).place].append(entry)
+    shared = {where: without_pool(_everywhere(group[0]).shared) for where, group in groups.items()}
+    besides = tell_apart(shared, lambda config: config.model.network)
     found = []
-    for group in groups.values():
+    for where, group in groups.items():
+        settings = describe(*sorted(group[0].settings)) if group[0].settings else ""
+        variant = ", ".join(filter(None, (besides.get(where), settings)))
         for protocol in PROTOCOLS:
             scores = _shared(_scores(group, protocol))
             if len(scores) > 1:
                 pairs = [(name, REFERENCE) for name in scores if _is_declared(name)]
-                found.append(Ranks(group[0].network, compare_across(protocol, scores, pairs)))
+                found.append(Ranks(group[0].network, variant, compare_across(protocol, scores, pairs)))
     return found
+
+
+def _everywhere(entry: Entry) -> Entry:
+    return replace(entry, shared=replace(entry.shared, data="", fingerprint=""))
 
 
 def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, float]]:
