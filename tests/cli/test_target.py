@@ -13,6 +13,7 @@ from sopool.cli import app
 from sopool.data.jsonl import write_jsonl
 from tests.cli.conftest import TINY
 from tests.estimator.little import STORE
+from tests.report.stores import fill
 
 COMMANDS = [
     ["predict", "MODEL", "GRAPHS", "--format", "csv"],
@@ -70,6 +71,42 @@ def test_of_a_folder_and_of_a_named_set_neither(call, tmp_path, nothing_is_read)
     (tmp_path / "sets" / "TOY.zip").write_text("")
     shown = call("fit", "TOY", "--root", "sets", "-o", "sets/TOY.zip")
     assert "the same file as sets/TOY.zip" in shown.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["report", "runs", "-o"],
+        ["evaluate", "MUTAG", "-o"],
+        ["reproduce", "table2", "--datasets", "MUTAG", "-o"],
+        ["demo", "--runs", "runs", "--plot"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_store_of_runs_is_not_written_over(command, call, tmp_path, nothing_is_read):
+    store = fill(tmp_path / "runs", looks=("test",), hidden=(8,))
+    for name in ("controls/a.json", "reproduce-table2-0a1b2c3d.json"):
+        (store.folder / name).parent.mkdir(exist_ok=True)
+        (store.folder / name).write_text("{}")
+    before = {path: path.read_bytes() for path in store.folder.rglob("*") if path.is_file()}
+    for path in (*before, tmp_path / "runs" / ".." / "runs" / store.list()[0].key / "config.json"):
+        if path.name != ".lock":
+            shown = call(*command, path)
+            assert (shown.code, "would be lost" in " ".join(shown.err.split())) == (2, True), path
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_report_may_lie_beside_the_runs(call, tmp_path):
+    fill(tmp_path / "runs", looks=("test",), hidden=(8,))
+    for _ in range(2):
+        assert call("report", "runs", "-o", "runs/report.md").code == 0
+
+
+def test_graphs_of_a_table_are_not_written_over(call, tmp_path, nothing_is_read):
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets" / "PTC.zip").write_text("")
+    shown = call("reproduce", "table2", "--datasets", "PTC", "--root", "sets", "-o", "sets/PTC.zip")
+    assert "the same file as sets/PTC.zip" in shown.err
 
 
 def test_what_the_shell_opened_counts(model, graphs, tmp_path, clean_environment):

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from sopool.cli.loading import stored_files
 from sopool.cli.output import out, say
 from sopool.cli.target import check_file
 from sopool.cli.training import choose_device, choose_executor, curves_of, results_of, show_results, summary, train
@@ -35,7 +36,7 @@ def demo(
 
     if plot.parent == FOLDER:
         FOLDER.mkdir(exist_ok=True)
-    check_file(plot)
+    check_file(plot, *stored_files(runs))
     check_picture(plot)
     store = load_boxed("MUTAG")
     grid = make_grid(HIDDEN, (32,), (0.01,), (0.5,))

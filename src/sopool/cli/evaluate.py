@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.markup import escape
 
-from sopool.cli.loading import load_source, source_files
+from sopool.cli.loading import load_source, source_files, stored_files
 from sopool.cli.options import (
     Address,
     AsJson,
@@ -134,7 +134,7 @@ def evaluate(
     )
     request.check()
     against = _reference(reference, pools)
-    files = source_files(source, root)
+    files = [*source_files(source, root), *stored_files(runs)]
     check_figures(output, *files)
     if plot:
         _check_plot(plot, files)

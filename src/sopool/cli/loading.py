@@ -13,6 +13,9 @@ from sopool.cli.options import OnError
 if TYPE_CHECKING:
     from sopool.data.store import PackedGraphs
 
+STORED = ("[0-9a-f]" * 16 + "/*", "data/*.safetensors", "controls/*.json", "reproduce-*.json")
+"""What commands keep in a folder of runs. Other files may lie there as well, such as a report."""
+
 
 def load_source(
     source: str, root: Path | None, smiles_column: str | None, label_column: str | None, on_error: OnError
@@ -36,6 +39,11 @@ def source_files(source: str, root: Path | None) -> list[str | Path]:
     from sopool.data.catalogue import files_of
 
     return [source] if source == "-" else [*files_of(source, root)]
+
+
+def stored_files(runs: Path) -> list[Path]:
+    """The files of a folder of runs, which a command must not write its figures to."""
+    return [path for pattern in STORED for path in runs.glob(pattern)]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from sopool.cli.loading import load_source
+from sopool.cli.loading import load_source, source_files, stored_files
 from sopool.cli.options import (
     Address,
     AsJson,
@@ -70,9 +70,9 @@ def reproduce(
     Without options, the whole table as the paper has it; a list is given with commas. What was interrupted goes on
     where it was when the same command is given again; what is finished is not trained again.
     """
-    check_figures(output)
     console = out(stderr=as_json)
     if what == "figure2":
+        check_figures(output)
         _figure2(console, output, as_json)
         return
     from sopool.experiments.tables.paper import read_tables
@@ -95,6 +95,7 @@ def reproduce(
         controls,
     )
     selection.check()
+    check_figures(output, *(file for name in selection.data for file in source_files(name, root)), *stored_files(runs))
     train = choose_executor(executor, address)
     place = choose_device(device, "local" if dry_run else executor)
     stores, not_run = _load(selection, root, asked=datasets is not None)
