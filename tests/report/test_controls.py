@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 from rich.console import Console
 
-from sopool.experiments.controls import ControlResult
+from sopool.data import load
+from sopool.experiments.controls import CONTROLS, ControlResult, run_control
+from sopool.report.beside import read_controls
 from sopool.report.controls import controls_table
 from sopool.report.results import Result, results_table
 from sopool.training.outcome import Outcome
@@ -49,3 +53,13 @@ def test_a_control_has_a_place_among_networks():
     assert "80.0 +- 8.2" in text
     (line,) = (line for line in text.splitlines() if "3 x 1" in line)
     assert [cell.strip() for cell in line.split("│")[4:6]] == ["-", "-"]
+
+
+def test_results_of_earlier_versions_do_not_count(tmp_path, monkeypatch):
+    """Nor are they taken for another seed, to be averaged with."""
+    run_control("majority", load("MUTAG"), folds=3, runs_folder=tmp_path)
+    monkeypatch.setitem(CONTROLS, "majority", replace(CONTROLS["majority"], version=7))
+    assert read_controls(tmp_path) == []
+    again = run_control("majority", load("MUTAG"), folds=3, runs_folder=tmp_path)
+    assert len(list((tmp_path / "controls").iterdir())) == 2
+    assert read_controls(tmp_path) == [again]

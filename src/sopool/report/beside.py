@@ -34,7 +34,7 @@ def read_controls(folder: Path) -> list[ControlResult]:
     groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
     for path in sorted((folder / FOLDER).glob("*.json")):
         one = load(path)
-        if one is not None and one.control in CONTROLS:
+        if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
             place = list(CONTROLS).index(one.control)
             groups[one.dataset, place, one.fingerprint, len(one.outcome.folds)].append(one)
     return [_averaged(groups[key]) for key in sorted(groups)]

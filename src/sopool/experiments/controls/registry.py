@@ -25,7 +25,9 @@ CONTROLS = {
     for control in (
         Control("majority", "nothing: the most frequent class of the training graphs", no_view),
         Control("size", "the numbers of nodes and edges; logistic regression", sizes_view),
-        Control("histogram", "how many nodes have each label, else each degree; logistic regression", histogram_view),
+        Control(
+            "histogram", "how many nodes have each label, else each degree; logistic regression", histogram_view, 2
+        ),
         Control("wl", "the colours of up to 5 rounds of refinement (Weisfeiler-Lehman subtree); SVM", subtree_views),
     )
 }

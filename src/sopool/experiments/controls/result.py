@@ -26,6 +26,8 @@ class ControlResult:
     seconds: float
     settings: tuple[Setting, ...]
     """What was chosen on the held-out graphs of each fold; empty where there is nothing to choose."""
+    version: int = 1
+    """Of the control. Results of earlier ones stay where they were kept, but do not count."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it, plain; accuracies as fractions."""
@@ -66,7 +68,7 @@ def load(path: Path) -> ControlResult | None:
         raise DataError(f"the result of a control cannot be read: {error}.", path) from error
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
-    warnings.warn(f"{path}: not what was written ({reason}). The control is run again.", stacklevel=3)
+    warnings.warn(f"{path}: not what was written ({reason}). It counts as not there.", stacklevel=3)
     return None
 
 

@@ -43,7 +43,8 @@ def run_control(
     labels = np.unique(store.labels.numpy(), return_inverse=True)[1]
     outcome, settings = judge(control.views(store), labels, folds, seed)
     seconds = time.perf_counter() - start
-    result = ControlResult(store.name, fingerprint, name, outcome, round(seconds, 3), tuple(settings))
+    found = (outcome, round(seconds, 3), tuple(settings), control.version)
+    result = ControlResult(store.name, fingerprint, name, *found)
     if path is not None:
         save(result, path)
     return result
