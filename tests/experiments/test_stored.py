@@ -54,7 +54,7 @@ def test_what_is_missing_is_said(tmp_path, looks):
     store.remove([next(info.key for info in store.list() if info.config.fold == 2)])
     judged = judge(only(store), facts().labels)
     assert judged.outcomes == {}
-    assert all("are missing: fold 2" in why for why in judged.missing.values())
+    assert all("are missing: fold 3" in why for why in judged.missing.values())
     assert ("fair" in judged.missing) == (looks == "chosen")
 
 

@@ -109,7 +109,7 @@ def test_a_run_stopped_in_its_first_epoch():
     best = per_fold_max(runs, LABELS)
     assert (best.folds, best.epochs, best.roc_auc[1]) == ((0.9, 0.0, 0.7), (2, 0, 1), None)
     assert best.stopped == ((1, SMALL, 0, 1),)
-    with pytest.raises(ValueError, match=r"every fold reached .* fold 1, hidden 16, .* lower learning rate"):
+    with pytest.raises(ValueError, match=r"every fold reached .* fold 2, hidden 16, .* lower learning rate"):
         single_epoch(runs, LABELS)
     other = single_epoch(runs + looking([[1, 1], [1, 1], [1, 1]], LARGE), LABELS)
     assert (other.setting, other.folds) == (LARGE, (0.1, 0.1, 0.1))
@@ -199,20 +199,20 @@ LOOKING = looking([[5], [5], [5]]) + looking([[6], [6], [6]], LARGE)
         (per_fold_max, [], "no runs were given"),
         (per_fold_max, FINALS, "looks at 'chosen': runs that look at 'test' are needed"),
         (fair, LOOKING, "looks at 'test': runs that look at 'chosen' are needed"),
-        (single_epoch, LOOKING[:4], "2 of 6 are missing: fold 1, hidden 64, .*; fold 2, hidden 64"),
-        (per_fold_max, LOOKING[1:], "1 of 6 are missing: fold 0, hidden 16"),
-        (per_fold_max, [*LOOKING, LOOKING[0]], "two runs of the run of fold 0, hidden 16"),
-        (per_fold_max, changed(LOOKING, 1, fold=7), "fold 7.* 3 folds, counted from 0"),
+        (single_epoch, LOOKING[:4], "2 of 6 are missing: fold 2, hidden 64, .*; fold 3, hidden 64"),
+        (per_fold_max, LOOKING[1:], "1 of 6 are missing: fold 1, hidden 16"),
+        (per_fold_max, [*LOOKING, LOOKING[0]], "two runs of the run of fold 1, hidden 16"),
+        (per_fold_max, changed(LOOKING, 1, fold=7), "fold 8.* there are 3 folds"),
         (per_fold_max, changed(LOOKING, 5, data="MUTAG"), "data is 'TOY' in one, 'MUTAG' in another"),
         (
             per_fold_max,
             changed(LOOKING, 5, model=ModelConfig(pool="sum")),
             "model.pool is 'sopool-bimap' in one, 'sum' in another",
         ),
-        (fair, FINALS[:3], "1 of 4 are missing: fold 1, repeat 2"),
-        (fair, FINALS[:2], "2 of 4 are missing: fold 1, repeat 1; fold 1, repeat 2"),
+        (fair, FINALS[:3], "1 of 4 are missing: fold 2, repeat 2"),
+        (fair, FINALS[:2], "2 of 4 are missing: fold 2, repeat 1; fold 2, repeat 2"),
         (fair, [*FINALS, FINALS[0]], "given twice"),
-        (fair, changed(FINALS, 1, lr=1.0), "final runs of fold 0 have different settings"),
+        (fair, changed(FINALS, 1, lr=1.0), "final runs of fold 1 have different settings"),
     ],
 )
 def test_refused(outcome, runs, message):
@@ -222,16 +222,16 @@ def test_refused(outcome, runs, message):
 
 def test_settings_are_not_chosen_from_other_runs():
     runs = validated(SMALL, (0.9, 2.0), (0.5, 1.0))
-    with pytest.raises(ValueError, match="repeat 0, not from the run of fold 1"):
+    with pytest.raises(ValueError, match="repeat 0, not from the run of fold 2"):
         choose_settings(changed(runs, 1, repeat=1))
-    with pytest.raises(ValueError, match="1 of 2 are missing: fold 1"):
+    with pytest.raises(ValueError, match="1 of 2 are missing: fold 2"):
         choose_settings(runs[:1])
     with pytest.raises(ValueError, match="looks at 'test'"):
         choose_settings(LOOKING)
 
 
 def test_too_few_labels():
-    with pytest.raises(ValueError, match=r"15 labels were given, but the run of fold 1, .* tests graph 19"):
+    with pytest.raises(ValueError, match=r"15 labels were given, but the run of fold 2, .* tests graph 19"):
         per_fold_max(looking([[5], [5]]), LABELS[:15])
 
 

@@ -1,9 +1,9 @@
 """From finished runs to the figures that are reported: one function for each protocol.
 
 All are pure functions of recorded runs and true classes. Folds are counted from 0, as in the configurations; epochs,
-in what comes out, from 1. A run that was stopped (its loss was no longer finite) counts with the epochs before. One
-stopped in its first epoch has nothing to show: its epoch is 0 and its accuracy counts as 0, never as NaN, and
-:attr:`Outcome.stopped` tells it.
+in what comes out, from 1, and so are folds in messages, as in all lists. A run that was stopped (its loss was no longer
+finite) counts with the epochs before. One stopped in its first epoch has nothing to show: its epoch is 0 and its
+accuracy counts as 0, never as NaN, and :attr:`Outcome.stopped` tells it.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
     folds, repeats = runs[0].config.folds, max(run.config.repeat for run in runs)
     table = {(run.config.fold, run.config.repeat): run for run in runs}
     wanted = [(fold, repeat) for fold in range(folds) for repeat in range(1, repeats + 1)]
-    _complete("fair", {f"fold {fold}, repeat {repeat}": (fold, repeat) in table for fold, repeat in wanted})
+    _complete("fair", {f"fold {fold + 1}, repeat {repeat}": (fold, repeat) in table for fold, repeat in wanted})
     if len(runs) != len(wanted):
         raise DataError(
             f"fair: {len(runs)} runs were given where {folds} folds with repeats 1 to {repeats} make {len(wanted)}: "
@@ -91,7 +91,7 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
     for fold in range(folds):
         final = [table[fold, repeat] for repeat in range(1, repeats + 1)]
         if len({run.config.setting for run in final}) > 1:
-            raise DataError(f"fair: the final runs of fold {fold} have different settings.")
+            raise DataError(f"fair: the final runs of fold {fold + 1} have different settings.")
         looks = [_show(run, run.chosen_epoch, labels) for run in final]
         settings.append(final[0].config.setting)
         epochs.append(tuple(look.epoch for look in looks))
@@ -219,7 +219,7 @@ def _grid(runs: Sequence[Run], looks: Looks) -> dict[Setting, list[Run]]:
             raise DataError(f"there are two runs of {_name(run.config)}: one for each fold and setting is needed.")
         folds[run.config.fold] = run
     every = range(runs[0].config.folds)
-    there = {f"fold {i}, {describe(setting)}": i in folds for setting, folds in table.items() for i in every}
+    there = {f"fold {i + 1}, {describe(setting)}": i in folds for setting, folds in table.items() for i in every}
     _complete(f"runs that look at {looks}", there)
     return {setting: [folds[i] for i in every] for setting, folds in table.items()}
 
@@ -233,7 +233,7 @@ def _check(runs: Sequence[Run], looks: Looks) -> None:
         if config.looks != looks:
             raise DataError(f"{_name(config)} looks at {config.looks!r}: runs that look at {looks!r} are needed.")
         if not 0 <= config.fold < config.folds:
-            raise DataError(f"{_name(config)}: there are {config.folds} folds, counted from 0.")
+            raise DataError(f"{_name(config)}: there are {config.folds} folds.")
         for key, value in _experiment(config).items():
             if value != first[key]:
                 raise DataError(f"runs of different experiments: {key} is {first[key]!r} in one, {value!r} in another.")
@@ -256,4 +256,4 @@ def _complete(what: str, there: dict[str, bool]) -> None:
 
 
 def _name(config: RunConfig) -> str:
-    return f"the run of fold {config.fold}, {describe(config.setting)}, repeat {config.repeat}"
+    return f"the run of fold {config.fold + 1}, {describe(config.setting)}, repeat {config.repeat}"

@@ -16,6 +16,7 @@ from sopool.training.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.capture import free_memory
 from sopool.training.config import RunConfig
 from sopool.training.environment import environment, peak_memory
+from sopool.training.outcome import describe
 from sopool.training.record import Run
 from sopool.training.recorder import Recorder
 from sopool.training.splits import Splitter
@@ -257,5 +258,5 @@ def _join(states: Sequence[ModelState | None]) -> ModelState | None:
 
 def _describe(recorder: Recorder) -> str:
     config = recorder.config
-    where = f"{config.model.pool_name}, fold {config.fold + 1}, {config.setting}"
+    where = f"{config.model.pool_name}, fold {config.fold + 1}, {describe(config.setting)}"
     return f"the loss of {where} is not finite in epoch {(recorder.stopped or 0) + 1}: this run is stopped there."
