@@ -36,7 +36,7 @@ def demo(
 
     if plot.parent == FOLDER:
         FOLDER.mkdir(exist_ok=True)
-    check_file(plot, *stored_files(runs))
+    check_file(plot, *stored_files(runs, plot))
     check_picture(plot)
     store = load_boxed("MUTAG")
     grid = make_grid(HIDDEN, (32,), (0.01,), (0.5,))

@@ -134,7 +134,7 @@ def evaluate(
     )
     request.check()
     against = _reference(reference, pools)
-    files = [*source_files(source, root), *stored_files(runs)]
+    files = [*source_files(source, root), *stored_files(runs, output, plot)]
     check_figures(output, *files)
     if plot:
         _check_plot(plot, files)

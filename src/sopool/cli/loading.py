@@ -41,9 +41,11 @@ def source_files(source: str, root: Path | None) -> list[str | Path]:
     return [source] if source == "-" else [*files_of(source, root)]
 
 
-def stored_files(runs: Path) -> list[Path]:
-    """The files of a folder of runs, which a command must not write its figures to."""
-    return [path for pattern in STORED for path in runs.glob(pattern)]
+def stored_files(runs: Path, *targets: Path | None) -> list[Path]:
+    """Those of the targets that are kept in a folder of runs: a command must not write its figures to them."""
+    folder = runs.resolve()  # not listed: it may hold very many
+    places = [(path, path.resolve()) for path in targets if path is not None]
+    return [path for path, place in places if folder in place.parents and any(map(place.match, STORED))]
 
 
 @contextmanager

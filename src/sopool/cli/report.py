@@ -42,7 +42,7 @@ def report(
     form = kind or (target.suffix[1:] if target.suffix[1:] in FORMATS else "html")
     if to_stdout and form == "html":
         raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
-    check_target(target, *stored_files(runs))
+    check_target(target, *stored_files(runs, target))
     check_name("pooling", reference, POOLS)
     if not runs.is_dir():
         raise DataError("there is no such folder of runs.", runs)

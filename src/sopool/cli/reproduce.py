@@ -95,7 +95,8 @@ def reproduce(
         controls,
     )
     selection.check()
-    check_figures(output, *(file for name in selection.data for file in source_files(name, root)), *stored_files(runs))
+    read = [file for name in selection.data for file in source_files(name, root)]
+    check_figures(output, *read, *stored_files(runs, output))
     train = choose_executor(executor, address)
     place = choose_device(device, "local" if dry_run else executor)
     stores, not_run = _load(selection, root, asked=datasets is not None)
