@@ -51,6 +51,16 @@ def test_compiles_once_for_all_batches(name, fresh_compiler):
 
 
 @every_own_readout
+def test_compiles_without_the_number_of_graphs(name, fresh_compiler):
+    """As PyG's do, in one piece."""
+    readout = readout_of(name, torch.float32)
+    compiled = torch.compile(readout, fullgraph=True, dynamic=True, backend="aot_eager")
+    for batch in ([4, 1, 6], [3, 3], [5, 0, 9, 2]):
+        x, ptr, index = batch_of(batch, torch.float32)
+        torch.testing.assert_close(compiled(x, index), readout(x, ptr=ptr))
+
+
+@every_own_readout
 def test_exports(name):
     readout = readout_of(name, torch.float32)
     x, ptr, _ = batch_of(SIZES, torch.float32)
@@ -58,6 +68,18 @@ def test_exports(name):
     program = torch.export.export(readout, (x,), {"ptr": ptr}, dynamic_shapes=shapes)
     other, other_ptr, _ = batch_of([2, 5, 0], torch.float32)
     torch.testing.assert_close(program.module()(other, ptr=other_ptr), readout(other, ptr=other_ptr))
+
+
+@every_own_readout
+@pytest.mark.parametrize("strict", [False, True])
+def test_exports_without_the_number_of_graphs(name, strict):
+    readout = readout_of(name, torch.float32)
+    x, _, index = batch_of([4, 1, 6], torch.float32)
+    nodes = {0: torch.export.Dim("nodes")}
+    program = torch.export.export(readout, (x, index), dynamic_shapes={"x": nodes, "index": nodes}, strict=strict)
+    for sizes in ([2, 5], [9], [3, 0, 1, 4]):
+        other, ptr, index = batch_of(sizes, torch.float32)
+        torch.testing.assert_close(program.module()(other, index), readout(other, ptr=ptr))
 
 
 @every_readout

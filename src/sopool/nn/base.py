@@ -53,7 +53,7 @@ class SegmentAggregation(Aggregation):
         dim_size: int | None = None,
         dim: int = -2,
     ) -> Tensor:
-        """As PyG has it, but for a trace: there the graphs are counted anew in each batch, not once for all."""
+        """As PyG has it, but for a trace or a compiler: there an operator counts the graphs, anew in each batch."""
         given = {"index": index, "ptr": ptr, "dim_size": dim_size, "dim": dim}
         if is_traced() and index is not None and dim_size is None:
             traced: Tensor = torch.nn.Module.__call__(self, x, **given)

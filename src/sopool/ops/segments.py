@@ -74,7 +74,7 @@ def find_segments(
     if is_traced():  # a trace keeps no questions: the next batch may be in another order, of another size
         return Segments(*_sort_index(index, dim_size))
     dim_size = _count(index) if dim_size is None else dim_size
-    if not torch.compiler.is_compiling() and index.device.type == "cpu":
+    if index.device.type == "cpu":
         _check_index_values(index, dim_size)
         if _is_sorted(index):
             return Segments(index2ptr(index, dim_size))
@@ -87,8 +87,8 @@ def owners(ptr: Tensor, num_rows: int) -> Tensor:
 
 
 def is_traced() -> bool:
-    """Whether ``torch.jit.trace`` is at work."""
-    return not torch.compiler.is_compiling() and torch._C._get_tracing_state() is not None
+    """Whether a program is recorded that other batches will run through: by a compiler, or ``torch.jit.trace``."""
+    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
 
 
 def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
@@ -210,5 +210,5 @@ def _sort_index(index: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
 
 @_sort_index.register_fake
 def _(index: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
-    entries = torch.library.get_ctx().new_dynamic_size() if size is None else size + 1
+    entries = torch.library.get_ctx().new_dynamic_size(min=1) if size is None else size + 1
     return index.new_empty(entries), torch.empty_like(index)
