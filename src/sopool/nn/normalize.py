@@ -5,8 +5,6 @@ H^T H grows with the number of nodes and is dominated by its largest entries; ea
 matrix.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -96,7 +94,7 @@ def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
 def upper_triangle(s: Tensor) -> Tensor:
     """The upper triangle of symmetric [G, f, f] as [G, f (f + 1) / 2], inner products kept (off-diagonal x sqrt 2)."""
     rows, columns = torch.triu_indices(s.shape[1], s.shape[2], device=s.device).unbind()
-    scale = torch.where(rows == columns, 1.0, math.sqrt(2.0)).to(s.dtype)
+    scale = torch.where(rows == columns, 1.0, 2.0).to(s.dtype).sqrt()  # the root in the type of S, as exact as it
     return s[:, rows, columns] * scale
 
 
