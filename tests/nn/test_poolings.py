@@ -277,6 +277,11 @@ def test_bad_graphs():
         layer(x, torch.empty(2, 0).long(), torch.tensor([1, 0, 1]))
     with pytest.raises(ValueError, match=r"expects \[nodes, 4\]"):
         layer(torch.ones(3, 5), torch.empty(2, 0).long())
+    with pytest.raises(TypeError, match=r"x has dtype torch.int64.*x\.float\(\)"):
+        layer(x.long(), torch.empty(2, 0).long())
+    for edges in (torch.eye(3), torch.zeros(4, 2).long()):
+        with pytest.raises(ValueError, match=r"edge_index is .* it must be integers \[2, edges\]"):
+            layer(x, edges)
     with pytest.raises(ValueError, match="joins graphs"):
         layer(x, torch.tensor([[0], [2]]), torch.tensor([0, 0, 1]))
     with pytest.raises(TypeError, match="Edges have no weights here: give batch="):

@@ -103,7 +103,12 @@ class MultiHeadSecondOrderPooling(GraphPooling):
             batch: The graph of each node [N], in any order; one graph if left out.
             batch_size: The number of graphs, ``batch.max() + 1`` if left out.
         """
-        self._check(x, edge_index, edge_weight)
+        self._check(x, edge_index)
+        if edge_weight is not None and edge_weight.shape != (edge_index.shape[1],):
+            raise ValueError(
+                f"edge_weight has shape {list(edge_weight.shape)} for {edge_index.shape[1]} edges: "
+                "it must have one number per edge."
+            )
         if batch is None:
             batch, batch_size = edge_index.new_zeros(x.shape[0]), batch_size or 1
         segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
@@ -118,19 +123,6 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         if self.normalize:
             adj = normalize_by_degree(adj)
         return _as_batch(pooled, adj, contribution)
-
-    def _check(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> None:
-        if x.dim() != 2 or x.shape[1] != self.channels:
-            raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
-        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
-            raise ValueError(
-                f"edge_index is {edge_index.dtype} of shape {list(edge_index.shape)}: it must be integers [2, edges]."
-            )
-        if edge_weight is not None and edge_weight.shape != (edge_index.shape[1],):
-            raise ValueError(
-                f"edge_weight has shape {list(edge_weight.shape)} for {edge_index.shape[1]} edges: "
-                "it must have one number per edge."
-            )
 
 
 def normalize_by_degree(adj: Tensor) -> Tensor:

@@ -84,6 +84,17 @@ class GraphPooling(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draw all learnable parameters anew."""
 
+    def _check(self, x: Tensor, edge_index: Tensor) -> None:
+        """Raise unless these are nodes and edges as PyG has them."""
+        if x.dim() != 2 or x.shape[1] != self.channels:
+            raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
+        if not x.is_floating_point():
+            raise TypeError(f"x has dtype {x.dtype}: pass floating-point features, for example x.float().")
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
+            raise ValueError(
+                f"edge_index is {edge_index.dtype} of shape {list(edge_index.shape)}: it must be integers [2, edges]."
+            )
+
     def __repr__(self) -> str:
         return describe(self)
 
@@ -98,8 +109,7 @@ class EdgePooling(GraphPooling):
 
         Without spare rows: where a layer chooses nodes, that waits for the device.
         """
-        if x.dim() != 2 or x.shape[1] != self.channels:
-            raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
+        self._check(x, edge_index)
         if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
             raise TypeError("batch_size is a tensor; it counts graphs. Edges have no weights here: give batch=.")
         if batch is None:
