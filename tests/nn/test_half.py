@@ -44,6 +44,29 @@ def test_readouts_of_a_large_graph(name, options, dtype):
     assert_rounded(got, readout.double()(x.double(), ptr=ptr_of(SIZES)), dtype)
 
 
+@pytest.mark.parametrize("options", [{"normalize": "size"}, {"moments": (1, 2)}, {"normalize": "matrix-sqrt"}])
+@pytest.mark.parametrize("name", ["covpool", "sopool-bimap"])
+def test_autocast_rounds_nothing_that_is_squared(name, options):
+    """Rows far from zero have a small covariance, which is lost where they are rounded after the map."""
+    x, ptr = 10 + 0.1 * draw_rows(0, 200, CHANNELS, dtype=torch.float32), ptr_of([80, 120])
+    readout = make_readout(name, CHANNELS, **options | {"rank": 2})
+    with torch.autocast("cpu", torch.bfloat16):
+        got = readout(x, ptr=ptr)
+    torch.testing.assert_close(got, readout(x, ptr=ptr), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_autocast_leaves_gradients_of_the_root_alone(compiled, fresh_compiler):
+    """The compiler takes the backward pass under autocast, too, as who calls it there does."""
+    readout, ptr = make_readout("sopool", CHANNELS, normalize="matrix-sqrt"), ptr_of([2, 5])
+    x = draw_rows(0, 7, CHANNELS, dtype=torch.float32).requires_grad_()
+    function = torch.compile(readout, fullgraph=True, backend="aot_eager") if compiled else readout
+    with torch.autocast("cpu", torch.bfloat16):
+        (got,) = torch.autograd.grad(function(x, ptr=ptr).sum(), x)
+    (want,) = torch.autograd.grad(readout(x, ptr=ptr).sum(), x)
+    torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-3)
+
+
 @halves
 def test_equal_weights_of_a_large_graph(dtype):
     x, ptr = torch.ones(sum(SIZES), 1, dtype=dtype), ptr_of(SIZES)

@@ -102,6 +102,12 @@ def test_meta_device(name):
     assert out.shape == indexed.shape == (2, readout.out_channels)
 
 
+def test_meta_device_with_a_root():
+    readout = make_readout("sopool-bimap", CHANNELS, normalize="matrix-sqrt", triangle=True).to("meta")
+    out = readout(torch.empty(5, CHANNELS, device="meta"), ptr=torch.empty(3, dtype=torch.long, device="meta"))
+    assert out.shape == (2, readout.out_channels)
+
+
 @every_readout
 def test_inside_multi_aggregation(name):
     readout = readout_of(name)

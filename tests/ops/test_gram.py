@@ -215,6 +215,7 @@ def test_registered_operators_keep_their_promises():
     torch.library.opcheck(ops.segment_attend.default, (x, query[:, :1].detach().requires_grad_(), None, ptr))
     torch.library.opcheck(ops.segment_bilinear.default, (x, query, ptr))
     torch.library.opcheck(ops.segment_covariance.default, (x, ptr))
+    torch.library.opcheck(ops.product.default, (x, query))
     torch.library.opcheck(ops.segment_max.default, (x.detach(), ptr))
     torch.library.opcheck(ops.sort_index.default, (torch.tensor([2, 0, 1, 0]), 4))
 

@@ -113,7 +113,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
             batch, batch_size = edge_index.new_zeros(x.shape[0]), batch_size or 1
         segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
         check_edges(edge_index, batch)
-        contribution = x @ self.queries.t()
+        contribution = project(x, self.queries.t(), segments.ptr)
         if self.normalize == "degree":
             sizes = segment_sizes(segments.ptr, like=contribution).index_select(0, batch)
             contribution = (contribution / sizes).to(contribution.dtype)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops.first_order import segment_sizes
+from sopool.ops.products import product
 from sopool.ops.torch_backend import widen
 
 EPS = 1e-6
@@ -79,16 +80,14 @@ def inverse_matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
 
 def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
     """Y, Z and the root of the norm."""
-    dtype = s.dtype
-    with torch.autocast(s.device.type, enabled=False):
-        s = s.float() if dtype in (torch.float16, torch.bfloat16) else s
-        norm = (s.square().sum((1, 2), keepdim=True) + EPS**2).sqrt()
-        identity = torch.eye(s.shape[1], dtype=s.dtype, device=s.device)
-        y, z = s / norm, identity.expand_as(s)
-        for _ in range(iterations):
-            t = 1.5 * identity - 0.5 * (z @ y)
-            y, z = y @ t, t @ z
-        return y, z, norm.sqrt()
+    s = widen(s)
+    norm = (s.square().sum((1, 2), keepdim=True) + EPS**2).sqrt()
+    identity = torch.eye(s.shape[1], dtype=s.dtype, device=s.device)
+    y, z = s / norm, identity.expand_as(s)
+    for _ in range(iterations):
+        t = 1.5 * identity - 0.5 * product(z, y)
+        y, z = product(y, t), product(t, z)
+    return y, z, norm.sqrt()
 
 
 def upper_triangle(s: Tensor) -> Tensor:

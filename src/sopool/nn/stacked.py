@@ -13,7 +13,9 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.ops import segment_attend, segment_gram, segment_spread
+from sopool.ops.gram import promote
 from sopool.ops.grouped import grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
+from sopool.ops.products import product
 from sopool.ops.rows import EPS, MOMENTUM, Rows
 from sopool.ops.segments import Segments
 
@@ -30,9 +32,10 @@ def project(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None)
     """H W, or H_m W_m for a stack of weights: [N, f], [f, h] or [M, f, h] -> [N, h].
 
     ``order`` [N] brings the rows into the order of graphs, if they do not lie so; the result's lie as those of H.
+    Under autocast in float32, as all that is pooled: of rows that were rounded first a small covariance would be lost.
     """
     if weight.dim() == 2:
-        return x @ weight
+        return product(promote(x), promote(weight))
     segments = Segments(ptr, order)
     return segments.unsort(grouped_linear(segments.sort(x), weight, model_rows(ptr, weight.shape[0])))
 
