@@ -1,4 +1,5 @@
 import contextlib
+import gzip
 import http.server
 import threading
 import zipfile
@@ -11,6 +12,7 @@ from sopool.data.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.errors import DataError
 from sopool.data.file import save_graphs
 from sopool.data.pack import Graph, pack
+from sopool.data.stream import stream_graphs
 from tests.data.shared import DATA, needs_data
 
 TU = {
@@ -143,6 +145,17 @@ def test_a_folder_without_graphs_says_what_is_there(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\n")
     with pytest.raises(DataError, match=r"What is there: m.csv. A file of another kind is given by its own path."):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["M.CSV", "m.tsv.gz", "m.smi.gz", "M.Csv.GZ"])
+def test_texts_in_capitals_or_packed(name, tmp_path):
+    pytest.importorskip("rdkit")
+    text = b"smiles,label\nCCO,1\nCC,0\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.lower().endswith(".gz") else text)
+    store = load(tmp_path / name)
+    assert store.sizes.tolist() == [3, 2]
+    assert store.name == name.split(".")[0]
+    assert [len(chunk.graphs) for chunk in stream_graphs(tmp_path / name, {"node_labels": None})] == [2]
 
 
 def test_molecules_that_are_skipped_are_told(tmp_path):

@@ -196,13 +196,14 @@ def _read(path: Path, smiles_column: str | None, label_column: str | None, on_er
         return cached(path, path.stem, lambda: _read_collection(path))
     if kind == ".txt":
         return cached(path, path.stem, lambda: read_gin(path))
-    if kind in (".jsonl", ".jsonl.gz"):
+    text = kind.removesuffix(".gz")
+    if text == ".jsonl":
         return cached(path, path.name.split(".")[0], lambda: read_jsonl(path))
     if kind == ".graphs":
         return load_graphs(path)
-    if kind in (".csv", ".csv.gz", ".tsv", ".smi"):
+    if text in (".csv", ".tsv", ".smi"):
         store, bad = read_smiles_csv(path, smiles_column, label_column, on_error)
-    elif kind in (".sdf", ".sdf.gz"):
+    elif text == ".sdf":
         store, bad = read_sdf(path, label_column, on_error)
     else:
         known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .sdf, .graphs"

@@ -11,7 +11,7 @@ from textwrap import shorten
 from typing import Any, Literal, NamedTuple
 
 from sopool.data.errors import DataError
-from sopool.data.lines import read_lines
+from sopool.data.lines import is_packed, read_lines
 from sopool.data.names import WHOLE
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sdf import sdf_properties, sdf_records
@@ -285,4 +285,5 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _stem(path: str | Path) -> str:
-    return Path(Path(path).name.removesuffix(".gz")).stem
+    path = Path(path)
+    return (path.with_suffix("") if is_packed(path) else path).stem

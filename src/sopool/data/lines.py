@@ -11,8 +11,13 @@ from sopool.data.errors import DataError
 
 
 def kind_of(path: Path) -> str:
-    """The last suffix of a name; the last two of one that is packed, such as ``.csv.gz``."""
-    return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    """The last suffix of a name, in small letters; the last two of one that is packed, such as ``.csv.gz``."""
+    return "".join(path.suffixes[-2 if is_packed(path) else -1 :]).lower()
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the name says so: it ends in ``.gz``."""
+    return path.suffix.lower() == ".gz"
 
 
 def read_lines(path: str | Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
@@ -22,7 +27,7 @@ def read_lines(path: str | Path, errors: str = "strict") -> Iterator[tuple[int, 
     """
     try:
         with Path(path).open("rb") as file:
-            if Path(path).suffix == ".gz":
+            if is_packed(Path(path)):
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield from number_lines(_limited(unpacked, path), path, errors)
             else:

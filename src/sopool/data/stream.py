@@ -59,17 +59,17 @@ def stream_graphs(
 def rows_of(source: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row] | None:
     """The rows of a text or of the standard input as they come; None for a source that is read as a whole."""
     path = Path(source)
-    kind = kind_of(path)
+    kind = kind_of(path).removesuffix(".gz")
     if str(source) == STDIN:
         name = "standard input"
         return text_rows(number_lines(sys.stdin.buffer, name), name, smiles_column, label_column)
-    if kind in (".jsonl", ".jsonl.gz"):
+    if kind == ".jsonl":
         return json_rows(read_lines(path))
-    if kind in (".csv", ".csv.gz", ".tsv"):
+    if kind in (".csv", ".tsv"):
         return molecule_rows(read_lines(path), path, smiles_column, label_column)
-    if kind in (".smi", ".smi.gz"):
+    if kind == ".smi":
         return text_rows(read_lines(path), path, smiles_column, label_column)
-    if kind in (".sdf", ".sdf.gz"):
+    if kind == ".sdf":
         return sdf_rows(path, label_column)
     return None
 
