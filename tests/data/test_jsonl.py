@@ -128,6 +128,13 @@ def test_a_graph_without_edges_needs_no_edge_labels():
     assert store.edge_weights.tolist() == [2, 2]
 
 
+def test_a_name_in_capitals_is_packed_as_it_is_read(tmp_path):
+    path = tmp_path / "A.JSONL.GZ"
+    write_jsonl(pack([Graph(1)]), path)
+    assert path.read_bytes().startswith(b"\x1f\x8b")
+    assert len(read_jsonl(path)) == 1
+
+
 def test_names_of_stores(tmp_path):
     for name in ("some.jsonl", "some.jsonl.gz"):
         write_jsonl(pack([]), tmp_path / name)

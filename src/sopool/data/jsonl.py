@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sopool.data.errors import DataError
-from sopool.data.lines import number_lines, read_lines
+from sopool.data.lines import is_packed, number_lines, read_lines
 from sopool.data.pack import Graph, pack
 from sopool.data.store import EDGE_FIELDS, NAMED, NODE_FIELDS, PackedGraphs, check_values
 from sopool.data.whole_file import whole_file
@@ -59,7 +59,7 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
     check_values(store)
     with whole_file(path) as temporary, temporary.open("wb") as file:
         # Neither name nor time in the gzip header: equal graphs give equal bytes.
-        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else file
+        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if is_packed(path) else file
         with packed:
             for record in _records(store.to("cpu")):
                 packed.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")

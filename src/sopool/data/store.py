@@ -153,9 +153,8 @@ class PackedGraphs:
             if chosen.shape != (count,):
                 raise IndexError(f"A mask of shape {list(chosen.shape)} cannot select among {count} graphs.")
             return chosen.nonzero().flatten()
-        if (
-            chosen.is_floating_point() and chosen.numel()
-        ):  # a mask of 0.0 and 1.0 would be graphs 0 and 1, over and over
+        # A mask of 0.0 and 1.0 would be graphs 0 and 1, over and over.
+        if chosen.is_floating_point() and chosen.numel():
             raise IndexError(f"Graphs are chosen by whole numbers or by true and false, not by {chosen.dtype}.")
         chosen = chosen.long().flatten()
         wrong = (chosen < -count) | (chosen >= count)

@@ -51,7 +51,7 @@ def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
     """The complete runs of a store in groups, the first written first."""
     groups: dict[str, list[RunConfig]] = defaultdict(list)
     for info in infos:
-        if info.config is not None and info.kind in ("finished", "stopped"):
+        if info.config is not None and info.is_complete:
             groups[_shared(info.config).key].append(info.config)
     parts = [part for group in groups.values() for part in by_length(group)]
     return [_experiment(*piece) for piece in by_grid((place(_common(part)), part) for part in parts)]

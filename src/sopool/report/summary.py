@@ -106,8 +106,9 @@ def summarise(
         raise DataError("every complete run in this folder is damaged: nothing to report.", store.folder)
     entries = sorted(_named(entries), key=_order)
     # Lists look at the heads of files only: what is damaged further on is known now that it was read.
-    infos = [info._replace(kind="unreadable") if _complete(info) and info.key not in whole else info for info in infos]
-    complete = [info for info in infos if _complete(info)]
+    damaged = {info.key for info in infos if info.is_complete} - whole
+    infos = [info._replace(kind="unreadable") if info.key in damaged else info for info in infos]
+    complete = [info for info in infos if info.is_complete]
     return Summary(
         folder=store.folder,
         entries=entries,
@@ -126,10 +127,6 @@ def _read(seeds: Sequence[Experiment], store: RunStore, facts: DatasetFacts | No
     runs = {one.shared.seed: found for one in seeds if (found := load_runs(one, store))}
     keys = {run.config.key for found in runs.values() for some in found.values() for run in some}
     return digest(runs, seeds[0], facts) if runs else None, keys
-
-
-def _complete(info: RunInfo) -> bool:
-    return info.kind in ("finished", "stopped")
 
 
 def _order(entry: Entry) -> tuple[int, str, str, int, str, list[Setting], str]:
@@ -186,7 +183,7 @@ def name_of(entry: Entry) -> str:
 
 
 def _incomplete(infos: Sequence[RunInfo]) -> list[str]:
-    counts = Counter(info.kind for info in infos if not _complete(info))
+    counts = Counter(info.kind for info in infos if not info.is_complete)
     return [f"{count:,} {kind} run{'s are' if count > 1 else ' is'} left out." for kind, count in counts.items()]
 
 

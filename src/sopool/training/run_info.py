@@ -30,6 +30,11 @@ class RunInfo(NamedTuple):
     """When it was last written to."""
 
     @property
+    def is_complete(self) -> bool:
+        """Whether nothing of it is left to train."""
+        return self.kind in ("finished", "stopped")
+
+    @property
     def state(self) -> str:
         """In words, such as ``interrupted, epoch 20 of 350``."""
         if self.kind != "interrupted" or self.config is None:

@@ -104,4 +104,4 @@ def _left(run: RunConfig, infos: Infos) -> int:
     info = infos.get(run.key)
     if info is None:
         return run.epochs
-    return 0 if info.kind in ("finished", "stopped") else run.epochs - (info.epoch or 0)
+    return 0 if info.is_complete else run.epochs - (info.epoch or 0)
