@@ -1,6 +1,7 @@
 """Which runs of a store belong together."""
 
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain
 
 import pytest
@@ -11,6 +12,7 @@ from sopool.models.config import ModelConfig
 from sopool.report.summary import summarise
 from sopool.training.config import Setting
 from sopool.training.outcome import describe
+from sopool.training.run_info import RunInfo
 from tests.report.stores import configs, facts, fill
 from tests.training.runs import CONFIG
 
@@ -19,15 +21,8 @@ FIRST, SECOND = "sopool-bimap", "covpool"
 """Stand for what is a preset's own; the sum is the same in both."""
 
 
-class Info:
-    kind = "finished"
-
-    def __init__(self, config):
-        self.config = config
-
-
 def found(some):
-    return find_experiments(map(Info, some))
+    return find_experiments(RunInfo(config.key, config, "finished", None, 0, datetime.min) for config in some)
 
 
 def evaluation(own, hidden, looks=EVERY, **changes):
