@@ -7,7 +7,9 @@ from typing import Any
 BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
 STANDARDIZED, BOTH = "standardized", "both"
 """The names of the readouts of `standardized.py`."""
-AVERAGED = ", averaged"
+AVERAGED, LARGE_BATCH = ", averaged", ", batch 128"
+ENDS: dict[str, dict[str, Any]] = {AVERAGED: {"average": 0.99}, LARGE_BATCH: {"batch_size": 128}}
+"""What a name may end with, and how the runs of that form then differ."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ FORMS = {
     "lr 0.001": Form(run={"lr": 0.001}),
     "lr 0.003": Form(run={"lr": 0.003}),
     "lr never halved": Form(run={"halve_every": 1000}),
-    "batch 128": Form(run={"batch_size": 128}),
+    "batch 128": Form(run=ENDS[LARGE_BATCH]),
     "hidden 64": Form(model={"hidden": 64}),
     "attn": Form("sopool-attn"),
     "m_attn, 8 heads": Form("sopool-m-attn"),
@@ -98,7 +100,7 @@ FORMS = {
     "normed, hidden layer": normed(head_hidden=32),
     "normed, hidden 64": normed(hidden=64),
     "normed, weight decay 1e-4": normed(run={"weight_decay": 1e-4}),
-    "normed, batch 128": normed(run={"batch_size": 128}),
+    "normed" + LARGE_BATCH: normed(run=ENDS[LARGE_BATCH]),
     "normed, lr 0.003": normed(run={"lr": 0.003}),
     "normed attn": normed("sopool-attn"),
     "normed m_attn, 8 heads": normed("sopool-m-attn"),
@@ -145,7 +147,9 @@ FORMS = {
 
 
 def form_of(name: str) -> Form:
-    """By its name; with ``, averaged`` behind it, models are scored with the running mean of their parameters."""
-    plain = name.removesuffix(AVERAGED)
-    form = FORMS[plain]
-    return form if plain == name else replace(form, run=form.run | {"average": 0.99})
+    """By its name, which may end with some of ``ENDS``."""
+    for end, run in ENDS.items():
+        if name.endswith(end):
+            form = form_of(name.removesuffix(end))
+            return replace(form, run=form.run | run)
+    return FORMS[name]

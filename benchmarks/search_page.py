@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from search_forms import AVERAGED, BIMAP, FORMS, SUM, WAYS
+from search_forms import AVERAGED, BIMAP, FORMS, LARGE_BATCH, SUM, WAYS
 
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, points
@@ -23,6 +23,7 @@ LARGE = ("PROTEINS", "NCI1", "IMDB-BINARY")
 FIVE = (*LARGE, "MUTAG", "PTC")
 BARE = ("IMDB-BINARY", "IMDB-MULTI", "COLLAB", "REDDIT-BINARY")
 """Their nodes have neither labels nor attributes."""
+LARGER = ("DD", "COLLAB", "REDDIT-BINARY")
 NINE = ("PROTEINS", "NCI1", "DD", *BARE, "MUTAG", "PTC")
 ROUND = [
     SUM,
@@ -30,6 +31,7 @@ ROUND = [
     *(f"{kind}, {how}" for kind in ("slow", "both") for how in ("dropout on embedding", "no dropout")),
     *(f"{kind}, matrix-sqrt, no dropout" for kind in ("random", "slow", "both")),
 ]
+BATCHES = [SUM, SUM + LARGE_BATCH, BIMAP, BIMAP + LARGE_BATCH]
 SLOW, ROOT = "slow, dropout on embedding", "slow, rank 16, matrix-sqrt, no dropout"
 MEANS = [
     SUM,
@@ -59,6 +61,8 @@ def page() -> str:
         held_out_grid("All nine sets", divided(closer | reddit), ROUND, NINE),
         *(finals_grid(finalists, title, name, voters(finalists, name)) for title, name in VOTES.items()),
         finals_grid(large, "larger sets", "folds", forms_of(large)),
+        finals_grid(read("large_grid.jsonl"), "the whole grid", "folds", [SUM, BIMAP]),
+        held_out_grid("batches of 128", read("large_batches.jsonl"), BATCHES, LARGER),
         finals_grid(divided(table2() | large | nine), "all nine sets", "folds", [SUM, BIMAP, *VOTERS], NINE),
         finals_grid(divided(nine), "three vote", "ensemble_folds", VOTERS, NINE),
         held_out_grid("The mean of the parameters", divided(closer | reddit) | averaged, MEANS, NINE),
