@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from sopool.data import DegreeEncoder, load
+from sopool.data import DataError, DegreeEncoder, load
 from sopool.data.splits import stratified_folds
 from sopool.estimator import GraphClassifier, UnseenWarning
 from sopool.estimator.deletion import delete_in_order
@@ -124,6 +124,14 @@ def test_it_must_be_fitted_and_tells_of_what_it_has_not_seen():
     strange = replace(STORE[FULL[:1]], node_label_names=("new", "names", "here"))
     with pytest.warns(UnseenWarning):
         tiny().fit(STORE, LABELS).explain(strange)
+
+
+def test_the_number_of_pairs_is_a_whole_one():
+    model = tiny().fit(STORE, LABELS)
+    for top in (-1, 2.5, "all"):
+        with pytest.raises(DataError, match=f"top={top!r}: a whole number of at least 0 is needed"):
+            model.explain(STORE[FULL[:1]], top)
+    assert len(model.explain(STORE[FULL[:1]], np.int64(2))[0].pairs[0]) == 2
 
 
 @pytest.fixture(scope="module", params=["sopool-bimap", "sopool-attn", "sopool-m-attn"])

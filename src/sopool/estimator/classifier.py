@@ -29,7 +29,7 @@ from sopool.estimator.inputs import as_store
 from sopool.estimator.labels import as_labels, codes_of, foreign_message, number_classes, own_labels
 from sopool.estimator.overflow import finite
 from sopool.estimator.plan import runs_of, shape_of
-from sopool.estimator.settings import UnseenWarning, checked, describe, unknown_messages
+from sopool.estimator.settings import UnseenWarning, check, checked, count, describe, unknown_messages
 from sopool.experiments.threads import threads
 from sopool.models.config import ModelConfig
 from sopool.models.explanation import Explanation
@@ -231,6 +231,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         """Why each graph gets its class: the share of each node, and ``top`` pairs of features for each class."""
         from sopool.estimator.explaining import explain_graphs
 
+        top = check("top", top, count(0))
         with threads(1) as cores:  # what cannot be predicted is not to be explained
             store, features = self._encode(graphs, level=3)
             finite(self.ensemble_.scores(store, features, cores), store, "scores")

@@ -19,7 +19,8 @@ LEAST_STEPS, MOST_STEPS = 10, 50
 Rule = tuple[Callable[[Any], bool], str]
 
 
-def _count(lowest: int) -> Rule:
+def count(lowest: int) -> Rule:
+    """For whole numbers."""
     return lambda value: type(value) is int and value >= lowest, f"a whole number of at least {lowest} is needed"
 
 
@@ -41,19 +42,19 @@ RULES: dict[str, Rule] = {
     "pool": _instance(str, "a name that sopool pools lists is needed"),
     "pool_options": _or_none(_instance(Mapping, "options by name are needed")),
     "gnn": _instance(str, "a name such as 'gin-0' is needed"),
-    "hidden": _count(1),
-    "layers": _count(1),
-    "blocks": _count(0),
-    "n_models": _count(1),
-    "epochs": _count(1),
-    "steps": _or_none(_count(1)),
-    "batch_size": _count(1),
+    "hidden": count(1),
+    "layers": count(1),
+    "blocks": count(0),
+    "n_models": count(1),
+    "epochs": count(1),
+    "steps": _or_none(count(1)),
+    "batch_size": count(1),
     "lr": _number(lambda value: value > 0, "the learning rate must be a positive number"),
     "dropout": SHARE,
     "weight_decay": _number(lambda value: value >= 0, "it must be 0 or a positive number"),
     "average": SHARE,
     "validation_fraction": SHARE,
-    "patience": _or_none(_count(1)),
+    "patience": _or_none(count(1)),
     "encoder": _or_none(_instance(Encoder, "an encoder such as DegreeEncoder() is needed")),
     "device": _instance(str, "a name such as 'cpu' or 'cuda' is needed"),
     "callback": _or_none(_instance(Callable, "a function is needed")),
@@ -63,10 +64,15 @@ RULES: dict[str, Rule] = {
 def checked(settings: Mapping[str, Any]) -> SimpleNamespace:
     """The settings of a classifier, numbers as Python has them; a ``DataError`` for one that cannot be."""
     given = {name: plain(value) for name, value in settings.items()}
-    for name, (fine, needed) in RULES.items():
-        if not fine(given[name]):
-            raise DataError(f"{name}={given[name]!r}: {needed}.")
-    return SimpleNamespace(**given)
+    return SimpleNamespace(**given | {name: check(name, given[name], rule) for name, rule in RULES.items()})
+
+
+def check(name: str, given: Any, rule: Rule) -> Any:
+    """What is given for ``name``, a number as Python has it; a ``DataError`` if it cannot be."""
+    (fine, needed), value = rule, plain(given)
+    if not fine(value):
+        raise DataError(f"{name}={value!r}: {needed}.")
+    return value
 
 
 def steps_for(graphs: int, batch_size: int) -> int:
