@@ -61,6 +61,7 @@ def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path
         (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: at least 2"),
         (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "less than or equal to 4294967295"),
         (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
+        (["-", "-o", "m.sopool"], "give the name of a data set, or the path of a file"),
         (["none.csv", "-o", "m.sopool"], "no such file"),
         (["two.jsonl", "-o", "m.sopool", "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
         (["none.jsonl", "-o", "m.sopool"], "none.jsonl: there are no graphs in it"),

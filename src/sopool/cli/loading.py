@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
 from sopool.cli.options import OnError
+from sopool.cli.target import STDIN
 
 if TYPE_CHECKING:
     from sopool.data.store import PackedGraphs
@@ -22,7 +23,13 @@ def load_source(
 ) -> "PackedGraphs":
     """The graphs of a name or path."""
     from sopool.data.catalogue import load
+    from sopool.data.errors import DataError
 
+    if source == STDIN:
+        raise DataError(
+            "- is the standard input, which only sopool predict and sopool explain read: give the name of a data set, "
+            "or the path of a file or folder of graphs."
+        )
     with _download_bar() as progress:
         return load(
             source,
@@ -38,7 +45,7 @@ def source_files(source: str, root: Path | None) -> list[str | Path]:
     """The files that a command would read for a source, which it must not write to."""
     from sopool.data.catalogue import files_of
 
-    return [source] if source == "-" else [*files_of(source, root)]
+    return [source] if source == STDIN else [*files_of(source, root)]
 
 
 def stored_files(runs: Path, *targets: Path | None) -> list[Path]:

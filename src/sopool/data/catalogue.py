@@ -178,9 +178,13 @@ def _download(name: str, found: Found, progress: Progress | None) -> Path:
     try:
         return download(name, cache_folder() / "downloads", progress)
     except DataError as error:
-        close = get_close_matches(name.upper(), [*PAPER, *boxed_names()], 1)
-        hint = f" Did you mean {close[0]}?" if close and close[0] != name else ""
-        raise DataError(f"{name} was not found.{hint} {error} {ways}") from error
+        raise DataError(f"{name} was not found.{_guess(name)} {error} {ways}") from error
+
+
+def _guess(given: str) -> str:
+    """A question, where a known data set has a name much like this one, which may be that of a file."""
+    close = get_close_matches(Path(given).stem.upper(), [*PAPER, *boxed_names()], 1)
+    return f" Did you mean {close[0]}?" if close and close[0] != given else ""
 
 
 def _roots(root: str | Path | None) -> list[Path]:
@@ -190,7 +194,7 @@ def _roots(root: str | Path | None) -> list[Path]:
 
 def _read(path: Path, smiles_column: str | None, label_column: str | None, on_error: OnError) -> PackedGraphs:
     if not path.exists():
-        raise DataError("there is no such file or folder.", path)
+        raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
     kind = kind_of(path)
     if path.is_dir() or kind == ".zip":
         return cached(path, path.stem, lambda: _read_collection(path))
