@@ -122,6 +122,14 @@ def test_mistakes(call, tmp_path, arguments, says):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_model_beyond_all_memory(call):
+    shown = call("evaluate", "MUTAG", *TINY, "--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}")
+    assert shown.code == 2
+    (said,) = shown.err.splitlines()
+    assert "no room for a single model" in said
+    assert "bytes were asked for at once. Take a smaller batch size, width or rank. Nothing" in said
+
+
 def test_own_data(call, tmp_path):
     edges = {"ring": [[0, 1], [1, 2], [2, 0]], "path": [[0, 1], [1, 2]]}
     lines = [json.dumps({"nodes": 3, "edges": edges[kind], "label": kind}) for kind in edges]

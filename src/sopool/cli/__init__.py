@@ -97,6 +97,14 @@ def main() -> None:
             raise
         say("error", str(error))
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        from sopool.training.shortage import shortage
+
+        short = shortage(error)
+        if short is None:
+            raise
+        say("error", f"there is not enough memory: {short}. Take a smaller width, rank or batch, or fewer models.")
+        sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)

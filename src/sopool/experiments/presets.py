@@ -181,9 +181,10 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
     try:
         with torch.device("meta"):
             make_model(config, 2, 2)
-    except (TypeError, ValueError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
-        raise DataError(f"{config.pool_name} cannot be made with {given}: {error}") from error
+        why = str(error).splitlines()[0]  # PyTorch has where it was in its own code below
+        raise DataError(f"{config.pool_name} cannot be made with {given}: {why}") from error
     return config
 
 

@@ -19,6 +19,7 @@ from sopool.training.environment import environment, peak_memory
 from sopool.training.outcome import describe
 from sopool.training.record import Run
 from sopool.training.recorder import Recorder
+from sopool.training.shortage import shortage
 from sopool.training.splits import Splitter
 from sopool.training.tables import GraphTables
 
@@ -91,10 +92,11 @@ class Trainer:
         try:
             return replace(self, report=done)._together(configs)
         except RuntimeError as error:
-            if not _ran_out(error):
+            short = shortage(error)
+            if short is None:
                 raise
             if len(configs) == 1:
-                raise DataError(_no_room(configs[0], self.device, error)) from error
+                raise DataError(_no_room(configs[0], self.device, short)) from error
         free_memory()  # past the block: the error held on to the bank
         self.report(done.taken_back(configs[0].epochs))
         left = self.train(configs[::2])
@@ -235,16 +237,11 @@ class _Done:
         return Progress(1, self._finished * epochs - self._epochs)
 
 
-def _ran_out(error: BaseException | None) -> bool:
-    """Whether memory did, at first: an error in a capture brings another one when the capture is ended."""
-    return error is not None and (isinstance(error, torch.OutOfMemoryError) or _ran_out(error.__context__))
-
-
-def _no_room(config: RunConfig, device: torch.device, error: RuntimeError) -> str:
-    first = str(error).split(". ")[0]
+def _no_room(config: RunConfig, device: torch.device, short: str) -> str:
+    elsewhere = "" if device.type == "cpu" else ", or the CPU"
     return (
         f"{device} has no room for a single model ({config.model.pool_name}, hidden {config.model.hidden}, batches of "
-        f"{config.batch_size}): {first}. Take a smaller batch size or width, or the CPU. Nothing finished is lost."
+        f"{config.batch_size}): {short}. Take a smaller batch size, width or rank{elsewhere}. Nothing finished is lost."
     )
 
 
