@@ -130,6 +130,23 @@ def test_a_model_beyond_all_memory(call):
     assert "bytes were asked for at once. Take a smaller batch size, width or rank. Nothing" in said
 
 
+def test_a_protocol_that_cannot_be_judged_leaves_the_others(call):
+    """Every run stops in its first epoch: there is no single one that all folds reached."""
+    how = ["--pool", "sopool,sum", "--lr", "1e38", *TINY]
+    shown = call("evaluate", "MUTAG", *how, "--protocol", "single-epoch,per-fold-max", "--json", "--plot", "c.svg")
+    assert shown.code == 0, shown.err
+    for pool in ("sopool", "sum"):
+        assert f"warning: {pool}: single-epoch: at no setting is there an epoch that every fold reached" in shown.err
+    for one in json.loads(shown.out):
+        assert list(one["protocols"]) == ["per-fold-max"]
+        assert "Try a lower learning rate" in one["missing"]["single-epoch"]
+    tables = call("evaluate", "MUTAG", *how, "--protocol", "single-epoch,per-fold-max").out
+    assert "Gain over sum, in points: MUTAG, gin-0, per-fold-max" in tables
+    alone = call("evaluate", "MUTAG", *how, "--protocol", "single-epoch")
+    assert alone.code == 2
+    assert alone.err.endswith("error: there is no result to show: no pooling could be judged.\n")
+
+
 def test_own_data(call, tmp_path):
     edges = {"ring": [[0, 1], [1, 2], [2, 0]], "path": [[0, 1], [1, 2]]}
     lines = [json.dumps({"nodes": 3, "edges": edges[kind], "label": kind}) for kind in edges]

@@ -146,14 +146,14 @@ def evaluate(
     _say_divided(evaluator)
     evaluations, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
-    console = out(stderr=as_json)
+    results, console = results_of(evaluations), out(stderr=as_json)
     if not as_json:
-        show_results(results_of(evaluations), against, console, _how(evaluator))
+        show_results(results, against, console, _how(evaluator))
     give_figures([one.to_json() for one in evaluations], output, as_json)
     if plot:
         from sopool.report.curves import plot_curves
 
-        plot_curves(curves_of(evaluations, protocols[0]), plot)
+        plot_curves(curves_of(evaluations, results[0].outcome.protocol), plot)
         said += f" The curves are in {plot}."
     console.print(escape(said), highlight=False)
 

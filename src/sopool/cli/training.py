@@ -82,9 +82,15 @@ def choose_executor(executor: str = "local", address: str | None = None) -> "Tra
 
 
 def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:
-    """One for each pooling and protocol, with the time that its runs took."""
+    """One for each pooling and protocol, with the time that its runs took; a warning for each that there is none of."""
+    from sopool.data.errors import DataError
     from sopool.report.results import Result
 
+    for one in evaluations:
+        for why in one.missing.values():
+            say("warning", f"{one.pool}: {why}")
+    if not any(one.outcomes for one in evaluations):
+        raise DataError("there is no result to show: no pooling could be judged.")
     return [
         Result(one.dataset, one.network, one.pool, outcome, _seconds(one, protocol))
         for one in evaluations
@@ -93,12 +99,14 @@ def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:
 
 
 def show_results(results: Sequence["Result"], reference: str, console: Console, said: Sequence[str] = ()) -> None:
-    """The tables, with what is to be ``said`` below; the second one only where there is something to compare."""
+    """The tables, with what is to be ``said`` below; the second one only of what has something to compare with."""
     from sopool.report.results import comparison_table, results_table
 
     console.print(results_table(results, said))
-    if len({result.pool for result in results}) > 1:
-        console.print(comparison_table(results, reference))
+    known = {result.outcome.protocol for result in results if result.pool == reference}
+    compared = [result for result in results if result.outcome.protocol in known]
+    if len({result.pool for result in compared}) > 1:
+        console.print(comparison_table(compared, reference))
 
 
 def summary(tally: Tally, folder: Path) -> str:
@@ -124,6 +132,8 @@ def curves_of(evaluations: Sequence["Evaluation"], protocol: str) -> dict[str, S
     looks = PROTOCOLS[protocol].looks[-1]
     series: dict[str, Sequence[Run]] = {}
     for one in evaluations:
+        if protocol not in one.outcomes:
+            continue
         setting = one.outcomes[protocol].setting
         runs = one.runs[looks]
         series[one.pool] = runs if looks == "chosen" else [run for run in runs if run.config.setting == setting]

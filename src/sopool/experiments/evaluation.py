@@ -84,6 +84,8 @@ class Evaluation:
     request: Request
     pool: str
     outcomes: dict[str, Outcome]
+    missing: dict[str, str]
+    """Why a protocol that was asked for has no outcome."""
     runs: dict[Looks, list[Run]] = field(repr=False)
     fingerprint: str = ""
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -118,6 +120,7 @@ class Evaluation:
             "epochs": self.request.epochs,
             "seed": self.request.seed,
             "protocols": {name: outcome.to_json() for name, outcome in self.outcomes.items()},
+            "missing": self.missing,
             "model_epochs": self.model_epochs,
             "seconds": round(self.seconds, 3),
             "device": sorted({str(one["device"]) for one in environments}),
@@ -234,15 +237,19 @@ class Evaluator:
         return config.with_setting(setting)
 
     def judge(self, pool: str) -> Evaluation:
-        """What the trained runs of one pooling say."""
+        """What the trained runs of one pooling say, under each protocol that they can be judged by."""
         runs = {looks: self._load(self._grid(pool, looks)) for looks in self._first_looks}
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
         labels = self.store.labels.cpu().numpy() if self.store.labels is not None else np.zeros(0)
-        outcomes = {
-            name: PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels) for name in self.request.protocols
-        }
-        return Evaluation(self.store.name, self.request, pool, outcomes, runs, self.fingerprint, self.models[pool])
+        outcomes, missing = dict[str, Outcome](), dict[str, str]()
+        for name in self.request.protocols:
+            try:
+                outcomes[name] = PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels)
+            except DataError as error:
+                missing[name] = str(error)
+        about = (self.fingerprint, self.models[pool])
+        return Evaluation(self.store.name, self.request, pool, outcomes, missing, runs, *about)
 
     def _load(self, configs: Sequence[RunConfig]) -> list[Run]:
         found = [(config, self.runs.load(config)) for config in configs]

@@ -1,9 +1,12 @@
 """A table run again: its figures are those of evaluations, averaged and compared."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sopool.data.catalogue import load
+from sopool.data.errors import DataError
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.controls import run_control
 from sopool.experiments.evaluation import Evaluator, Request
@@ -12,6 +15,7 @@ from sopool.experiments.tables.paper import Row
 from sopool.experiments.tables.reproduce import across, compare_cells
 from sopool.experiments.tables.reproduction import Cell, Measured, Reproduction, load_reproduction
 from sopool.training.config import Setting
+from sopool.training.protocols import PROTOCOLS, single_epoch
 from sopool.training.run_store import RunStore
 from tests.experiments.tables.little_table import SMALL, little_table
 
@@ -53,6 +57,19 @@ def nothing_to_train(store, runs, configs, *_):
 def test_a_second_time_nothing_is_trained(found, folder):
     again = little_table(folder, seeds=SEEDS, not_run={"PTC": "it is not here."}, datasets=["MUTAG", "PTC"])
     assert again.run(train=nothing_to_train) == found
+
+
+def test_what_cannot_be_judged_is_left_out_and_told(found, folder, monkeypatch):
+    def outcome(runs, labels):
+        if runs[0].config.seed == SEEDS[1]:
+            raise DataError("single-epoch: there is none.")
+        return single_epoch(runs, labels)
+
+    monkeypatch.setitem(PROTOCOLS, "single-epoch", replace(PROTOCOLS["single-epoch"], outcome=outcome))
+    protocols = ("per-fold-max", "single-epoch")
+    table = little_table(folder, seeds=SEEDS, protocols=protocols).run(train=nothing_to_train)
+    assert list(table.cell(BIMAP, "MUTAG").measured) == ["per-fold-max"]
+    assert f"{BIMAP} on MUTAG, seed {SEEDS[1]}: single-epoch: there is none." in table.notes
 
 
 def test_controls_are_on_the_same_folds_and_mark_what_does_not_beat_them(found, folder):

@@ -77,7 +77,7 @@ class Reproducer:
         train: Train = train_all,
     ) -> Reproduction | None:
         """Train what is missing, run the controls, judge and compare; None if ``stop`` said so before the end."""
-        cells: list[Cell] = []
+        cells, notes = list[Cell](), list[str]()
         for dataset in self.stores:
             jobs = [job for job in self.jobs if job.dataset == dataset]
             together = [job.evaluator for job in jobs]
@@ -86,12 +86,12 @@ class Reproducer:
             controls = self._controls(dataset, stop, say)
             if stop():
                 return None
-            models = [self._model(row, dataset, jobs) for row in self.rows if row.kind in ("model", "random")]
+            models = [self._model(row, dataset, jobs, notes) for row in self.rows if row.kind in ("model", "random")]
             cells += [*(mark(cell, controls) for cell in models), *controls]
         quoted = [row for row in self.rows if row.kind == "quoted"]
         cells += [_empty(row, dataset) for dataset in self.stores for row in quoted]
         cells += [_empty(row, dataset) for dataset in self.not_run for row in self.rows]
-        return self._summary(self._in_order(cells), device)
+        return self._summary(self._in_order(cells), device, notes)
 
     def _networks(self, dataset: str) -> list[tuple[Row, ...]]:
         """The lines to train on a data set, by network: those of one go into one evaluation."""
@@ -117,15 +117,20 @@ class Reproducer:
             head=selection.table.head,
         )
 
-    def _model(self, row: Row, dataset: str, jobs: Sequence[Job]) -> Cell:
-        """A line of the table, judged for each seed; the runs are let go one seed after the other."""
+    def _model(self, row: Row, dataset: str, jobs: Sequence[Job], notes: list[str]) -> Cell:
+        """A line of the table, judged for each seed; the runs are let go one seed after the other.
+
+        ``notes`` hears why a protocol has no figure: one that cannot be judged with some seed.
+        """
         outcomes, epochs, seconds = [], 0, 0.0
         for job in jobs:
             if row in job.rows and row.pool:
                 found = job.evaluator.judge(row.pool)
                 outcomes.append(found.outcomes)
+                notes += [f"{row.name} on {dataset}, seed {job.seed}: {why}" for why in found.missing.values()]
                 epochs, seconds = epochs + found.model_epochs, seconds + found.seconds
-        measured = {name: Measured.of([one[name] for one in outcomes]) for name in self.selection.protocols if outcomes}
+        judged = [name for name in self.selection.protocols if outcomes and all(name in one for one in outcomes)]
+        measured = {name: Measured.of([one[name] for one in outcomes]) for name in judged}
         return Cell(row.name, dataset, row.figures.get(dataset), measured, (), epochs, round(seconds, 3))
 
     def _controls(self, dataset: str, stop: Callable[[], bool], say: Callable[[str], None]) -> list[Cell]:
@@ -145,7 +150,7 @@ class Reproducer:
         table = {(cell.dataset, cell.row): cell for cell in cells}
         return tuple(table[name, row.name] for name in self.selection.data for row in self.rows)
 
-    def _summary(self, cells: tuple[Cell, ...], device: str) -> Reproduction:
+    def _summary(self, cells: tuple[Cell, ...], device: str, said: Sequence[str]) -> Reproduction:
         selection, table = self.selection, self.selection.table
         notes = [PROTOCOL_NOTE] if any(row.protocol for row in self.rows) else []
         if selection.departures:
@@ -159,7 +164,7 @@ class Reproducer:
             cells=cells,
             comparisons=tuple(compare_cells(self.rows, cells)),
             across=tuple(across(self.rows, cells, protocol) for protocol in selection.protocols),
-            notes=(*notes, *table.notes),
+            notes=(*notes, *said, *table.notes),
             not_run=self.not_run,
             setup=self._setup(device),
         )
