@@ -1,4 +1,4 @@
-"""Arrays with a header in one file (safetensors, no pickle) that carries a SHA-256 of itself.
+"""Arrays with a header in one file (safetensors, no pickle), or JSON, that carries a SHA-256 of itself.
 
 A bit that flips on the disk or a file that was cut short is noticed, and never taken for what was written. It is no
 signature: who wants to can make a file with a right digest, so whoever reads one checks what is in it as well.
@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,6 +47,11 @@ def read_header(content: bytes) -> dict[str, str]:
     """The header that :func:`seal` was given, of a file or its head; ``KeyError`` or the like for something else."""
     length = int.from_bytes(content[:8], "little")
     return dict(json.loads(content[8 : 8 + length])["__metadata__"])
+
+
+def json_digest(plain: Any) -> str:
+    """Of what is kept as JSON, however it is laid out there."""
+    return hashlib.sha256(json.dumps(plain, indent=2, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _own(array: np.ndarray | Tensor) -> Tensor:

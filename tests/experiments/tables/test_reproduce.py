@@ -1,5 +1,6 @@
 """A table run again: its figures are those of evaluations, averaged and compared."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -123,6 +124,29 @@ def test_what_is_no_reproduction_is_refused(tmp_path, text):
         load_reproduction(tmp_path / "reproduce-table2.json")
     with pytest.raises(ValueError, match="cannot be read"):
         load_reproduction(tmp_path / "elsewhere.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda plain: plain["cells"][0]["measured"]["fair"].update(folds=[1.0, 1.0]), "the digest differs"),
+        (lambda plain: plain.update(notes=None), "the digest differs"),
+        (lambda plain: plain.update(across="x"), "is not a reproduced table"),
+        (lambda plain: plain["cells"][0].update(measured=None), "is not a reproduced table"),
+    ],
+)
+def test_what_was_changed_by_hand_is_refused(found, tmp_path, change, says):
+    path = found.save(tmp_path)
+    plain = json.loads(path.read_text())
+    change(plain)
+    path.write_text(json.dumps(plain))
+    with pytest.raises(DataError, match=f"{path.name}: .*{says}.* sopool reproduce makes it anew"):
+        load_reproduction(path)
+
+
+def test_figures_of_an_earlier_version_have_no_digest(found, tmp_path):
+    (tmp_path / "figures.json").write_text(json.dumps(found.to_json()))
+    assert load_reproduction(tmp_path / "figures.json") == found
 
 
 def test_where_it_cannot_be_written(found, tmp_path):

@@ -1,6 +1,5 @@
 """What a control reached, and the file it is kept in."""
 
-import hashlib
 import json
 import warnings
 from dataclasses import asdict, dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sopool.data.errors import DataError
+from sopool.data.sealed import json_digest
 from sopool.data.whole_file import whole_file, why
 from sopool.experiments.controls.views import Setting
 from sopool.training.outcome import Outcome
@@ -45,12 +45,11 @@ class ControlResult:
 def save(result: ControlResult, path: Path) -> None:
     """Write it whole, with a digest; ``DataError`` where that is not possible."""
     plain = result.to_json()
+    text = json.dumps({"key": path.stem, "digest": json_digest(plain), "result": plain}, indent=2, sort_keys=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as temporary:
-            temporary.write_text(
-                _text({"key": path.stem, "digest": _digest(plain), "result": plain}) + "\n", encoding="utf-8"
-            )
+            temporary.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise DataError(f"the result of a control cannot be written: {why(error)}") from error
 
@@ -59,7 +58,7 @@ def load(path: Path) -> ControlResult | None:
     """What :func:`save` wrote; None if nothing is there or, with a warning, if it is not what was written."""
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
-        if (saved["key"], saved["digest"]) == (path.stem, _digest(saved["result"])):
+        if (saved["key"], saved["digest"]) == (path.stem, json_digest(saved["result"])):
             return ControlResult.from_json(saved["result"])
         reason = "the key or the digest differs"
     except FileNotFoundError:
@@ -70,11 +69,3 @@ def load(path: Path) -> ControlResult | None:
         reason = f"{type(error).__name__}: {error}"
     warnings.warn(f"{path}: not what was written ({reason}). It counts as not there.", stacklevel=3)
     return None
-
-
-def _digest(plain: dict[str, Any]) -> str:
-    return hashlib.sha256(_text(plain).encode()).hexdigest()
-
-
-def _text(plain: dict[str, Any]) -> str:
-    return json.dumps(plain, indent=2, sort_keys=True, allow_nan=False)

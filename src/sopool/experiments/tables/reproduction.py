@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sopool.data.errors import DataError
+from sopool.data.sealed import json_digest
 from sopool.data.whole_file import whole_file, why
 from sopool.experiments.comparison import Comparison
 from sopool.experiments.statistics import Across
@@ -19,6 +20,7 @@ from sopool.training.config import Setting
 from sopool.training.outcome import Outcome, describe
 
 FORMAT = 1
+AGAIN = "sopool reproduce makes it anew from the runs that are kept."
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ class Reproduction:
         asked = [self.datasets, self.protocols, [row.name for row in self.rows], self.training]
         key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
         path = folder / f"reproduce-{self.table}-{key}.json"
-        text = json.dumps(self.to_json(), indent=1, allow_nan=False)
+        plain = self.to_json()
+        text = json.dumps({"digest": json_digest(plain)} | plain, indent=1, allow_nan=False)
         try:
             with whole_file(path) as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
@@ -203,13 +206,18 @@ class Reproduction:
 
 
 def load_reproduction(path: Path) -> Reproduction:
-    """What :meth:`Reproduction.save` wrote."""
+    """What :meth:`Reproduction.save` wrote; or :meth:`Reproduction.to_json`, which has no digest."""
     try:
-        return Reproduction.from_json(json.loads(path.read_text(encoding="utf-8")))
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        changed = saved.pop("digest", None) not in (None, json_digest(saved))
+        found = Reproduction.from_json(saved)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}.", path) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"is not a reproduced table of this version of sopool: {error!r}.", path) from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"is not a reproduced table of this version of sopool: {error!r}. {AGAIN}", path) from error
+    if changed:
+        raise DataError(f"is not what was written: the digest differs. {AGAIN}", path)
+    return found
 
 
 def _row(saved: Mapping[str, Any], cells: Sequence[Cell]) -> Row:
