@@ -21,7 +21,7 @@ from sopool.report.grid import Cell, Grid, points
 from sopool.report.html import page
 from sopool.report.papers import latex, markdown, tidy
 from sopool.report.summary import summarise
-from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid
+from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, gains_grid
 from sopool.training.run_store import RunStore
 from tests.report.stores import PROTOCOLS, facts, fill
 
@@ -131,6 +131,22 @@ def test_seeds_are_averaged_within_folds(tmp_path):
     assert "seeds" not in accuracy_grid(each[0]).columns
     assert [row["seed"] for row in csv.DictReader(io.StringIO(tidy(found)))].count("3") == 2 * 3 * 4
     assert "all at epoch" in page(found)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "told"), [((0, 3), (0,), "0"), ((0,), (0, 3), "0"), ((3,), (0,), "3 against 0")]
+)
+def test_differences_are_over_the_seeds_that_both_lines_have(tmp_path, ours, theirs, told):
+    alone = summarise(fill(tmp_path / "alone")).gains
+    for pool, seeds in ((("sopool-bimap", 0.75), ours), (("sum", 0.7), theirs)):
+        for seed in seeds:
+            store = fill(tmp_path / "all", pools=[pool], seed=seed)
+    found = summarise(store).gains
+    if told == "0":
+        assert [gain.comparison for gain in found] == [gain.comparison for gain in alone]
+    grid = gains_grid(found, "fair")
+    assert {row[grid.columns.index("seeds")].text for row in grid.rows} == {told}
+    assert "seeds" not in gains_grid(alone, "fair").columns
 
 
 def test_what_one_seed_lacks_is_said(tmp_path):

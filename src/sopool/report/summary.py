@@ -20,7 +20,7 @@ from sopool.report.ranks import Ranks, rank_all
 from sopool.report.runs import tell_apart
 from sopool.training.config import Setting
 from sopool.training.dataset_facts import DatasetFacts
-from sopool.training.outcome import describe
+from sopool.training.outcome import average, describe
 from sopool.training.protocols import PROTOCOLS
 from sopool.training.run_info import RunInfo
 from sopool.training.run_store import RunStore
@@ -33,6 +33,8 @@ class Gain(NamedTuple):
     reference: Entry
     protocol: str
     comparison: Comparison
+    seeds: str
+    """Those that are compared."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,20 @@ def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:
             continue
         for protocol in PROTOCOLS:
             if protocol in entry.outcomes and protocol in other.outcomes:
-                ours, theirs = entry.outcomes[protocol].folds, other.outcomes[protocol].folds
-                found.append(Gain(entry, other, protocol, corrected_paired_test(ours, theirs, len(ours))))
+                found.append(_gain(entry, other, protocol))
     return found
+
+
+def _gain(entry: Entry, other: Entry, protocol: str) -> Gain:
+    """Over the seeds that both have; where they share none, over those of each."""
+    ours, theirs = (
+        {seed: judged[protocol] for seed, judged in one.seeds.items() if protocol in judged} for one in (entry, other)
+    )
+    if shared := [seed for seed in ours if seed in theirs]:
+        ours, theirs = ({seed: one[seed] for seed in shared} for one in (ours, theirs))
+    first, second = (average(list(one.values())).folds for one in (ours, theirs))
+    seeds = " against ".join(dict.fromkeys(", ".join(map(str, one)) for one in (ours, theirs)))
+    return Gain(entry, other, protocol, corrected_paired_test(first, second, len(first)), seeds)
 
 
 def name_of(entry: Entry) -> str:

@@ -53,19 +53,21 @@ def accuracy_grid(summary: Summary) -> Grid:
 def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
     """What each pooling gains over the reference of its place, under one protocol."""
     rows = []
-    for entry, reference, _, found in gains:
+    several = len({seed for gain in gains for one in (gain.entry, gain.reference) for seed in one.seeds}) > 1
+    for entry, reference, _, found, seeds in gains:
         rows.append(
             [
                 *names_of(entry),
                 Cell(", ".join(filter(None, (reference.pool, reference.variant)))),
+                Cell(seeds if several else ""),
                 points_cell(found.difference, found.clear),
                 Cell(f"{points(found.low)} to {points(found.high)}", found.low),
                 p_cell(found.p),
             ]
         )
-    columns = [*NAMES, "against", "gain, points", "95 % interval", "p"]
+    columns = [*NAMES, "against", "seeds", "gain, points", "95 % interval", "p"]
     notes = [f"{TEST} Bold: the interval leaves out 0."]
-    return Grid(f"Differences under {in_words(protocol)}", columns, rows, len(NAMES) + 1, notes).without_empty()
+    return Grid(f"Differences under {in_words(protocol)}", columns, rows, len(NAMES) + 2, notes).without_empty()
 
 
 def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
