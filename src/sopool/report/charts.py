@@ -11,6 +11,7 @@ import numpy as np
 
 from sopool.report.curves import Band
 from sopool.report.digest import Entry
+from sopool.report.grid import listed
 from sopool.report.summary import Gain
 from sopool.training.outcome import Outcome
 
@@ -211,7 +212,7 @@ def thin(epochs: int) -> np.ndarray:
 def line_name(entry: Entry, among: Sequence[Entry]) -> str:
     """A name for a line of a chart about one data set: the network is left out if it is the same for all."""
     parts = [entry.network] if len({other.network for other in among}) > 1 else []
-    return label(", ".join(filter(None, [*parts, entry.pool, entry.variant])))
+    return label(listed(*parts, entry.pool, entry.variant))
 
 
 def _lines(data: list[Chart], names: Sequence[str], title: str) -> Chart:

@@ -10,6 +10,7 @@ from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import controls_grid, reproduction_grid
 from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.digest import Entry
+from sopool.report.grid import listed
 from sopool.report.ranks import Ranks, tests_grid
 from sopool.report.render import page_file, render
 from sopool.report.reproduction import setup_note
@@ -135,7 +136,7 @@ def _ranks(ranks: Ranks) -> dict[str, Any]:
         caption += f": they differ by less than {across.critical_difference:.2f} (Nemenyi, 5 %)"
     notes = [f"All equally good: p = {across.friedman:.3f} (Friedman)."] if across.friedman is not None else []
     return {
-        "heading": f"{', '.join(filter(None, (ranks.network, ranks.variant)))}: {', '.join(across.datasets)}",
+        "heading": f"{listed(ranks.network, ranks.variant)}: {', '.join(across.datasets)}",
         "chart": Drawn(
             ranks_chart(across.ranks, across.critical_difference),
             f"Critical-difference diagram under {across.protocol}, mean ranks: {told}.",

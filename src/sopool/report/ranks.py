@@ -10,7 +10,7 @@ from sopool.experiments.presets import FROZEN
 from sopool.experiments.statistics import Across, compare_across
 from sopool.nn.normalize import DIVIDED
 from sopool.report.digest import Entry
-from sopool.report.grid import Cell, Grid, p_cell, points_cell
+from sopool.report.grid import Cell, Grid, listed, p_cell, points_cell
 from sopool.report.runs import tell_apart
 from sopool.training.outcome import describe
 from sopool.training.protocols import PROTOCOLS
@@ -39,7 +39,7 @@ def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
     found = []
     for where, group in groups.items():
         settings = describe(*sorted(group[0].settings)) if group[0].settings else ""
-        variant = ", ".join(filter(None, (besides.get(where), settings)))
+        variant = listed(besides.get(where), settings)
         for protocol in PROTOCOLS:
             scores = _shared(_scores(group, protocol))
             if len(scores) > 1:
@@ -66,7 +66,7 @@ def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, floa
 
 
 def _name(entry: Entry) -> str:
-    return REFERENCE if entry.is_reference else ", ".join(filter(None, (entry.pool, entry.options)))
+    return REFERENCE if entry.is_reference else listed(entry.pool, entry.options)
 
 
 def _undivided(entry: Entry) -> Entry:

@@ -16,6 +16,7 @@ from sopool.experiments.stored import Experiment, facts_of, find_experiments, lo
 from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.digest import Entry, digest, reference_of
+from sopool.report.grid import listed
 from sopool.report.ranks import Ranks, rank_all
 from sopool.report.runs import tell_apart
 from sopool.training.config import Setting
@@ -154,12 +155,8 @@ def _named(entries: Sequence[Entry]) -> list[Entry]:
     besides = tell_apart(plain, lambda config: (config.data, config.model.network, config.model.pool_name))
     named = []
     for i, entry in enumerate(entries):
-        parts = [
-            entry.options,
-            besides.get(str(i), ""),
-            describe(*sorted(entry.settings)) if entry.settings else "",
-        ]
-        named.append(replace(entry, variant=", ".join(filter(None, parts))))
+        chosen_from = describe(*sorted(entry.settings)) if entry.settings else None
+        named.append(replace(entry, variant=listed(entry.options, besides.get(str(i)), chosen_from)))
     return named
 
 
@@ -192,7 +189,7 @@ def _gain(entry: Entry, other: Entry, protocol: str) -> Gain:
 
 def name_of(entry: Entry) -> str:
     """In words, for notes."""
-    return ", ".join(filter(None, (entry.data, entry.network, entry.pool, entry.variant)))
+    return listed(entry.data, entry.network, entry.pool, entry.variant)
 
 
 def _incomplete(infos: Sequence[RunInfo]) -> list[str]:

@@ -7,9 +7,9 @@ from operator import itemgetter
 from rich import filesize
 
 from sopool.report.digest import Entry
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, p_cell, points, points_cell
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, listed, p_cell, points, points_cell
 from sopool.report.results import epochs_text, settings_text
-from sopool.report.summary import Gain, Summary
+from sopool.report.summary import Gain, Summary, name_of
 from sopool.training.outcome import Outcome
 
 NAMES = ("data set", "network", "pooling", "variant")
@@ -58,7 +58,7 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
         rows.append(
             [
                 *names_of(entry),
-                Cell(", ".join(filter(None, (reference.pool, reference.variant)))),
+                Cell(listed(reference.pool, reference.variant)),
                 Cell(seeds if several else ""),
                 points_cell(found.difference, found.clear),
                 Cell(f"{points(found.low)} to {points(found.high)}", found.low),
@@ -104,7 +104,7 @@ def confusion_grid(entry: Entry, protocol: str) -> Grid:
         share = line[len(rows)] / line.sum() if line.sum() else 0.0
         rows.append([Cell(name), *found, Cell(f"{100 * share:.1f}", float(share))])
     columns = ["true class", *(f"predicted {name}" for name in entry.classes), "found, %"]
-    return Grid(", ".join(filter(None, (entry.data, entry.network, entry.pool, entry.variant))), columns, rows)
+    return Grid(name_of(entry), columns, rows)
 
 
 def cost_grid(entries: Sequence[Entry]) -> Grid:
