@@ -14,9 +14,6 @@ from sopool.cli.target import STDIN
 if TYPE_CHECKING:
     from sopool.data.store import PackedGraphs
 
-STORED = ("[0-9a-f]" * 16 + "/*", "data/*.safetensors", "controls/*.json", "reproduce-*.json")
-"""What commands keep in a folder of runs. Other files may lie there as well, such as a report."""
-
 
 def load_source(
     source: str, root: Path | None, smiles_column: str | None, label_column: str | None, on_error: OnError
@@ -50,9 +47,11 @@ def source_files(source: str, root: Path | None) -> list[str | Path]:
 
 def stored_files(runs: Path, *targets: Path | None) -> list[Path]:
     """Those of the targets that are kept in a folder of runs: a command must not write its figures to them."""
+    from sopool.training.run_layout import is_kept
+
     folder = runs.resolve()  # not listed: it may hold very many
     places = [(path, path.resolve()) for path in targets if path is not None]
-    return [path for path, place in places if folder in place.parents and any(map(place.match, STORED))]
+    return [path for path, place in places if folder in place.parents and is_kept(place)]
 
 
 @contextmanager

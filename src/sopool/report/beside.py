@@ -9,19 +9,19 @@ from pathlib import Path
 from sopool.data.errors import DataError
 from sopool.experiments.controls import CONTROLS, ControlResult
 from sopool.experiments.controls.result import load
-from sopool.experiments.controls.run import FOLDER
 from sopool.experiments.tables.merge import merge
 from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.experiments.tables.reproduction import Cell as TableCell
 from sopool.experiments.tables.reproduction import Measured, Reproduction, load_reproduction
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, points_cell
 from sopool.training.outcome import average
+from sopool.training.run_layout import CONTROL_FILES, TABLE_FILES
 
 
 def read_reproductions(folder: Path) -> list[Reproduction]:
     """Those that can be read, parts of one table together, the last written counts; a warning for each that cannot."""
     found = []
-    for path in sorted(folder.glob("reproduce-*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+    for path in sorted(folder.glob(TABLE_FILES), key=lambda path: (path.stat().st_mtime_ns, path.name)):
         try:
             found.append(load_reproduction(path))
         except DataError as error:
@@ -32,7 +32,7 @@ def read_reproductions(folder: Path) -> list[Reproduction]:
 def read_controls(folder: Path) -> list[ControlResult]:
     """All results of controls, by data set, in the usual order; several seeds of one are averaged within folds."""
     groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
-    for path in sorted((folder / FOLDER).glob("*.json")):
+    for path in sorted(folder.glob(CONTROL_FILES)):
         one = load(path)
         if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
             place = list(CONTROLS).index(one.control)

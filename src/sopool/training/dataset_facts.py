@@ -9,8 +9,7 @@ from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 from sopool.data.whole_file import whole_file
 from sopool.training.run_files import arrays_from_bytes, arrays_to_bytes
-
-FOLDER = "data"
+from sopool.training.run_layout import FACT_FILES, place
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class DatasetFacts:
 
 def facts_file(runs: Path, fingerprint: str) -> Path:
     """Where a store of runs keeps them."""
-    return runs / FOLDER / f"{fingerprint}.safetensors"
+    return place(runs, FACT_FILES, fingerprint)
 
 
 def write_facts(path: Path, facts: DatasetFacts) -> None:

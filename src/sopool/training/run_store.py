@@ -1,6 +1,5 @@
 """The run store: a folder with one folder for each run, from which work goes on after any interruption."""
 
-import re
 import secrets
 import shutil
 import warnings
@@ -27,9 +26,9 @@ from sopool.training.run_files import (
     write_run,
 )
 from sopool.training.run_info import Difference, RunInfo, differences, run_info
+from sopool.training.run_layout import KEY
 from sopool.training.run_locks import CLAIM, WRITE, RunLocks
 
-KEY = re.compile("[0-9a-f]{16}")
 REMOVED = ".removed."
 
 Infos = list[RunInfo]

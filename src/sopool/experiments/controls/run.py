@@ -16,9 +16,7 @@ from sopool.experiments.controls.judge import judge
 from sopool.experiments.controls.registry import CONTROLS
 from sopool.experiments.controls.result import ControlResult, load, save
 from sopool.experiments.presets import check_name
-
-FOLDER = "controls"
-"""Where results lie in a folder of runs."""
+from sopool.training.run_layout import CONTROL_FILES, place
 
 
 def run_control(
@@ -35,7 +33,7 @@ def run_control(
     control, fingerprint = CONTROLS[name], content_key(store)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-    path = None if runs_folder is None else Path(runs_folder) / FOLDER / f"{key}.json"
+    path = None if runs_folder is None else place(Path(runs_folder), CONTROL_FILES, key)
     if path is not None and (kept := load(path)) is not None:
         return replace(kept, dataset=store.name)
     import_module("sklearn.svm")  # now: the seconds it takes are nobody's

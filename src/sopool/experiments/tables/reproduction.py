@@ -18,6 +18,7 @@ from sopool.experiments.statistics import Across
 from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.training.config import Setting
 from sopool.training.outcome import Outcome, describe
+from sopool.training.run_layout import TABLE_FILES, place
 
 FORMAT = 1
 AGAIN = "sopool reproduce makes it anew from the runs that are kept."
@@ -194,7 +195,7 @@ class Reproduction:
         """
         asked = [self.datasets, self.protocols, [row.name for row in self.rows], self.training]
         key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
-        path = folder / f"reproduce-{self.table}-{key}.json"
+        path = place(folder, TABLE_FILES, f"{self.table}-{key}")
         plain = self.to_json()
         text = json.dumps({"digest": json_digest(plain)} | plain, indent=1, allow_nan=False)
         try:
