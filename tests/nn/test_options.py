@@ -37,6 +37,27 @@ def test_size_and_trace():
     torch.testing.assert_close(pooled(normalize="trace").view(3, 3, 3), s / trace.view(3, 1, 1), rtol=1e-5, atol=0)
 
 
+@given(seeds, st.floats(-6, 6))
+def test_the_trace_is_one_at_any_scale_of_the_features(seed, exponent):
+    """In float32, with finite slopes, also of a graph whose features are all 0."""
+    torch.manual_seed(0)
+    for readout in (SecondOrderAggregation(normalize="trace"), BilinearSecondOrderAggregation(3, 3, normalize="trace")):
+        h = draw_rows(seed, 9, 3).float() + 2
+        h[:4] = 0
+        scaled = (h * 10**exponent).requires_grad_()
+        found = readout(scaled, ptr=PTR)
+        torch.testing.assert_close(found, readout(h, ptr=PTR), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(found[2].view(3, 3).trace(), torch.tensor(1.0))
+        (slope,) = torch.autograd.grad(found.square().sum(), scaled)
+        assert slope.isfinite().all()
+        assert not found[:2].any()
+
+
+def test_centred_rows_that_are_all_the_same_have_no_trace():
+    same = draw_rows(0, 1, 3).float().expand(9, 3)
+    assert CovarianceAggregation(3, normalize="trace")(same, ptr=PTR).abs().max() < 1e-4
+
+
 def test_sqrt_is_signed_and_of_length_one():
     got, s = pooled(normalize="sqrt"), pooled()
     assert torch.equal(got.sign(), s.sign())

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from sopool.nn.normalize import EPS
 from sopool.nn.symmetric import SymmetricAggregation
 from sopool.ops import segment_covariance
 
@@ -26,6 +27,8 @@ class CovarianceAggregation(SymmetricAggregation):
         - **input:** node features :math:`(*, |\mathcal{V}|, f)`, index :math:`(|\mathcal{V}|)` or ptr
         - **output:** graph embeddings :math:`(*, |\mathcal{G}|, f^2)`, or ``rank`` squared
     """
+
+    rounding = EPS  # rows that are all the same are not quite 0 once they are centred
 
     def __init__(
         self,

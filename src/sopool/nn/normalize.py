@@ -34,15 +34,18 @@ def widen_for(how: str | None, x: Tensor) -> Tensor:
     return x if how is None else widen(x)
 
 
-def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None) -> Tensor:
-    """Normalise [G, ...] by name; for a matrix-valued readout [G, f, f]. Half types are widened before."""
+def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None, rounding: float = 0.0) -> Tensor:
+    """Normalise [G, ...] by name; for a matrix-valued readout [G, f, f]. Half types are widened before.
+
+    ``rounding``: what a trace that is 0 may come out as, which must not be blown up to 1.
+    """
     if how is None:
         return pooled
     if how == "size":
         return pooled / segment_sizes(ptr, like=pooled).view(-1, *[1] * (pooled.dim() - 1))
     if how == "trace":
-        trace = pooled.diagonal(dim1=1, dim2=2).sum(1)
-        return pooled / (trace + EPS).view(-1, 1, 1)
+        trace = pooled.diagonal(dim1=1, dim2=2).sum(1) + rounding
+        return pooled / torch.where(trace > 0, trace, 1.0).view(-1, 1, 1)
     if how == "sqrt":
         return _unit(signed_sqrt(pooled))
     return matrix_sqrt(pooled if how == "matrix-sqrt" else normalize_pooled(pooled, ptr, "size"))

@@ -31,6 +31,9 @@ class SymmetricAggregation(SegmentAggregation):
             (A weight decay that is added to the gradient holds it down the more, by 1 / lr_scale^2.)
     """
 
+    rounding = 0.0
+    """What the trace of an S that is 0 may come out as."""
+
     def __init__(
         self,
         channels: int | None,
@@ -104,5 +107,5 @@ class SymmetricAggregation(SegmentAggregation):
         return self.moments == (2,) and type(self).second_moment is SymmetricAggregation.second_moment
 
     def _finish(self, s: Tensor, ptr: Tensor) -> Tensor:
-        s = normalize_pooled(s, ptr, self.normalize)
+        s = normalize_pooled(s, ptr, self.normalize, self.rounding)
         return upper_triangle(s) if self.triangle else s.flatten(1)

@@ -139,7 +139,7 @@ def _(readout: SymmetricAggregation, x: Tensor) -> Terms:
         products = products._replace(right=weight @ inverse_matrix_sqrt(sized).squeeze(0))
 
     def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
-        matrix = _normalize(pooled, x, linear)
+        matrix = _normalize(pooled, x, linear, readout.rounding)
         out = upper_triangle(matrix.unsqueeze(0)).squeeze(0) if readout.triangle else matrix.flatten()
         if first is None:
             return out
@@ -149,8 +149,9 @@ def _(readout: SymmetricAggregation, x: Tensor) -> Terms:
     return Terms(products, first, finish, linear in LINEAR)
 
 
-def _normalize(pooled: Tensor, x: Tensor, how: str | None) -> Tensor:
-    return normalize_pooled(pooled.unsqueeze(0), torch.tensor([0, len(x)], device=x.device), how).squeeze(0)
+def _normalize(pooled: Tensor, x: Tensor, how: str | None, rounding: float = 0.0) -> Tensor:
+    ptr = torch.tensor([0, len(x)], device=x.device)
+    return normalize_pooled(pooled.unsqueeze(0), ptr, how, rounding).squeeze(0)
 
 
 def _identity(x: Tensor) -> Tensor:
