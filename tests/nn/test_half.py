@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sopool.nn import make_readout
+from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, make_readout
 from sopool.ops.first_order import segment_softmax
 from sopool.ops.graphs import Graphs, hear_evenly
 from sopool.ops.neighbors import aggregate, neighbors_of
@@ -12,6 +12,7 @@ from tests.strategies import draw_rows, ptr_of
 
 SIZES = [70_000, 0, 5]
 halves = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+WAYS = ["degree", "adjacency"]
 MATRICES = ["size", "trace", "sqrt", "matrix-sqrt", "size+matrix-sqrt"]
 READOUTS = [
     ("mean", {}),
@@ -85,3 +86,21 @@ def test_a_node_with_many_neighbours(dtype):
     few[9:] = 0
     graphs = Graphs(torch.tensor([0, nodes]), neighbors)
     assert_rounded(hear_evenly(few, graphs.hears)[:1], hear_evenly(few.double(), graphs.hears)[:1], dtype, times=16)
+
+
+@halves
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(DiffPooling, {"clusters": 2}), *((MultiHeadSecondOrderPooling, {"heads": 2, "normalize": how}) for how in WAYS)],
+)
+def test_edges_of_a_large_graph_between_few_nodes(kind, options, dtype):
+    """As many as a half type cannot hold, until their weights are normalised."""
+    torch.manual_seed(0)
+    nodes, layer = SIZES[0], kind(CHANNELS, **options).to(dtype)
+    x, ring = (1 + draw_rows(0, nodes, CHANNELS)).to(dtype), torch.arange(nodes)
+    edges = torch.cat([torch.stack([ring, ring.roll(step)]) for step in (1, 2, 3)], dim=1)
+    graphs = Graphs(torch.tensor([0, nodes]), neighbors_of(edges, nodes))
+    got, in_a_block = layer(x, edges), layer.pool(x, graphs)
+    exact = layer.double()
+    assert_rounded(got.edge_weight, exact(x.double(), edges).edge_weight, dtype)
+    assert_rounded(in_a_block.edge_weight, exact.pool(x.double(), graphs).edge_weight, dtype)

@@ -7,6 +7,7 @@ from sopool.nn.pooling import EdgePooling, Pooled, dense_pooled
 from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_mean, segment_sum
 from sopool.ops.first_order import segment_sizes
+from sopool.ops.gram import promote
 from sopool.ops.graphs import Graphs, hear, hear_evenly, squared_weights
 from sopool.ops.torch_backend import widen
 
@@ -52,24 +53,28 @@ class DiffPooling(EdgePooling):
 
     def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
         """S^T H, S^T A S and the losses."""
-        logits = hear_evenly(project(x, self.weight, graphs.ptr), graphs.hears)
+        dtype, rows = promote(x).dtype, widen(x)
+        logits = hear_evenly(project(rows, widen(self.weight), graphs.ptr), graphs.hears)
         share = logits.softmax(1)
         heard = hear(share, graphs.hears) - share
-        pooled, adjacency = segment_gram(share, torch.cat([x, heard], 1), graphs.ptr).split(
+        pooled, adjacency = segment_gram(share, torch.cat([rows, heard], 1), graphs.ptr).split(
             [x.shape[1], self.clusters], dim=2
         )
         loss = self.link * _link(share, heard, graphs)
         loss = loss + self.entropy * segment_mean(_entropy(logits, share), graphs.ptr).squeeze(1)
-        return dense_pooled(pooled, lambda: normalize_by_degree(adjacency), share, graphs.ptr, loss)
+
+        def weights() -> Tensor:
+            return normalize_by_degree(adjacency).to(dtype)
+
+        return dense_pooled(pooled.to(dtype), weights, share.to(dtype), graphs.ptr, loss.to(dtype))
 
 
 def _link(share: Tensor, heard: Tensor, graphs: Graphs) -> Tensor:
     """||A - S S^T||_F / n of each graph [G], given A S."""
-    dtype, share, heard = share.dtype, widen(share), widen(heard)
     agreed = segment_sum((share * heard).sum(1, keepdim=True), graphs.ptr).squeeze(1)
     within = segment_gram(share, share, graphs.ptr).square().sum((1, 2))
     missed = squared_weights(graphs, like=share) - 2 * agreed + within
-    return ((missed.clamp(min=0) + EPS).sqrt() / segment_sizes(graphs.ptr, like=share).squeeze(1)).to(dtype)
+    return (missed.clamp(min=0) + EPS).sqrt() / segment_sizes(graphs.ptr, like=share).squeeze(1)
 
 
 def _entropy(logits: Tensor, share: Tensor) -> Tensor:

@@ -5,11 +5,12 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.edge_list import all_pairs
-from sopool.nn.normalize import EPS
+from sopool.nn.normalize import EPS, widen_for
 from sopool.nn.pooling import GraphPooling, Pooled, dense_pooled
 from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_spread
 from sopool.ops.first_order import segment_sizes
+from sopool.ops.gram import promote
 from sopool.ops.graphs import Graphs, hear
 from sopool.ops.segments import check_edges, find_segments
 
@@ -76,15 +77,16 @@ class MultiHeadSecondOrderPooling(GraphPooling):
 
     def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
         """C H and C A C^T, as a batch of graphs for the next block."""
-        contribution = project(x, self.queries.mT, graphs.ptr)
+        dtype, rows = promote(x).dtype, widen_for(self.normalize, x)
+        contribution = project(rows, widen_for(self.normalize, self.queries.mT), graphs.ptr)
         if self.normalize == "degree":
             share = 1 / segment_sizes(graphs.ptr, like=contribution)
-            contribution = (contribution * segment_spread(share, graphs.ptr, x.shape[0])).to(contribution.dtype)
+            contribution = contribution * segment_spread(share, graphs.ptr, x.shape[0])
         heard = hear(contribution, graphs.hears) - contribution
-        both = segment_gram(contribution, torch.cat([x, heard], 1), graphs.ptr)
+        both = segment_gram(contribution, torch.cat([rows, heard], 1), graphs.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
         by_degree = normalize_by_degree if self.normalize else lambda weights: weights
-        return dense_pooled(pooled, lambda: by_degree(adj), contribution, graphs.ptr)
+        return dense_pooled(pooled.to(dtype), lambda: by_degree(adj).to(dtype), contribution.to(dtype), graphs.ptr)
 
     def forward(
         self,
@@ -113,16 +115,16 @@ class MultiHeadSecondOrderPooling(GraphPooling):
             batch, batch_size = edge_index.new_zeros(x.shape[0]), batch_size or 1
         segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
         check_edges(edge_index, batch)
-        contribution = project(x, self.queries.t(), segments.ptr)
+        dtype, rows = promote(x).dtype, widen_for(self.normalize, x)
+        contribution = project(rows, widen_for(self.normalize, self.queries.t()), segments.ptr)
         if self.normalize == "degree":
-            sizes = segment_sizes(segments.ptr, like=contribution).index_select(0, batch)
-            contribution = (contribution / sizes).to(contribution.dtype)
+            contribution = contribution / segment_sizes(segments.ptr, like=contribution).index_select(0, batch)
         neighbours = _propagate(contribution, edge_index, edge_weight)
-        both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([x, neighbours], 1)), segments.ptr)
+        both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([rows, neighbours], 1)), segments.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
         if self.normalize:
             adj = normalize_by_degree(adj)
-        return _as_batch(pooled, adj, contribution)
+        return _as_batch(pooled.to(dtype), adj.to(dtype), contribution.to(dtype))
 
 
 def normalize_by_degree(adj: Tensor) -> Tensor:
