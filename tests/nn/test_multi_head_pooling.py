@@ -149,3 +149,12 @@ def test_bad_input(changed, says):
 def test_repr():
     assert repr(MultiHeadSecondOrderPooling(3, 2)) == "MultiHeadSecondOrderPooling(3, heads=2)"
     assert repr(MultiHeadSecondOrderPooling(3, 2, None)) == "MultiHeadSecondOrderPooling(3, heads=2, normalize=None)"
+
+
+@pytest.mark.parametrize("weight", [torch.tensor([0.5, 2.0]).double(), torch.tensor([3, 1])], ids=["float64", "int64"])
+def test_weights_may_be_of_another_type(weight):
+    """As those that come from NumPy are."""
+    x, edges = draw_rows(0, 3, 3, dtype=torch.float32), torch.tensor([[0, 1], [1, 2]])
+    out = layer().float()(x, edges, weight)
+    torch.testing.assert_close(out.adj.double(), layer()(x.double(), edges, weight).adj, rtol=1e-5, atol=1e-5)
+    assert out.adj.dtype == torch.float32

@@ -101,7 +101,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         Args:
             x: Node features [N, channels].
             edge_index: Edges [2, E], directed; an edge given twice counts twice.
-            edge_weight: Their weights [E], 1 if left out.
+            edge_weight: Their weights [E], of any type, 1 if left out.
             batch: The graph of each node [N], in any order; one graph if left out.
             batch_size: The number of graphs, ``batch.max() + 1`` if left out.
         """
@@ -138,8 +138,8 @@ def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Ten
     """A x: each node sums over the targets of its edges."""
     targets = x.index_select(0, edge_index[1])
     if edge_weight is not None:
-        targets = targets * edge_weight.unsqueeze(1)
-    return x.new_zeros(x.shape, dtype=targets.dtype).index_add(0, edge_index[0], targets)
+        targets = targets * edge_weight.unsqueeze(1).to(x.dtype)
+    return torch.zeros_like(x).index_add(0, edge_index[0], targets)
 
 
 def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> PooledGraphs:
