@@ -1,7 +1,9 @@
 import torch
 from hypothesis import given
 
+from sopool.experiments.threads import threads
 from sopool.ops import segment_mean, segment_softmax, segment_spread, segment_sum
+from tests.ops.ways import on_cpu
 from tests.strategies import draw_rows, ptr_of, seeds, sizes, widths
 
 
@@ -25,6 +27,14 @@ def test_against_torch_graph_by_graph(sizes, f, seed):
 def test_softmax_does_not_overflow():
     x = torch.tensor([[1e4], [1e4], [-1e4]])
     torch.testing.assert_close(segment_softmax(x, torch.tensor([0, 3])), torch.tensor([[0.5], [0.5], [0.0]]))
+
+
+@on_cpu
+def test_rows_without_values():
+    """Of several threads, and in single precision: that is another way."""
+    with threads(2):
+        for _ in range(9):
+            assert segment_mean(torch.ones(40, 0), ptr_of([20, 0, 20])).shape == (3, 0)
 
 
 def test_gradients(check_gradients):

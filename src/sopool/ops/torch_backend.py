@@ -132,6 +132,8 @@ def segment_attend_backward(
 
 def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
     """sum_{i in g} weight_i x_i in one pass over x: [N, p], [N, 1] -> [G, p]."""
+    if not x.shape[1]:  # where there are no values, PyTorch's sum of several threads is an error
+        return x.new_zeros(ptr.numel() - 1, 0)
     rows = torch.arange(x.shape[0], device=x.device) if order is None else order
     weights = Segments(ptr, order).sort(weight.reshape(-1))
     return F.embedding_bag(rows, x, ptr, mode="sum", per_sample_weights=weights, include_last_offset=True)
