@@ -148,3 +148,36 @@ def test_one_node_may_have_a_bare_number():
 def test_graphs_without_nodes_keep_the_width_of_their_attributes():
     data = Data(x=torch.empty(0, 3), edge_index=torch.empty(2, 0, dtype=torch.long))
     assert from_pyg([data]).node_attributes.shape == (0, 3)
+
+
+def test_networkx_attributes_that_are_numbers():
+    graph = nx.path_graph(2)
+    nx.set_node_attributes(graph, {0: {"mass": 1, "at": [0.0, 2.0]}, 1: {"mass": 12.5, "at": (1.0, 3.0)}})
+    assert from_networkx([graph]).node_attributes is None
+    assert from_networkx([graph], node_attributes="mass").node_attributes.tolist() == [[1.0], [12.5]]
+    store = from_networkx([graph, nx.Graph()], node_attributes=["at", "mass"])
+    assert store.node_attributes.tolist() == [[0.0, 2.0, 1.0], [1.0, 3.0, 12.5]]
+    again = from_networkx(to_networkx(store), node_attributes="x")
+    assert torch.equal(again.node_attributes, store.node_attributes)
+    graph.nodes[1]["at"] = "here"
+    with pytest.raises(DataError, match="graph 0, nodes: attributes must be numbers, or lists of as many each"):
+        from_networkx([graph], node_attributes="at")
+    del graph.nodes[1]["mass"]
+    with pytest.raises(DataError, match="graph 0, nodes: 1 of 2 have the attribute 'mass'"):
+        from_networkx([graph], node_attributes="mass")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"node_label": "color"}, "no node has the attribute 'color'. Attributes found: 'colour'"),
+        ({"node_attributes": ["mass"]}, "no node has the attribute 'mass'"),
+        ({"edge_label": "kind"}, "no edge has the attribute 'kind'. Attributes found: none"),
+        ({"weight": "length"}, "no edge has the attribute 'length'"),
+    ],
+)
+def test_networkx_attributes_that_nobody_has(names, message):
+    graph = nx.path_graph(2)
+    nx.set_node_attributes(graph, "red", "colour")
+    with pytest.raises(DataError, match=message):
+        from_networkx([graph], **names)

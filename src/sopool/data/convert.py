@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
+import numpy as np
 import torch
 
 from sopool.data.errors import DataError
@@ -14,6 +15,9 @@ from sopool.data.store import PackedGraphs
 
 if TYPE_CHECKING:  # loading PyG takes longer than most of what is done here
     from torch_geometric.data import Data
+
+USUAL = ("label", "weight")
+"""Attributes that are read where they are, and need not be."""
 
 
 def from_pyg(graphs: "Iterable[Data]", labels: Sequence[Label] | None = None, name: str = "graphs") -> PackedGraphs:
@@ -40,24 +44,34 @@ def from_networkx(
     edge_label: str = "label",
     weight: str | None = "weight",
     name: str = "graphs",
+    node_attributes: str | Sequence[str] = (),
 ) -> PackedGraphs:
     """Pack NetworkX graphs, directed or not, with parallel edges or not.
 
     Nodes are taken in the graph's order, whatever their names. ``node_label``, ``edge_label`` and ``weight`` name the
-    attributes to read where nodes and edges have them (``weight=None``: leave weights out); a graph's own label is
-    ``graph.graph["label"]`` unless given.
+    attributes to read where nodes and edges have them (``weight=None``: leave weights out), ``node_attributes`` those
+    that are numbers or lists of numbers, which are put side by side. A graph's own label is ``graph.graph["label"]``
+    unless given.
     """
     graphs = _listed(graphs, nx.Graph)
     given = _labels(graphs, labels, [graph.graph.get("label") for graph in graphs])
-    packed = (
-        _from_nx(i, graph, label, node_label, edge_label, weight)
+    numbers = [node_attributes] if isinstance(node_attributes, str) else list(node_attributes)
+    made = [
+        _from_nx(i, graph, label, node_label, edge_label, weight, numbers)
         for i, (graph, label) in enumerate(zip(graphs, given, strict=True))
-    )
-    return pack(packed, name)
+    ]
+    nodes = [data for graph in graphs for _, data in graph.nodes(data=True)]
+    edges = [data for graph in graphs for *_, data in graph.edges(data=True)]
+    _check_there("node", nodes, [*numbers, *_asked(node_label)])
+    _check_there("edge", edges, [*_asked(edge_label), *_asked(weight)])
+    return pack(made, name)
 
 
 def to_networkx(store: PackedGraphs) -> list[nx.Graph]:
-    """One NetworkX graph per graph: undirected if every edge is there in both directions, alike; parallel if any is."""
+    """One NetworkX graph per graph: undirected if every edge is there in both directions, alike; parallel if any is.
+
+    Nodes have their ``label`` and, as ``x``, their attributes, edges ``label`` and ``weight``, not their attributes.
+    """
     return [_to_nx(graph) for graph in store.to("cpu")]
 
 
@@ -137,7 +151,16 @@ def _to_data(graph: PackedGraphs) -> "Data":
     return data
 
 
-def _from_nx(number: int, graph: nx.Graph, label: Any, node_label: str, edge_label: str, weight: str | None) -> Graph:
+def _from_nx(
+    number: int,
+    graph: nx.Graph,
+    label: Any,
+    node_label: str,
+    edge_label: str,
+    weight: str | None,
+    node_attributes: list[str],
+) -> Graph:
+    nodes, where = [graph.nodes[node] for node in graph], f"graph {number}, nodes"
     place = {node: i for i, node in enumerate(graph)}
     edges, values = [], []
     for source, target, data in graph.edges(data=True):
@@ -150,7 +173,8 @@ def _from_nx(number: int, graph: nx.Graph, label: Any, node_label: str, edge_lab
         num_nodes=len(place),
         edges=edges,
         label=label,
-        node_labels=_attribute([graph.nodes[node] for node in graph], node_label, f"graph {number}, nodes"),
+        node_labels=_attribute(nodes, node_label, where),
+        node_attributes=_side_by_side([_attribute(nodes, name, where) for name in node_attributes], where),
         edge_labels=_attribute(values, edge_label, f"graph {number}, edges"),
         edge_weights=_attribute(values, weight, f"graph {number}, edges"),
     )
@@ -163,6 +187,30 @@ def _attribute(values: list[dict[str, Any]], name: str | None, where: str) -> li
     if len(found) != len(values):
         raise DataError(f"{where}: {len(found)} of {len(values)} have the attribute {name!r}: all or none.")
     return found
+
+
+def _side_by_side(columns: list[list[Any] | None], where: str) -> np.ndarray | None:
+    """Numbers, or lists of them, of several attributes as rows [n, d]; None where there are none."""
+    found = [column for column in columns if column is not None]
+    if not found:
+        return None
+    try:
+        rows = [np.asarray(column, np.float32).reshape(len(column), -1) for column in found]
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where}: attributes must be numbers, or lists of as many each ({error}).") from error
+    return np.concatenate(rows, 1)
+
+
+def _asked(name: str | None) -> list[str]:
+    return [] if name in (None, *USUAL) else [str(name)]
+
+
+def _check_there(kind: str, values: list[dict[str, Any]], names: list[str]) -> None:
+    """Raise for an attribute that was asked for and that none has: it would be lost without a word."""
+    for name in names if values else ():
+        if not any(name in value for value in values):
+            found = ", ".join(repr(key) for key in dict.fromkeys(key for value in values for key in value)) or "none"
+            raise DataError(f"no {kind} has the attribute {name!r}. Attributes found: {found}.")
 
 
 def _to_nx(graph: PackedGraphs) -> nx.Graph:
@@ -179,6 +227,8 @@ def _to_nx(graph: PackedGraphs) -> nx.Graph:
         made.add_node(node)
         if graph.node_labels is not None:
             made.nodes[node]["label"] = graph.node_label_names[int(graph.node_labels[node])]
+        if graph.node_attributes is not None:
+            made.nodes[node]["x"] = graph.node_attributes[node].tolist()
     if graph.labels is not None:
         made.graph["label"] = graph.classes[int(graph.labels[0])]
     keep = edges if made.is_directed() else [pair for pair in edges if pair[0] <= pair[1]]
