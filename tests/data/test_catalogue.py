@@ -137,6 +137,9 @@ def test_sources_that_are_not_there(tmp_path):
     (tmp_path / "a.xlsx").write_text("?")
     with pytest.raises(DataError, match=r"unknown kind of file '.xlsx', expected one of .zip"):
         load(tmp_path / "a.xlsx")
+    (tmp_path / "a.txt").write_text("smiles,label\nCCO,1\n")
+    with pytest.raises(DataError, match=r"a.txt, line 1: .* call a table of molecules .csv"):
+        load(tmp_path / "a.txt")
 
 
 def test_a_folder_without_graphs_says_what_is_there(tmp_path):
@@ -156,6 +159,16 @@ def test_texts_in_capitals_or_packed(name, tmp_path):
     assert store.sizes.tolist() == [3, 2]
     assert store.name == name.split(".")[0]
     assert [len(chunk.graphs) for chunk in stream_graphs(tmp_path / name, {"node_labels": None})] == [2]
+
+
+def test_molecules_without_labels(tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("smiles,toxic\nCCO,1\nCC,\n")
+    with pytest.raises(DataError, match="without labels in Python: labelled=False"):
+        load(tmp_path / "m.csv")
+    store = load(tmp_path / "m.csv", labelled=False)
+    assert len(store) == 2
+    assert store.labels is None
 
 
 def test_molecules_that_are_skipped_are_told(tmp_path):

@@ -128,6 +128,7 @@ def load(
     smiles_column: str | None = None,
     label_column: str | None = None,
     on_error: OnError = "skip",
+    labelled: bool = True,
     progress: Progress | None = None,
 ) -> PackedGraphs:
     """Read graphs from a file or folder of any known kind, or a data set by its name.
@@ -139,10 +140,11 @@ def load(
         smiles_column: Of a CSV, if it has no usual name.
         label_column: Of a CSV, or the property of an SDF, if it has no usual name.
         on_error: "skip" molecules that cannot be read, with a warning, or "raise".
+        labelled: False reads the molecules of a CSV or SDF without labels, for prediction.
         progress: Called while downloading.
     """
     if _is_path(source):
-        return _read(Path(source), smiles_column, label_column, on_error)
+        return _read(Path(source), smiles_column, label_column, on_error, labelled)
     name = str(source)
     if name in NOTES:
         warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
@@ -152,7 +154,7 @@ def load(
     if found.path is None:
         found = found._replace(path=_download(name, found, progress))
     assert found.path is not None
-    return replace(_read(found.path, smiles_column, label_column, on_error), name=name)
+    return replace(_read(found.path, smiles_column, label_column, on_error, labelled), name=name)
 
 
 def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
@@ -192,29 +194,40 @@ def _roots(root: str | Path | None) -> list[Path]:
     return [Path(given)] if given else []
 
 
-def _read(path: Path, smiles_column: str | None, label_column: str | None, on_error: OnError) -> PackedGraphs:
+def _read(
+    path: Path, smiles_column: str | None, label_column: str | None, on_error: OnError, labelled: bool
+) -> PackedGraphs:
     if not path.exists():
         raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
     kind = kind_of(path)
     if path.is_dir() or kind == ".zip":
         return cached(path, path.stem, lambda: _read_collection(path))
     if kind == ".txt":
-        return cached(path, path.stem, lambda: read_gin(path))
+        return cached(path, path.stem, lambda: _read_txt(path))
     text = kind.removesuffix(".gz")
     if text == ".jsonl":
         return cached(path, path.name.split(".")[0], lambda: read_jsonl(path))
     if kind == ".graphs":
         return load_graphs(path)
     if text in (".csv", ".tsv", ".smi"):
-        store, bad = read_smiles_csv(path, smiles_column, label_column, on_error)
+        store, bad = read_smiles_csv(path, smiles_column, label_column, on_error, labelled=labelled)
     elif text == ".sdf":
-        store, bad = read_sdf(path, label_column, on_error)
+        store, bad = read_sdf(path, label_column, on_error, labelled=labelled)
     else:
-        known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .sdf, .graphs"
+        known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .graphs"
         raise DataError(f"unknown kind of file {kind!r}, expected one of {known}.", path)
     if bad:
         warnings.warn(_skipped(path, bad, len(bad) + len(store)), stacklevel=3)
     return store
+
+
+def _read_txt(path: Path) -> PackedGraphs:
+    try:
+        return read_gin(path)
+    except DataError as error:
+        if error.line != 1:
+            raise
+        raise DataError(f"{error} A .txt is read as GIN's text: call a table of molecules .csv.") from error
 
 
 def _skipped(path: Path, bad: list[BadMolecule], total: int) -> str:

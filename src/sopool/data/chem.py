@@ -266,7 +266,8 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
             return hits[0]
     if wanted is None:
         typed = f"--{option.partition('_')[0]}-column, or {option}=..."
-        message = f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name it: {typed}"
+        without = ". To read molecules without labels in Python: labelled=False" if usual is LABEL_NAMES else ""
+        message = f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name it: {typed}{without}"
     else:
         known = {given.lower(): given for given in names}
         close = get_close_matches(wanted.lower(), known, 1)
