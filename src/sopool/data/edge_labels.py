@@ -74,6 +74,6 @@ def _labels(store: PackedGraphs) -> Tensor:
     if store.edge_labels is None:
         raise DataError(
             f"the edges of {store.name} have no labels, and gine hears neighbours through them: take another GNN, such "
-            "as gin-0, or graphs with edge labels."
+            "as gin-0, or give edge labels (edge_label of PyG Data, not edge_attr; label of NetworkX edges)."
         )
     return store.edge_labels

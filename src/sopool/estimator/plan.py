@@ -10,7 +10,7 @@ from sopool.data.base_encoder import Encoder
 from sopool.data.file import content_key
 from sopool.data.store import PackedGraphs
 from sopool.estimator.settings import class_weights, share_held_out, steps_for
-from sopool.experiments.presets import model_config
+from sopool.experiments.presets import model_config, share_options
 from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig
 
@@ -18,6 +18,7 @@ from sopool.training.config import RunConfig
 def shape_of(store: PackedGraphs, given: SimpleNamespace) -> ModelConfig:
     """What the models look like."""
     options = given.pool_options or {}
+    share_options([given.pool], given.blocks, options)
     made = model_config(store, given.gnn, given.pool, blocks=given.blocks, options=options)
     if given.weight_decay and "lr_scale" not in options:  # on a slow mapping it would weigh a hundred times as much
         made.pool_options.pop("lr_scale", None)
