@@ -12,6 +12,7 @@ from safetensors.torch import load
 from sopool import GraphClassifier
 from sopool.data import AttributeEncoder, DataError, DegreeEncoder, NodeLabelEncoder
 from sopool.data.sealed import read_header, seal
+from sopool.nn import READOUTS
 from tests.estimator.little import LABELS, STORE, tiny
 
 
@@ -215,6 +216,17 @@ def test_versions_and_other_files(content, reload, tmp_path):
         GraphClassifier.load(tmp_path / "none.sopool")
     with pytest.raises(DataError, match="cannot be read"):
         GraphClassifier.load(tmp_path)
+
+
+def test_a_pooling_of_the_user_s_own(tmp_path, monkeypatch):
+    with monkeypatch.context() as added:
+        added.setitem(READOUTS, "mine", READOUTS["sopool-attn"])
+        model = tiny(pool="mine", n_models=2, epochs=1).fit(STORE, LABELS)
+        model.save(tmp_path / "mine.sopool")
+        again = GraphClassifier.load(tmp_path / "mine.sopool")
+        assert (again.predict_proba(STORE) == model.predict_proba(STORE)).all()
+    with pytest.raises(DataError, match=r"its pooling 'mine' is not known here.*sopool\.nn\.READOUTS"):
+        GraphClassifier.load(tmp_path / "mine.sopool")
 
 
 def test_a_huge_header_is_not_read(reload):

@@ -28,6 +28,7 @@ from sopool.models.classifier import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
 from sopool.models.stack import named_tensors, stack_of
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.training.devices import choose_device
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ def _config(saved: Any) -> ModelConfig:
             _whole(value, name, MOST[name])
         elif name != "pool_options" and type(value) is not type(item.default):
             raise DataError(f"{name} is {value!r}, expected something like {item.default!r}.")
+    if (pool := saved["pool"]) not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:
+        raise DataError(f"its pooling {pool!r} is not known here. One of your own goes into sopool.nn.READOUTS first.")
     options = saved["pool_options"]
     if not isinstance(options, dict):
         raise DataError("pool_options must be settings by name.")

@@ -172,7 +172,8 @@ def options_of(pool: str, blocks: int = 0) -> list[str]:
 
 def _known(pool: str, blocks: int) -> str:
     """The pooling's own name, that of a control without ``-random``; a ``DataError`` if there is none such."""
-    check_name("hierarchical pooling" if blocks else "pooling", pool, HIERARCHICAL if blocks else POOLS)
+    added = [name for name in READOUTS if name not in POOLS]  # by a user, since
+    check_name("hierarchical pooling" if blocks else "pooling", pool, HIERARCHICAL if blocks else (*POOLS, *added))
     return FROZEN.get(pool, pool)
 
 
