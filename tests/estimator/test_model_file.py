@@ -148,7 +148,7 @@ def put(*path):
         (put("config", "layers", 10**9), "layers is"),
         (put("config", "layers", True), "layers is True"),
         (put("config", "gnn", "os.system"), "There is no GNN"),
-        (put("config", "pool", "__import__"), "There is no readout"),
+        (put("config", "pool", "__import__"), "is not known here"),
         (put("config", "pool", 3), "pool is 3, expected something like"),
         (put("config", "frozen", "yes"), "frozen is .yes., expected something like False"),
         (put("config", "pool_options", {"rank": 10**9}), "rank is 1000000000"),
