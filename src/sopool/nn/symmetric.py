@@ -25,7 +25,7 @@ class SymmetricAggregation(SegmentAggregation):
         normalize: None (the paper), ``"size"`` (S / n), ``"trace"`` (S / tr S), ``"sqrt"`` (signed square root of each
             entry, then length 1), ``"matrix-sqrt"`` (S^(1/2), by Newton-Schulz iterations) or ``"size+matrix-sqrt"``.
         moments: ``(2,)`` (the paper) or ``(1, 2)``, which appends the first moment of Z: its sum, or its mean
-            if ``normalize`` takes the size out of S.
+            with any ``normalize``.
         lr_scale: How fast W learns beside all else; 1 in the paper. W is ``lr_scale`` times the parameter, which is
             drawn so much larger: a step of Adam, whose length does not follow the gradient's, moves W so much less.
             (A weight decay that is added to the gradient holds it down the more, by 1 / lr_scale^2.)
