@@ -164,7 +164,7 @@ def test_texts_in_capitals_or_packed(name, tmp_path):
 def test_molecules_without_labels(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,toxic\nCCO,1\nCC,\n")
-    with pytest.raises(DataError, match=r"in Python label_column=NAME \(or labelled=False, to read none\)"):
+    with pytest.raises(DataError, match=r"in Python load\(..., label_column=NAME\), or labelled=False"):
         load(tmp_path / "m.csv")
     store = load(tmp_path / "m.csv", labelled=False)
     assert len(store) == 2

@@ -265,9 +265,10 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
         if hits:
             return hits[0]
     if wanted is None:
-        typed = f"--{option.partition('_')[0]}-column NAME, in Python {option}=NAME"
-        more = " (or labelled=False, to read none)" if usual is LABEL_NAMES else "; the first line names the columns"
-        message = f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name it: {typed}{more}."
+        what = option.partition("_")[0]
+        more = ", or labelled=False to read none" if what == "label" else "; the first line names the columns"
+        typed = f"--{what}-column NAME, in Python load(..., {what}_column=NAME){more}"
+        message = f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name it: {typed}."
     else:
         known = {given.lower(): given for given in names}
         close = get_close_matches(wanted.lower(), known, 1)
