@@ -68,3 +68,12 @@ def test_a_graph_does_not_see_the_others(size, monkeypatch):
     together = torch_backend.segment_gram(x, x, ptr_of([20, size, 30]))
     alone = torch_backend.segment_gram(x[20 : 20 + size].clone(), x[20 : 20 + size].clone(), ptr_of([size]))
     assert torch.equal(alone[0], together[1])
+
+
+def test_where_nothing_can_be_kept_loops_are_compiled_anew():
+    """As for a package in an image that can only be read; Numba has no place for functions without a file, either."""
+    from sopool.ops.loops import compiled as compile_loop
+
+    made = {}
+    exec("def twice(x):\n    return 2 * x", made)
+    assert compile_loop(made["twice"])(21) == 42

@@ -4,11 +4,25 @@ Written out as loops they need no padding, no copies of slices and no call per m
 of torch tensors, contiguous, all of one type; ``ptr`` says where the rows of each graph or model start.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-# Products and sums may be fused; nothing else about the arithmetic is loosened, so it stays what the loops say.
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+def compiled(loop: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called, and keep what was compiled for the next process."""
+    try:
+        return _compiled(loop, keep=True)
+    except RuntimeError:  # nowhere to keep it: neither the package nor the user's folder can be written to
+        return _compiled(loop, keep=False)
+
+
+def _compiled(loop: Callable[..., Any], keep: bool) -> Any:
+    """Products and sums may be fused; nothing else about the arithmetic is loosened, so it stays what the loops say."""
+    return njit(cache=keep, nogil=True, error_model="numpy", fastmath={"contract"})(loop)
+
 
 BLOCK = 4
 """Rows taken together: so much less is written in between."""
