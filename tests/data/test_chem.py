@@ -229,7 +229,7 @@ def test_properties_by_name(tmp_path):
     assert read_sdf(path, label_property="dose")[0].classes == (7,)
     with pytest.raises(DataError, match=r"no property 'doze'.*Found: Dose. Did you mean 'Dose'?"):
         read_sdf(path, label_property="doze")
-    with pytest.raises(DataError, match=r"no property is called label, .*Found: none.*label_property"):
+    with pytest.raises(DataError, match=r"no property is called label, .*Found: none.*label_column=NAME"):
         read_sdf(write(tmp_path / "b.sdf", sdf(("C", None))))
 
 
