@@ -56,6 +56,7 @@ def test_of_a_row_and_an_id_it_says_which_it_takes(wanted, row, model, call, tmp
         (["none.sopool", "MUTAG", "-g", "0"], "cannot be read"),
         (["MODEL", "none.jsonl", "-g", "0"], "no such file"),
         (["MODEL", "MUTAG", "-g", "0", "-o", "nowhere/page.html"], "there is no folder nowhere"),
+        (["MODEL", "MUTAG", "-g", "0", "-o", "why.svg"], "call it .html or .json"),
     ],
 )
 def test_what_it_cannot_do(given, message, model, graphs, call, tmp_path):

@@ -41,7 +41,8 @@ def test_tables_by_name_or_by_ending(store, call, tmp_path, form, begins):
         (["runs", "-o", "nowhere/report.html"], "there is no folder nowhere"),
         (["empty"], "no complete run"),
         (["runs", "--format", "pdf"], "--format"),
-        (["runs", "--reference", "summ"], "Did you mean 'sum'?"),
+        (["runs", "-o", "report.pdf"], "call it .html, .md, .tex or .csv, or say which with --format"),
+        (["runs", "--reference", "covpool"], "there is no pooling among these runs 'covpool'. Known: "),
     ],
 )
 def test_mistakes(store, call, tmp_path, arguments, says):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sopool.data.catalogue import load
+from sopool.data.errors import DataError
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.controls import run_control
 from sopool.experiments.tables.paper.tables import Figure, Row
@@ -59,7 +60,8 @@ def test_the_reference_is_the_papers_rule_or_what_is_asked_for(tmp_path):
     store = fill(tmp_path, pools=pools, looks=("test",), hidden=(8,), encoder="DegreeEncoder()")
     assert {gain.reference.pool for gain in summarise(store).gains} == {"mean"}
     assert {gain.reference.pool for gain in summarise(store, reference="covpool").gains} == {"covpool"}
-    assert summarise(store, reference="diffpool").gains == []
+    with pytest.raises(DataError, match="no pooling among these runs 'diffpool'"):
+        summarise(store, reference="diffpool")
 
 
 def test_what_the_papers_rule_comes_to_is_told(summary, tmp_path):

@@ -14,7 +14,7 @@ from sopool.cli.options import (
     Stream,
 )
 from sopool.cli.output import say, to_text
-from sopool.cli.target import check_target, is_stdout, write_target
+from sopool.cli.target import check_target, format_of, is_stdout, write_target
 
 if TYPE_CHECKING:
     from sopool.data.find_graph import FoundGraph
@@ -55,7 +55,7 @@ def explain(
     from sopool.data.find_graph import find_graph, row_number
     from sopool.estimator import GraphClassifier
 
-    chosen = form or ("json" if output.suffix == ".json" else "html")
+    chosen = form or format_of(output, "html", "json")
     check_target(output, model, *source_files(source, root))
     classifier = GraphClassifier.load(model, device)
     found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)

@@ -18,7 +18,7 @@ from sopool.cli.options import (
     Stream,
 )
 from sopool.cli.output import say
-from sopool.cli.target import check_target, is_stdout, open_target
+from sopool.cli.target import check_target, format_of, is_stdout, open_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count
 
+Format = Literal["csv", "jsonl"]
+FORMATS: tuple[Format, ...] = ("csv", "jsonl")
 SHOWN = 10
 """Bad rows that are named one by one."""
 OWN = (
@@ -43,7 +45,7 @@ def predict(
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file; - is the standard output.")
     ] = Path("-"),
     form: Annotated[
-        Literal["csv", "jsonl"] | None,
+        Format | None,
         typer.Option("--format", help="Of the output.", show_default="by its name, or csv"),
     ] = None,
     device: Device = "auto",
@@ -63,7 +65,7 @@ def predict(
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count, Writer, predict_stream
 
-    chosen = form or _format(output)
+    chosen = form or format_of(output, *FORMATS)
     check_target(output, model, *source_files(source, root))
     classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
     chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column)
@@ -75,16 +77,6 @@ def predict(
     as_many = source != "-" and count.accuracy is not None and count.nodes == classifier.trained_on_.get("nodes")
     if as_many and _are_own(classifier, lambda: load_source(source, root, smiles_column, label_column, "skip")):
         say("warning", OWN)
-
-
-def _format(output: Path) -> Literal["csv", "jsonl"]:
-    from sopool.data.errors import DataError
-
-    if output.suffix == ".jsonl":
-        return "jsonl"
-    if is_stdout(output) or output.suffix == ".csv":
-        return "csv"
-    raise DataError("call it .csv or .jsonl, or say which with --format.", output)
 
 
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from sopool.cli.loading import stored_files
 from sopool.cli.options import Root
 from sopool.cli.output import out
-from sopool.cli.target import check_target, is_stdout, write_target
+from sopool.cli.target import check_target, format_of, is_stdout, write_target
 
 Format = Literal["html", "md", "tex", "csv"]
 
@@ -25,7 +25,7 @@ def report(
     ] = Path("report.html"),
     kind: Annotated[
         Format | None,
-        typer.Option("--format", help="A page, or tables for a paper.", show_default="how FILE ends, else html"),
+        typer.Option("--format", help="A page, or tables for a paper.", show_default="how FILE ends"),
     ] = None,
     reference: Annotated[
         str, typer.Option(metavar="POOL", help="The pooling that the others are compared with.")
@@ -34,16 +34,14 @@ def report(
 ) -> None:
     """Everything in a store of runs, as one page to look at, offline too, or as tables for a paper."""
     from sopool.data.errors import DataError
-    from sopool.experiments.presets import POOLS, check_name
     from sopool.report.write import FORMATS
     from sopool.training.run_store import RunStore
 
     to_stdout = is_stdout(target)
-    form = kind or (target.suffix[1:] if target.suffix[1:] in FORMATS else "html")
+    form = kind or format_of(target, *FORMATS)
     if to_stdout and form == "html":
         raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
     check_target(target, *stored_files(runs, target))
-    check_name("pooling", reference, POOLS)
     if not runs.is_dir():
         raise DataError("there is no such folder of runs.", runs)
     from sopool.report.summary import summarise

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
+
+Name = TypeVar("Name", bound=str)
 
 STDIN = "-"
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -15,6 +17,19 @@ STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 def is_stdout(path: Path) -> bool:
     """Whether it names the standard output. A name of it is no file: what was there already must stay."""
     return str(path) in STDOUT
+
+
+def format_of(path: Path, *known: Name) -> Name:
+    """What to write there, by its name; to the standard output the first of those known."""
+    from sopool.data.errors import DataError
+
+    if is_stdout(path):
+        return known[0]
+    for name in known:
+        if path.suffix == f".{name}":
+            return name
+    names = ", ".join(f".{name}" for name in known[:-1])
+    raise DataError(f"call it {names} or .{known[-1]}, or say which with --format.", path)
 
 
 def check_target(path: Path, *inputs: str | Path) -> None:

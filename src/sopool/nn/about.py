@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout
+from sopool.nn.registry import POOLINGS, make_pooling, make_readout
 
 SOPOOL = "Wang and Ji 2020, arXiv 2007.10467"
 GIN = "Xu et al. 2019, arXiv 1810.00826"
@@ -110,5 +110,3 @@ ABOUT = [
     ),
 ]
 """In the order in which they are listed."""
-
-assert [about.name for about in ABOUT] == [*READOUTS, *GRAPH_READOUTS]

@@ -11,7 +11,7 @@ from sopool.data.catalogue import PAPER
 from sopool.data.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.controls import ControlResult
-from sopool.experiments.presets import POOLS
+from sopool.experiments.presets import POOLS, check_name
 from sopool.experiments.stored import Experiment, facts_of, find_experiments, load_runs, over_seeds
 from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import read_controls, read_reproductions
@@ -86,7 +86,7 @@ def summarise(
     Args:
         store: The runs.
         root: Where data sets are looked for by name if the store does not have what its runs are judged by.
-        reference: The pooling that the others are compared with; Sum/Avg if left out.
+        reference: The pooling that the others are compared with, one of the store's; Sum/Avg if left out.
         report: Called with how many of how many experiments are done.
     """
     infos = store.list()
@@ -107,6 +107,8 @@ def summarise(
     report(len(experiments), len(experiments))
     if not entries:
         raise DataError("every complete run in this folder is damaged: nothing to report.", store.folder)
+    if reference not in (None, "sum-avg"):
+        check_name("pooling among these runs", reference, list(dict.fromkeys(entry.pool for entry in entries)))
     entries = sorted(_named(entries), key=_order)
     # Lists look at the heads of files only: what is damaged further on is known now that it was read.
     damaged = {info.key for info in infos if info.is_complete} - whole
