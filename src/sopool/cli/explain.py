@@ -55,8 +55,8 @@ def explain(
     from sopool.data.find_graph import find_graph, row_number
     from sopool.estimator import GraphClassifier
 
-    chosen = form or format_of(output, "html", "json")
     check_target(output, model, *source_files(source, root))
+    chosen = form or format_of(output, "html", "json")
     classifier = GraphClassifier.load(model, device)
     found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):

@@ -65,8 +65,8 @@ def predict(
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count, Writer, predict_stream
 
-    chosen = form or format_of(output, *FORMATS)
     check_target(output, model, *source_files(source, root))
+    chosen = form or format_of(output, *FORMATS)
     classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
     chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column)
     with open_target(output) as file:

@@ -37,11 +37,11 @@ def report(
     from sopool.report.write import FORMATS
     from sopool.training.run_store import RunStore
 
+    check_target(target, *stored_files(runs, target))
     to_stdout = is_stdout(target)
     form = kind or format_of(target, *FORMATS)
     if to_stdout and form == "html":
         raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
-    check_target(target, *stored_files(runs, target))
     if not runs.is_dir():
         raise DataError("there is no such folder of runs.", runs)
     from sopool.report.summary import summarise
