@@ -3,6 +3,7 @@ from pathlib import Path
 
 from sopool.experiments.presets import FROZEN, POOLS
 from sopool.nn import POOLINGS
+from sopool.nn.registry import GRAPH_READOUTS, READOUTS
 from tests.cli.conftest import TINY
 
 
@@ -17,6 +18,7 @@ def test_all_poolings_are_listed(call):
 def test_the_parameters_follow_from_the_width(call):
     listed = {one["name"]: one for one in json.loads(call("pools", "--channels", "10", "--json").out)}
     assert set(listed) == set(POOLS) - {"sum-avg", *FROZEN}
+    assert list(listed) == [*READOUTS, *GRAPH_READOUTS]
     counts = {name: listed[name]["parameters"] for name in ("sum", "sopool-bimap", "sopool-m-attn", "diffpool")}
     assert counts == {"sum": 0, "sopool-bimap": 320, "sopool-m-attn": 80, "diffpool": 80}
     assert listed["sagpool"]["width"] == 20

@@ -42,6 +42,7 @@ def test_tables_by_name_or_by_ending(store, call, tmp_path, form, begins):
         (["empty"], "no complete run"),
         (["runs", "--format", "pdf"], "--format"),
         (["runs", "-o", "report.pdf"], "call it .html, .md, .tex or .csv, or say which with --format"),
+        (["runs", "--reference", "summ"], "Did you mean 'sum'?"),
         (["runs", "--reference", "covpool"], "there is no pooling among these runs 'covpool'. Known: "),
     ],
 )

@@ -13,6 +13,8 @@ from sopool.training.record import Run
 from sopool.training.run_store import RunStore
 
 PROTOCOLS = ("per-fold-max", "single-epoch", "fair")
+ODD = "a|b_c & <i>*"
+"""A name with what Markdown, LaTeX and HTML must escape."""
 ENVIRONMENT = {"device": "A <fast> CPU", "sopool": "1", "peak_memory": 3_000_000}
 
 

@@ -20,11 +20,11 @@ from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.charts import POINTS, curves_chart, groups, label, thin
 from sopool.report.grid import Cell, Grid, points
 from sopool.report.html import page
-from sopool.report.papers import latex, markdown, tidy
+from sopool.report.papers import tidy
 from sopool.report.summary import summarise
 from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, gains_grid
 from sopool.training.run_store import RunStore
-from tests.report.stores import PROTOCOLS, facts, fill
+from tests.report.stores import ODD, PROTOCOLS, facts, fill
 
 SETUP = {
     "preset": "paper",
@@ -37,13 +37,6 @@ SETUP = {
     "device": "cpu",
     "sopool": "1",
 }
-ODD = "a|b_c & <i>*"
-
-
-@pytest.fixture(scope="module")
-def summary(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs")
-    return summarise(fill(folder, ("TOY", ODD), (("sum", 0.6), ("sopool-bimap", 0.8), ("covpool", 0.7))))
 
 
 def test_gains_are_over_sum_on_the_same_data_set(summary):
@@ -176,49 +169,6 @@ def test_notes(tmp_path):
 def test_nothing_to_report(tmp_path):
     with pytest.raises(ValueError, match="no complete run"):
         summarise(RunStore(tmp_path))
-
-
-def test_one_line_for_each_fold_as_csv(summary):
-    rows = list(csv.DictReader(io.StringIO(tidy(summary))))
-    assert len(rows) == 2 * 3 * 3 * 4
-    for entry in summary.entries:
-        for protocol, outcome in entry.outcomes.items():
-            place = (entry.data, entry.pool, protocol)
-            mine = [row for row in rows if (row["data"], row["pool"], row["protocol"]) == place]
-            assert [int(row["fold"]) for row in mine] == [1, 2, 3, 4]
-            assert [float(row["accuracy"]) for row in mine] == list(outcome.folds)
-            assert {len(row["epochs"].split()) for row in mine} == {3 if protocol == "fair" else 1}
-
-
-def test_markdown(summary):
-    text = markdown(summary)
-    tables = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({line.replace("\\|", "").count("|") for line in tables[:8]}) == 1
-    assert r"a\|b\_c &amp; &lt;i&gt;\*" in text
-    assert "per-fold-max (optimistic)" in text
-    assert f"{100 * summary.entries[0].outcomes['fair'].mean:.1f} ± " in text
-
-
-def test_tables_for_papers_say_what_is_missing(tmp_path):
-    store = fill(tmp_path, (ODD,), looks=("test",), hidden=(8,))
-    store.remove([next(info.key for info in store.list())])
-    summary = summarise(store)
-    assert summary.notes
-    text = markdown(summary)
-    assert text.count("\n- a\\|b\\_c &amp; &lt;i&gt;\\*, gin-0, ") == len(summary.notes)
-    assert "## What is missing" in text
-    lines = latex(summary).splitlines()
-    assert [line for line in lines if line.startswith("% Missing: ")] == lines[: len(summary.notes)]
-    assert "1 of 4 are missing" in lines[0]
-
-
-def test_latex(summary):
-    text = latex(summary)
-    assert r"a|b\_c \& $<$i$>$*" in text
-    assert text.count(r"\begin{tabular}") == text.count(r"\bottomrule") == 1 + 3
-    assert r"$\pm$" in text
-    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert len(rows) == 4 + 6 + 3 * 4
 
 
 def test_columns_that_say_nothing_are_left_out():

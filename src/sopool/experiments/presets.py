@@ -184,7 +184,7 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
             make_model(config, 2, 2)
     except (RuntimeError, TypeError, ValueError) as error:
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
-        why = str(error).splitlines()[0]  # PyTorch has where it was in its own code below
+        why = str(error).partition("\n")[0]  # PyTorch has where it was in its own code below
         raise DataError(f"{config.pool_name} cannot be made with {given}: {why}") from error
     return config
 

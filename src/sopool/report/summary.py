@@ -93,6 +93,9 @@ def summarise(
     experiments = over_seeds(find_experiments(infos))
     if not experiments:
         raise DataError("there is no complete run in this folder: nothing to report.", store.folder)
+    if reference not in (None, "sum-avg"):
+        pools = dict.fromkeys(seeds[0].shared.model.pool_name for seeds in experiments)
+        check_name("pooling among these runs", reference, pools)
     known: dict[str, DatasetFacts | None] = {}
     entries: list[Entry] = []
     whole: set[str] = set()
@@ -107,8 +110,6 @@ def summarise(
     report(len(experiments), len(experiments))
     if not entries:
         raise DataError("every complete run in this folder is damaged: nothing to report.", store.folder)
-    if reference not in (None, "sum-avg"):
-        check_name("pooling among these runs", reference, list(dict.fromkeys(entry.pool for entry in entries)))
     entries = sorted(_named(entries), key=_order)
     # Lists look at the heads of files only: what is damaged further on is known now that it was read.
     damaged = {info.key for info in infos if info.is_complete} - whole
