@@ -69,6 +69,7 @@ def page() -> str:
         finals_grid(table2() | large | tested, "averaged", "folds", [SUM, *TESTED], NINE),
         finals_grid(tested, "three vote", "ensemble_folds", TESTED, NINE),
         finals_grid(two_seeds(tested), "two seeds", "folds", [TESTED[0], TESTED[-1]]),
+        twins_grid("Larger batches", averaged | divided(read("averaged_batches.jsonl")), [SUM, SLOW, ROOT], NINE),
     ]
     return "\n".join(map(grid_markdown, grids))
 
@@ -83,6 +84,13 @@ def held_out_grid(title: str, figures: Figures, forms: Sequence[str], datasets: 
         few = "" if len(known) == len(datasets) else f" ({len(known)} of {len(datasets)})"
         rows.append([Cell(form), *cells, Cell(points(float(gain)) + few if form != forms[0] else "")])
     return Grid(title, ["form", *datasets, "mean gain"], rows)
+
+
+def twins_grid(title: str, figures: Figures, forms: Sequence[str], datasets: Sequence[str]) -> Grid:
+    """Forms with averaged parameters, each with batches of 32 and of 128: gains of these over those."""
+    pairs = [(form + AVERAGED, form + LARGE_BATCH + AVERAGED) for form in forms]
+    grids = [held_out_grid(title, figures, pair, datasets) for pair in pairs]
+    return Grid(title, grids[0].columns, [row for grid in grids for row in grid.rows])
 
 
 def finals_grid(
@@ -154,10 +162,10 @@ def is_one(form: str) -> bool:
     return form == BIMAP or form.startswith("sum-avg")
 
 
-def table2() -> Figures:
+def table2(name: str = "table2.json") -> Figures:
     """The paper's two under `fair`, from the figures of Table 2."""
     names = {"GIN-0 + Sum/Avg": SUM, "GIN-0 + SOPool_bimap": BIMAP}
-    cells = json.loads((RESULTS / "table2.json").read_text())["cells"]
+    cells = json.loads((RESULTS / name).read_text())["cells"]
     return {(cell["dataset"], names[cell["row"]]): cell["measured"]["fair"] for cell in cells if cell["row"] in names}
 
 
