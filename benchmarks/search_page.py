@@ -31,6 +31,7 @@ ROUND = [
     *(f"{kind}, {how}" for kind in ("slow", "both") for how in ("dropout on embedding", "no dropout")),
     *(f"{kind}, matrix-sqrt, no dropout" for kind in ("random", "slow", "both")),
 ]
+POOLS = [SUM, BIMAP, "attn", "m_attn", "covpool", "attnpool"]
 BATCHES = [SUM, SUM + LARGE_BATCH, BIMAP, BIMAP + LARGE_BATCH]
 SLOW, ROOT = "slow, dropout on embedding", "slow, rank 16, matrix-sqrt, no dropout"
 MEANS = [
@@ -63,6 +64,7 @@ def page() -> str:
         finals_grid(large, "larger sets", "folds", forms_of(large)),
         finals_grid(read("large_grid.jsonl"), "the whole grid", "folds", [SUM, BIMAP]),
         held_out_grid("batches of 128", read("large_batches.jsonl"), BATCHES, LARGER),
+        held_out_grid("other poolings", read("large_pools.jsonl"), POOLS, ("DD", "COLLAB", "COLLAB, batch 128")),
         finals_grid(divided(table2() | large | nine), "all nine sets", "folds", [SUM, BIMAP, *VOTERS], NINE),
         finals_grid(divided(nine), "three vote", "ensemble_folds", VOTERS, NINE),
         held_out_grid("The mean of the parameters", divided(closer | reddit) | averaged, MEANS, NINE),
