@@ -3,14 +3,15 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-all lint types unit wheel bench docs clean
+.PHONY: demo test test-all check lint types wheel bench docs clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/sopool demo
 
-test: lint types unit docs wheel
+test: check
+	$(PYTHON) -m pytest -n auto -q
 
-test-all: lint types docs wheel
+test-all: check
 	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto
 
 lint: $(INSTALLED)
@@ -20,8 +21,9 @@ lint: $(INSTALLED)
 types: $(INSTALLED)
 	$(PYTHON) -m mypy
 
-unit: $(INSTALLED)
-	$(PYTHON) -m pytest -n auto -q
+# All but the tests, two at a time: each of them keeps one core busy.
+check: $(INSTALLED)
+	$(MAKE) --no-print-directory --jobs 2 lint types docs wheel
 
 wheel: $(INSTALLED)
 	$(PYTHON) tests/check_wheel.py

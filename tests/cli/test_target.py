@@ -113,19 +113,20 @@ def test_graphs_of_a_table_are_not_written_over(call, tmp_path, nothing_is_read)
     assert "the same file as sets/PTC.zip" in shown.err
 
 
-def test_what_the_shell_opened_counts(model, graphs, tmp_path, clean_environment):
-    before = graphs.read_bytes()
-    command = f"{sys.executable} -m sopool predict {model}"
-    for rest, known in (
+@pytest.mark.parametrize(
+    ("rest", "known"),
+    [
         ("- -o graphs.jsonl < graphs.jsonl", "the standard input"),
-        ("graphs.jsonl >> graphs.jsonl", "graphs.jsonl"),
-    ):
-        shown = subprocess.run(
-            f"{command} {rest}", shell=True, cwd=tmp_path, env=clean_environment, capture_output=True, text=True
-        )
-        assert shown.returncode == 2
-        assert f"the same file as {known}" in shown.stderr
-        assert graphs.read_bytes() == before
+        pytest.param("graphs.jsonl >> graphs.jsonl", "graphs.jsonl", marks=pytest.mark.slow),
+    ],
+)
+def test_what_the_shell_opened_counts(rest, known, model, graphs, tmp_path, clean_environment):
+    before = graphs.read_bytes()
+    command = f"{sys.executable} -m sopool predict {model} {rest}"
+    shown = subprocess.run(command, shell=True, cwd=tmp_path, env=clean_environment, capture_output=True, text=True)
+    assert shown.returncode == 2
+    assert f"the same file as {known}" in shown.stderr
+    assert graphs.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -209,21 +210,16 @@ def test_a_full_disk_is_told_in_words(limit, command, named, model, tmp_path, cl
     assert not {name for name in written if name.startswith((".", "out", "curves"))}
 
 
-def test_a_full_standard_output(tmp_path, clean_environment):
+@pytest.mark.parametrize("options", [[], pytest.param(["--json"], marks=pytest.mark.slow)])
+def test_a_full_standard_output(options, tmp_path, clean_environment):
     if not Path("/dev/full").is_char_device():
         pytest.skip("there is no /dev/full")
-    for command in (["pools"], ["pools", "--json"]):
-        with Path("/dev/full").open("w") as full:
-            shown = subprocess.run(
-                [sys.executable, "-m", "sopool", *command],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=clean_environment,
-            )
-        assert shown.returncode == 2
-        assert shown.stderr.startswith("error: No space left on device.")
-        assert len(shown.stderr.splitlines()) == 1
+    command = [sys.executable, "-m", "sopool", "pools", *options]
+    with Path("/dev/full").open("w") as full:
+        shown = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=clean_environment)
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("error: No space left on device.")
+    assert len(shown.stderr.splitlines()) == 1
 
 
 def test_one_way_to_ask_for_json_and_for_a_file():

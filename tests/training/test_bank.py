@@ -44,20 +44,22 @@ def train(bank, epochs):
 
 
 @pytest.mark.parametrize(("gnn", "pool"), PAIRS)
-@pytest.mark.parametrize(("precision", "epochs"), [("float64", 20), ("float32", 2)])
+@pytest.mark.parametrize(
+    ("precision", "epochs"), [pytest.param("float64", 20, marks=pytest.mark.slow), ("float64", 6), ("float32", 2)]
+)
 def test_a_bank_gives_what_separate_runs_give(gnn, pool, precision, epochs):
-    """100 steps in double precision, 10 in single; step by step, since a difference would only grow."""
+    """30 steps in double precision (slow: 100), 10 in single; step by step, since a difference would only grow."""
     check_the_law(members(gnn, pool, precision), precision, epochs)
 
 
 @pytest.mark.parametrize("pool", ["sum", "sopool-bimap"])
 def test_so_do_models_with_more_between_embedding_and_scores(pool):
-    check_the_law(members("gin-0", pool, shape={"pooled_norm": True, "head_hidden": 4}), "float64", 20)
+    check_the_law(members("gin-0", pool, shape={"pooled_norm": True, "head_hidden": 4}), "float64", 6)
 
 
 def test_so_do_models_with_a_slow_mapping_and_running_means():
     shape = {"pool_options": {"lr_scale": 0.1, "normalize": "size+matrix-sqrt"}}
-    check_the_law(members("gin-0", "sopool-bimap", shape=shape, average=0.9), "float64", 20)
+    check_the_law(members("gin-0", "sopool-bimap", shape=shape, average=0.9), "float64", 6)
 
 
 def check_the_law(configs, precision, epochs):

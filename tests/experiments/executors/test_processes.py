@@ -96,7 +96,7 @@ def reader(path, report, stop):
     return squarer(0, report, stop)
 
 
-@pytest.mark.parametrize("way", ["stopped", "left"])
+@pytest.mark.parametrize("way", ["stopped", pytest.param("left", marks=pytest.mark.slow)])
 def test_workers_that_start_are_waited_for(way, tmp_path, capfd):
     file = tmp_path / "needed"
     file.write_text("all")
