@@ -154,6 +154,17 @@ def test_predictions_are_those_of_the_model(model, graphs, form, to_file, call, 
     assert "1 row skipped" in shown.err
 
 
+def test_graphs_of_a_data_set_that_have_no_nodes_are_left_out(model, call, tmp_path):
+    (tmp_path / "DS").mkdir()
+    for part, text in (("A", "1, 2\n2, 1\n"), ("graph_indicator", "1\n1\n3\n"), ("graph_labels", "0\n1\n0\n")):
+        (tmp_path / "DS" / f"DS_{part}.txt").write_text(text)
+    shown = call("predict", model, "DS", "--format", "jsonl")
+    assert shown.code == 0, shown.err
+    assert [json.loads(line)["row"] for line in shown.out.splitlines()] == [0, 2]
+    assert "DS: graph 1: the graph has no nodes. Found '0 nodes'." in shown.err
+    assert "1 row skipped" in shown.err
+
+
 def test_the_standard_input_is_read(model, call, monkeypatch):
     lines = ['{"nodes": 2, "edges": [[0, 1]], "id": "first", "label": "odd"}', "what?"]
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO("\n".join(lines).encode())))

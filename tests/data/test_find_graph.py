@@ -111,3 +111,14 @@ def test_of_a_data_set_graphs_are_numbered_from_0():
     for wanted in ("188", "-1", "x"):
         with pytest.raises(DataError, match="188 graphs, numbered from 0 to 187"):
             find_graph("MUTAG", wanted, LABELS)
+
+
+def test_a_bad_record_of_an_sdf_file_is_called_so(tmp_path):
+    chem = pytest.importorskip("rdkit.Chem")
+    path = tmp_path / "two.sdf"
+    with chem.SDWriter(str(path)) as writer:
+        writer.write(chem.MolFromSmiles("CCO"))
+    path.write_text(path.read_text() + "bad\n\n\n  what?\nM  END\n$$$$\n")
+    assert find_graph(path, "1", LABELS).graph.num_nodes == 3
+    with pytest.raises(DataError, match=r"two\.sdf: record 2: .* Found 'bad'"):
+        find_graph(path, "2", LABELS)

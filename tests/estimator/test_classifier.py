@@ -172,11 +172,22 @@ def test_what_was_not_seen_in_training_is_counted_and_predicted():
     assert np.isfinite(found).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.predict(STORE)
+        model.predict(STORE[STORE.sizes > 0])
     by_degree = tiny(encoder=DegreeEncoder()).fit(STORE)
     star = pack([Graph(50, [(0, i) for i in range(1, 50)])])
     with pytest.warns(UnseenWarning, match="1 of 50 nodes"):
         by_degree.transform(star)
+
+
+def test_graphs_without_nodes_get_a_prediction_and_a_warning():
+    model = tiny().fit(STORE)
+    (empty,) = STORE.empty
+    with pytest.warns(UnseenWarning, match=f"1 of 40 graphs have no nodes, graph {empty} first: all of them") as seen:
+        found = model.predict_proba(STORE)
+    assert seen[0].filename == __file__
+    none = pack([Graph(0, node_labels=[], node_attributes=np.zeros((0, 2)))])
+    with pytest.warns(UnseenWarning, match="1 of 1 graphs have no nodes, graph 0 first"):
+        np.testing.assert_allclose(model.predict_proba(none)[0], found[empty], rtol=1e-6)
 
 
 def test_edge_labels_are_heard_and_new_ones_counted(tmp_path):

@@ -80,13 +80,13 @@ def predict(
 
 
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
-    from sopool.data.errors import DataError
+    from sopool.data.stream import place_of
 
-    path, said = "standard input" if source == "-" else source, 0
+    place, said = place_of(source), 0
 
     def refuse(bad: "BadRow") -> None:
         nonlocal said
-        error = DataError(f"{bad.reason} Found {bad.text[:60]!r}.", path, bad.row)
+        error = place.error(bad.row, f"{bad.reason} Found {bad.text[:60]!r}.")
         if on_error == "raise":
             raise error
         said += 1

@@ -10,7 +10,7 @@ from reprlib import repr as show
 from textwrap import shorten
 from typing import Any, Literal, NamedTuple
 
-from sopool.data.errors import DataError
+from sopool.data.errors import DataError, Place
 from sopool.data.lines import is_packed, read_lines
 from sopool.data.names import WHOLE
 from sopool.data.pack import Graph, Label, pack
@@ -44,16 +44,6 @@ class Record(NamedTuple):
     """Why the record is bad before it is parsed."""
 
 
-class _Source(NamedTuple):
-    unit: Literal["line", "record", "molecule"]
-    path: str | Path | None = None
-
-    def error(self, row: int, reason: str) -> DataError:
-        if self.unit == "line":
-            return DataError(reason, self.path, row)
-        return DataError(f"{self.unit} {row}: {reason}", self.path)
-
-
 def graph_of_molecule(molecule: Any) -> Graph:
     """An RDKit molecule as a graph: atoms with their symbols, bonds in both directions with the names of their types.
 
@@ -82,7 +72,7 @@ def smiles_to_store(
     records = (
         Record(place, str(text), text, label) for place, (text, label) in enumerate(zip(texts, given, strict=True))
     )
-    return _gather(records, from_smiles, labels is not None, on_error, name, _Source("molecule"))
+    return _gather(records, from_smiles, labels is not None, on_error, name, Place("molecule"))
 
 
 def read_smiles_csv(
@@ -104,7 +94,7 @@ def read_smiles_csv(
     smiles_at = find_name(header, smiles_column, SMILES_NAMES, "smiles_column", path)
     label_at = find_name(header, label_column, LABEL_NAMES, "label_column", path) if labelled else smiles_at
     records = (csv_record(row, cells, len(header), smiles_at, label_at) for row, cells in rows)
-    return _gather(records, from_smiles, labelled, on_error, name or _stem(path), _Source("line", path))
+    return _gather(records, from_smiles, labelled, on_error, name or _stem(path), Place("line", path))
 
 
 def read_sdf(
@@ -125,7 +115,7 @@ def read_sdf(
         Record(row, record.partition("\n")[0].strip(), record, sdf_properties(record).get(chosen))
         for row, record in sdf_records(path)
     )
-    return _gather(records, from_sdf, labelled, on_error, name or _stem(path), _Source("record", path))
+    return _gather(records, from_sdf, labelled, on_error, name or _stem(path), Place("record", path))
 
 
 def _gather(
@@ -134,7 +124,7 @@ def _gather(
     labelled: bool,
     on_error: OnError,
     name: str,
-    source: _Source,
+    place: Place,
 ) -> tuple[PackedGraphs, list[BadMolecule]]:
     """Parse and pack what is good, list what is not."""
     if on_error not in ("skip", "raise"):
@@ -148,14 +138,14 @@ def _gather(
                 graphs.append(graph_of_record(chem, record, parse, labelled))
             except DataError as error:
                 if on_error == "raise":
-                    raise source.error(record.row, f"{error} Found {show(record.text)}.") from error
+                    raise place.error(record.row, f"{error} Found {show(record.text)}.") from error
                 bad.append(BadMolecule(record.row, record.text, str(error)))
     if not graphs and not bad:
-        raise DataError("there are no molecules.", source.path)
+        raise DataError("there are no molecules.", place.path)
     if not graphs:
-        first = source.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
+        first = place.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
         raise DataError(f"all {len(bad)} molecules are bad. The first: {first}")
-    if labelled and source.path is not None and all(WHOLE.fullmatch(str(graph.label)) for graph in graphs):
+    if labelled and place.path is not None and all(WHOLE.fullmatch(str(graph.label)) for graph in graphs):
         for graph in graphs:
             graph.label = int(str(graph.label))
     return pack(graphs, name), bad

@@ -1,6 +1,7 @@
 """The one error that bad data raises."""
 
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 
 class DataError(ValueError):
@@ -11,3 +12,16 @@ class DataError(ValueError):
         super().__init__(where + message)
         self.path = path
         self.line = line
+
+
+class Place(NamedTuple):
+    """What the rows of a source are called, and where it lies."""
+
+    unit: Literal["line", "record", "molecule", "graph"]
+    path: str | Path | None = None
+
+    def error(self, row: int, reason: str) -> DataError:
+        """For what is wrong with one of them."""
+        if self.unit == "line":
+            return DataError(reason, self.path, row)
+        return DataError(f"{self.unit} {row}: {reason}", self.path)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sopool.data.catalogue import load
-from sopool.data.errors import DataError
+from sopool.data.errors import DataError, Place
 from sopool.data.pack import Label, pack
 from sopool.data.rows import Row
 from sopool.data.store import PackedGraphs
-from sopool.data.stream import STDIN, lack, rows_of
+from sopool.data.stream import lack, place_of, rows_of
 
 ID = "id:"
 """Before an id that might be taken for a row."""
@@ -46,13 +46,13 @@ def find_graph(
     rows, number = rows_of(source, smiles_column, label_column), row_number(wanted)
     if rows is None:
         return _of_store(load(source, root), number, wanted)
-    path = "standard input" if str(source) == STDIN else source
+    place = place_of(source)
     names = (wanted, wanted.removeprefix(ID))
     numbers, ids, found = [0, 0], list[str](), None
     for row in rows:
         numbers = [numbers[0] or row.number, row.number]
         if row.number == number:
-            return _graph_of(row, fields, path)
+            return _graph_of(row, fields, place)
         if row.name is not None and len(ids) < SHOWN:
             ids.append(str(row.name))
         if found is None and row.name is not None and str(row.name) in names:
@@ -60,8 +60,8 @@ def find_graph(
             if number is None:
                 break
     if found is None:
-        raise DataError(_what_there_is(number, names[-1], numbers, ids), path)
-    return _graph_of(found, fields, path)
+        raise DataError(_what_there_is(number, names[-1], numbers, ids), place.path)
+    return _graph_of(found, fields, place)
 
 
 def row_number(wanted: str) -> int | None:
@@ -69,11 +69,11 @@ def row_number(wanted: str) -> int | None:
     return int(wanted) if re.fullmatch(r"-?(0|[1-9][0-9]*)", wanted, re.ASCII) else None
 
 
-def _graph_of(row: Row, fields: Mapping[str, int | None], path: str | Path) -> FoundGraph:
+def _graph_of(row: Row, fields: Mapping[str, int | None], place: Place) -> FoundGraph:
     problem = row.problem or lack(row.graph, fields)
     if problem or row.graph is None:
-        raise DataError(f"{problem} Found {row.text[:60]!r}.", path, row.number)
-    graph = pack([replace(row.graph, label=None)], Path(str(path)).name)
+        raise place.error(row.number, f"{problem} Found {row.text[:60]!r}.")
+    graph = pack([replace(row.graph, label=None)], Path(str(place.path)).name)
     return FoundGraph(graph, row.number, row.name, row.label)
 
 

@@ -86,6 +86,12 @@ class PackedGraphs:
         return self.node_ptr.diff()
 
     @property
+    def empty(self) -> list[int]:
+        """The graphs that have no nodes."""
+        graphs: list[int] = self.sizes.eq(0).nonzero().flatten().tolist()
+        return graphs
+
+    @property
     def device(self) -> torch.device:
         """Where the arrays live."""
         return self.node_ptr.device

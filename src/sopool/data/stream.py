@@ -9,14 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from sopool.data.catalogue import load
+from sopool.data.errors import Place
 from sopool.data.lines import kind_of, number_lines, read_lines
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.rows import Row, json_rows, molecule_rows, sdf_rows, text_rows
 from sopool.data.store import EDGE_FIELDS, PackedGraphs
 
 STDIN = "-"
+TEXTS = (".jsonl", ".csv", ".tsv", ".smi")
+"""Files with a graph a line."""
 NODES, ROWS = 2**14, 2**12
 """Where a chunk ends."""
+NO_NODES = "the graph has no nodes."
 
 
 class BadRow(NamedTuple):
@@ -74,6 +78,14 @@ def rows_of(source: str | Path, smiles_column: str | None, label_column: str | N
     return None
 
 
+def place_of(source: str | Path) -> Place:
+    """What a row of a source is, and what the source is called."""
+    kind = kind_of(Path(source)).removesuffix(".gz")
+    if str(source) == STDIN:
+        return Place("line", "standard input")
+    return Place("record" if kind == ".sdf" else "line" if kind in TEXTS else "graph", source)
+
+
 def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[Chunk]:
     chunk, graphs, nodes = Chunk(), list[Graph](), 0
     for row in rows:
@@ -98,7 +110,7 @@ def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[C
 def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
     """What keeps a graph from being predicted."""
     if graph is None or not graph.num_nodes:
-        return "the graph has no nodes."
+        return NO_NODES
     for name, width in fields.items():
         values = getattr(graph, name)
         if name in EDGE_FIELDS and not len(graph.edges):

@@ -29,7 +29,7 @@ from sopool.estimator.inputs import as_store
 from sopool.estimator.labels import as_labels, codes_of, foreign_message, number_classes, own_labels
 from sopool.estimator.overflow import finite
 from sopool.estimator.plan import runs_of, shape_of
-from sopool.estimator.settings import UnseenWarning, check, checked, count, describe, unknown_messages
+from sopool.estimator.settings import UnseenWarning, check, checked, count, describe, empty_messages, unknown_messages
 from sopool.experiments.threads import threads
 from sopool.models.config import ModelConfig
 from sopool.models.explanation import Explanation
@@ -273,7 +273,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         ensemble, store = self._ensemble(), as_store(graphs)
         features = ensemble.encode(store)
         nodes, edges = (features.unknown, store.num_nodes), (ensemble.unknown_edges(store), store.num_edges)
-        for message in unknown_messages(nodes, edges):
+        for message in (*unknown_messages(nodes, edges), *empty_messages(store)):
             warnings.warn(message, UnseenWarning, stacklevel=level)
         return store, features
 

@@ -141,3 +141,10 @@ def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str
         for unknown, total, what in each
         if unknown
     ]
+
+
+def empty_messages(store: PackedGraphs) -> list[str]:
+    """What to say about graphs without nodes."""
+    empty = store.empty
+    what = "all of them get the same prediction, which says nothing about them."
+    return [f"{len(empty):,} of {len(store):,} graphs have no nodes, graph {empty[0]} first: {what}"] if empty else []

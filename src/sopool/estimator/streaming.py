@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 
 from sopool.data.names import WHOLE, reads
 from sopool.data.pack import Label
-from sopool.data.stream import BadRow, Chunk
+from sopool.data.stream import NO_NODES, BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.overflow import largest, overflows, reason
 from sopool.experiments.threads import threads
@@ -98,10 +98,12 @@ def _predict_chunk(
         return
     features = model.ensemble_.encode(chunk.graphs)
     scores = model.ensemble_.scores(chunk.graphs, features, cores)
-    found, left_out = model.vote(scores), set(overflows(scores))
-    for graph in sorted(left_out):
+    found = model.vote(scores)
+    left_out = {graph: (largest(chunk.graphs[graph]), reason("scores")) for graph in overflows(scores)}
+    left_out |= dict.fromkeys(chunk.graphs.empty, ("0 nodes", NO_NODES))
+    for graph, why in sorted(left_out.items()):
         count.bad += 1
-        refuse(BadRow(chunk.rows[graph], largest(chunk.graphs[graph]), reason("scores")))
+        refuse(BadRow(chunk.rows[graph], *why))
     values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
     rows = enumerate(zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True))
     made = [Predicted(*row) for graph, row in rows if graph not in left_out]

@@ -17,6 +17,7 @@ from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig
 from sopool.models.make import make_model
+from sopool.models.stackable import check_stackable
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.normalize import DIVIDED
 from sopool.nn.pooling import Way
@@ -186,6 +187,8 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
         why = str(error).partition("\n")[0]  # PyTorch has where it was in its own code below
         raise DataError(f"{config.pool_name} cannot be made with {given}: {why}") from error
+    if config.pool in READOUTS and not config.blocks:
+        check_stackable(config.pool, config.hidden, config.pool_options)
     return config
 
 

@@ -1,0 +1,29 @@
+"""Whether a readout, perhaps a user's own, does its work in a stack of models."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from sopool.data.errors import DataError
+from sopool.models.stack import stack
+from sopool.nn.registry import make_readout
+
+
+def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> None:
+    """Raise a ``DataError`` unless two of them, stacked as in a bank, give what each gives by itself."""
+    with torch.random.fork_rng(devices=[]):
+        x, ptr = torch.randn(10, channels), torch.tensor([0, 3, 4, 8, 10])
+        readouts = [make_readout(name, channels, **options).eval() for _ in range(2)]
+    with torch.no_grad():
+        alone = [readouts[0](x[:4], ptr=ptr[:3]), readouts[1](x[4:], ptr=ptr[2:] - 4)]
+        try:
+            together = stack(readouts)(x, ptr=ptr)
+            torch.testing.assert_close(together, torch.cat(alone), rtol=1e-3, atol=1e-3, equal_nan=True)
+        except Exception as error:  # whatever it does with tensors of another shape
+            why = str(error).partition("\n")[0]
+            raise DataError(
+                f"{name} cannot be trained: models are trained in stacks, where a parameter has one axis more, and "
+                f"there it does not give what it gives by itself ({why}). Let a learned matrix meet the nodes through "
+                "sopool.nn.stacked.project(x, weight, ptr) instead of x @ weight."
+            ) from error

@@ -1,0 +1,61 @@
+"""Readouts of a user's own: what cannot be trained in a stack is refused before anything is trained."""
+
+import pytest
+import torch
+
+from sopool.data.errors import DataError
+from sopool.experiments.presets import model_config
+from sopool.nn import READOUTS, SegmentAggregation
+from sopool.nn.stacked import project
+from sopool.ops import segment_sum
+from tests.estimator.little import STORE
+
+
+class Learned(SegmentAggregation):
+    """A base for readouts that differ in how W meets the nodes."""
+
+    def __init__(self, channels, rank=4):
+        super().__init__(channels)
+        self.weight = torch.nn.Parameter(torch.randn(channels, rank))
+
+    @property
+    def out_channels(self):
+        return self.weight.shape[-1]
+
+
+class Projected(Learned):
+    def pool(self, x, ptr):
+        return segment_sum(project(x, self.weight, ptr), ptr)
+
+
+class Dropped(Learned):
+    def pool(self, x, ptr):
+        x = torch.nn.functional.dropout(x, 0.5, self.training)
+        return segment_sum(project(x, self.weight, ptr), ptr)
+
+
+class Multiplied(Learned):
+    def pool(self, x, ptr):
+        return segment_sum(x @ self.weight, ptr)
+
+
+class OfTheFirst(Learned):
+    """Gives something, but not what each model asks for."""
+
+    def pool(self, x, ptr):
+        return segment_sum(x @ self.weight.view(-1, x.shape[1], self.out_channels)[0], ptr)
+
+
+@pytest.mark.parametrize("kind", [Projected, Dropped])
+def test_those_that_stack_pass_and_draw_nothing(kind, monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", kind)
+    before = torch.get_rng_state()
+    assert model_config(STORE, "gin-0", "mine", options={"rank": 3}).pool_options == {"rank": 3}
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("kind", [Multiplied, OfTheFirst])
+def test_those_that_do_not_are_told_how(kind, monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", kind)
+    with pytest.raises(DataError, match=r"mine cannot be trained.*project\(x, weight, ptr\) instead of x @ weight"):
+        model_config(STORE, "gin-0", "mine")
