@@ -39,6 +39,7 @@ MEANS = [
     *(form + AVERAGED for form in (SUM, "sum-avg, no dropout", "sum-avg, dropout on embedding")),
     *(f"{kind}, {way}{AVERAGED}" for kind in ("slow", "slow, rank 16, matrix-sqrt") for way in WAYS),
 ]
+AGAINST = ["control wl", "control histogram", SUM, BIMAP, SLOW + AVERAGED, ROOT + AVERAGED]
 TESTED = [form + AVERAGED for form in (SUM, "sum-avg, no dropout", SLOW, ROOT)]
 VOTERS = ["sum-avg, dropout on embedding", "both, dropout on embedding", "slow, matrix-sqrt, no dropout"]
 VOTES = {"fair": "folds", "five vote": "ensemble_folds", "three of it and two of the first vote": "mixed_folds"}
@@ -50,7 +51,7 @@ Figures = dict[tuple[str, str], dict[str, Any]]
 def page() -> str:
     """All tables of the page."""
     once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
-    finalists, large, nine = map(read, ("final.jsonl", "large.jsonl", "nine.jsonl"))
+    finalists, large, chosen, nine = map(read, ("final.jsonl", "large.jsonl", "large_grid.jsonl", "nine.jsonl"))
     averaged, tested = divided(read("averaged.jsonl")), divided(read("averaged_final.jsonl"))
     combined = [form for form in forms_of(once) if "normed" in form or form.startswith("sum-avg,")]
     single = [form for form in forms_of(once) if form not in (BIMAP, SUM, *combined)]
@@ -62,9 +63,10 @@ def page() -> str:
         held_out_grid("All nine sets", divided(closer | reddit), ROUND, NINE),
         *(finals_grid(finalists, title, name, voters(finalists, name)) for title, name in VOTES.items()),
         finals_grid(large, "larger sets", "folds", forms_of(large)),
-        finals_grid(read("large_grid.jsonl"), "the whole grid", "folds", [SUM, BIMAP]),
+        finals_grid(chosen, "the whole grid", "folds", [SUM, BIMAP]),
         held_out_grid("batches of 128", read("large_batches.jsonl"), BATCHES, LARGER),
         held_out_grid("other poolings", read("large_pools.jsonl"), POOLS, ("DD", "COLLAB", "COLLAB, batch 128")),
+        finals_grid(read("large_controls.jsonl") | chosen | tested, "controls", "folds", AGAINST, LARGER),
         finals_grid(divided(table2() | large | nine), "all nine sets", "folds", [SUM, BIMAP, *VOTERS], NINE),
         finals_grid(divided(nine), "three vote", "ensemble_folds", VOTERS, NINE),
         held_out_grid("The mean of the parameters", divided(closer | reddit) | averaged, MEANS, NINE),
