@@ -10,8 +10,10 @@ from sopool.nn import (
     CovarianceAggregation,
     MultiHeadSecondOrderAggregation,
     SecondOrderAggregation,
+    SegmentAggregation,
 )
 from sopool.nn.normalize import FOR_MATRICES, matrix_sqrt, signed_sqrt
+from sopool.ops import segment_sum
 from tests.strategies import draw_rows, seeds
 
 PTR = torch.tensor([0, 4, 4, 9])
@@ -208,6 +210,23 @@ def test_repr_shows_channels_and_what_differs():
     )
     assert repr(MultiHeadSecondOrderAggregation(160, 4)) == "MultiHeadSecondOrderAggregation(160, heads=4)"
     assert repr(CovarianceAggregation(160, rank=32)) == "CovarianceAggregation(160, rank=32)"
+
+
+def test_repr_of_a_readout_of_a_user_s_own():
+    """It need not keep what it was made with."""
+
+    class Mapped(SegmentAggregation):
+        def __init__(self, channels, scale, hidden=4, **options):
+            super().__init__(channels)
+            self.scale = scale
+            self.lin = torch.nn.Linear(channels, hidden, **options)
+
+        def pool(self, x, ptr):
+            return segment_sum(self.scale * self.lin(x), ptr)
+
+    assert repr(Mapped(3, torch.tensor(2.0), 5, bias=False)) == "Mapped(3, scale=tensor(2.))"
+    with pytest.raises(ValueError, match=r"x has 2 channels .*, Mapped\(3, scale=1\) expects 3"):
+        Mapped(3, 1)(torch.zeros(4, 2))
 
 
 def test_out_channels():

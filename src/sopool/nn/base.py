@@ -98,9 +98,13 @@ class SegmentAggregation(Aggregation):
 
 
 def describe(layer: torch.nn.Module) -> str:
-    """The channels of a readout or pooling, then what differs from the defaults."""
+    """The channels of a readout or pooling, then what differs from the defaults.
+
+    One of a user's own may be made with anything, tensors included, and need not keep it: then it is not shown.
+    """
     shown = [] if layer.channels is None else [str(layer.channels)]
     for name, parameter in inspect.signature(type(layer)).parameters.items():
-        if name != "channels" and getattr(layer, name) != parameter.default:
-            shown.append(f"{name}={getattr(layer, name)!r}")
+        value = repr(getattr(layer, name, parameter.default))
+        if name != "channels" and value != repr(parameter.default):
+            shown.append(f"{name}={value}")
     return f"{type(layer).__name__}({', '.join(shown)})"
