@@ -87,6 +87,22 @@ def test_degree_keeps_values_in_bounds_however_large_the_graph():
         assert out.adj.isfinite().all()
 
 
+@given(st.floats(-6, 6), st.sampled_from([5, 2000]))
+def test_degree_does_not_see_the_scale_of_features_nor_the_size(exponent, n):
+    """In float32, with finite slopes; against A' of features about 1, undivided."""
+    torch.manual_seed(0)
+    x, edge_index = torch.rand(n, 3), torch.randint(0, n, (2, 4 * n))
+    pool = MultiHeadSecondOrderPooling(3, 4)
+    contribution = x.double() @ pool.queries.detach().double().t()
+    adj = contribution[edge_index[0]].t() @ contribution[edge_index[1]]
+    degrees = adj.abs().sum(1, keepdim=True) * adj.abs().sum(0, keepdim=True)
+    scaled = (x * 10**exponent).requires_grad_()
+    found = pool(scaled, edge_index).adj[0]
+    torch.testing.assert_close(found, (adj / degrees.sqrt()).float(), rtol=0, atol=1e-4)
+    (slope,) = torch.autograd.grad(found.square().sum(), scaled)
+    assert slope.isfinite().all()
+
+
 def test_degree_of_nothing_is_nothing():
     empty = torch.empty(2, 0, dtype=torch.long)
     x = draw_rows(0, 4, 3).requires_grad_()

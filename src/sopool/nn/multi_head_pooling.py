@@ -128,7 +128,12 @@ class MultiHeadSecondOrderPooling(GraphPooling):
 
 
 def normalize_by_degree(adj: Tensor) -> Tensor:
-    r"""Signed adjacencies [G, k, k] by absolute degree: :math:`A_{ij} / \sqrt{\sum_l |A_{il}| \sum_l |A_{lj}|}`."""
+    r"""Signed adjacencies [G, k, k] by absolute degree: :math:`A_{ij} / \sqrt{\sum_l |A_{il}| \sum_l |A_{lj}|}`.
+
+    Of each graph's largest entry a part of ``EPS`` counts as nothing, whatever the size of the graph or the features.
+    """
+    largest = adj.detach().abs().amax((1, 2), keepdim=True)  # it cancels, so it needs no gradient
+    adj = adj / torch.where(largest > 0, largest, 1.0)
     size = adj.abs()
     out_degree, in_degree = size.sum(2, keepdim=True), size.sum(1, keepdim=True)
     return adj * (out_degree + EPS).rsqrt() * (in_degree + EPS).rsqrt()
