@@ -146,6 +146,15 @@ def test_wrong_width_and_wrong_type(name):
         make_readout(name, 0)
 
 
+@every_readout
+def test_features_of_another_type_than_the_parameters(name):
+    """As NumPy's are, beside a network in float32."""
+    readout = make_readout(name, CHANNELS)
+    if list(readout.parameters()):
+        with pytest.raises(TypeError, match=r"x has dtype torch.float64 and \w+ torch.float32: cast one"):
+            readout(torch.ones(3, CHANNELS, dtype=torch.float64))
+
+
 def test_rows_come_in_order_unless_a_readout_asks_for_the_order():
     """Then they come as they are, without a copy."""
 

@@ -286,6 +286,9 @@ def test_bad_graphs():
         layer(x, torch.tensor([[0], [2]]), torch.tensor([0, 0, 1]))
     with pytest.raises(TypeError, match="Edges have no weights here: give batch="):
         layer(x, torch.empty(2, 0).long(), None, torch.tensor([0, 0, 1]))
+    for other in (layer, SelfAttentionPooling(4), DiffPooling(4), MultiHeadSecondOrderPooling(4, 2)):
+        with pytest.raises(TypeError, match=r"x has dtype torch.float64 and weight torch.float32: cast one"):
+            other(x.double(), torch.empty(2, 0).long())
 
 
 def test_shown_as_made():

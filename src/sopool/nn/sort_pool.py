@@ -63,9 +63,9 @@ class SortConvolutionAggregation(SegmentAggregation):
 
     def _convolve(self, rows: Tensor, each: int, weight: Tensor, bias: Tensor) -> Tensor:
         """relu(X W + b), with ``each`` rows of every graph and so equally many of every model: [G r, f] -> [G r, h]."""
-        if bias.dim() == 1:
-            return (rows @ weight + bias).relu()
         out = project(rows, weight, torch.arange(0, rows.shape[0] + 1, each, device=rows.device))
+        if bias.dim() == 1:
+            return (out + bias).relu()
         return (out.view(bias.shape[0], -1, bias.shape[1]) + bias.unsqueeze(1)).relu().view_as(out)
 
     def _sorted(self, x: Tensor, ptr: Tensor) -> Tensor:

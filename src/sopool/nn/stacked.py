@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.ops import segment_attend, segment_gram, segment_spread
-from sopool.ops.gram import promote
+from sopool.ops.gram import check_alike, promote
 from sopool.ops.grouped import grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
 from sopool.ops.products import product
 from sopool.ops.rows import EPS, MOMENTUM, Rows
@@ -35,7 +35,9 @@ def project(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None)
     Under autocast in float32, as all that is pooled: of rows that were rounded first a small covariance would be lost.
     """
     if weight.dim() == 2:
-        return product(promote(x), promote(weight))
+        x, weight = promote(x), promote(weight)
+        check_alike("x", x, "weight", weight)
+        return product(x, weight)
     segments = Segments(ptr, order)
     return segments.unsort(grouped_linear(segments.sort(x), weight, model_rows(ptr, weight.shape[0])))
 
