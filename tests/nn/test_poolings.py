@@ -289,6 +289,7 @@ def test_bad_graphs():
     for other in (layer, SelfAttentionPooling(4), DiffPooling(4), MultiHeadSecondOrderPooling(4, 2)):
         with pytest.raises(TypeError, match=r"x has dtype torch.float64 and weight torch.float32: cast one"):
             other(x.double(), torch.empty(2, 0).long())
+        assert not len(other(x[:0], torch.empty(2, 0).long(), batch_size=0).x)
 
 
 def test_shown_as_made():

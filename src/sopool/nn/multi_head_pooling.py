@@ -112,7 +112,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
                 "it must have one number per edge."
             )
         if batch is None:
-            batch, batch_size = edge_index.new_zeros(x.shape[0]), batch_size or 1
+            batch, batch_size = edge_index.new_zeros(x.shape[0]), 1 if batch_size is None else batch_size
         segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
         check_edges(edge_index, batch)
         dtype, rows = promote(x).dtype, widen_for(self.normalize, x)

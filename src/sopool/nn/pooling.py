@@ -113,7 +113,7 @@ class EdgePooling(GraphPooling):
         if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
             raise TypeError("batch_size is a tensor; it counts graphs. Edges have no weights here: give batch=.")
         if batch is None:
-            batch, batch_size = edge_index.new_zeros(x.shape[0]), batch_size or 1
+            batch, batch_size = edge_index.new_zeros(x.shape[0]), 1 if batch_size is None else batch_size
         segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
         if segments.order is not None and not torch.equal(batch, batch[segments.order]):
             raise ValueError("batch is not in order: the nodes of a graph must lie side by side. Sort x and batch.")
