@@ -224,3 +224,25 @@ def test_means_of_the_covariance_have_gradients(check_gradients):
     operator = torch.ops.sopool.segment_covariance
     torch.testing.assert_close(operator(x, ptr)[1], segment_mean(x, ptr))
     check_gradients(lambda x: operator(x, ptr)[1].square(), (x,))
+
+
+@pytest.mark.parametrize(
+    ("query", "bias", "says"),
+    [
+        (WEIGHT[:, 0], None, r"query has shape \[3\]: it must be \[3, k\]"),
+        (WEIGHT[1:], None, r"query has shape \[2, 2\]: it must be \[3, k\] for x \[4, 3\]"),
+        (WEIGHT, torch.zeros(3), r"bias has shape \[3\]: it must be \[2\]"),
+    ],
+)
+def test_queries_of_a_wrong_shape(query, bias, says):
+    with pytest.raises(ValueError, match=says):
+        segment_attend(draw_rows(0, 4, CHANNELS), query, ptr_of([4]), bias)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_attention_of_half_types_under_autocast(heads):
+    """With a bias of a half type, too, in float32."""
+    x, query, bias = (t.bfloat16() for t in (draw_rows(0, 9, CHANNELS), WEIGHT[:, :heads], draw_rows(2, heads)))
+    with torch.autocast("cpu", torch.bfloat16):
+        got = segment_attend(x, query, ptr_of([4, 5]), bias)
+    torch.testing.assert_close(got, segment_attend(x.float(), query.float(), ptr_of([4, 5]), bias.float()))
