@@ -1,3 +1,4 @@
+import pytest
 import torch
 from hypothesis import given
 
@@ -27,6 +28,19 @@ def test_against_torch_graph_by_graph(sizes, f, seed):
 def test_softmax_does_not_overflow():
     x = torch.tensor([[1e4], [1e4], [-1e4]])
     torch.testing.assert_close(segment_softmax(x, torch.tensor([0, 3])), torch.tensor([[0.5], [0.5], [0.0]]))
+
+
+@pytest.mark.parametrize("function", [segment_sum, segment_mean, segment_softmax])
+def test_bad_input(function):
+    x, ptr = torch.ones(3, 2), torch.tensor([0, 3])
+    with pytest.raises(ValueError, match=r"x has shape \[3\]: it must be \[rows, channels\]"):
+        function(x[:, 0], ptr)
+    with pytest.raises(TypeError, match=r"x has dtype torch.int64.*x\.float\(\)"):
+        function(x.long(), ptr)
+    with pytest.raises(TypeError, match="ptr is a list"):
+        function(x, [0, 3])
+    with pytest.raises(ValueError, match="ptr is empty"):
+        function(x, ptr[:0])
 
 
 @on_cpu

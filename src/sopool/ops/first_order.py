@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops.gram import promote, segment_apply, segment_gram
-from sopool.ops.segments import check_ptr_values
+from sopool.ops.gram import check_rows, promote, segment_apply, segment_gram
+from sopool.ops.segments import check_ptr_values, find_segments
 from sopool.ops.torch_backend import wide_type, widen
 from sopool.ops.transforms import by_columns
 
@@ -36,6 +36,8 @@ def segment_spread(values: Tensor, ptr: Tensor, num_rows: int) -> Tensor:
 
 def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     """Softmax over the rows of each segment: [N, f] -> [N, f]."""
+    check_rows("x", x)
+    ptr = find_segments(x.shape[0], x.device, ptr).ptr
     dtype, x = promote(x).dtype, widen(_own_rows(x, ptr))
     with torch.no_grad():  # the shift cancels, so it needs no gradient
         shift = segment_spread(largest_of(x, ptr), ptr, x.shape[0])
