@@ -7,6 +7,7 @@ import torch
 
 from sopool.data import make_agreement
 from sopool.models import fold, stack
+from sopool.nn import READOUTS, BilinearSecondOrderAggregation
 from sopool.nn.folded import FoldedGNN
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import compiled
@@ -51,6 +52,30 @@ def test_scores_are_those_of_the_model(config, loops):
         together = tables.batch(torch.tensor([ALL] * 3))
         together = (together.x.double(), *together[1:])
         torch.testing.assert_close(fold(stack(models))(*together), stack(models)(*together), rtol=1e-10, atol=1e-10)
+
+
+class Bent(BilinearSecondOrderAggregation):
+    """Does something with the rows before they are mapped."""
+
+    def pool(self, x, ptr):
+        return super().pool((x - 0.5).tanh(), ptr)
+
+
+class Unit(BilinearSecondOrderAggregation):
+    """With a mapping of its own."""
+
+    @property
+    def mapping(self):
+        return torch.nn.functional.normalize(self.weight, dim=-2)
+
+
+@pytest.mark.parametrize("kind", [Bent, Unit])
+@torch.no_grad()
+def test_readouts_of_a_user_s_own(kind, loops, monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", kind)
+    tables = tables_for(flat("mine"))
+    model, batch = trained(flat("mine"), tables), batch_of(tables, ALL)
+    torch.testing.assert_close(fold(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["sopool-bimap, flat", "gine, flat", "sum, flat"])

@@ -17,7 +17,8 @@ def fold(model: Classifier) -> Classifier:
     out = copy.deepcopy(model).eval()
     if isinstance(out, FlatClassifier) and len(out.readouts) == 1:
         readout = out.readouts[0]
-        if isinstance(readout, SymmetricAggregation) and readout.mapping is not None:
+        if isinstance(readout, SymmetricAggregation) and readout.begins_with_mapping:
+            assert readout.mapping is not None
             out._modules["gnn"] = FoldedGNN(out.gnn, readout.mapping.detach())
             readout.weight, readout.channels = None, readout.rank
     for owner in list(out.modules()):

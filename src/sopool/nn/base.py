@@ -97,6 +97,11 @@ class SegmentAggregation(Aggregation):
         return describe(self)
 
 
+def inherits(layer: object, kind: type, *names: str) -> bool:
+    """Whether methods and properties of a layer, perhaps of a class of a user's own, are still those of ``kind``."""
+    return all(getattr(type(layer), name, None) is getattr(kind, name, None) for name in names)
+
+
 def describe(layer: torch.nn.Module) -> str:
     """The channels of a readout or pooling, then what differs from the defaults.
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
-from sopool.nn.base import SegmentAggregation
+from sopool.nn.base import SegmentAggregation, inherits
 from sopool.nn.normalize import FOR_MATRICES, check_normalize, normalize_pooled, upper_triangle, widen_for
 from sopool.nn.stacked import project
 from sopool.ops import segment_bilinear, segment_gram, segment_mean, segment_sum
@@ -104,7 +104,13 @@ class SymmetricAggregation(SegmentAggregation):
     @property
     def _only_products(self) -> bool:
         """Whether Z^T Z is all that is wanted of Z: then the mapping is part of the product."""
-        return self.moments == (2,) and type(self).second_moment is SymmetricAggregation.second_moment
+        return self.moments == (2,) and inherits(self, SymmetricAggregation, "second_moment")
+
+    @property
+    def begins_with_mapping(self) -> bool:
+        """Whether all that is done with the rows is done with H W, so that others may map them before."""
+        as_here = inherits(self, SymmetricAggregation, "forward", "pool", "mapping")
+        return as_here and self.weight is not None
 
     def _finish(self, s: Tensor, ptr: Tensor) -> Tensor:
         s = normalize_pooled(s, ptr, self.normalize, self.rounding)
