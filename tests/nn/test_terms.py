@@ -3,7 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopool.nn import READOUTS, make_readout
+from sopool.nn import READOUTS, BilinearSecondOrderAggregation, CovarianceAggregation, make_readout
+from sopool.nn.first_order import SumAggregation
 from sopool.nn.normalize import FOR_MATRICES
 from sopool.nn.terms import terms_of
 from tests.strategies import draw_rows, seeds, widths
@@ -34,6 +35,30 @@ def test_every_readout_that_is_a_sum_over_nodes_is_here():
     assert {name for name, _ in CASES} == set(READOUTS) - {"max", "sortpool"}
     for name in ("max", "sortpool"):
         assert terms_of(make_readout(name, 3), torch.ones(2, 3)) is None
+
+
+class Squared(SumAggregation):
+    def pool(self, x, ptr):
+        return super().pool(x.square(), ptr)
+
+
+class OfPositives(BilinearSecondOrderAggregation):
+    def second_moment(self, z, ptr, order=None):
+        return super().second_moment(z.relu(), ptr, order)
+
+
+class Narrow(CovarianceAggregation):
+    def __init__(self, channels):
+        super().__init__(channels, rank=2, normalize="size")
+
+
+def test_readouts_of_a_user_s_own_are_known_while_they_keep_the_formula():
+    x = draw_rows(0, 5, 3)
+    for other in (Squared(3), OfPositives(3)):
+        assert terms_of(other.double(), x) is None
+    readout = Narrow(3).double()
+    terms = terms_of(readout, x)
+    torch.testing.assert_close(terms.finish(terms.second.pooled()), readout(x)[0])
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)

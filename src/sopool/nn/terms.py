@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from sopool.nn.attentional import AttentionalSecondOrderAggregation
+from sopool.nn.base import inherits
 from sopool.nn.covariance import CovarianceAggregation
 from sopool.nn.first_order import MeanAggregation, SumAggregation
 from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
@@ -87,28 +88,36 @@ class Terms(NamedTuple):
         return [part for part in (self.second, self.first) if part is not None]
 
 
-@singledispatch
 def terms_of(readout: torch.nn.Module, x: Tensor) -> Terms | None:
-    """A readout of one graph's nodes [n, f], taken apart; None where it is no such sum."""
+    """A readout of one graph's nodes [n, f], taken apart; None where it is no such sum, as far as is known.
+
+    Of a class of a user's own that derives from one here and has another formula nothing is known.
+    """
+    kind = next(kind for kind in type(readout).__mro__ if kind in _terms.registry)
+    return _terms(readout, x) if inherits(readout, kind, "forward", "pool") else None
+
+
+@singledispatch
+def _terms(readout: torch.nn.Module, x: Tensor) -> Terms | None:
     return None
 
 
-@terms_of.register
+@_terms.register
 def _(readout: SumAggregation, x: Tensor) -> Terms:
     return Terms(None, Sums(x, _identity(x)), lambda s: s, True)
 
 
-@terms_of.register
+@_terms.register
 def _(readout: MeanAggregation, x: Tensor) -> Terms:
     return Terms(None, Sums(x, _identity(x)), lambda s: s / max(1, len(x)), True)
 
 
-@terms_of.register
+@_terms.register
 def _(readout: SoftmaxAttentionAggregation, x: Tensor) -> Terms:
     return Terms(None, Sums(x * (x @ readout.query).softmax(0), _identity(x)), lambda s: s, True)
 
 
-@terms_of.register
+@_terms.register
 def _(readout: AttentionalSecondOrderAggregation, x: Tensor) -> Terms:
     bias = readout.query_bias
 
@@ -120,7 +129,7 @@ def _(readout: AttentionalSecondOrderAggregation, x: Tensor) -> Terms:
     return Terms(Products(x, _identity(x), readout.query), first, finish, readout.normalize in LINEAR)
 
 
-@terms_of.register
+@_terms.register
 def _(readout: MultiHeadSecondOrderAggregation, x: Tensor) -> Terms:
     products = Products(x, readout.queries.T, _identity(x))
     return Terms(
@@ -128,10 +137,13 @@ def _(readout: MultiHeadSecondOrderAggregation, x: Tensor) -> Terms:
     )
 
 
-@terms_of.register
-def _(readout: SymmetricAggregation, x: Tensor) -> Terms:
+@_terms.register
+def _(readout: SymmetricAggregation, x: Tensor) -> Terms | None:
+    is_covariance = inherits(readout, CovarianceAggregation, "second_moment")
+    if not (is_covariance or inherits(readout, SymmetricAggregation, "second_moment")):
+        return None
     weight = _identity(x) if readout.mapping is None else readout.mapping
-    centred = x - x.mean(0) if isinstance(readout, CovarianceAggregation) and len(x) else x
+    centred = x - x.mean(0) if is_covariance and len(x) else x
     products, linear = Products(centred, weight, weight), readout.normalize
     if linear in ROOTS:
         linear = ROOTS[linear]
