@@ -59,3 +59,30 @@ def test_those_that_do_not_are_told_how(kind, monkeypatch):
     monkeypatch.setitem(READOUTS, "mine", kind)
     with pytest.raises(DataError, match=r"mine cannot be trained.*project\(x, weight, ptr\) instead of x @ weight"):
         model_config(STORE, "gin-0", "mine")
+
+
+class Untold(Learned):
+    """Does not say how wide it is."""
+
+    out_channels = SegmentAggregation.out_channels
+
+    def pool(self, x, ptr):
+        return segment_sum(project(x, self.weight, ptr), ptr)
+
+
+class Nameless(SegmentAggregation):
+    def pool(self, x, ptr):
+        return segment_sum(x, ptr)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (Untold, r"mine makes \[2, 4\] of 2 graphs with 32 features, and says that it makes \[2, 32\].*out_channels"),
+        (lambda: Nameless(), "Nameless does not say how wide its result is"),
+    ],
+)
+def test_those_of_another_width_than_they_say(make, says, monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", make)
+    with pytest.raises(DataError, match=says):
+        model_config(STORE, "gin-0", "mine")

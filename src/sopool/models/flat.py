@@ -68,4 +68,10 @@ def read(readout: torch.nn.Module, x: Tensor, graphs: Graphs) -> tuple[Tensor, T
 
 def pooled_width(readout: torch.nn.Module, channels: int) -> int:
     """The width of what a readout makes of ``channels``; those of PyG that are used here keep it."""
-    return int(getattr(readout, "out_channels", channels))
+    width = getattr(readout, "out_channels", channels)
+    if width is None:
+        raise ValueError(
+            f"{type(readout).__name__} does not say how wide its result is: give SegmentAggregation.__init__ the "
+            "channels, or the class an out_channels of its own."
+        )
+    return int(width)

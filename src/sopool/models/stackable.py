@@ -6,17 +6,24 @@ from typing import Any
 import torch
 
 from sopool.data.errors import DataError
+from sopool.models.flat import pooled_width
 from sopool.models.stack import stack
 from sopool.nn.registry import make_readout
 
 
 def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> None:
-    """Raise a ``DataError`` unless two of them, stacked as in a bank, give what each gives by itself."""
+    """Raise a ``DataError`` unless it is as wide as it says and two, stacked as in a bank, give what each does."""
     with torch.random.fork_rng(devices=[]):
         x, ptr = torch.randn(10, channels), torch.tensor([0, 3, 4, 8, 10])
         readouts = [make_readout(name, channels, **options).eval() for _ in range(2)]
     with torch.no_grad():
         alone = [readouts[0](x[:4], ptr=ptr[:3]), readouts[1](x[4:], ptr=ptr[2:] - 4)]
+        width, found = pooled_width(readouts[0], channels), list(alone[0].shape)
+        if found != [2, width]:
+            raise DataError(
+                f"{name} makes {found} of 2 graphs with {channels} features, and says that it makes [2, {width}]: let "
+                "its out_channels be the width of what it gives."
+            )
         try:
             together = stack(readouts)(x, ptr=ptr)
             torch.testing.assert_close(together, torch.cat(alone), rtol=1e-3, atol=1e-3, equal_nan=True)
