@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from sopool.models import make_model, stack
+from sopool.nn import READOUTS, BilinearSecondOrderAggregation
 from sopool.training.bank import new_model
 from sopool.training.splits import run_seed
 from tests.models.cases import CASES, tables_for
@@ -80,3 +81,20 @@ def test_no_optimiser_sees_the_pooling(config):
     for model in (models[0], stack(models)):
         assert pooling_names(model)
         assert not pooling_names(model) & {name for name, _ in model.named_parameters()}
+
+
+class Directions(BilinearSecondOrderAggregation):
+    """Of a user's own, with a mapping that stays as it was drawn."""
+
+    def __init__(self, channels):
+        super().__init__(channels, rank=3, lr_scale=0.5)
+        self.weight.requires_grad_(False)
+
+
+def test_what_wants_no_gradient_stays(monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", Directions)
+    bank = bank_of(tables_of(little_store()), [run_config(model={"pool": "mine"}, weight_decay=0.1, average=0.9)])
+    before = values_of(bank, 0)
+    bank.run_epoch()
+    after = values_of(bank, 0)
+    assert {name for name in before if torch.equal(before[name], after[name])} == {"readouts.0.weight"}

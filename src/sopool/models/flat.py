@@ -26,8 +26,7 @@ class FlatClassifier(Classifier):
         widths = [in_channels] + [config.hidden] * config.layers
         widths = [sum(widths)] if config.join == "concat" else widths
         self.readouts = torch.nn.ModuleList(make_readout(config.pool, width, **config.pool_options) for width in widths)
-        if config.frozen:
-            freeze(self.readouts)
+        freeze(self.readouts, every=config.frozen)
         pooled = [pooled_width(readout, width) for readout, width in zip(self.readouts, widths, strict=True)]
         self.norms = torch.nn.ModuleList(GraphNorm(width) for width in pooled if config.pooled_norm)
         self.hidden = torch.nn.ModuleList(Linear(width, config.head_hidden) for width in pooled if config.head_hidden)

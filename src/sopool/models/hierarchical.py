@@ -31,8 +31,7 @@ class HierarchicalClassifier(Classifier):
         inputs = [in_channels, *(pool.out_channels for pool in pools[:-1])]
         self.gnns = torch.nn.ModuleList(GNN(config.gnn, width, config.hidden, 1) for width in inputs)
         self.pools = torch.nn.ModuleList(pools)
-        if config.frozen:
-            freeze(self.pools)
+        freeze(self.pools, every=config.frozen)
         widths = [readout_width(pool, config.block_readout) for pool in pools]
         self.heads = torch.nn.ModuleList(self._heads(widths, classes))
 
