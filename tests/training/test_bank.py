@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel
 
-from sopool.nn import READOUTS
+from sopool.nn import READOUTS, SegmentAggregation
 from sopool.nn.gnn import VARIANTS
+from sopool.ops import segment_sum
 from sopool.training.bank import Bank, new_model
 from sopool.training.batches import draw
 from sopool.training.splits import run_seed
@@ -60,6 +61,23 @@ def test_so_do_models_with_more_between_embedding_and_scores(pool):
 def test_so_do_models_with_a_slow_mapping_and_running_means():
     shape = {"pool_options": {"lr_scale": 0.1, "normalize": "size+matrix-sqrt"}}
     check_the_law(members("gin-0", "sopool-bimap", shape=shape, average=0.9), "float64", 6)
+
+
+class Scaled(SegmentAggregation):
+    """Of a user's own, with a single number to learn."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.factor = torch.nn.Parameter(torch.tensor(2.0))
+
+    def pool(self, x, ptr):
+        total = segment_sum(x, ptr)
+        return (total.view(self.factor.numel(), -1) * self.factor.view(-1, 1)).view_as(total)
+
+
+def test_so_do_readouts_with_a_single_number_to_learn(monkeypatch):
+    monkeypatch.setitem(READOUTS, "scaled", Scaled)
+    check_the_law(members("gin-0", "scaled"), "float64", 3)
 
 
 def check_the_law(configs, precision, epochs):

@@ -254,4 +254,4 @@ def layout_of(config: RunConfig, in_channels: int, classes: int) -> str:
 
 def _flatten(tensors: Iterable[Tensor]) -> Tensor:
     """Tensors [M, ...] as one matrix [M, P]."""
-    return torch.cat([tensor.detach().flatten(1) for tensor in tensors], dim=1)
+    return torch.cat([tensor.detach().reshape(len(tensor), -1) for tensor in tensors], dim=1)
