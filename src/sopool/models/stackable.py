@@ -10,9 +10,16 @@ from sopool.models.flat import pooled_width
 from sopool.models.stack import stack
 from sopool.nn.registry import make_readout
 
+LARGE = 2**20
+"""Numbers of a readout, or of what it makes of a graph, beyond which it is not tried: memory might not have room."""
+
 
 def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> None:
     """Raise a ``DataError`` unless it is as wide as it says and two, stacked as in a bank, give what each does."""
+    with torch.device("meta"):
+        planned = make_readout(name, channels, **options)
+    if max(pooled_width(planned, channels), sum(part.numel() for part in planned.parameters())) > LARGE:
+        return
     with torch.random.fork_rng(devices=[]):
         x, ptr = torch.randn(10, channels), torch.tensor([0, 3, 4, 8, 10])
         readouts = [make_readout(name, channels, **options).eval() for _ in range(2)]
