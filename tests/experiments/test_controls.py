@@ -273,3 +273,20 @@ def test_what_cannot_be(mutag, tmp_path):
     (tmp_path / "controls").write_text("a file where a folder should be")
     with pytest.raises(DataError, match="cannot be"):
         run_control("majority", mutag, folds=3, runs_folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "folds", "message"),
+    [
+        (["toxic"] * 4, 2, "all are of class 'toxic'"),
+        (["safe"] * 4 + ["toxic"], 2, "class 'toxic' has fewer graphs"),
+        (["safe"] * 4 + ["toxic"] * 2, 2, "class 'toxic' has a single graph to train on: .* Add graphs to the class"),
+    ],
+)
+def test_classes_are_called_by_their_names(labels, folds, message, tmp_path):
+    store = pack([path_graph(3, label) for label in labels], "mine")
+    request = Request(["sum"], ["fair"], epochs=1, folds=folds, steps=1)
+    with pytest.raises(DataError, match=message):
+        run_control("size", store, folds)
+    with pytest.raises(DataError, match=message):
+        Evaluator(store, request, RunStore(tmp_path)).evaluate()

@@ -36,10 +36,9 @@ def stratified_folds(
     values = _array(labels)
     if folds < 2:
         raise DataError(f"{folds} folds cannot be made: at least 2 are needed, one to test and one to train.")
-    classes, counts = _classes(values)
+    classes, counts = _classes(values, names)
     if counts.min() < folds:
-        told = classes.tolist()
-        raise DataError(_too_small(told if names is None else [names[code] for code in told], counts, folds))
+        raise DataError(_too_small(classes, counts, folds))
     from sklearn.model_selection import StratifiedKFold  # here: the command line need not wait for it
 
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
@@ -58,11 +57,16 @@ def _too_small(names: Sequence[Any], counts: np.ndarray, folds: int) -> str:
 
 
 def holdout(
-    train: np.ndarray | Sequence[int], labels: Labels, fraction: float = 0.1, seed: int = 0
+    train: np.ndarray | Sequence[int],
+    labels: Labels,
+    fraction: float = 0.1,
+    seed: int = 0,
+    names: Sequence[Any] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Set aside a ``fraction`` of the training graphs: (train, validation), every class in the same share.
 
-    ``labels`` are those of all graphs, so that ``labels[train]`` are those of the training graphs.
+    ``labels`` are those of all graphs, so that ``labels[train]`` are those of the training graphs. ``names`` are
+    those of numbered classes, for messages.
     """
     numbers = np.asarray(train, dtype=np.int64)
     if not 0 < fraction < 1:
@@ -72,11 +76,12 @@ def holdout(
     if wrong.size:
         raise DataError(f"there is no graph {wrong[0]} to train on: there are {len(values)}, numbered from 0.")
     values = values[numbers]
-    classes, counts = _classes(values)
+    classes, counts = _classes(values, names)
     held = math.ceil(fraction * len(numbers))
     if counts.min() < 2:
         raise DataError(
-            f"class {classes[counts.argmin()]} has a single graph to train on: it cannot be held out and trained on."
+            f"class {show(classes[counts.argmin()])} has a single graph to train on: it cannot be held out and trained "
+            "on. Add graphs to the class, or leave it out."
         )
     if min(held, len(numbers) - held) < len(classes):
         raise DataError(
@@ -165,10 +170,11 @@ def _array(labels: Labels) -> np.ndarray:
     return values
 
 
-def _classes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes that occur and how often; at least two."""
-    classes, counts = np.unique(values, return_counts=True)
+def _classes(values: np.ndarray, names: Sequence[Any] | None) -> tuple[list[Any], np.ndarray]:
+    """The classes that occur, by their names, and how often; at least two."""
+    found, counts = np.unique(values, return_counts=True)
+    classes = found.tolist() if names is None else [names[code] for code in found]
     if len(classes) < 2:
-        found = f"all are of class {classes[0]}" if len(classes) else "there are no graphs"
-        raise DataError(f"{found}: graphs of at least two classes are needed.")
+        what = f"all are of class {show(classes[0])}" if classes else "there are no graphs"
+        raise DataError(f"{what}: graphs of at least two classes are needed.")
     return classes, counts

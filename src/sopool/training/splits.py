@@ -1,10 +1,12 @@
 """Which graphs a run trains on and which it looks at."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from sopool.data.pack import Label
 from sopool.data.splits import holdout, stratified_folds
 from sopool.training.config import RunConfig
 
@@ -18,11 +20,11 @@ class Split(NamedTuple):
 
 
 class Splitter:
-    """The splits of one data set; the folds are made once."""
+    """The splits of one data set; the folds are made once. ``names`` are those of the classes, for messages."""
 
-    def __init__(self, labels: np.ndarray) -> None:
-        self.labels = labels
-        self._folds = lru_cache(lambda folds, seed: stratified_folds(labels, folds, seed))
+    def __init__(self, labels: np.ndarray, names: Sequence[Label] | None = None) -> None:
+        self.labels, self.names = labels, names
+        self._folds = lru_cache(lambda folds, seed: stratified_folds(labels, folds, seed, names))
 
     def __call__(self, config: RunConfig) -> Split:
         """What a run trains on and looks at. Each final run of ``fair`` holds out graphs of its own."""
@@ -30,7 +32,7 @@ class Splitter:
         if config.looks == "test":
             return Split(train, train[:0], test)
         seed = run_seed(config)
-        return Split(*holdout(train, self.labels, config.holdout, seed), test)
+        return Split(*holdout(train, self.labels, config.holdout, seed, self.names), test)
 
 
 def run_seed(config: RunConfig) -> int:

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from sopool.data.pack import Label
 from sopool.experiments.controls.views import Setting, View, Views
 from sopool.experiments.threads import cores
 from sopool.models.config import ModelConfig
@@ -31,18 +32,20 @@ class _Candidate(NamedTuple):
     choice: Setting
 
 
-def splits_of(labels: np.ndarray, folds: int, seed: int) -> list[Split]:
+def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None) -> list[Split]:
     """Those that the networks of an evaluation choose their settings on."""
-    splitter, model = Splitter(labels), ModelConfig()
+    splitter, model = Splitter(labels, names), ModelConfig()
     return [
         splitter(RunConfig("", "", "", model, fold, folds=folds, seed=seed, looks="validation"))
         for fold in range(folds)
     ]
 
 
-def judge(views: Views, labels: np.ndarray, folds: int, seed: int) -> tuple[Outcome, list[Setting]]:
-    """The outcome, and the setting of each fold."""
-    splits = splits_of(labels, folds, seed)
+def judge(
+    views: Views, labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None
+) -> tuple[Outcome, list[Setting]]:
+    """The outcome, and the setting of each fold. ``names`` are those of the classes, for messages."""
+    splits = splits_of(labels, folds, seed, names)
     chosen = _choose(views, labels, splits)
     tested: dict[int, Scores] = {}
     for view in views:

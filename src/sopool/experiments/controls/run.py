@@ -38,8 +38,9 @@ def run_control(
         return replace(kept, dataset=store.name)
     import_module("sklearn.svm")  # now: the seconds it takes are nobody's
     start = time.perf_counter()
-    labels = np.unique(store.labels.numpy(), return_inverse=True)[1]
-    outcome, settings = judge(control.views(store), labels, folds, seed)
+    codes, labels = np.unique(store.labels.numpy(), return_inverse=True)
+    names = [store.classes[code] for code in codes]
+    outcome, settings = judge(control.views(store), labels, folds, seed, names)
     seconds = time.perf_counter() - start
     found = (outcome, round(seconds, 3), tuple(settings), control.version)
     result = ControlResult(store.name, fingerprint, name, *found)

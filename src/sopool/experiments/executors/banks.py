@@ -16,7 +16,7 @@ MOST = {"cpu": 10, "cuda": 256}
 
 def banks_of(store: PackedGraphs, configs: Sequence[RunConfig], device: str, workers: int) -> list[list[RunConfig]]:
     """The banks of runs on one data set, see :func:`make_banks`."""
-    splitter = Splitter(store.labels.cpu().numpy() if store.labels is not None else np.zeros(0))
+    splitter = Splitter(store.labels.cpu().numpy() if store.labels is not None else np.zeros(0), store.classes)
     return make_banks(configs, device.split(":")[0], workers, [len(splitter(config).train) for config in configs])
 
 
