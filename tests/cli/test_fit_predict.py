@@ -240,6 +240,18 @@ def test_only_some_bad_rows_are_named(model, call, tmp_path):
     assert "all 20 rows are bad" in shown.err
 
 
+@pytest.mark.parametrize(("text", "message"), [("what?\n" * 3, "all 3 rows are bad"), ("\n", "there was no graph to")])
+def test_without_a_prediction_no_file_is_written(model, call, tmp_path, text, message):
+    (tmp_path / "g.jsonl").write_text(text)
+    (tmp_path / "old.csv").write_text("what was there")
+    for name in ("new.csv", "old.csv"):
+        shown = call("predict", model, tmp_path / "g.jsonl", "-o", tmp_path / name)
+        assert shown.code == 2
+        assert f"g.jsonl: {message}" in " ".join(shown.err.split())
+    assert not (tmp_path / "new.csv").exists()
+    assert (tmp_path / "old.csv").read_text() == "what was there"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -72,6 +72,7 @@ def predict(
     with open_target(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
         predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
+        _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, classifier.classes_)
     # They are compared only where they are as many: then there is memory for all of them.
     as_many = source != "-" and count.accuracy is not None and count.nodes == classifier.trained_on_.get("nodes")
@@ -110,14 +111,19 @@ def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]"
             return False
 
 
-def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray") -> None:
+def _check_any(count: "Count", source: str) -> None:
     from sopool.data.errors import DataError
-    from sopool.estimator.labels import foreign_message
-    from sopool.estimator.settings import unknown_messages
+    from sopool.data.stream import place_of
 
     if not count.graphs:
         bad = f"all {count.bad:,} rows are bad." if count.bad > 1 else "the only row is bad."
-        raise DataError(bad if count.bad else "there was no graph to predict.")
+        raise DataError(bad if count.bad else "there was no graph to predict.", place_of(source).path)
+
+
+def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray") -> None:
+    from sopool.estimator.labels import foreign_message
+    from sopool.estimator.settings import unknown_messages
+
     where = "" if is_stdout(output) else f" They are in {output}."
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
     speed = count.graphs / max(seconds, 1e-9)
