@@ -28,6 +28,7 @@ def test_numbers(given):
         (names, "sum,", "'' is not a name"),
         (settings, "rank", "'rank' is not a name with a value"),
         (settings, "rank=", "'rank=' is not a name with a value"),
+        (settings, "rank=4,rank=5", "rank is there twice"),
     ],
 )
 def test_the_bad_item_is_named(read, text, bad):

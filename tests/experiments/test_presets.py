@@ -172,6 +172,13 @@ def test_names_of_runs_stay_when_settings_are_added():
         ({"pools": ["sum"], "gnn": "gine"}, "the edges of agreement have no labels"),
         ({"pools": ["sagpol"]}, "Did you mean 'sagpool'"),
         ({"pools": ["sopool-bimap"], "pool_options": {"rank": 0}}, "sopool-bimap cannot be made with rank=0"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"rank": "big"}}, "rank=big: rank must be a whole number"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"rank": 1.5}}, "rank=1.5: rank must be a whole number"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"rank": True}}, "rank=True: rank must be a whole number"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"triangle": "maybe"}}, "triangle must be true or false"),
+        ({"pools": ["sopool-bimap"], "pool_options": {"moments": 3}}, r"moments=3: choose \(2,\)"),
+        ({"pools": ["covpool"], "pool_options": {"rank": "all"}}, "rank must be a whole number or none"),
+        ({"pools": ["topkpool"], "blocks": 1, "pool_options": {"ratio": "half"}}, "ratio must be a number"),
         (
             {"pools": ["sopool-attn-random", "sum-avg"], "pool_options": {"bias": True, "ratio": 1}},
             "option ratio, which was given as 1. Options: sopool-attn-random has bias, normalize; sum-avg has none",

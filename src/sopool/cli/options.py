@@ -74,6 +74,8 @@ def settings(option: str, text: str) -> dict[str, str | int | float | bool | Non
         name, sign, value = (part.strip() for part in item.partition("="))
         if not (name and sign and value):
             raise DataError(f"{option} {text}: {item!r} is not a name with a value. A list looks like a=1,b=none.")
+        if name in found:
+            raise DataError(f"{option} {text}: {name} is there twice. Give it once.")
         found[name] = _value(value)
     return found
 

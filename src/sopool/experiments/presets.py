@@ -5,8 +5,9 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Literal
+from numbers import Integral, Real
+from types import MappingProxyType, NoneType
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -35,6 +36,13 @@ FROZEN = {name + RANDOM: name for name in LEARNED}
 POOLS = (*READOUTS, *GRAPH_READOUTS, "sum-avg", *FROZEN)
 """``sum-avg`` is the paper's rule: the sum where nodes carry labels (bioinformatics), the mean where they do not
 (social networks)."""
+KINDS: dict[Any, tuple[type, str]] = {
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    NoneType: (NoneType, "none"),
+}
+"""What an option may be declared as, what is then taken, and what that is called."""
 HIERARCHICAL = (*POOLINGS, *(name for name, trained in FROZEN.items() if trained in POOLINGS))
 
 
@@ -163,12 +171,17 @@ def share_options(pools: Sequence[str], blocks: int, options: Mapping[str, Any])
 
 def options_of(pool: str, blocks: int = 0) -> list[str]:
     """The names of a pooling's options."""
+    return list(_declared(pool, blocks))
+
+
+def _declared(pool: str, blocks: int) -> dict[str, Any]:
+    """A pooling's options, each with what it is declared as."""
     trained = _known(pool, blocks)
     if trained == "sum-avg":
-        return []
+        return {}
     flat: dict[str, Callable[..., Any]] = READOUTS | {name: pooling for name, (pooling, _) in GRAPH_READOUTS.items()}
     make = POOLINGS[trained] if blocks else flat[trained]
-    return [name for name in inspect.signature(make).parameters if name != "channels"]
+    return {name: one.annotation for name, one in inspect.signature(make).parameters.items() if name != "channels"}
 
 
 def _known(pool: str, blocks: int) -> str:
@@ -181,6 +194,7 @@ def _known(pool: str, blocks: int) -> str:
 def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
     """Raise a ``DataError`` now for ``options`` that no model can be made with."""
     try:
+        _check_kinds(options, _declared(config.pool, config.blocks))
         with torch.device("meta"):
             make_model(config, 2, 2)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -190,6 +204,17 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
     if config.pool in READOUTS and not config.blocks:
         check_stackable(config.pool, config.hidden, config.pool_options)
     return config
+
+
+def _check_kinds(options: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
+    """Raise a ``TypeError`` for a word where a number is needed, and the like; of other kinds nothing is said."""
+    for name, value in options.items():
+        kinds = get_args(declared.get(name)) or (declared.get(name),)
+        if not KINDS.keys() >= set(kinds):
+            continue
+        fits = (isinstance(value, KINDS[kind][0]) for kind in kinds)
+        if not (bool in kinds if isinstance(value, bool) else any(fits)):  # Python takes True for 1
+            raise TypeError(f"{name} must be {' or '.join(KINDS[kind][1] for kind in kinds)}.")
 
 
 def sort_size(sizes: Tensor) -> int:

@@ -1,6 +1,6 @@
 """The options shared by readouts whose result is a symmetric matrix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -47,7 +47,7 @@ class SymmetricAggregation(SegmentAggregation):
         if rank is not None and rank < 1:
             raise ValueError(f"rank={rank}: it must be at least 1.")
         check_normalize(normalize, FOR_MATRICES, self)
-        if tuple(moments) not in ((2,), (1, 2)):
+        if not isinstance(moments, Iterable) or tuple(moments) not in ((2,), (1, 2)):
             raise ValueError(f"moments={moments!r}: choose (2,), as the paper, or (1, 2) to append the first moment.")
         if not 0 < lr_scale < float("inf"):
             raise ValueError(f"lr_scale={lr_scale!r}: it must be a positive number. To leave W as drawn, freeze it.")
