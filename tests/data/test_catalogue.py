@@ -11,6 +11,7 @@ from sopool.data.cache import cache_folder
 from sopool.data.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.errors import DataError
 from sopool.data.file import save_graphs
+from sopool.data.find_graph import find_graph
 from sopool.data.pack import Graph, pack
 from sopool.data.stream import stream_graphs
 from tests.data.shared import DATA, needs_data
@@ -195,3 +196,15 @@ def test_shared_sets_agree_with_the_paper():
         store = load(name, DATA)
         assert len(store) == PAPER[name].graphs
         assert int(store.sizes.max()) == PAPER[name].max_nodes
+
+
+@pytest.mark.parametrize("option", ["smiles_column", "label_column"])
+def test_columns_of_what_has_none_are_refused(tmp_path, option):
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"nodes": 1, "edges": [], "label": 1}')
+    for source in ("MUTAG", path):
+        for read in (load, lambda source, **given: list(stream_graphs(source, {}, **given))):
+            with pytest.raises(DataError, match=f"there are no columns here, so none can be 'toxic' .{option}."):
+                read(source, **{option: "toxic"})
+        with pytest.raises(DataError, match="there are no columns here"):
+            find_graph(source, "1", {}, **{option: "toxic"})

@@ -18,7 +18,7 @@ from sopool.data.errors import DataError
 from sopool.data.file import load_graphs
 from sopool.data.gin_text import read_gin
 from sopool.data.jsonl import read_jsonl
-from sopool.data.lines import kind_of
+from sopool.data.lines import check_columns, kind_of
 from sopool.data.statistics import GraphStatistics, statistics
 from sopool.data.store import PackedGraphs
 from sopool.data.tu import read_tu
@@ -150,6 +150,7 @@ def load(
         warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
     found = find(name, root)
     if found.place == "package":
+        check_columns(name, smiles_column, label_column)
         return load_boxed(name)
     if found.path is None:
         found = found._replace(path=_download(name, found, progress))
@@ -199,6 +200,7 @@ def _read(
 ) -> PackedGraphs:
     if not path.exists():
         raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
+    check_columns(path, smiles_column, label_column)
     kind = kind_of(path)
     if path.is_dir() or kind == ".zip":
         return cached(path, path.stem, lambda: _read_collection(path))

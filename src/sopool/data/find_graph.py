@@ -45,7 +45,8 @@ def find_graph(
     """
     rows, number = rows_of(source, smiles_column, label_column), row_number(wanted)
     if rows is None:
-        return _of_store(load(source, root), number, wanted)
+        store = load(source, root, smiles_column=smiles_column, label_column=label_column)
+        return _of_store(store, number, wanted)
     place = place_of(source)
     names = (wanted, wanted.removeprefix(ID))
     numbers, ids, found = [0, 0], list[str](), None

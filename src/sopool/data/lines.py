@@ -9,10 +9,26 @@ from pathlib import Path
 from sopool.data.archive import MAX_UNPACKED
 from sopool.data.errors import DataError
 
+WITHOUT_COLUMNS = ("", ".zip", ".txt", ".jsonl", ".graphs", ".sdf")
+"""Names of data sets, folders, and files; those of SDF files have properties instead."""
+
 
 def kind_of(path: Path) -> str:
     """The last suffix of a name, in small letters; the last two of one that is packed, such as ``.csv.gz``."""
     return "".join(path.suffixes[-2 if is_packed(path) else -1 :]).lower()
+
+
+def check_columns(source: str | Path, smiles_column: str | None, label_column: str | None) -> None:
+    """Raise a ``DataError`` for a column that was named of a source which has none: it would count for nothing."""
+    kind = kind_of(Path(source)).removesuffix(".gz")
+    given = {"smiles_column": smiles_column, "label_column": None if kind == ".sdf" else label_column}
+    for option, name in given.items():
+        if name is not None and kind in WITHOUT_COLUMNS:
+            raise DataError(
+                f"there are no columns here, so none can be {name!r} ({option}). Leave that out; or, if this is a "
+                "table of molecules, call it .csv.",
+                source,
+            )
 
 
 def is_packed(path: Path) -> bool:

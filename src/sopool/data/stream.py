@@ -10,7 +10,7 @@ import numpy as np
 
 from sopool.data.catalogue import load
 from sopool.data.errors import Place
-from sopool.data.lines import kind_of, number_lines, read_lines
+from sopool.data.lines import check_columns, kind_of, number_lines, read_lines
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.rows import Row, json_rows, molecule_rows, sdf_rows, text_rows
 from sopool.data.store import EDGE_FIELDS, PackedGraphs
@@ -57,7 +57,9 @@ def stream_graphs(
     or a SMILES a line. ``fields`` are those of an encoder: a graph that lacks one is bad, other features are dropped.
     """
     rows = rows_of(source, smiles_column, label_column)
-    return _slices(load(source, root)) if rows is None else _chunks(rows, fields)
+    if rows is None:
+        return _slices(load(source, root, smiles_column=smiles_column, label_column=label_column))
+    return _chunks(rows, fields)
 
 
 def rows_of(source: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row] | None:
@@ -68,12 +70,14 @@ def rows_of(source: str | Path, smiles_column: str | None, label_column: str | N
         name = "standard input"
         return text_rows(number_lines(sys.stdin.buffer, name), name, smiles_column, label_column)
     if kind == ".jsonl":
+        check_columns(path, smiles_column, label_column)
         return json_rows(read_lines(path))
     if kind in (".csv", ".tsv"):
         return molecule_rows(read_lines(path), path, smiles_column, label_column)
     if kind == ".smi":
         return text_rows(read_lines(path), path, smiles_column, label_column)
     if kind == ".sdf":
+        check_columns(path, smiles_column, label_column)
         return sdf_rows(path, label_column)
     return None
 
