@@ -132,6 +132,15 @@ def test_every_kind_of_file(tmp_path):
         assert len(load(tmp_path / source)) == 2, source
 
 
+@pytest.mark.parametrize("part", ["A", "graph_indicator", "graph_labels"])
+def test_one_file_of_a_tu_set_is_not_all_of_it(tmp_path, part):
+    for name, text in {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n", "graph_labels": "1\n"}.items():
+        (tmp_path / f"MINE_{name}.txt").write_text(text)
+    with pytest.raises(DataError, match=f"MINE_{part}.txt.*: .* one file of a TU data set: give their folder, "):
+        load(tmp_path / f"MINE_{part}.txt")
+    assert len(load(tmp_path)) == 1
+
+
 def test_sources_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match="no such file or folder"):
         load(tmp_path / "missing.zip")

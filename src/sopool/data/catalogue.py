@@ -227,6 +227,8 @@ def _read_txt(path: Path) -> PackedGraphs:
     try:
         return read_gin(path)
     except DataError as error:
+        if any(path.name.startswith(edges.name.removesuffix("A.txt")) for edges in path.parent.glob("*_A.txt")):
+            raise DataError(f"{error} It is one file of a TU data set: give their folder, {path.parent}.") from error
         if error.line != 1:
             raise
         raise DataError(f"{error} A .txt is read as GIN's text: call a table of molecules .csv.") from error
