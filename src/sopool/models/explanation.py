@@ -80,8 +80,11 @@ class Explanation:
         return self.classes[self.chosen]
 
     def margin(self, number: int | None = None) -> Margin:
-        """Why class ``number``, the predicted one if left out, rather than the others."""
-        weights = margins(len(self.classes)).numpy()[self.chosen if number is None else number]
+        """Why the class with this place in ``classes``, the predicted one if left out, rather than the others."""
+        number = self.chosen if number is None else number
+        if number not in range(len(self.classes)):
+            raise ValueError(f"number={number!r}: it must be a place in classes, 0 to {len(self.classes) - 1}.")
+        weights = margins(len(self.classes)).numpy()[number]
         each = self.each @ weights
         total, bias, nodes = float(self.scores @ weights), float(self.bias @ weights), np.asarray(each.mean(0))
         return Margin(total, bias, nodes, each.std(0) if len(each) > 1 else None, total - bias - float(nodes.sum()))
