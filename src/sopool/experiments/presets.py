@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from types import MappingProxyType, NoneType
-from typing import Any, Literal, get_args
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import torch
 from torch import Tensor
@@ -209,7 +209,8 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
 def _check_kinds(options: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
     """Raise a ``TypeError`` for a word where a number is needed, and the like; of other kinds nothing is said."""
     for name, value in options.items():
-        kinds = get_args(declared.get(name)) or (declared.get(name),)
+        kind = declared.get(name)
+        kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
         if not KINDS.keys() >= set(kinds):
             continue
         fits = (isinstance(value, KINDS[kind][0]) for kind in kinds)
