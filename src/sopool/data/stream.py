@@ -15,7 +15,7 @@ from sopool.data.pack import Graph, Label, pack
 from sopool.data.rows import Row, json_rows, molecule_rows, sdf_rows, text_rows
 from sopool.data.store import EDGE_FIELDS, PackedGraphs
 
-STDIN = "-"
+STDIN, STDIN_NAME = "-", "standard input"
 TEXTS = (".jsonl", ".csv", ".tsv", ".smi")
 """Files with a graph a line."""
 NODES, ROWS = 2**14, 2**12
@@ -67,8 +67,7 @@ def rows_of(source: str | Path, smiles_column: str | None, label_column: str | N
     path = Path(source)
     kind = kind_of(path).removesuffix(".gz")
     if str(source) == STDIN:
-        name = "standard input"
-        return text_rows(number_lines(sys.stdin.buffer, name), name, smiles_column, label_column)
+        return text_rows(number_lines(sys.stdin.buffer, STDIN_NAME), STDIN_NAME, smiles_column, label_column)
     if kind == ".jsonl":
         check_columns(path, smiles_column, label_column)
         return json_rows(read_lines(path))
@@ -86,7 +85,7 @@ def place_of(source: str | Path) -> Place:
     """What a row of a source is, and what the source is called."""
     kind = kind_of(Path(source)).removesuffix(".gz")
     if str(source) == STDIN:
-        return Place("line", "standard input")
+        return Place("line", STDIN_NAME)
     return Place("record" if kind == ".sdf" else "line" if kind in TEXTS else "graph", source)
 
 

@@ -17,8 +17,7 @@ from sopool.training.config import RunConfig
 
 def shape_of(store: PackedGraphs, given: SimpleNamespace) -> ModelConfig:
     """What the models look like."""
-    options = given.pool_options or {}
-    share_options([given.pool], given.blocks, options)
+    options = share_options([given.pool], given.blocks, given.pool_options or {})[given.pool]
     made = model_config(store, given.gnn, given.pool, blocks=given.blocks, options=options)
     if given.weight_decay and "lr_scale" not in options:  # on a slow mapping it would weigh a hundred times as much
         made.pool_options.pop("lr_scale", None)

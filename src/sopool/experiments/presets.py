@@ -209,8 +209,8 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
 def _check_kinds(options: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
     """Raise a ``TypeError`` for a word where a number is needed, and the like; of other kinds nothing is said."""
     for name, value in options.items():
-        kind = declared.get(name)
-        kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        told = declared.get(name)
+        kinds = get_args(told) if get_origin(told) in (Union, UnionType) else (told,)
         if not KINDS.keys() >= set(kinds):
             continue
         fits = (isinstance(value, KINDS[kind][0]) for kind in kinds)

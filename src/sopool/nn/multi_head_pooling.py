@@ -6,13 +6,13 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.edge_list import all_pairs
 from sopool.nn.normalize import EPS, widen_for
-from sopool.nn.pooling import GraphPooling, Pooled, dense_pooled
+from sopool.nn.pooling import GraphPooling, Pooled, dense_pooled, find_batch
 from sopool.nn.stacked import project
 from sopool.ops import segment_gram, segment_spread
 from sopool.ops.first_order import segment_sizes
 from sopool.ops.gram import promote
 from sopool.ops.graphs import Graphs, hear
-from sopool.ops.segments import check_edges, find_segments
+from sopool.ops.segments import check_edges
 
 
 class PooledGraphs(NamedTuple):
@@ -111,9 +111,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
                 f"edge_weight has shape {list(edge_weight.shape)} for {edge_index.shape[1]} edges: "
                 "it must have one number per edge."
             )
-        if batch is None:
-            batch, batch_size = edge_index.new_zeros(x.shape[0]), 1 if batch_size is None else batch_size
-        segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
+        batch, segments = find_batch(x, edge_index, batch, batch_size)
         check_edges(edge_index, batch)
         dtype, rows = promote(x).dtype, widen_for(self.normalize, x)
         contribution = project(rows, widen_for(self.normalize, self.queries.t()), segments.ptr)

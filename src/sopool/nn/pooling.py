@@ -15,7 +15,7 @@ from sopool.ops.dense import Dense
 from sopool.ops.graphs import Graphs
 from sopool.ops.largest import segment_max
 from sopool.ops.neighbors import neighbors_of
-from sopool.ops.segments import check_edges, find_segments, owners
+from sopool.ops.segments import Segments, check_edges, find_segments, owners
 
 Way = Literal["max-mean", "concat"]
 
@@ -99,6 +99,13 @@ class GraphPooling(torch.nn.Module):
         return describe(self)
 
 
+def find_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None, batch_size: int | None) -> tuple[Tensor, Segments]:
+    """The graph of each node [N], one graph if that was left out, and where each graph's nodes lie."""
+    if batch is None:
+        batch, batch_size = edge_index.new_zeros(x.shape[0]), 1 if batch_size is None else batch_size
+    return batch, find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
+
+
 class EdgePooling(GraphPooling):
     """One that takes graphs as PyG has them, too."""
 
@@ -112,9 +119,7 @@ class EdgePooling(GraphPooling):
         self._check(x, edge_index)
         if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
             raise TypeError("batch_size is a tensor; it counts graphs. Edges have no weights here: give batch=.")
-        if batch is None:
-            batch, batch_size = edge_index.new_zeros(x.shape[0]), 1 if batch_size is None else batch_size
-        segments = find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
+        batch, segments = find_batch(x, edge_index, batch, batch_size)
         if segments.order is not None and not torch.equal(batch, batch[segments.order]):
             raise ValueError("batch is not in order: the nodes of a graph must lie side by side. Sort x and batch.")
         check_edges(edge_index, batch)
