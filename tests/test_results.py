@@ -21,13 +21,14 @@ def test_page_of_the_search_has_the_tables_of_its_figures(monkeypatch):
     assert rows((ROOT / "docs" / "results" / "search.md").read_text()) == rows(made)
 
 
-def test_page_of_the_best_form_has_the_table_of_its_figures(monkeypatch):
+@pytest.mark.parametrize(("script", "page"), [("best.py", "best.md"), ("overview.py", "results/index.md")])
+def test_page_has_the_table_of_the_nine_sets(script, page, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    best = runpy.run_path(str(ROOT / "benchmarks" / "best.py"))
-    made = rows(best["grid_markdown"](best["grid"](best["figures"]())))
+    module = runpy.run_path(str(ROOT / "benchmarks" / script))
+    made = rows(module["grid_markdown"](module["grid"](module["figures"]())))
     assert made
-    assert set(made) <= set(rows((ROOT / "docs" / "best.md").read_text()))
+    assert set(made) <= set(rows((ROOT / "docs" / page).read_text()))
 
 
 def rows(text):

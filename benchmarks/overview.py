@@ -1,0 +1,58 @@
+"""The table of docs/results/index.md: every data set on its test folds, at one glance.
+
+    python benchmarks/overview.py
+
+Prints Markdown: the Weisfeiler-Lehman kernel, Sum/Avg and bimap as the paper has them, the presets, others' figures.
+"""
+
+import json
+
+import numpy as np
+from best import ALIKE, BEST, DEFAULT, GRID, KNOWN
+from best import figures as networks
+from search_forms import BIMAP, SUM
+from search_page import NINE, RESULTS, Figures, read
+
+from sopool.experiments.comparison import corrected_paired_test
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
+from sopool.report.papers import grid_markdown
+
+WL = "control wl"
+COLUMNS = {
+    WL: "WL kernel",
+    SUM: "Sum/Avg (paper)",
+    GRID: "Sum/Avg, whole grid",
+    BIMAP: "bimap (paper)",
+    DEFAULT: "bimap, preset default",
+    ALIKE[BEST]: "Sum/Avg, preset best",
+    BEST: "bimap, preset best",
+}
+
+
+def figures() -> Figures:
+    """Under `fair`, seed 0, with the Weisfeiler-Lehman kernel on the same folds."""
+    cells = json.loads((RESULTS / "table2.json").read_text())["cells"]
+    kernel = {(cell["dataset"], WL): cell["measured"]["fair"] for cell in cells if cell["row"] == "wl"}
+    return networks() | kernel | read("large_controls.jsonl")
+
+
+def grid(found: Figures) -> Grid:
+    """Accuracies, strong where they differ from Sum/Avg beyond chance; the mean over the data sets last."""
+    folds = {(data, form): np.array(found[data, form]["folds"]) for data in NINE for form in COLUMNS}
+    rows = []
+    for data in NINE:
+        others = [NONE if text is None else Cell(text) for text in KNOWN.get(data, (None, None))]
+        rows.append([Cell(data), *(cell(folds[data, form], folds[data, SUM]) for form in COLUMNS), *others])
+    means = [np.mean([folds[data, form].mean() for data in NINE]) for form in COLUMNS]
+    rows.append([Cell("mean"), *(accuracy_cell(float(mean), None) for mean in means), NONE, NONE])
+    return Grid("Nine sets", ["data set", *COLUMNS.values(), "GIN, by others", "best known"], rows)
+
+
+def cell(folds: np.ndarray, base: np.ndarray) -> Cell:
+    """Mean and spread of the folds."""
+    shown = accuracy_cell(float(folds.mean()), float(folds.std()))
+    return Cell(shown.text, strong=folds is not base and corrected_paired_test(folds, base).clear)
+
+
+if __name__ == "__main__":
+    print(grid_markdown(grid(figures())))
