@@ -57,7 +57,7 @@ def test_one_model_has_no_spread():
     assert found.to_json()["uncertainty"] is None
 
 
-@pytest.mark.parametrize("wrong", [2, -1, "even"])
+@pytest.mark.parametrize("wrong", [2, -1, "even", 1.0, True])
 def test_a_margin_is_that_of_a_class(wrong):
     found = tiny().fit(STORE, LABELS).explain(STORE[FULL[:1]])[0]
     with pytest.raises(ValueError, match=f"number={wrong!r}: it must be a place in classes, 0 to 1"):

@@ -69,7 +69,14 @@ class Unit(BilinearSecondOrderAggregation):
         return torch.nn.functional.normalize(self.weight, dim=-2)
 
 
-@pytest.mark.parametrize("kind", [Bent, Unit])
+class PerChannel(BilinearSecondOrderAggregation):
+    """Divides by the width of its input, which a folded one would not have."""
+
+    def second_moment(self, z, ptr, order=None):
+        return super().second_moment(z, ptr, order) / self.channels
+
+
+@pytest.mark.parametrize("kind", [Bent, Unit, PerChannel])
 @torch.no_grad()
 def test_readouts_of_a_user_s_own(kind, loops, monkeypatch):
     monkeypatch.setitem(READOUTS, "mine", kind)

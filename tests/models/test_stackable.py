@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.nn import MedianAggregation
 
 from sopool.data.errors import DataError
 from sopool.experiments.presets import model_config
@@ -54,10 +55,47 @@ def test_those_that_stack_pass_and_draw_nothing(kind, monkeypatch):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("kind", [Multiplied, OfTheFirst])
+class PowerOfTheFirst(SegmentAggregation):
+    """The same, where what is learned begins alike in all models."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.power = torch.nn.Parameter(torch.ones(1))
+
+    def pool(self, x, ptr):
+        return segment_sum(x.abs().pow(self.power.flatten()[0]), ptr)
+
+
+@pytest.mark.parametrize("kind", [Multiplied, OfTheFirst, PowerOfTheFirst])
 def test_those_that_do_not_are_told_how(kind, monkeypatch):
     monkeypatch.setitem(READOUTS, "mine", kind)
     with pytest.raises(DataError, match=r"mine cannot be trained.*project\(x, weight, ptr\) instead of x @ weight"):
+        model_config(STORE, "gin-0", "mine")
+
+
+class OfTheWide(SegmentAggregation):
+    """Asks for more features than one layer has."""
+
+    def __init__(self, channels, used=64):
+        if channels < used:
+            raise ValueError(f"channels={channels}")
+        super().__init__(channels)
+        self.used = used
+
+    out_channels = property(lambda self: self.used)
+
+    def pool(self, x, ptr):
+        return segment_sum(x[:, : self.used], ptr)
+
+
+def test_they_are_tried_with_all_layers_side_by_side(monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", OfTheWide)
+    assert model_config(STORE, "gin-0", "mine").pool == "mine"
+
+
+def test_those_that_do_not_pool_by_ptr(monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", lambda channels: MedianAggregation())
+    with pytest.raises(DataError, match=r"mine cannot be trained: it does not pool rows \[10, 130\].*ptr"):
         model_config(STORE, "gin-0", "mine")
 
 
@@ -78,7 +116,7 @@ class Nameless(SegmentAggregation):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (Untold, r"mine makes \[2, 4\] of 2 graphs with 32 features, and says that it makes \[2, 32\].*out_channels"),
+        (Untold, r"mine makes \[2, 4\] of 2 graphs with 130 features, and says that it makes \[2, 130\].*out_channels"),
         (lambda: Nameless(), "Nameless does not say how wide its result is"),
     ],
 )

@@ -195,6 +195,19 @@ def test_a_stack_takes_an_index_too(name):
 
 
 @every_own_readout
+def test_a_stack_is_as_strict_about_types_and_widens_as_much(name):
+    single = make_readout(name, CHANNELS)
+    both = stack([single, single])
+    x, ptr, _ = batch_of([3, 0, 4, 2])
+    if any(parameter.is_floating_point() for parameter in both.parameters()):
+        with pytest.raises(TypeError, match=r"x has dtype torch.float64 and \w+ torch.float32"):
+            both(x, ptr=ptr)
+    with torch.autocast("cpu", torch.bfloat16):
+        want = torch.cat([single(x[:3].bfloat16(), ptr=ptr[:3]), single(x[3:].bfloat16(), ptr=ptr[2:] - 3)])
+        torch.testing.assert_close(both(x.bfloat16(), ptr=ptr), want, rtol=1e-4, atol=1e-4)
+
+
+@every_own_readout
 def test_a_ptr_that_ends_early_is_noticed_with_further_dimensions(name):
     with pytest.raises(ValueError, match="ptr ends at"):
         readout_of(name)(torch.ones(2, 3, CHANNELS, dtype=torch.float64), ptr=torch.tensor([0, 2]))

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from sopool.nn import MultiHeadSecondOrderPooling
+from sopool.nn.multi_head_pooling import normalize_by_degree
 from tests.strategies import draw_rows, index_of, seeds
 
 SIZES = [4, 0, 1, 5]  # the third has no edges
@@ -101,6 +102,11 @@ def test_degree_does_not_see_the_scale_of_features_nor_the_size(exponent, n):
     torch.testing.assert_close(found, (adj / degrees.sqrt()).float(), rtol=0, atol=1e-4)
     (slope,) = torch.autograd.grad(found.square().sum(), scaled)
     assert slope.isfinite().all()
+
+
+def test_slopes_of_the_degree_where_an_edge_counts_for_almost_nothing():
+    adj = torch.tensor([[[1.0, 3e-7], [2e-7, 1e-6]]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(normalize_by_degree, adj, eps=1e-8)
 
 
 def test_degree_of_nothing_is_nothing():

@@ -87,7 +87,7 @@ def test_matrix_sqrt_squares_to_the_matrix(seed, f, n):
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4, 1e12])
+@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0, 1e4, 1e12, 1e18])
 def test_matrix_sqrt_is_stable_where_nodes_are_few(n, scale):
     h = (scale * draw_rows(0, n, 8, dtype=torch.float32)).requires_grad_()
     root = SecondOrderAggregation(normalize="matrix-sqrt")(h, ptr=torch.tensor([0, n])).view(8, 8)
@@ -95,7 +95,16 @@ def test_matrix_sqrt_is_stable_where_nodes_are_few(n, scale):
     assert root.isfinite().all()
     assert slope.isfinite().all()
     s = h.T @ h
-    torch.testing.assert_close(root @ root, s, rtol=0, atol=1e-2 * float(s.detach().norm()) + 1e-6)
+    torch.testing.assert_close(root @ root, s, rtol=0, atol=1e-2 * float(s.detach().double().norm()))
+
+
+@given(seeds, st.floats(-12, 12))
+def test_matrix_sqrt_does_not_see_the_scale(seed, exponent):
+    h = draw_rows(seed, 9, 4).float()
+    s = (h.T @ h)[None]
+    torch.testing.assert_close(
+        matrix_sqrt(10**exponent * s) / 10 ** (exponent / 2), matrix_sqrt(s), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_the_root_of_the_mean_product():
@@ -129,6 +138,10 @@ def test_options_work_together(normalize, triangle, moments):
 @pytest.mark.parametrize("normalize", FOR_MATRICES)
 def test_gradients_of_the_normalisations(normalize):
     assert gradcheck(lambda h: SecondOrderAggregation(normalize=normalize)(h, ptr=PTR), (H.clone().requires_grad_(),))
+
+
+def test_moments_may_be_read_once():
+    assert BilinearSecondOrderAggregation(3, 2, moments=iter((1, 2))).moments == (1, 2)
 
 
 def test_first_moment_is_appended():
@@ -227,6 +240,15 @@ def test_repr_of_a_readout_of_a_user_s_own():
     assert repr(Mapped(3, torch.tensor(2.0), 5, bias=False)) == "Mapped(3, scale=tensor(2.))"
     with pytest.raises(ValueError, match=r"x has 2 channels .*, Mapped\(3, scale=1\) expects 3"):
         Mapped(3, 1)(torch.zeros(4, 2))
+
+
+def test_repr_of_one_whose_option_has_the_name_of_a_method():
+    class Typed(SegmentAggregation):
+        def __init__(self, channels, type="a"):
+            super().__init__(channels)
+            self.kind = type
+
+    assert repr(Typed(3, "b")) == "Typed(3)"
 
 
 def test_out_channels():

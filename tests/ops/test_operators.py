@@ -240,6 +240,12 @@ def test_queries_of_a_wrong_shape(query, bias, says):
 
 
 @pytest.mark.parametrize("heads", [1, 2])
+def test_a_bias_of_another_type(heads):
+    with pytest.raises(TypeError, match=r"x has dtype torch.float64 and bias torch.float32"):
+        segment_attend(draw_rows(0, 4, CHANNELS), WEIGHT[:, :heads], ptr_of([4]), torch.zeros(heads))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
 def test_attention_of_half_types_under_autocast(heads):
     """With a bias of a half type, too, in float32."""
     x, query, bias = (t.bfloat16() for t in (draw_rows(0, 9, CHANNELS), WEIGHT[:, :heads], draw_rows(2, heads)))

@@ -80,6 +80,23 @@ def test_so_do_readouts_with_a_single_number_to_learn(monkeypatch):
     check_the_law(members("gin-0", "scaled"), "float64", 3)
 
 
+class Columns(Scaled):
+    """With a list of columns, which is no number to learn, and a parameter that it makes no use of."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.register_buffer("columns", torch.arange(channels).flip(0))
+        self.unused = torch.nn.Parameter(torch.ones(2))
+
+    def pool(self, x, ptr):
+        return super().pool(x[:, self.columns.view(-1, x.shape[1])[0]], ptr)
+
+
+def test_so_do_readouts_with_buffers_of_whole_numbers(monkeypatch):
+    monkeypatch.setitem(READOUTS, "columns", Columns)
+    check_the_law(members("gin-0", "columns", average=0.9), "float64", 3)
+
+
 def check_the_law(configs, precision, epochs):
     tables = tables_of(little_store())
     together = train(bank_of(tables, configs), epochs)

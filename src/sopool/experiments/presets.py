@@ -17,8 +17,9 @@ from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig
+from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
-from sopool.models.stackable import check_stackable
+from sopool.models.stackable import check_stackable, first_line
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.normalize import DIVIDED
 from sopool.nn.pooling import Way
@@ -199,10 +200,9 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
             make_model(config, 2, 2)
     except (RuntimeError, TypeError, ValueError) as error:
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
-        why = str(error).partition("\n")[0]  # PyTorch has where it was in its own code below
-        raise DataError(f"{config.pool_name} cannot be made with {given}: {why}") from error
+        raise DataError(f"{config.pool_name} cannot be made with {given}: {first_line(error)}") from error
     if config.pool in READOUTS and not config.blocks:
-        check_stackable(config.pool, config.hidden, config.pool_options)
+        check_stackable(config.pool, readout_widths(config, 2)[-1], config.pool_options)
     return config
 
 

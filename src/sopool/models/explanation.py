@@ -1,6 +1,7 @@
 """An explanation as it is handed to a user: names in place of numbers, all models of an ensemble together."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ class Explanation:
     def margin(self, number: int | None = None) -> Margin:
         """Why the class with this place in ``classes``, the predicted one if left out, rather than the others."""
         number = self.chosen if number is None else number
-        if number not in range(len(self.classes)):
+        if isinstance(number, bool) or not isinstance(number, Integral) or number not in range(len(self.classes)):
             raise ValueError(f"number={number!r}: it must be a place in classes, 0 to {len(self.classes) - 1}.")
         weights = margins(len(self.classes)).numpy()[number]
         each = self.each @ weights

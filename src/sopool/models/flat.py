@@ -23,8 +23,7 @@ class FlatClassifier(Classifier):
         super().__init__()
         self.config = config
         self.gnn = GNN(config.gnn, in_channels, config.hidden, config.layers, config.edge_labels)
-        widths = [in_channels] + [config.hidden] * config.layers
-        widths = [sum(widths)] if config.join == "concat" else widths
+        widths = readout_widths(config, in_channels)
         self.readouts = torch.nn.ModuleList(make_readout(config.pool, width, **config.pool_options) for width in widths)
         freeze(self.readouts, every=config.frozen)
         pooled = [pooled_width(readout, width) for readout, width in zip(self.readouts, widths, strict=True)]
@@ -63,6 +62,12 @@ def read(readout: torch.nn.Module, x: Tensor, graphs: Graphs) -> tuple[Tensor, T
         pooled: tuple[Tensor, Tensor | None] = readout(x, graphs)
         return pooled
     return readout(x, ptr=graphs.ptr), None
+
+
+def readout_widths(config: ModelConfig, in_channels: int) -> list[int]:
+    """What each readout sees of a node: all layers side by side, or one layer each."""
+    layers = [in_channels] + [config.hidden] * config.layers
+    return [sum(layers)] if config.join == "concat" else layers
 
 
 def pooled_width(readout: torch.nn.Module, channels: int) -> int:

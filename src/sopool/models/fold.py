@@ -4,9 +4,13 @@ import copy
 
 from sopool.models.classifier import Classifier
 from sopool.models.flat import FlatClassifier
+from sopool.nn.bilinear import BilinearSecondOrderAggregation
+from sopool.nn.covariance import CovarianceAggregation
 from sopool.nn.folded import FoldedGNN
 from sopool.nn.gnn import GNN
-from sopool.nn.symmetric import SymmetricAggregation
+
+MAPPED = (BilinearSecondOrderAggregation, CovarianceAggregation)
+"""They use their rows in no other way than as H W. What a class that derives from them does is not known."""
 
 
 def fold(model: Classifier) -> Classifier:
@@ -17,8 +21,7 @@ def fold(model: Classifier) -> Classifier:
     out = copy.deepcopy(model).eval()
     if isinstance(out, FlatClassifier) and len(out.readouts) == 1:
         readout = out.readouts[0]
-        if isinstance(readout, SymmetricAggregation) and readout.begins_with_mapping:
-            assert readout.mapping is not None
+        if isinstance(readout, MAPPED) and type(readout) in MAPPED and readout.mapping is not None:
             out._modules["gnn"] = FoldedGNN(out.gnn, readout.mapping.detach())
             readout.weight, readout.channels = None, readout.rank
     for owner in list(out.modules()):

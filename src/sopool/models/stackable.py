@@ -7,6 +7,7 @@ import torch
 
 from sopool.data.errors import DataError
 from sopool.models.flat import pooled_width
+from sopool.models.frozen import freeze
 from sopool.models.stack import stack
 from sopool.nn.registry import make_readout
 
@@ -20,11 +21,17 @@ def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> Non
         planned = make_readout(name, channels, **options)
     if max(pooled_width(planned, channels), sum(part.numel() for part in planned.parameters())) > LARGE:
         return
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
         x, ptr = torch.randn(10, channels), torch.tensor([0, 3, 4, 8, 10])
-        readouts = [make_readout(name, channels, **options).eval() for _ in range(2)]
+        readouts = [_unlike_others(make_readout(name, channels, **options)) for _ in range(2)]
     with torch.no_grad():
-        alone = [readouts[0](x[:4], ptr=ptr[:3]), readouts[1](x[4:], ptr=ptr[2:] - 4)]
+        try:
+            alone = [readouts[0](x[:4], ptr=ptr[:3]), readouts[1](x[4:], ptr=ptr[2:] - 4)]
+        except Exception as error:  # whatever it does with its rows
+            raise DataError(
+                f"{name} cannot be trained: it does not pool rows [10, {channels}] of graphs that ptr tells apart "
+                f"({first_line(error)})."
+            ) from error
         width, found = pooled_width(readouts[0], channels), list(alone[0].shape)
         if found != [2, width]:
             raise DataError(
@@ -35,9 +42,21 @@ def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> Non
             together = stack(readouts)(x, ptr=ptr)
             torch.testing.assert_close(together, torch.cat(alone), rtol=1e-3, atol=1e-3, equal_nan=True)
         except Exception as error:  # whatever it does with tensors of another shape
-            why = str(error).partition("\n")[0]
             raise DataError(
                 f"{name} cannot be trained: models are trained in stacks, where a parameter has one axis more, and "
-                f"there it does not give what it gives by itself ({why}). Let a learned matrix meet the nodes through "
-                "sopool.nn.stacked.project(x, weight, ptr) instead of x @ weight."
+                f"there it does not give what it gives by itself ({first_line(error)}). Let a learned matrix meet the "
+                "nodes through sopool.nn.stacked.project(x, weight, ptr) instead of x @ weight."
             ) from error
+
+
+def _unlike_others(readout: torch.nn.Module) -> torch.nn.Module:
+    """As in a bank, but for what is learned, which may begin alike in all models: moved a little, by chance."""
+    freeze(readout, every=False)
+    for parameter in readout.parameters():
+        parameter.add_(0.1 * torch.randn_like(parameter))
+    return readout.eval()
+
+
+def first_line(error: Exception) -> str:
+    """What went wrong; PyTorch has where it was in its own code below."""
+    return str(error).partition("\n")[0] or type(error).__name__

@@ -109,7 +109,8 @@ def describe(layer: torch.nn.Module) -> str:
     """
     shown = [] if layer.channels is None else [str(layer.channels)]
     for name, parameter in inspect.signature(type(layer)).parameters.items():
-        value = repr(getattr(layer, name, parameter.default))
-        if name != "channels" and value != repr(parameter.default):
-            shown.append(f"{name}={value}")
+        value = getattr(layer, name, parameter.default)
+        kept = not inspect.ismethod(value)  # else an option that has the name of a method
+        if name != "channels" and kept and repr(value) != repr(parameter.default):
+            shown.append(f"{name}={value!r}")
     return f"{type(layer).__name__}({', '.join(shown)})"

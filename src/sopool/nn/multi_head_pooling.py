@@ -130,7 +130,7 @@ def normalize_by_degree(adj: Tensor) -> Tensor:
 
     Of each graph's largest entry a part of ``EPS`` counts as nothing, whatever the size of the graph or the features.
     """
-    largest = adj.detach().abs().amax((1, 2), keepdim=True)  # it cancels, so it needs no gradient
+    largest = adj.abs().amax((1, 2), keepdim=True)
     adj = adj / torch.where(largest > 0, largest, 1.0)
     size = adj.abs()
     out_degree, in_degree = size.sum(2, keepdim=True), size.sum(1, keepdim=True)

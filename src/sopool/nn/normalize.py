@@ -84,9 +84,12 @@ def inverse_matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
 def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
     """Y, Z and the root of the norm."""
     s = widen(s)
-    # No entry is larger than the trace. It cancels, so it needs no gradient; squares of large entries would overflow.
-    scale = s.detach().diagonal(dim1=1, dim2=2).sum(1).clamp(min=1).view(-1, 1, 1)
-    norm = scale * ((s / scale).square().sum((1, 2), keepdim=True) + (EPS / scale).square()).sqrt()
+    # No entry is larger than the largest on the diagonal: divided by it, squares neither overflow nor vanish. It
+    # cancels, so it needs no gradient.
+    largest = s.detach().diagonal(dim1=1, dim2=2).amax(1).view(-1, 1, 1)
+    scale = torch.where(largest > 0, largest, 1.0)
+    squares = (s / scale).square().sum((1, 2), keepdim=True)
+    norm = scale * torch.where(largest > 0, squares, 1.0).sqrt()
     identity = torch.eye(s.shape[1], dtype=s.dtype, device=s.device)
     y, z = s / norm, identity.expand_as(s)
     for _ in range(iterations):

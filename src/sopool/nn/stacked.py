@@ -34,9 +34,9 @@ def project(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None)
     ``order`` [N] brings the rows into the order of graphs, if they do not lie so; the result's lie as those of H.
     Under autocast in float32, as all that is pooled: of rows that were rounded first a small covariance would be lost.
     """
+    x, weight = promote(x), promote(weight)
+    check_alike("x", x, "weight", weight)
     if weight.dim() == 2:
-        x, weight = promote(x), promote(weight)
-        check_alike("x", x, "weight", weight)
         return product(x, weight)
     segments = Segments(ptr, order)
     return segments.unsort(grouped_linear(segments.sort(x), weight, model_rows(ptr, weight.shape[0])))

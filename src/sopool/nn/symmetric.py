@@ -47,7 +47,8 @@ class SymmetricAggregation(SegmentAggregation):
         if rank is not None and rank < 1:
             raise ValueError(f"rank={rank}: it must be at least 1.")
         check_normalize(normalize, FOR_MATRICES, self)
-        if not isinstance(moments, Iterable) or tuple(moments) not in ((2,), (1, 2)):
+        self.moments = tuple(moments) if isinstance(moments, Iterable) else ()
+        if self.moments not in ((2,), (1, 2)):
             raise ValueError(f"moments={moments!r}: choose (2,), as the paper, or (1, 2) to append the first moment.")
         if not 0 < lr_scale < float("inf"):
             raise ValueError(f"lr_scale={lr_scale!r}: it must be a positive number. To leave W as drawn, freeze it.")
@@ -55,7 +56,6 @@ class SymmetricAggregation(SegmentAggregation):
         self.lr_scale = lr_scale
         self.triangle = triangle
         self.normalize = normalize
-        self.moments = tuple(moments)
         self.weight = None
         if channels is not None and rank is not None:
             self.weight = torch.nn.Parameter(torch.empty(channels, rank))
@@ -105,12 +105,6 @@ class SymmetricAggregation(SegmentAggregation):
     def _only_products(self) -> bool:
         """Whether Z^T Z is all that is wanted of Z: then the mapping is part of the product."""
         return self.moments == (2,) and inherits(self, SymmetricAggregation, "second_moment")
-
-    @property
-    def begins_with_mapping(self) -> bool:
-        """Whether all that is done with the rows is done with H W, so that others may map them before."""
-        as_here = inherits(self, SymmetricAggregation, "forward", "pool", "mapping")
-        return as_here and self.weight is not None
 
     def _finish(self, s: Tensor, ptr: Tensor) -> Tensor:
         s = normalize_pooled(s, ptr, self.normalize, self.rounding)

@@ -30,6 +30,8 @@ LINEAR = (None, "size")
 """Normalisations that leave a sum over nodes a sum over nodes."""
 ROOTS = {"matrix-sqrt": None, "size+matrix-sqrt": "size"}
 """Those that take a root, and what comes before it. S^(1/2) = S F, with F = S^(-1/2), is a sum over nodes as well."""
+WAY = ("__call__", "forward", "_pool", "pool")
+"""The methods that rows pass through."""
 
 
 class Products(NamedTuple):
@@ -94,7 +96,7 @@ def terms_of(readout: torch.nn.Module, x: Tensor) -> Terms | None:
     Of a class of a user's own that derives from one here and has another formula nothing is known.
     """
     kind = next(kind for kind in type(readout).__mro__ if kind in _terms.registry)
-    return _terms(readout, x) if inherits(readout, kind, "forward", "pool") else None
+    return _terms(readout, x) if inherits(readout, kind, *WAY) else None
 
 
 @singledispatch

@@ -36,6 +36,8 @@ def segment_attend(
     if bias is not None and bias.shape != query.shape[1:]:
         raise ValueError(f"bias has shape {list(bias.shape)}: it must be [{query.shape[1]}], one for each query.")
     gram.check_alike("x", x, "query", query)
+    if bias is not None:
+        gram.check_alike("x", x, "bias", bias)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
     if transformed():
         score = x @ query if bias is None else x @ query + bias

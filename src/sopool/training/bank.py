@@ -80,7 +80,7 @@ class Bank:
         self.dtype = getattr(torch, first.precision)
         self.model = stack(list(map(self._new_model, self.configs, self.splits))).to(self.device, self.dtype)
         if state is None:
-            tensors = _flatten(self.model.parameters()), _flatten(self.model.buffers())
+            tensors = _flatten(self.model.parameters()), _flatten(_statistics(self.model))
             state = ModelState.start(*tensors, averages=first.average > 0)
         self._take(state)
         self.substitutes = self._substitutes()
@@ -129,7 +129,7 @@ class Bank:
         labels = self.tables.labels.index_select(0, graphs.flatten())
         losses = F.cross_entropy(scores, labels, self.class_weights, reduction="none")
         losses = (losses if penalty is None else losses + penalty).view(graphs.shape)
-        gradients = torch.autograd.grad(losses.sum() / graphs.shape[1], self.parameters)
+        gradients = torch.autograd.grad(losses.sum() / graphs.shape[1], self.parameters, materialize_grads=True)
         gradient = _flatten(gradients)
         if self.weight_decay:
             gradient.add_(self.values, alpha=self.weight_decay)
@@ -208,7 +208,7 @@ class Bank:
         self.values, self.statistics, self.average = state.values, state.statistics, state.average
         self.adam = Adam(state.mean, state.square)
         self.parameters = list(self.model.parameters())
-        for tensors, matrix in ((self.parameters, self.values), (list(self.model.buffers()), self.statistics)):
+        for tensors, matrix in ((self.parameters, self.values), (_statistics(self.model), self.statistics)):
             pieces = matrix.split([tensor[0].numel() for tensor in tensors], dim=1)
             for tensor, piece in zip(tensors, pieces, strict=True):
                 tensor.data = piece.view(tensor.shape)
@@ -250,6 +250,11 @@ def layout_of(config: RunConfig, in_channels: int, classes: int) -> str:
     tensors = itertools.chain(model.named_parameters(), model.named_buffers())
     text = " ".join([*ModelState.__annotations__, *(f"{name}{list(tensor.shape)}" for name, tensor in tensors)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _statistics(model: Classifier) -> list[Tensor]:
+    """The buffers that may change: what is no number with a fraction, such as a list of columns, stays as it is."""
+    return [buffer for buffer in model.buffers() if buffer.is_floating_point()]
 
 
 def _flatten(tensors: Iterable[Tensor]) -> Tensor:
