@@ -17,7 +17,7 @@ from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.estimator.deletion import Deletion, delete_in_order
 from sopool.estimator.explaining import seen_by_members
-from sopool.estimator.inputs import own_labels
+from sopool.estimator.labels import own_labels
 from sopool.models.explain import gradient_times_input, margins
 
 POOLS = ("sopool-bimap", "sopool-attn", "sopool-m-attn", "sum")

@@ -10,7 +10,7 @@ import pytest
 
 from sopool.data.catalogue import load
 from sopool.data.errors import DataError
-from sopool.experiments.comparison import corrected_paired_test
+from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.controls import run_control
 from sopool.experiments.tables.paper.tables import Figure, Row
 from sopool.experiments.tables.reproduction import Cell as TableCell
@@ -18,7 +18,7 @@ from sopool.experiments.tables.reproduction import Measured, Reproduction
 from sopool.report import summary as module
 from sopool.report.beside import read_controls, read_reproductions
 from sopool.report.charts import POINTS, curves_chart, groups, label, thin
-from sopool.report.grid import Cell, Grid, points
+from sopool.report.grid import Cell, Grid, interval_words, points
 from sopool.report.html import page
 from sopool.report.papers import tidy
 from sopool.report.summary import summarise
@@ -177,8 +177,9 @@ def test_columns_that_say_nothing_are_left_out():
     assert grid.without_empty().words == 1
 
 
-def test_no_minus_before_nothing():
+def test_no_minus_before_nothing_but_at_the_end_of_an_interval():
     assert (points(-0.0001), points(-0.012), points(0.0)) == ("+0.0", "-1.2", "+0.0")
+    assert interval_words(Comparison(0.0, 0.0, 1.0, -0.02, -0.0001, 10)) == "-2.0 to -0.0"
 
 
 def test_groups_that_cannot_be_told_apart():

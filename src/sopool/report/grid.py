@@ -61,7 +61,12 @@ def points(difference: float) -> str:
 
 def gain_words(test: Comparison) -> str:
     """A difference in points, with its interval."""
-    return f"{points(test.difference)} ({points(test.low)} to {points(test.high)})"
+    return f"{points(test.difference)} ({interval_words(test)})"
+
+
+def interval_words(test: Comparison) -> str:
+    """The interval in points: -0.0 is below 0, so that it shows on which side of 0 an end lies."""
+    return f"{100 * test.low:+.1f} to {100 * test.high:+.1f}"
 
 
 def p_cell(p: float) -> Cell:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from rich import filesize
 
 from sopool.report.digest import Entry
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, listed, p_cell, points, points_cell
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, interval_words, listed, p_cell, points_cell
 from sopool.report.results import epochs_text, settings_text
 from sopool.report.summary import Gain, Summary, name_of
 from sopool.training.outcome import Outcome
@@ -61,7 +61,7 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
                 Cell(listed(reference.pool, reference.variant)),
                 Cell(seeds if several else ""),
                 points_cell(found.difference, found.clear),
-                Cell(f"{points(found.low)} to {points(found.high)}", found.low),
+                Cell(interval_words(found), found.low),
                 p_cell(found.p),
             ]
         )
