@@ -15,6 +15,7 @@ from sopool.data import DegreeEncoder, Graph, load, save_graphs
 from sopool.data.errors import DataError
 from sopool.data.jsonl import write_jsonl
 from sopool.data.splits import stratified_folds
+from tests.cli.conftest import TINY
 from tests.estimator.little import LABELS, STORE, tiny
 
 QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
@@ -43,6 +44,16 @@ def test_fit_says_how_good_it_is_and_writes_a_model(call, tmp_path):
     assert len(rows) == 188
     assert {row["prediction"] for row in rows} <= {"-1", "1"}
     assert "of 188 labels are predicted right: accuracy" in again.err
+
+
+@pytest.mark.parametrize("command", [("fit", "-o", "m.sopool", *QUICK), ("evaluate", "--pool", "sum", *TINY)])
+def test_copies_make_the_figures_too_kind(command, call, tmp_path):
+    lines = [f"{'C' * size},{size % 2}\n" for size in range(1, 9)]
+    (tmp_path / "copies.csv").write_text("smiles,label\n" + 3 * "".join(lines))
+    name, *options = command
+    shown = call(name, "copies.csv", *options)
+    assert shown.code == 0
+    assert "24 of 24 graphs look like another one to message passing (labels of edges aside), in 8 groups" in shown.err
 
 
 def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path):

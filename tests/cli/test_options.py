@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from sopool.cli.options import names, numbers, settings, whole_numbers
 from sopool.data.errors import DataError
+from tests.cli.conftest import TINY
 
 
 @given(st.lists(st.integers(), min_size=1), st.sampled_from([",", ", ", " ,"]))
@@ -41,3 +42,18 @@ def test_settings():
     text = "heads=32, ratio=0.5,normalize=None,triangle=true,way=concat"
     want = {"heads": 32, "ratio": 0.5, "normalize": None, "triangle": True, "way": "concat"}
     assert settings("--pool-options", text) == want
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("evaluate", "MUTAG", "--pool", "sum", "--pool", "mean"), ("reproduce", "table2", "--seeds", "0", "--seeds=1")],
+    ids=" ".join,
+)
+def test_a_list_is_given_once(call, arguments):
+    shown = call(*arguments)
+    assert shown.code == 2
+    assert "given 2 times. Give it once, as a list with commas" in " ".join(shown.err.replace("│", " ").split())
+
+
+def test_of_other_options_the_last_counts(call):
+    assert "Preset paper, epochs 1," in call("evaluate", "MUTAG", *TINY, "--preset", "paper", "--epochs", "1").out

@@ -273,3 +273,12 @@ def test_ranges_grow_where_sizes_differ_widely():
     assert ranges([0, 1000]) == ["0 - 8", "9 - 98", "99 - 1000"]
     assert ranges(np.arange(10, 40)) == ["10 - 19", "20 - 29", "30 - 39"]
     assert ranges([10, 100]) == ["10 - 39", "40 - 70", "71 - 100"]  # ten times the smallest is not yet wide
+
+
+def test_copies_are_worth_a_word_where_they_are_many():
+    copied = pack([Graph(n, label=n % 2) for n in (*range(1, 40), 1, 2, 3)])
+    assert warnings(statistics(copied, rounds=2)) == []
+    (only,) = warnings(statistics(pack([Graph(n, label=n % 2) for n in range(10)] * 4), rounds=2), folds=2)[1:]
+    assert only.startswith("40 of 40 graphs look like another one to message passing")
+    assert "in 10 groups" in only
+    assert "leave all but one of each out" in only

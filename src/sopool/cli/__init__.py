@@ -27,6 +27,7 @@ from sopool.cli import (
     runs,
 )
 from sopool.cli.help_text import EXAMPLES, START, epilog, prose
+from sopool.cli.once import Command
 from sopool.cli.output import say, show_warning
 
 COMMANDS = (
@@ -54,7 +55,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in COMMANDS:
-    app.command(help=prose(command), epilog=epilog(EXAMPLES[command.__name__]))(command)
+    app.command(cls=Command, help=prose(command), epilog=epilog(EXAMPLES[command.__name__]))(command)
 app.add_typer(runs.app, name="runs")
 
 

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
+    LIST,
     AsJson,
     Device,
     Figures,
@@ -34,13 +35,16 @@ ONLY_TO_MEASURE = ("device", "data", "models", "part", "scale", "quick", "profil
 def bench(
     context: typer.Context,
     device: Device = "auto",
-    data: Annotated[str, typer.Option(help="Data sets that the bank trains on.")] = "MUTAG",
+    data: Annotated[str, typer.Option(metavar=LIST, help="Data sets that the bank trains on.")] = "MUTAG",
     root: Root = None,
     models: Annotated[
-        str | None, typer.Option(help="Models in a bank.", show_default="1,10 on a CPU, 1,10,60,240 on a GPU")
+        str | None,
+        typer.Option(metavar=LIST, help="Models in a bank.", show_default="1,10 on a CPU, 1,10,60,240 on a GPU"),
     ] = None,
-    part: Annotated[str, typer.Option(help="What to measure: readouts, bank.")] = "readouts,bank",
-    scale: Annotated[str, typer.Option(help="What is varied in the bank: models, graphs, width, nodes.")] = "models",
+    part: Annotated[str, typer.Option(metavar=LIST, help="What to measure: readouts, bank.")] = "readouts,bank",
+    scale: Annotated[
+        str, typer.Option(metavar=LIST, help="What is varied in the bank: models, graphs, width, nodes.")
+    ] = "models",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer graphs and repeats, for a first impression.")] = False,
     profile: Annotated[bool, typer.Option("--profile", help="Show where the bank's training time goes.")] = False,
     output: Figures = None,

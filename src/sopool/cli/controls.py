@@ -7,14 +7,14 @@ import typer
 from rich.console import Console
 
 from sopool.cli.loading import load_source
-from sopool.cli.options import AsJson, LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names
+from sopool.cli.options import LIST, AsJson, LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names
 from sopool.cli.output import print_result
 
 
 def controls(
     source: Source,
     controls: Annotated[
-        str | None, typer.Option(help="Any of majority, size, histogram, wl.", show_default="all")
+        str | None, typer.Option(metavar=LIST, help="Any of majority, size, histogram, wl.", show_default="all")
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Of the held-out graphs; the folds are always the same.")] = 0,

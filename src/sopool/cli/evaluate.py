@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.markup import escape
 
-from sopool.cli.loading import load_source, source_files, stored_files
+from sopool.cli.loading import load_source, say_copies, source_files, stored_files
 from sopool.cli.options import (
+    LIST,
     Address,
     AsJson,
     Device,
@@ -49,7 +50,7 @@ def evaluate(
         str | None,
         typer.Option(help="The message-passing layers, such as gin-0, gcn; gine hears bonds.", show_default="gin-0"),
     ] = None,
-    pool: Annotated[str, typer.Option(help="Poolings, such as sopool-bimap,sum-avg.")] = "sopool-bimap",
+    pool: Annotated[str, typer.Option(metavar=LIST, help="Poolings, such as sopool-bimap,sum-avg.")] = "sopool-bimap",
     blocks: Annotated[
         int, typer.Option(min=0, max=3, help="Blocks of one layer and one pooling; 0 pools once, at the end.")
     ] = 0,
@@ -61,15 +62,21 @@ def evaluate(
         Literal["max-mean", "concat"], typer.Option(help="What a block's classifier sees of the nodes left.")
     ] = "max-mean",
     pool_options: Annotated[
-        str | None, typer.Option(help="Options of the poolings that have them, such as rank=16,triangle=true.")
+        str | None,
+        typer.Option(metavar=LIST, help="Options of the poolings that have them, such as rank=16,triangle=true."),
     ] = None,
-    protocol: Annotated[str, typer.Option(help="Any of fair, single-epoch, per-fold-max.")] = "fair",
+    protocol: Annotated[str, typer.Option(metavar=LIST, help="Any of fair, single-epoch, per-fold-max.")] = "fair",
     hidden: Annotated[
-        str | None, typer.Option(help="Widths of the hidden layers. Several make a grid.", show_default="32")
+        str | None,
+        typer.Option(metavar=LIST, help="Widths of the hidden layers. Several make a grid.", show_default="32"),
     ] = None,
-    batch_size: Annotated[str | None, typer.Option(help="Graphs in a batch, likewise.", show_default="32")] = None,
-    lr: Annotated[str | None, typer.Option(help="Learning rates, likewise.", show_default="0.01")] = None,
-    dropout: Annotated[str | None, typer.Option(help="Dropouts, likewise.", show_default="0.5; best: 0")] = None,
+    batch_size: Annotated[
+        str | None, typer.Option(metavar=LIST, help="Graphs in a batch, likewise.", show_default="32")
+    ] = None,
+    lr: Annotated[str | None, typer.Option(metavar=LIST, help="Learning rates, likewise.", show_default="0.01")] = None,
+    dropout: Annotated[
+        str | None, typer.Option(metavar=LIST, help="Dropouts, likewise.", show_default="0.5; best: 0")
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
     steps: Annotated[int | None, typer.Option(min=1, help="Batches in an epoch.", show_default="50")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
@@ -149,6 +156,7 @@ def evaluate(
     results, console = results_of(evaluations), out(stderr=as_json)
     if not as_json:
         show_results(results, against, console, _how(evaluator))
+    say_copies(store)
     give_figures([one.to_json() for one in evaluations], output, as_json)
     if plot:
         from sopool.report.curves import plot_curves

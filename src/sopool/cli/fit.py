@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from sopool.cli.loading import load_source, source_files
+from sopool.cli.loading import load_source, say_copies, source_files
 from sopool.cli.options import (
+    LIST,
     Device,
     LabelColumn,
     Root,
@@ -54,12 +55,14 @@ UNBALANCED = (
 def fit(
     source: Source,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
-    pool: Annotated[str, typer.Option(help="How node vectors become a graph vector. Several: the best is chosen.")] = (
-        "sopool-bimap"
-    ),
-    pool_options: Annotated[str | None, typer.Option(help="Its options, such as rank=16,normalize=sqrt.")] = None,
+    pool: Annotated[
+        str, typer.Option(metavar=LIST, help="How node vectors become a graph vector. Several: the best is chosen.")
+    ] = ("sopool-bimap"),
+    pool_options: Annotated[
+        str | None, typer.Option(metavar=LIST, help="Its options, such as rank=16,normalize=sqrt.")
+    ] = None,
     gnn: Annotated[str, typer.Option(help="The message-passing layers, such as gin-0; gine hears bonds.")] = "gin-0",
-    hidden: Annotated[str, typer.Option(help="Their width. Several: the best is chosen.")] = "32",
+    hidden: Annotated[str, typer.Option(metavar=LIST, help="Their width. Several: the best is chosen.")] = "32",
     models: Annotated[int, typer.Option(min=1, help="Networks that are trained side by side and vote.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Rounds of training at most.")] = 100,
     class_weight: Annotated[
@@ -118,6 +121,7 @@ def fit(
         console.print(estimate_table(found.to_json()))
         if class_weight is None and (found.mean("accuracy") or 0) - (found.mean("balanced_accuracy") or 1) > FAR:
             say("note", UNBALANCED)
+        say_copies(store)
     start = time.monotonic()
     trained = work.fit(model)
     final: GraphClassifier = getattr(trained, "best_estimator_", trained)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
 from sopool.cli.options import OnError
+from sopool.cli.output import say
 from sopool.cli.target import STDIN
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ def load_source(
             on_error=on_error,
             progress=progress,
         )
+
+
+def say_copies(store: "PackedGraphs") -> None:
+    """A note where many graphs look like another one: cross-validation is kinder there than it should be."""
+    from sopool.data.refinement import caution_of_copies, duplicates
+
+    caution = caution_of_copies(duplicates(store), len(store))
+    if caution is not None:
+        say("note", caution)
 
 
 def source_files(source: str, root: Path | None) -> list[str | Path]:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal, TypeVar
 import typer
 
 OnError = Literal["skip", "raise"]
+LIST = "A,B,..."
+"""How the help shows an option that takes a list; :class:`~sopool.cli.once.Command` knows it by that."""
 
 Source = Annotated[
     str, typer.Argument(metavar="DATA", help="A data set's name, or the path of a file or folder of graphs.")

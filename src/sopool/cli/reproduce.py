@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from sopool.cli.loading import load_source, source_files, stored_files
 from sopool.cli.options import (
+    LIST,
     Address,
     AsJson,
     Device,
@@ -36,20 +37,29 @@ def reproduce(
         Literal["table1", "table2", "table3", "table4", "table5", "figure2"],
         typer.Argument(metavar="TABLE", help="table1 to table5, or figure2."),
     ],
-    datasets: Annotated[str | None, typer.Option(help="Data sets of the table.", show_default="all")] = None,
-    pools: Annotated[
-        str | None, typer.Option(help="Poolings of the table, or others to add to it.", show_default="all of the table")
+    datasets: Annotated[
+        str | None, typer.Option(metavar=LIST, help="Data sets of the table.", show_default="all")
     ] = None,
-    gnns: Annotated[str | None, typer.Option(help="GNNs of the table.", show_default="all")] = None,
+    pools: Annotated[
+        str | None,
+        typer.Option(
+            metavar=LIST, help="Poolings of the table, or others to add to it.", show_default="all of the table"
+        ),
+    ] = None,
+    gnns: Annotated[str | None, typer.Option(metavar=LIST, help="GNNs of the table.", show_default="all")] = None,
     protocol: Annotated[
-        str, typer.Option(help="Any of per-fold-max, single-epoch, fair.")
+        str, typer.Option(metavar=LIST, help="Any of per-fold-max, single-epoch, fair.")
     ] = "per-fold-max,single-epoch,fair",
-    hidden: Annotated[str | None, typer.Option(help="Widths of the grid.", show_default="the paper's")] = None,
-    batch_size: Annotated[str | None, typer.Option(help="Batch sizes of the grid.", show_default="the paper's")] = None,
+    hidden: Annotated[
+        str | None, typer.Option(metavar=LIST, help="Widths of the grid.", show_default="the paper's")
+    ] = None,
+    batch_size: Annotated[
+        str | None, typer.Option(metavar=LIST, help="Batch sizes of the grid.", show_default="the paper's")
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
     steps: Annotated[int | None, typer.Option(min=1, help="Batches in an epoch.", show_default="the paper's")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
-    seeds: Annotated[str, typer.Option(help="Seeds; several are averaged within folds.")] = "0",
+    seeds: Annotated[str, typer.Option(metavar=LIST, help="Seeds; several are averaged within folds.")] = "0",
     controls: Annotated[
         bool, typer.Option("--controls/--no-controls", help="Run the controls, too, or leave them out.")
     ] = True,

@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from sopool.cli.help_text import EXAMPLES, epilog
+from sopool.cli.once import Command
 from sopool.cli.options import AsJson
 from sopool.cli.output import out, print_result
 
@@ -32,13 +33,13 @@ def runs(context: typer.Context, folder: Folder = None, every: Every = False, as
         _list(_store(context, folder), every, as_json)
 
 
-@app.command("list", epilog=epilog(EXAMPLES["runs list"]))
+@app.command("list", cls=Command, epilog=epilog(EXAMPLES["runs list"]))
 def list_runs(context: typer.Context, folder: Folder = None, every: Every = False, as_json: AsJson = False) -> None:
     """List the runs: those that belong together on one line, or each with its key. JSON has each."""
     _list(_store(context, folder), every, as_json)
 
 
-@app.command(epilog=epilog(EXAMPLES["runs compare"]))
+@app.command(cls=Command, epilog=epilog(EXAMPLES["runs compare"]))
 def compare(
     context: typer.Context,
     a: Annotated[str, typer.Argument(help="The key of a run, or how it begins.")],
@@ -56,7 +57,7 @@ def compare(
     out().print(pair_table(pair[0], pair[1], differences, loaded[0], loaded[1]))
 
 
-@app.command(epilog=epilog(EXAMPLES["runs clean"]))
+@app.command(cls=Command, epilog=epilog(EXAMPLES["runs clean"]))
 def clean(context: typer.Context, folder: Folder = None) -> None:
     """Delete interrupted runs, with their checkpoints, and what killed processes left. Finished runs stay."""
     store = _store(context, folder)
@@ -64,7 +65,7 @@ def clean(context: typer.Context, folder: Folder = None) -> None:
     _say(f"{len(keys)} interrupted {_runs(len(keys))} deleted from {store.folder}.")
 
 
-@app.command(epilog=epilog(EXAMPLES["runs remove"]))
+@app.command(cls=Command, epilog=epilog(EXAMPLES["runs remove"]))
 def remove(
     context: typer.Context,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys of runs, or how they begin.")],

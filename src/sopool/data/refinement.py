@@ -15,6 +15,9 @@ from sopool.data.edges import edge_blocks
 from sopool.data.errors import DataError
 from sopool.data.store import PackedGraphs
 
+MANY = 0.2
+"""The share of graphs that look like another one from which on it is worth a word."""
+
 
 class Duplicates(NamedTuple):
     """Graphs that colour refinement cannot tell from another graph of the same store."""
@@ -96,6 +99,17 @@ def duplicates(
     np.maximum.at(majority, pairs // classes, counts)
     conflicting = int(members[majority < members].sum())
     return Duplicates(rounds, int(shared.sum()), len(shared), conflicting, int(majority.sum()) / len(store))
+
+
+def caution_of_copies(found: Duplicates, graphs: int) -> str | None:
+    """What to say of cross-validation where many of the ``graphs`` look like another one; None where few do."""
+    if found.graphs <= MANY * graphs:
+        return None
+    return (
+        f"{found.graphs:,} of {graphs:,} graphs look like another one to message passing (labels of edges aside), in "
+        f"{found.groups:,} groups: a fold may be tested on copies of what it is trained on, and its accuracy too high "
+        "for graphs that are new. If they are repeats, leave all but one of each out."
+    )
 
 
 def _initial(store: PackedGraphs, use_labels: bool, given: Tensor | np.ndarray | None) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from sopool.data.edges import edge_blocks
-from sopool.data.refinement import Duplicates, duplicates
+from sopool.data.refinement import Duplicates, caution_of_copies, duplicates
 from sopool.data.store import PackedGraphs
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -129,7 +129,8 @@ def warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
             f"{statistics.empty_graphs} of {statistics.graphs} graphs have no nodes: all of them get the same "
             "prediction. Drop them unless that is meant."
         )
-    return found
+    copies = None if statistics.duplicates is None else caution_of_copies(statistics.duplicates, statistics.graphs)
+    return found if copies is None else [*found, copies]
 
 
 def size_histogram(sizes: Tensor | np.ndarray | Sequence[int], width: int = 40, bins: int = 10) -> list[str]:
