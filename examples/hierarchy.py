@@ -21,7 +21,7 @@ x = torch.nn.functional.one_hot(batch.node_label, 7).float()
 edge_index, weight, graph_of, sizes = batch.edge_index, None, batch.batch, [batch.num_nodes]
 for heads in (8, 2):
     x = GraphConv(x.shape[1], 16)(x, edge_index, weight).relu()
-    pooled = MultiHeadSecondOrderPooling(16, heads=heads)(x, edge_index, weight, graph_of)
+    pooled = MultiHeadSecondOrderPooling(16, heads=heads)(x, edge_index, graph_of, edge_weight=weight)
     if len(sizes) == 1:
         strongest = pooled.contribution[graph_of == 0].abs().argmax(0)
     x, edge_index, weight, graph_of = pooled.x, pooled.edge_index, pooled.edge_weight, pooled.batch

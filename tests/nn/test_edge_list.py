@@ -59,7 +59,7 @@ def test_one_direction_for_both_calls():
     """The layer's own record and the one that every pooling gives list the same weight for the same edge."""
     x, edge_index, _ = random_graphs(SIZES, 0)
     layer = MultiHeadSecondOrderPooling(CHANNELS, 3).double()
-    record = layer(x, edge_index, None, index_of(SIZES), len(SIZES))
+    record = layer(x, edge_index, index_of(SIZES), len(SIZES))
     out = layer.pool(x, Graphs(ptr_of(SIZES), neighbors_of(edge_index, len(x))))
     torch.testing.assert_close(scatter(out), scatter(record))
     assert torch.equal(out.batch, record.batch)

@@ -42,7 +42,7 @@ def test_is_the_formula_graph_by_graph(batch, seed, weighted):
     sizes, edge_index = batch
     pool, x = layer(), draw_rows(seed, sum(sizes), 3)
     weight = draw_rows(seed, edge_index.shape[1]) if weighted else torch.ones(edge_index.shape[1], dtype=torch.float64)
-    out = pool(x, edge_index, weight if weighted else None, index_of(sizes), len(sizes))
+    out = pool(x, edge_index, index_of(sizes), len(sizes), weight if weighted else None)
     start = 0
     for g, n in enumerate(sizes):
         nodes = slice(start, start + n)
@@ -62,7 +62,7 @@ def test_the_record_is_a_batch_of_graphs(batch, seed):
     dense = torch.zeros(3 * len(sizes), 3 * len(sizes), dtype=torch.float64)
     dense[out.edge_index[0], out.edge_index[1]] = out.edge_weight
     assert torch.equal(dense, torch.block_diag(*out.adj))
-    again = layer(heads=2)(out.x, out.edge_index, out.edge_weight, out.batch, len(sizes))
+    again = layer(heads=2)(out.x, out.edge_index, out.batch, len(sizes), out.edge_weight)
     assert again.adj.shape == (len(sizes), 2, 2)
 
 
@@ -128,7 +128,7 @@ def test_gradients(normalize):
     batch = torch.tensor([0, 0, 0, 1, 1])
 
     def function(x, weight, queries):
-        out = torch.func.functional_call(pool, {"queries": queries}, (x, edge_index, weight, batch, 2))
+        out = torch.func.functional_call(pool, {"queries": queries}, (x, edge_index, batch, 2, weight))
         return out.x, out.edge_weight
 
     assert gradcheck(function, (x, weight, pool.queries))
@@ -138,7 +138,7 @@ def test_compiles(fresh_compiler):
     pool = MultiHeadSecondOrderPooling(3, 2)
     compiled = torch.compile(pool, fullgraph=True, dynamic=True, backend="aot_eager")
     x, edge_index = torch.randn(10, 3), torch.tensor([[0, 1, 2, 6, 7], [1, 2, 0, 7, 9]])
-    arguments = (x, edge_index, torch.rand(5), index_of(SIZES), 4)
+    arguments = (x, edge_index, index_of(SIZES), 4, torch.rand(5))
     torch.testing.assert_close(compiled(*arguments), pool(*arguments))
 
 
@@ -177,6 +177,8 @@ def test_repr():
 def test_weights_may_be_of_another_type(weight):
     """As those that come from NumPy are."""
     x, edges = draw_rows(0, 3, 3, dtype=torch.float32), torch.tensor([[0, 1], [1, 2]])
-    out = layer().float()(x, edges, weight)
-    torch.testing.assert_close(out.adj.double(), layer()(x.double(), edges, weight).adj, rtol=1e-5, atol=1e-5)
+    out = layer().float()(x, edges, edge_weight=weight)
+    torch.testing.assert_close(
+        out.adj.double(), layer()(x.double(), edges, edge_weight=weight).adj, rtol=1e-5, atol=1e-5
+    )
     assert out.adj.dtype == torch.float32

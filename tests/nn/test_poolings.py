@@ -121,7 +121,7 @@ def test_multi_head_pooling_is_the_layer_for_edges(normalize, sizes, seed):
     layer = MultiHeadSecondOrderPooling(CHANNELS, 3, normalize).double()
     x, edge_index, _ = random_graphs(sizes, seed)
     graphs = Graphs(ptr_of(sizes), neighbors_of(edge_index, len(x)))
-    want = layer(x, edge_index, None, index_of(sizes), len(sizes))
+    want = layer(x, edge_index, index_of(sizes), len(sizes))
     out = layer.pool(x, graphs)
     torch.testing.assert_close(out.x, want.x)
     torch.testing.assert_close(out.graphs().hears.weights, want.adj.transpose(1, 2))
@@ -284,7 +284,7 @@ def test_bad_graphs():
             layer(x, edges)
     with pytest.raises(ValueError, match="joins graphs"):
         layer(x, torch.tensor([[0], [2]]), torch.tensor([0, 0, 1]))
-    with pytest.raises(TypeError, match="Edges have no weights here: give batch="):
+    with pytest.raises(TypeError, match="The third place is that of batch: give batch="):
         layer(x, torch.empty(2, 0).long(), None, torch.tensor([0, 0, 1]))
     for other in (layer, SelfAttentionPooling(4), DiffPooling(4), MultiHeadSecondOrderPooling(4, 2)):
         with pytest.raises(TypeError, match=r"x has dtype torch.float64 and weight torch.float32: cast one"):
@@ -295,3 +295,12 @@ def test_bad_graphs():
 def test_shown_as_made():
     assert repr(TopKPooling(4)) == "TopKPooling(4)"
     assert repr(DiffPooling(4, link=0.5)) == "DiffPooling(4, link=0.5)"
+
+
+def test_the_batch_has_the_same_place_in_all_layers():
+    """With as many edges as nodes, so that one could pass for weights of the other."""
+    x, edges, batch = torch.randn(4, 3), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), torch.tensor([0, 0, 1, 1])
+    for layer in (TopKPooling(3), SelfAttentionPooling(3), DiffPooling(3, 2), MultiHeadSecondOrderPooling(3, 2)):
+        assert set(layer(x, edges, batch).batch.tolist()) == {0, 1}
+        with pytest.raises(TypeError, match="batch_size is a tensor"):
+            layer(x, edges, None, batch)

@@ -92,18 +92,18 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         self,
         x: Tensor,
         edge_index: Tensor,
-        edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
         batch_size: int | None = None,
+        edge_weight: Tensor | None = None,
     ) -> PooledGraphs:
         """Pool a batch of graphs.
 
         Args:
             x: Node features [N, channels].
             edge_index: Edges [2, E], directed; an edge given twice counts twice.
-            edge_weight: Their weights [E], of any type, 1 if left out.
             batch: The graph of each node [N], in any order; one graph if left out.
             batch_size: The number of graphs, ``batch.max() + 1`` if left out.
+            edge_weight: The weights of edges [E], of any type, 1 if left out.
         """
         self._check(x, edge_index)
         if edge_weight is not None and edge_weight.shape != (edge_index.shape[1],):

@@ -101,6 +101,8 @@ class GraphPooling(torch.nn.Module):
 
 def find_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None, batch_size: int | None) -> tuple[Tensor, Segments]:
     """The graph of each node [N], one graph if that was left out, and where each graph's nodes lie."""
+    if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
+        raise TypeError("batch_size is a tensor; it counts graphs. The third place is that of batch: give batch=.")
     if batch is None:
         batch, batch_size = edge_index.new_zeros(x.shape[0]), 1 if batch_size is None else batch_size
     return batch, find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
@@ -117,8 +119,6 @@ class EdgePooling(GraphPooling):
         Without spare rows: where a layer chooses nodes, that waits for the device.
         """
         self._check(x, edge_index)
-        if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
-            raise TypeError("batch_size is a tensor; it counts graphs. Edges have no weights here: give batch=.")
         batch, segments = find_batch(x, edge_index, batch, batch_size)
         if segments.order is not None and not torch.equal(batch, batch[segments.order]):
             raise ValueError("batch is not in order: the nodes of a graph must lie side by side. Sort x and batch.")
