@@ -1,6 +1,8 @@
 """What was saved comes back on any machine; what was tampered with is refused, and nothing in it is run."""
 
 import json
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -202,6 +204,7 @@ def test_hostile_arrays_are_refused(change, message, content, reload):
 
 def test_settings_that_came_later_need_not_be_there(content, reload):
     assert reload(forge(content, lambda facts: facts["settings"].pop("average"))).average == 0
+    assert reload(forge(content, lambda facts: facts["config"].pop("pool_source"))).config_.pool_source == ""
     with pytest.raises(DataError, match="settings are not those"):
         reload(forge(content, lambda facts: facts["settings"].pop("dropout")))
 
@@ -227,6 +230,18 @@ def test_a_pooling_of_the_user_s_own(tmp_path, monkeypatch):
         assert (again.predict_proba(STORE) == model.predict_proba(STORE)).all()
     with pytest.raises(DataError, match=r"its pooling 'mine' is not known here.*sopool\.nn\.READOUTS"):
         GraphClassifier.load(tmp_path / "mine.sopool")
+
+
+def test_a_pooling_of_another_source_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "mine.sopool"
+    monkeypatch.setitem(READOUTS, "mine", partial(READOUTS["sopool-attn"], bias=True))
+    tiny(pool="mine", n_models=1, epochs=1).fit(STORE, LABELS).save(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert GraphClassifier.load(path).config_.pool_source
+    monkeypatch.setitem(READOUTS, "mine", partial(READOUTS["sopool-attn"], bias=True, normalize=None))
+    with pytest.warns(UserWarning, match=r"'mine' has another source than when the model was saved.*fit the model"):
+        GraphClassifier.load(path)
 
 
 def test_a_huge_header_is_not_read(reload):

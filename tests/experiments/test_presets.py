@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch
 from sopool.data import load, make_agreement, stratified_folds
 from sopool.data.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.grids import place
 from sopool.experiments.presets import (
     FROZEN,
     HIERARCHICAL,
@@ -20,7 +22,7 @@ from sopool.experiments.presets import (
     sort_size,
 )
 from sopool.models import make_model
-from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
+from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, BilinearSecondOrderAggregation
 from sopool.training.config import RunConfig
 from sopool.training.run_store import RunStore
 
@@ -159,6 +161,19 @@ def test_names_of_runs_stay_when_settings_are_added():
 
     assert CONFIG.key == "4955c9fdf7189e4b"
     assert RunConfig.from_json(CONFIG.to_json()) == CONFIG
+
+
+def test_an_edited_readout_of_the_user_s_own_has_other_runs(mutag, tmp_path, monkeypatch):
+    asked = {"pools": ["mine", "sum"], "protocols": ["single-epoch"], "folds": 2}
+    keys = []
+    for rank in (2, 3):
+        monkeypatch.setitem(READOUTS, "mine", partial(BilinearSecondOrderAggregation, rank=rank))
+        configs = runs(mutag, tmp_path, **asked)
+        assert [RunConfig.from_json(config.to_json()) for config in configs] == configs
+        assert len({place(config) for config in configs[::2]}) == 1
+        keys.append([config.key for config in configs])
+    assert [same[2:] for same in keys] == [keys[0][2:]] * 2
+    assert not set(keys[0][:2]) & set(keys[1][:2])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ file does not hold.
 """
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -28,6 +29,7 @@ from sopool.models.classifier import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
 from sopool.models.stack import named_tensors, stack_of
+from sopool.nn.own import source_of
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.training.devices import choose_device
 
@@ -42,6 +44,12 @@ PARTS = {"settings", "config", "encoder", "edge_labels", "classes", "best_epochs
 NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0}
 """Settings that earlier versions did not have, and what they did."""
+CONFIG_LATER = {"pool_source": ""}
+"""The same, of the configuration."""
+CHANGED = (
+    "The readout {!r} has another source than when the model was saved, so its predictions may be others: put the old "
+    "class into sopool.nn.READOUTS, or fit the model again."
+)
 CLASS_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 
 C = TypeVar("C", bound="GraphClassifier")
@@ -170,8 +178,10 @@ def _curve(found: Tensor, models: int) -> np.ndarray:
 
 
 def _config(saved: Any) -> ModelConfig:
-    if not isinstance(saved, dict) or set(saved) != {item.name for item in fields(ModelConfig)}:
+    if not isinstance(saved, dict) or set(CONFIG_LATER | saved) != {item.name for item in fields(ModelConfig)}:
         raise DataError("its configuration has other settings than this version knows.")
+    told = "pool_source" in saved
+    saved = CONFIG_LATER | saved
     for item in fields(ModelConfig):
         name, value = item.name, saved[item.name]
         if name in MOST:
@@ -180,6 +190,8 @@ def _config(saved: Any) -> ModelConfig:
             raise DataError(f"{name} is {value!r}, expected something like {item.default!r}.")
     if (pool := saved["pool"]) not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:
         raise DataError(f"its pooling {pool!r} is not known here. One of your own goes into sopool.nn.READOUTS first.")
+    if told and saved["pool_source"] != source_of(pool):
+        warnings.warn(CHANGED.format(pool), stacklevel=5)
     options = saved["pool_options"]
     if not isinstance(options, dict):
         raise DataError("pool_options must be settings by name.")

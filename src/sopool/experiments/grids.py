@@ -23,8 +23,8 @@ def place(config: RunConfig) -> str:
 
 def without_pool(config: RunConfig) -> RunConfig:
     """What is left where pooling, setting and seed do not count."""
-    model = replace(config.model, pool="", pool_options={}, join="concat", dropout_on="logits", frozen=False)
-    return replace(config, model=model, seed=0).with_setting(Setting())
+    model = replace(config.model, pool="", pool_options={}, pool_source="", join="concat", dropout_on="logits")
+    return replace(config, model=replace(model, frozen=False), seed=0).with_setting(Setting())
 
 
 def by_length(group: Sequence[RunConfig]) -> list[list[RunConfig]]:

@@ -22,6 +22,7 @@ from sopool.models.make import make_model
 from sopool.models.stackable import check_stackable, first_line
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.normalize import DIVIDED
+from sopool.nn.own import source_of
 from sopool.nn.pooling import Way
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.nn.sort_pool import LEAST
@@ -155,6 +156,7 @@ def model_config(
             dropout_on=recipe.sums_dropout_on if first_order else recipe.dropout_on,
             frozen=frozen,
             edge_labels=len(EdgeLabelEncoder().fit(store).values) if VARIANTS[gnn].labelled else 0,
+            pool_source=source_of(pool),
         ),
         options,
     )

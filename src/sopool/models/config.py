@@ -45,6 +45,8 @@ class ModelConfig:
     """Whether a flat model's graph embeddings go through a batch norm, over the graphs of a batch, before all else."""
     head_hidden: int = 0
     """Units of a hidden layer between a flat model's graph embedding and its linear map; 0: there is none."""
+    pool_source: str = ""
+    """Which version of a readout of the user's own, see :func:`sopool.nn.own.source_of`; empty for all others."""
 
     @property
     def pool_name(self) -> str:

@@ -37,6 +37,9 @@ READOUTS: dict[str, Callable[..., Aggregation]] = {
 }
 """They see the nodes of a graph, not its edges: PyG's ``Aggregation`` contract."""
 
+SHIPPED = dict(READOUTS)
+"""The package's own; a user may put others into :data:`READOUTS`."""
+
 POOLINGS: dict[str, Callable[..., GraphPooling]] = {
     "sopool-m-attn": partial(MultiHeadSecondOrderPooling, heads=16, normalize="adjacency"),
     "diffpool": partial(DiffPooling, clusters=16),

@@ -16,6 +16,7 @@ LATER = {
     "edge_labels",
     "pooled_norm",
     "head_hidden",
+    "pool_source",
     "weight_decay",
     "patience",
     "class_weights",
