@@ -1,5 +1,6 @@
 """A readout of the user's own, in a script that is called in place of the command."""
 
+import json
 import subprocess
 import sys
 
@@ -43,3 +44,7 @@ def test_once_edited_it_is_trained_anew(mine):
     assert "Trained 4 model-epochs" in mine(SCRIPT, *asked)
     assert "Nothing was left to train" in mine(SCRIPT, *asked)
     assert "Trained 4 model-epochs" in mine(SCRIPT.replace("2 *", "3 *"), *asked)
+
+
+def test_it_is_listed_among_the_poolings(mine):
+    assert json.loads(mine(SCRIPT, "pools", "--json"))[-1]["formula"] == "Twice the sum, [N, f] -> [G, f]."

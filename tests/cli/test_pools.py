@@ -1,8 +1,9 @@
 import json
+from functools import partial
 from pathlib import Path
 
 from sopool.experiments.presets import FROZEN, POOLS
-from sopool.nn import POOLINGS
+from sopool.nn import POOLINGS, BilinearSecondOrderAggregation
 from sopool.nn.registry import GRAPH_READOUTS, READOUTS
 from tests.cli.conftest import TINY
 
@@ -24,6 +25,27 @@ def test_the_parameters_follow_from_the_width(call):
     assert listed["sagpool"]["width"] == 20
     assert {name for name, one in listed.items() if one["hierarchical"]} == set(POOLINGS)
     assert all(one["paper"] and one["formula"] and one["cost"] and one["vector"] for one in listed.values())
+
+
+def test_those_of_the_user_s_own_are_described_by_their_docstrings(call, monkeypatch):
+    class Mine(BilinearSecondOrderAggregation):
+        r""":math:`W^{\top} H`, of mine.
+
+        And more.
+        """
+
+    class Wants(Mine):
+        def __init__(self, channels, wanted, rank=3):
+            super().__init__(channels, rank)
+
+    monkeypatch.setitem(READOUTS, "mine", partial(Mine, rank=3))
+    monkeypatch.setitem(READOUTS, "wants", Wants)
+    *_, mine, wants = json.loads(call("pools", "--channels", "10", "--json").out)
+    assert (mine["name"], mine["formula"]) == ("mine", r"W^{\top} H, of mine.")
+    assert (mine["parameters"], mine["width"]) == (30, 9)
+    assert mine["default"].startswith("rank = 3")
+    assert (wants["name"], wants["formula"], wants["parameters"], wants["width"]) == ("wants", "-", None, None)
+    assert "your own" in call("pools").out
 
 
 def test_a_hierarchy_from_the_command_line(call):

@@ -13,7 +13,8 @@ def pools(
     as_json: AsJson = False,
 ) -> None:
     """List the poolings: formula, cost, parameters, how a flat network gets a vector from each, where it is from."""
-    from sopool.nn.about import ABOUT
+    from sopool.nn.about import about_all
     from sopool.report.pools import pools_table
 
-    print_result(as_json, lambda: [one.to_json(channels) for one in ABOUT], lambda: pools_table(ABOUT, channels))
+    found = about_all()
+    print_result(as_json, lambda: [one.to_json(channels) for one in found], lambda: pools_table(found, channels))

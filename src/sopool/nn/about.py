@@ -1,10 +1,15 @@
 """Every pooling in a few words: formula, cost, what a flat network makes a vector of, where it is from."""
 
+import inspect
+import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
+from sopool.nn.own import own_readouts
 from sopool.nn.registry import POOLINGS, make_pooling, make_readout
 
 SOPOOL = "Wang and Ji 2020, arXiv 2007.10467"
@@ -24,13 +29,21 @@ class About:
     default: str
     paper: str
 
-    def parameters(self, channels: int) -> int:
-        """Of a flat network's readout of ``channels`` features."""
-        return _count(make_readout(self.name, channels))
+    def parameters(self, channels: int) -> int | None:
+        """Of a flat network's readout of ``channels`` features; None for one that is not made without options."""
+        made = self._made(channels)
+        return None if made is None else _count(made)
 
-    def width(self, channels: int) -> int:
-        """Of what a flat network's classifier sees."""
-        return int(getattr(make_readout(self.name, channels), "out_channels", channels))
+    def width(self, channels: int) -> int | None:
+        """Of what a flat network's classifier sees; None as above."""
+        made = self._made(channels)
+        return None if made is None else int(getattr(made, "out_channels", channels))
+
+    def _made(self, channels: int) -> torch.nn.Module | None:
+        try:
+            return make_readout(self.name, channels)
+        except TypeError:  # a user's own may have options that must be given
+            return None
 
     def block_parameters(self, channels: int) -> int | None:
         """Of its first layer in a hierarchy; None where it is none."""
@@ -110,3 +123,17 @@ ABOUT = [
     ),
 ]
 """In the order in which they are listed."""
+
+
+def about_all() -> list[About]:
+    """Every pooling there is now: those above, and a user's own by the first lines of their docstrings."""
+    own = own_readouts()
+    return [*(one for one in ABOUT if one.name not in own), *(_about_own(*item) for item in own.items())]
+
+
+def _about_own(name: str, make: Callable[..., Any]) -> About:
+    said = (make.func if isinstance(make, partial) else make).__doc__ or "-"
+    words = re.sub(r":[\w:]+:`([^`]*)`", r"\1", said.strip().partition("\n")[0])  # no roles, as :math: is one
+    options = inspect.signature(make).parameters.values()
+    given = [f"{option.name} = {option.default}" for option in options if option.default is not option.empty]
+    return About(name, words, "-", "is one", ", ".join(given) or "-", "your own")

@@ -18,8 +18,8 @@ def pools_table(pools: Sequence[About], channels: int) -> Table:
     for one in pools:
         words = (one.name, one.formula, one.cost, one.vector, one.default, one.paper)
         block = one.block_parameters(channels)
-        parameters = f"{one.parameters(channels):,}" + ("" if block is None else f"\n{block:,}")
-        table.add_row(*(escape(word) for word in words), parameters, f"{one.width(channels):,}")
+        parameters = _number(one.parameters(channels)) + ("" if block is None else f"\n{block:,}")
+        table.add_row(*(escape(word) for word in words), parameters, _number(one.width(channels)))
     table.caption = (
         "N nodes, E edges, f features, k nodes left, r rank, m eigenvectors. Those with parameters of a block can make "
         "graphs smaller block after block (--blocks).\nsum-avg is the paper's rule: sum where nodes carry labels or "
@@ -29,3 +29,7 @@ def pools_table(pools: Sequence[About], channels: int) -> Table:
     )
     table.caption_justify = "left"
     return table
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
