@@ -9,6 +9,7 @@ from tests.training.runs import CONFIG, looking_run
 
 LABELS = [0, 1] * 5
 RIGHT = (4, 7, 6)
+ENVIRONMENTS = ({"torch": "2.7", "peak_memory": 700_000_000}, {"torch": "2.6", "peak_memory": None})
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def store(tmp_path):
         for config in (base, replace(base, seed=7), replace(base, model=ModelConfig(pool="sum"), looks="test")):
             run = looking_run(replace(config, fold=fold), RIGHT, LABELS)
             curves = run.curves | {"seconds": run.curves["test_loss"]}
-            store.save(replace(run, curves=curves, environment={"torch": "2.6" if fold else "2.7"}))
+            store.save(replace(run, curves=curves, environment=ENVIRONMENTS[fold]))
     store.save_checkpoint(replace(base, seed=8), {}, {"epoch": 2})
     return store
 
@@ -78,6 +79,9 @@ def test_compare(store, call):
     for words in ("fold", "seed", "7", "70.0 in epoch 2", "60.0", "torch", "2.6", "2.7"):
         assert words in shown
     assert "the same" in call("runs", "compare", one, one).out
+    lines = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
+    assert lines["fold"] == ["1", "2"]  # as the list of all runs has them
+    assert lines["peak_memory"] == ["700.0", "MB", "-"]
 
 
 def test_clean(store, call):

@@ -118,7 +118,7 @@ def read_folds(path: str | Path, num_graphs: int) -> list[Fold]:
         raise DataError(f"{kind!r} must be a list of folds, at least one.", path)
     if kind == "test":
         folds = [{"test": fold} for fold in folds]
-    return [_fold(fold, kind, f"fold {i}", num_graphs, path) for i, fold in enumerate(folds)]
+    return [_fold(fold, kind, f"fold {i}", num_graphs, path) for i, fold in enumerate(folds, 1)]
 
 
 def _fold(fold: Any, kind: str, where: str, num_graphs: int, path: Path) -> Fold:

@@ -56,7 +56,7 @@ def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, se
     """Where two runs differ, in configuration and circumstances, and what came out of each."""
     table = _table("Two runs", ("", a.key, b.key))
     for name, values in differ.items():
-        table.add_row(name, *(escape(str(value)) for value in values))
+        table.add_row(name, *(escape(_for_people(name, value)) for value in values))
     if not differ:
         table.add_row("configuration", "the same", "the same")
     table.add_section()
@@ -68,8 +68,17 @@ def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, se
     left, right = (run.environment if run else {} for run in (first, second))
     for name in left | right:
         if first and second and left.get(name) != right.get(name):
-            table.add_row(name, escape(str(left.get(name))), escape(str(right.get(name))))
+            table.add_row(name, *(escape(_for_people(name, one.get(name))) for one in (left, right)))
     return table
+
+
+def _for_people(name: str, value: Any) -> str:
+    """A fact of a run as all tables have it: folds counted from 1, memory in words."""
+    if value is None:
+        return "-"
+    if name == "fold":
+        return str(value + 1)
+    return filesize.decimal(value) if name == "peak_memory" else str(value)
 
 
 def _came_out(run: Run | None) -> dict[str, str]:
