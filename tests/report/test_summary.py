@@ -144,6 +144,26 @@ def test_differences_are_over_the_seeds_that_both_lines_have(tmp_path, ours, the
     assert "seeds" not in gains_grid(alone, "fair").columns
 
 
+def test_optimism_is_over_the_seeds_that_have_both_protocols(tmp_path):
+    store = fill(tmp_path, pools=[("sum", 0.7)])
+    alone = accuracy_grid(summarise(store))
+    fill(tmp_path, pools=[("sum", 0.7)], looks=("validation", "chosen"), seed=1)
+    found = accuracy_grid(summarise(store))
+    shown, expected = (dict(zip(grid.columns, grid.rows[0], strict=True)) for grid in (found, alone))
+    assert shown["optimism, points"] == expected["optimism, points"]
+    assert shown["fair"] != expected["fair"]
+    assert shown["seeds"].text == "per-fold-max, single-epoch: 0; fair: 0, 1"
+    assert "Optimism: what per-fold-max reports above fair, over the seeds that have both." in found.notes
+    assert "Optimism: what per-fold-max reports above fair." in alone.notes
+
+
+def test_no_optimism_without_a_seed_that_has_both_protocols(tmp_path):
+    fill(tmp_path, pools=[("sum", 0.7)], looks=("test",))
+    grid = accuracy_grid(summarise(fill(tmp_path, pools=[("sum", 0.7)], looks=("validation", "chosen"), seed=1)))
+    shown = dict(zip(grid.columns, grid.rows[0], strict=True))
+    assert (shown["optimism, points"].text, shown["seeds"].text) == ("-", "per-fold-max, single-epoch: 0; fair: 1")
+
+
 def test_what_one_seed_lacks_is_said(tmp_path):
     fill(tmp_path, pools=[("sum", 0.7)])
     store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test", "validation"), seed=1)

@@ -10,10 +10,12 @@ from sopool.report.digest import Entry
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, interval_words, listed, p_cell, points_cell
 from sopool.report.results import epochs_text, settings_text
 from sopool.report.summary import Gain, Summary, name_of
-from sopool.training.outcome import Outcome
+from sopool.training.outcome import Outcome, average
+from sopool.training.protocols import PROTOCOLS
 
 NAMES = ("data set", "network", "pooling", "variant")
 SPREAD = "Per cent: mean ± standard deviation over the test folds (ddof = 0); the runs of a fold are averaged first."
+OPTIMISM = "Optimism: what per-fold-max reports above fair"
 TEST = (
     "Interval and p: corrected resampled t-test (Nadeau and Bengio) on the same folds, two-sided, not adjusted for the "
     "number of comparisons."
@@ -27,7 +29,7 @@ def accuracy_grid(summary: Summary) -> Grid:
     rows = []
     several = any(len(entry.seeds) > 1 for entry in summary.entries)
     for entry in summary.entries:
-        seeds = Cell(", ".join(map(str, entry.seeds)) if several else "")
+        seeds = Cell(_seeds(entry) if several else "")
         row = [*names_of(entry), seeds, *(_accuracy(entry.outcomes.get(name)) for name in protocols)]
         row += [_optimism(entry)] if both else []
         rows.append([*row, Cell(", ".join(summary.not_above(entry)))])
@@ -38,7 +40,7 @@ def accuracy_grid(summary: Summary) -> Grid:
         *(["optimism, points"] if both else []),
         "not above",
     ]
-    notes = [SPREAD, *(["Optimism: what per-fold-max reports above fair."] if both else [])]
+    notes = [SPREAD, *([f"{OPTIMISM}{', over the seeds that have both' * several}."] if both else [])]
     if any(row[-1].text for row in rows):
         notes.append("Not above: controls whose mean under fair is as high.")
     rules = sorted({(entry.pool, entry.data) for entry in summary.entries if entry.is_reference})
@@ -145,10 +147,24 @@ def _accuracy(outcome: Outcome | None) -> Cell:
 
 
 def _optimism(entry: Entry) -> Cell:
-    if not {"per-fold-max", "fair"} <= set(entry.outcomes):
+    """Over the seeds that have both; none where no seed has."""
+    both = [judged for judged in entry.seeds.values() if {"per-fold-max", "fair"} <= set(judged)]
+    if not both:
         return NONE
-    gap = entry.outcomes["per-fold-max"].mean - entry.outcomes["fair"].mean
-    return points_cell(gap)
+    shown, fair = (average([judged[name] for judged in both]).mean for name in ("per-fold-max", "fair"))
+    return points_cell(shown - fair)
+
+
+def _seeds(entry: Entry) -> str:
+    """Those of all protocols or, where they differ, of each."""
+    protocols = [name for name in PROTOCOLS if name in entry.outcomes]
+    alike: dict[str, list[str]] = {}
+    for name in protocols:
+        seeds = ", ".join(str(seed) for seed, judged in entry.seeds.items() if name in judged)
+        alike.setdefault(seeds, []).append(name)
+    if len(alike) < 2:
+        return next(iter(alike), ", ".join(map(str, entry.seeds)))
+    return "; ".join(f"{', '.join(names)}: {seeds}" for seeds, names in alike.items())
 
 
 def _mean(values: Sequence[float]) -> Cell:
