@@ -56,6 +56,7 @@ def test_what_is_missing_is_said(tmp_path, looks):
     assert judged.outcomes == {}
     assert all("are missing: fold 3" in why for why in judged.missing.values())
     assert ("fair" in judged.missing) == (looks == "chosen")
+    assert not any(why.startswith(name) for name, why in judged.missing.items())  # who shows it says the name
 
 
 def test_final_runs_that_are_not_there_yet(tmp_path):

@@ -118,6 +118,14 @@ def test_p_is_shown_and_nothing_is_cut():
     assert "-2.5" in text
 
 
+def test_no_gain_has_no_minus():
+    """As in the report."""
+    ours, theirs = (outcome("fair", tuple(one + less for one in FOLDS)) for less in (-0.0001, 0))
+    pair = [Result("TOY", "gin-0", "sopool", ours), Result("TOY", "gin-0", "sum", theirs)]
+    (line,) = [line for line in shown(comparison_table(pair, "sum")).splitlines() if " sopool " in line]
+    assert "│ +0.0 │  -0.0 to -0.0 │" in line
+
+
 def test_refused():
     rows = [Result("A", "gcn", "sum", outcome("fair")), Result("A", "gcn", "sopool", outcome("per-fold-max"))]
     with pytest.raises(ValueError, match="no result of it on A, gcn, per-fold-max"):

@@ -46,6 +46,17 @@ def test_what_tells_experiments_apart_is_said():
     assert "1 unreadable" in text
 
 
+def test_what_is_not_written_down_is_told_by_its_value():
+    averaged = replace(BASE, average=0.99)
+    text = shown(groups_table(experiment(BASE) + experiment(averaged)), 200)
+    assert [f"average {value}" in text for value in ("0.0 ", "0.99", "not set")] == [True, True, False]
+
+
+def test_what_runs_look_at_is_explained():
+    told = " ".join(shown(runs_table(experiment(BASE)), 200).split())
+    assert "test: the test fold; validation: held-out training graphs; chosen: held-out graphs, then the test" in told
+
+
 def test_words_stay_whole():
     runs = [*experiment(BASE), info(replace(BASE, seed=3), "interrupted")]
     for table in (groups_table(runs), runs_table(runs)):

@@ -57,19 +57,18 @@ def demo(
 
 def meaning(results: "Sequence[Result]") -> str:
     """What the figures say, and what they do not."""
+    from sopool.report.grid import interval_words, points
     from sopool.report.results import compare
 
-    (found,) = compare(results, POOLS[1])
-    gain, low, high = (100 * x for x in (found.comparison.difference, found.comparison.low, found.comparison.high))
-    if low <= 0 <= high:
-        verdict = "which includes 0: neither is shown to be better"
-    else:
-        verdict = f"which does not include 0: {POOLS[0] if gain > 0 else POOLS[1]} is better here"
+    ((_, _, found),) = compare(results, POOLS[1])
+    verdict = "which includes 0: neither is shown to be better"
+    if found.clear:
+        verdict = f"which does not include 0: {POOLS[0] if found.difference > 0 else POOLS[1]} is better here"
     return (
-        f"What this means: {POOLS[0]} differs from {POOLS[1]} by {gain:+.1f} points, with a 95 % interval from "
-        f"{low:+.1f} to {high:+.1f}, {verdict}. A test fold has 18 or 19 molecules, so one of them is more than 5 "
-        f"points of its accuracy; and {EPOCHS} epochs of {STEPS} batches are few, the paper trains 350 of 50. The "
-        "figures are honest for so short a training: no test fold had a say in what was chosen."
+        f"What this means: {POOLS[0]} differs from {POOLS[1]} by {points(found.difference)} points, with a 95 % "
+        f"interval from {interval_words(found)}, {verdict}. A test fold has 18 or 19 molecules, so one of them "
+        f"is more than 5 points of its accuracy; and {EPOCHS} epochs of {STEPS} batches are few, the paper trains "
+        "350 of 50. The figures are honest for so short a training: no test fold had a say in what was chosen."
     )
 
 

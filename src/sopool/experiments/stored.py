@@ -104,7 +104,7 @@ def judge(runs: Runs, labels: np.ndarray) -> Judged:
             judged.outcomes[name] = protocol.outcome(reported, labels)
             judged.reported[name] = reported
         except DataError as error:
-            judged.missing[name] = str(error)
+            judged.missing[name] = str(error).removeprefix(f"{name}: ")
     return judged
 
 

@@ -16,12 +16,12 @@ from sopool.report.render import page_file, render
 from sopool.report.reproduction import setup_note
 from sopool.report.summary import Summary, name_of
 from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid
-from sopool.training.protocols import PROTOCOLS
+from sopool.training.protocols import BEST, PROTOCOLS
 
 MEANINGS = {
-    "per-fold-max": "Every fold counts at the epoch that is best on its own test graphs, at the setting that is best "
-    "so. The test graphs choose what they are scored by, so this is higher than what new graphs would see. It is what "
-    "the paper's code reports.",
+    "per-fold-max": "Every fold counts at the epoch that is best on its own test graphs, "
+    f"{BEST}. The test graphs choose what they are scored by, so this is higher than what new graphs would see. It is "
+    "what the paper's code reports.",
     "single-epoch": "All folds count at the one epoch, and setting, with the best mean over the test folds (Xu et al., "
     "GIN). The test graphs still choose, but one epoch for all.",
     "fair": "Epoch and setting are chosen on a tenth of the training graphs, held out for that; then the test fold is "

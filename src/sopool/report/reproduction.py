@@ -139,7 +139,7 @@ def _tests_table(found: Reproduction) -> Table:
     tests = [{(test.row, test.against): test for test in one.declared} for one in found.across]
     for pair in dict.fromkeys(pair for some in tests for pair in some):
         each = [some.get(pair) for some in tests]
-        texts = [f"{100 * one.median:+.1f}, {_p(one.p)}, {_p(one.holm)}" if one else "" for one in each]
+        texts = [f"{points(one.median)}, {_p(one.p)}, {_p(one.holm)}" if one else "" for one in each]
         count = max(one.datasets for one in each if one)
         table.add_row(*map(escape, pair), str(count), *texts)
     table.caption = "Holm: adjusted for the comparisons of this table under one protocol."
@@ -174,7 +174,7 @@ def _note(row: Row, cell: Cell) -> str:
 def _off(row: Row, cell: Cell) -> str:
     """Ours less the paper's, under the protocol of its figure; empty where that is not known."""
     ours = cell.measured.get(row.protocol or "")
-    return "" if ours is None or cell.paper is None else f"{100 * (ours.mean - cell.paper.mean):+.1f}"
+    return "" if ours is None or cell.paper is None else points(ours.mean - cell.paper.mean)
 
 
 def _figure(figure: Figure | None) -> str:

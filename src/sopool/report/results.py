@@ -11,6 +11,7 @@ from rich.table import Table
 
 from sopool.data.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
+from sopool.report.grid import in_words, interval_words, p_cell, points
 from sopool.training.config import Setting
 from sopool.training.outcome import Outcome
 from sopool.training.protocols import PROTOCOLS
@@ -97,9 +98,9 @@ def comparison_table(rows: Sequence[Result], reference: str) -> Table:
             escape(row.pool),
             accuracy_text(row.outcome),
             accuracy_text(other.outcome),
-            f"{100 * found.difference:+.1f}",
-            f"{100 * found.low:+.1f} to {100 * found.high:+.1f}",
-            "<0.001" if found.p < 0.001 else f"{found.p:.3f}",
+            points(found.difference),
+            interval_words(found),
+            p_cell(found.p).text,
         )
     folds = ", ".join(str(count) for count in sorted({one.comparison.folds for one in compared}))
     table.caption = "\n".join(
@@ -131,14 +132,10 @@ def _place(row: Result) -> tuple[str, str, str]:
     return row.data, row.gnn, row.outcome.protocol
 
 
-def _protocol(outcome: Outcome) -> str:
-    return f"{outcome.protocol} ({outcome.optimistic})" if outcome.optimistic else outcome.protocol
-
-
 PLACES: dict[str, Callable[[Result], str]] = {
     "data set": lambda row: row.data,
     "GNN": lambda row: row.gnn,
-    "protocol": lambda row: _protocol(row.outcome),
+    "protocol": lambda row: in_words(row.outcome.protocol),
 }
 
 

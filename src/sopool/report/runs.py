@@ -13,9 +13,12 @@ from rich.table import Table
 
 from sopool.training.config import RunConfig, Setting
 from sopool.training.record import Run
-from sopool.training.run_info import Difference, RunInfo, differences
+from sopool.training.run_info import UNSET, Difference, RunInfo, differences
 
-LOOKS = "Looks at: what is judged at every epoch; chosen: held-out graphs, and the test fold once, at the end."
+LOOKS = (
+    "Looks at: what is scored at each epoch. test: the test fold; validation: held-out training graphs; chosen: "
+    "held-out graphs, then the test fold once, at the chosen epoch."
+)
 WHAT, DISK = "data set,\nGNN, pool", ("size", "written")
 
 
@@ -129,10 +132,10 @@ def tell_apart(configs: Mapping[str, RunConfig], columns: Callable[[RunConfig], 
 
 
 def _value(config: RunConfig, name: str) -> str:
-    value: Any = config.to_json()
+    value: Any = config
     for part in name.split("."):
-        value = value.get(part, "not set")
-    return str(value)[:12] if name == "fingerprint" else str(value)
+        value = value.get(part, UNSET) if isinstance(value, dict) else getattr(value, part)
+    return str(value)[:12] if name == "fingerprint" else str(value) or UNSET
 
 
 def _group(members: Sequence[RunInfo]) -> list[str]:

@@ -110,18 +110,19 @@ class Protocol:
     meaning: str
 
 
+BEST = "at the hyper-parameter setting with the highest score by that rule"
 PROTOCOLS = {
     "per-fold-max": Protocol(
         per_fold_max,
         ("test",),
         "optimistic",
-        "each fold at its own best epoch on its test graphs, at the setting best so",
+        f"each fold at its own best epoch on its test graphs, {BEST}",
     ),
     "single-epoch": Protocol(
         single_epoch,
         ("test",),
         "less optimistic",
-        "all folds at the one epoch that is best on average, at the setting best so",
+        f"all folds at the one epoch that is best on average, {BEST}",
     ),
     "fair": Protocol(
         fair, ("validation", "chosen"), "", "epoch and setting chosen on held-out training graphs, tested once"
