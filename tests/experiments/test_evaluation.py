@@ -146,6 +146,26 @@ def test_graphs_without_labels_are_refused(tmp_path):
         Evaluator(store, Request(["sum"]), RunStore(tmp_path))
 
 
+def test_one_name_is_a_list_of_one(tmp_path):
+    request = Request("sum", "single-epoch")
+    assert (request.pools, request.protocols) == (("sum",), ("single-epoch",))
+    assert Evaluator(little_store(), request, RunStore(tmp_path)).first_runs()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"store": "MUTAG"}, r"sopool\.data\.load\(\.\.\.\) or pack\(\.\.\.\) gives, not a str: 'MUTAG'"),
+        ({"store": [1, 2]}, r"not a list: \[1, 2\]"),
+        ({"runs": "runs"}, r"RunStore\(folder\), not a str: 'runs'"),
+    ],
+)
+def test_other_things_than_graphs_and_a_store_are_refused(tmp_path, changes, says):
+    given = {"store": little_store(), "request": Request(["sum"]), "runs": RunStore(tmp_path)} | changes
+    with pytest.raises(DataError, match=says):
+        Evaluator(**given)
+
+
 def test_a_grid_is_all_combinations_once():
     assert make_grid([16, 32, 16], [32], [0.01], [0.0, 0.5]) == [
         Setting(16, 32, 0.01, 0.0),

@@ -1,5 +1,6 @@
 """The one error that bad data raises."""
 
+import reprlib
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -25,3 +26,9 @@ class Place(NamedTuple):
         if self.unit == "line":
             return DataError(reason, self.path, row)
         return DataError(f"{self.unit} {row}: {reason}", self.path)
+
+
+def check_kind(given: object, kind: type, needed: str) -> None:
+    """Raise unless ``given`` is of a ``kind``; ``needed`` says what that is and how one comes by it."""
+    if not isinstance(given, kind):
+        raise DataError(f"{needed}, not a {type(given).__name__}: {reprlib.repr(given)}.")

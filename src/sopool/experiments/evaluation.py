@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from sopool.data.errors import DataError
+from sopool.data.errors import DataError, check_kind
 from sopool.data.file import content_key
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
@@ -55,6 +55,9 @@ class Request:
     """Of the poolings' classes, each for those of ``pools`` that have it."""
 
     def __post_init__(self) -> None:
+        for name in ("pools", "protocols"):
+            if isinstance(one := getattr(self, name), str):  # else each letter would be a name
+                object.__setattr__(self, name, (one,))
         if not self.settings:
             object.__setattr__(self, "settings", (PRESETS[self.preset].setting,))
 
@@ -140,6 +143,8 @@ class Evaluator:
     """Plans the runs of a request, has them trained, and reads the results off."""
 
     def __init__(self, store: PackedGraphs, request: Request, runs: RunStore) -> None:
+        check_kind(store, PackedGraphs, "the graphs of an evaluation are what sopool.data.load(...) or pack(...) gives")
+        check_kind(runs, RunStore, "the store of its runs is a sopool.training.run_store.RunStore(folder)")
         request.check()
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")
