@@ -111,6 +111,16 @@ def test_graphs_that_the_model_was_trained_on_are_no_test_of_it(name, call, tmp_
         assert told not in " ".join(shown.err.split())
 
 
+@pytest.mark.filterwarnings("ignore:.*skipped")
+def test_a_row_without_a_label_does_not_hide_that_the_model_was_trained_on_the_file(call, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("smiles,label\n" + "C,no\nCCO,yes\n" * 4 + "CCO,\n")
+    assert call("fit", "m.csv", "-o", "m.sopool", *QUICK, "--folds", "0").code == 0
+    said = " ".join(call("predict", "m.sopool", "m.csv").err.split())
+    assert "of 8 labels are predicted right" in said
+    assert "these are the graphs that the model was trained on" in said
+
+
 @pytest.mark.parametrize("weighted", [True, False])
 def test_fit_points_at_class_weights_where_rare_classes_are_missed(weighted, call, tmp_path):
     lines = [{"nodes": 2, "edges": [[0, 1]], "label": "common" if i % 5 else "rare"} for i in range(40)]

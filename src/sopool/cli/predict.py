@@ -75,7 +75,8 @@ def predict(
         _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, classifier.classes_)
     # They are compared only where they are as many: then there is memory for all of them.
-    as_many = source != "-" and count.accuracy is not None and count.nodes == classifier.trained_on_.get("nodes")
+    own_nodes = classifier.trained_on_.get("nodes")
+    as_many = source != "-" and count.accuracy is not None and count.labelled_nodes == own_nodes
     if as_many and _are_own(classifier, lambda: load_source(source, root, smiles_column, label_column, "skip")):
         say("warning", OWN)
 

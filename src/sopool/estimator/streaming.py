@@ -46,6 +46,8 @@ class Count:
     edges: int = 0
     unknown_edges: int = 0
     labelled: int = 0
+    labelled_nodes: int = 0
+    """Nodes of graphs that have a label: only these can have been trained on."""
     correct: int = 0
     foreign: int = 0
     """Labels that are no class of the model."""
@@ -114,6 +116,8 @@ def _predict_chunk(
     count.edges += chunk.graphs.num_edges
     count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
     count.labelled += len(known)
+    sizes = zip(chunk.graphs.sizes.tolist(), chunk.labels, strict=True)
+    count.labelled_nodes += sum(size for size, label in sizes if label is not None)
     classes = model.classes_.tolist()
     numbers, texts = not any(isinstance(name, str) for name in classes), set(map(reads, classes))
     count.correct += sum(_read(row.label, numbers) == reads(row.prediction) for row in known)
