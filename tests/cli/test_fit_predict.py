@@ -209,7 +209,12 @@ def test_a_number_is_the_same_class_however_it_is_written(call, tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,label\n" + "C,00\nCCO,01\n" * 4)
     assert call("fit", "m.csv", "-o", "m.sopool", *QUICK, "--folds", "0").code == 0
-    assert "of 8 labels are predicted right" in call("predict", "m.sopool", "m.csv").err
+    (tmp_path / "pandas.csv").write_text("smiles,label\n" + "C,0.0\nCCO,1.0\n" * 4)
+    for name in ("m.csv", "pandas.csv"):
+        said = " ".join(call("predict", "m.sopool", name).err.split())
+        assert "of 8 labels are predicted right" in said
+        assert "none of the model's classes" not in said
+        assert "these are the graphs that the model was trained on" in said
     (tmp_path / "other.csv").write_text("smiles,label\n" + "C,no\nCCO,yes\n" * 4)
     said = call("predict", "m.sopool", "other.csv").err
     assert "there is no accuracy to tell" in " ".join(said.split())

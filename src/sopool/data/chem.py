@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.data.errors import DataError, Place
 from sopool.data.lines import is_packed, read_lines
-from sopool.data.names import WHOLE
+from sopool.data.names import whole_number
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sdf import sdf_properties, sdf_records
 from sopool.data.store import PackedGraphs
@@ -145,10 +145,17 @@ def _gather(
     if not graphs:
         first = place.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
         raise DataError(f"all {len(bad)} molecules are bad. The first: {first}")
-    if labelled and place.path is not None and all(WHOLE.fullmatch(str(graph.label)) for graph in graphs):
-        for graph in graphs:
-            graph.label = int(str(graph.label))
+    if labelled and place.path is not None:
+        _number_labels(graphs)
     return pack(graphs, name), bad
+
+
+def _number_labels(graphs: list[Graph]) -> None:
+    """Labels that were read as texts as whole numbers, if all of them are."""
+    numbers = [whole_number(str(graph.label)) for graph in graphs]
+    if None not in numbers:
+        for graph, number in zip(graphs, numbers, strict=True):
+            graph.label = number
 
 
 def graph_of_record(chem: Any, record: Record, parse: Callable[[Any, str], Any], labelled: bool) -> Graph:

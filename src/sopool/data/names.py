@@ -11,8 +11,8 @@ from torch import Tensor
 from sopool.data.errors import DataError
 
 Names = tuple[str | int, ...]
-WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-"""How a file may write a label that is a whole number."""
+WHOLE = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")
+"""How a file may write a label that is a whole number: 1, 01, and 1.0, as pandas does where a label is missing."""
 
 
 def plain(value: Any) -> Any:
@@ -24,6 +24,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.item() if value.numel() == 1 else value.tolist()
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def whole_number(text: str) -> int | None:
+    """The whole number that a label of a file stands for; None for a word."""
+    found = WHOLE.fullmatch(text)
+    return int(found[1]) if found else None
 
 
 def reads(value: Any) -> str:

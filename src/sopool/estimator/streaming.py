@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TextIO
 
-from sopool.data.names import WHOLE, reads
+from sopool.data.names import reads, whole_number
 from sopool.data.pack import Label
 from sopool.data.stream import NO_NODES, BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
@@ -94,7 +94,7 @@ def _predict_chunk(
 ) -> None:
     """A label counts as right if it reads as the prediction does: files know texts only.
 
-    Where the classes are numbers, 01 is 1, as it was when the model was fitted on a file.
+    Where the classes are numbers, 01 and 1.0 are 1, as it was when the model was fitted on a file.
     """
     if chunk.graphs is None:
         return
@@ -129,7 +129,8 @@ def _predict_chunk(
 
 def _read(label: Label | None, numbers: bool) -> str:
     text = reads(label)
-    return str(int(text)) if numbers and WHOLE.fullmatch(text) else text
+    number = whole_number(text) if numbers else None
+    return text if number is None else str(number)
 
 
 class Writer:
