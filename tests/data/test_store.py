@@ -63,6 +63,16 @@ def test_concatenating_what_was_cut(store, data):
     assert as_lists(concatenate([store[:cut], store[cut:]])) == as_lists(store)
 
 
+@pytest.mark.parametrize(
+    ("names", "kind"), [([-1, 1, 1], "i"), (["b", "a", "b"], "U"), ([7, "a", 2], "O"), ([2**63 + 1, -1, 5], "O")]
+)
+def test_classes_of_graphs_by_their_names(names, kind):
+    labels = pack([Graph(1, label=name) for name in names]).class_labels
+    assert labels.tolist() == names
+    assert labels.dtype.kind == kind
+    assert pack([Graph(1)]).class_labels is None
+
+
 def test_concatenate_matches_labels_by_name():
     first = pack([Graph(1, label="a", node_labels=["C"]), Graph(1, label="b", node_labels=["N"])])
     second = pack([Graph(2, label="b", node_labels=["N", "O"])])

@@ -76,7 +76,7 @@ def test_numbers_of_any_type_are_scored(model, y):
 def test_without_labels_those_of_the_graphs_are_scored():
     model = tiny().fit(STORE)
     own = model.score(STORE)
-    assert own == model.score(STORE, [STORE.classes[code] for code in STORE.labels.tolist()])
+    assert own == model.score(STORE, STORE.class_labels)
     assert own == model.score([STORE[i] for i in range(40)])
 
 

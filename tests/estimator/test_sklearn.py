@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,6 +75,15 @@ def test_grid_search():
     assert len(search.cv_results_["mean_test_score"]) == 4
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.predict(STORE).shape == (40,)
+
+
+def test_what_a_search_found_knows_the_classes_by_their_names():
+    """So that the graphs' own labels, or those of their file, can be compared with what it predicts."""
+    graphs = replace(STORE, classes=(-1, 1))
+    search = GridSearchCV(tiny(), {"pool": ["sum"]}, cv=2).fit(graphs, graphs.class_labels)
+    model = search.best_estimator_
+    assert model.classes_.tolist() == [-1, 1]
+    assert model.score(graphs) == search.score(graphs, graphs.class_labels)
 
 
 def test_what_a_random_search_draws_can_be_saved(tmp_path):

@@ -51,6 +51,13 @@ def sort_names(values: Sequence[Any]) -> list[Any]:
     return names
 
 
+def name_array(values: Sequence[Any]) -> np.ndarray:
+    """Words and numbers as an array of one type that gives them back as they are; of objects if there is none."""
+    array = np.array(values)
+    exact = array.tolist() == list(values)  # large numbers would be rounded, numbers beside words become words
+    return array if exact else np.array(values, dtype=object)
+
+
 def number_names(values: Sequence[str | int]) -> tuple[Tensor, Names]:
     """Labels of any kind as numbers from 0 [len], and the names they stand for, sorted (numbers before words)."""
     names = sort_names(values)

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from sopool.data.errors import DataError
-from sopool.data.names import Names, number_names
+from sopool.data.names import Names, name_array, number_names
 
 NODE_FIELDS = ("node_labels", "node_attributes")
 NAMED = {"labels": "classes", "node_labels": "node_label_names", "edge_labels": "edge_label_names"}
@@ -90,6 +91,11 @@ class PackedGraphs:
         """The graphs that have no nodes."""
         graphs: list[int] = self.sizes.eq(0).nonzero().flatten().tolist()
         return graphs
+
+    @property
+    def class_labels(self) -> np.ndarray | None:
+        """The class of each graph by its name in the source [G]: the ``y`` of scikit-learn; None as ``labels``."""
+        return None if self.labels is None else name_array(self.classes)[self.labels.cpu().numpy()]
 
     @property
     def device(self) -> torch.device:

@@ -127,7 +127,8 @@ def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
 
 def _slices(store: PackedGraphs) -> Iterator[Chunk]:
     """Of a store that is in memory, or mapped into it."""
-    labels = [None] * len(store) if store.labels is None else [store.classes[code] for code in store.labels.tolist()]
+    names = store.class_labels
+    labels = [None] * len(store) if names is None else names.tolist()
     piece = (store.node_ptr[1:] // NODES).tolist()
     start = 0
     for end in range(1, len(store) + 1):

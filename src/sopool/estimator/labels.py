@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from sopool.data.errors import DataError
-from sopool.data.names import plain, reads, sort_names
+from sopool.data.names import name_array, plain, reads, sort_names
 from sopool.data.store import PackedGraphs
 from sopool.estimator.inputs import listed
 
@@ -23,8 +23,8 @@ def own_labels(graphs: Any) -> np.ndarray:
     stores = [graphs] if isinstance(graphs, PackedGraphs) else listed(graphs)
     found: list[Any] = []
     for number, item in enumerate(stores):
-        if isinstance(item, PackedGraphs) and item.labels is not None:
-            found += [item.classes[code] for code in item.labels.tolist()]
+        if isinstance(item, PackedGraphs) and (names := item.class_labels) is not None:
+            found += names.tolist()
             continue
         value = item.get("y") if isinstance(item, Data) else None
         value = item.graph.get("label") if isinstance(item, nx.Graph) else value
@@ -112,14 +112,9 @@ def _of_one_type(values: list[Any]) -> np.ndarray:
     if odd is not None:
         raise DataError(f"the label {show(odd)} of type {type(odd).__name__} was given, {EXPECTED}.")
     words = sum(isinstance(value, str) for value in values)
-    if words == len(values):
-        return np.array(values, dtype=str)
-    if words:
-        sort_names(values)
-        return _objects(values)
-    array = np.array(values)
-    exact = array.tolist() == values  # large numbers would be rounded
-    return array if exact else _objects(values)
+    if 0 < words < len(values):
+        sort_names(values)  # refuses those that read alike
+    return name_array(values)
 
 
 def _is_nan(value: Any) -> bool:
