@@ -14,6 +14,7 @@ from sopool.data.jsonl import write_jsonl
 from tests.estimator.little import LABELS, STORE, tiny
 
 TINY = ["--epochs", "2", "--steps", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
+QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
 
 
 class Shown(NamedTuple):

@@ -1,24 +1,16 @@
 import csv
 import json
-import re
 import sys
 from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from sopool import GraphClassifier
-from sopool.cli.fit import check_classes
 from sopool.data import DegreeEncoder, Graph, load, save_graphs
-from sopool.data.errors import DataError
 from sopool.data.jsonl import write_jsonl
-from sopool.data.splits import stratified_folds
-from tests.cli.conftest import TINY
+from tests.cli.conftest import QUICK
 from tests.estimator.little import LABELS, STORE, tiny
-
-QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
 
 
 def read_csv(text):
@@ -46,55 +38,6 @@ def test_fit_says_how_good_it_is_and_writes_a_model(call, tmp_path):
     assert "of 188 labels are predicted right: accuracy" in again.err
 
 
-@pytest.mark.parametrize("command", [("fit", "-o", "m.sopool", *QUICK), ("evaluate", "--pool", "sum", *TINY)])
-def test_copies_make_the_figures_too_kind(command, call, tmp_path):
-    lines = [f"{'C' * size},{size % 2}\n" for size in range(1, 9)]
-    (tmp_path / "copies.csv").write_text("smiles,label\n" + 3 * "".join(lines))
-    name, *options = command
-    shown = call(name, "copies.csv", *options)
-    assert shown.code == 0
-    assert "24 of 24 graphs look like another one to message passing (labels of edges aside), in 8 groups" in shown.err
-
-
-def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path):
-    shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0", "--pool", "sum,sopool-attn")
-    assert shown.code == 0
-    assert "cross-validation" not in shown.out
-    assert "How good it is was not estimated" in shown.out
-    assert GraphClassifier.load(tmp_path / "m.sopool").pool in ("sum", "sopool-attn")
-    assert "The model: pool s" in shown.out
-
-
-VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["MUTAG", "-o", "nowhere/m.sopool"], "there is no folder nowhere"),
-        (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: at least 2"),
-        (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "less than or equal to 4294967295"),
-        (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
-        (["-", "-o", "m.sopool"], "give the name of a data set, or the path of a file"),
-        (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory: 5"),
-        (["MUTAG", "-o", "m.sopool", "--pool-options", f"rank={10**18}"], f"cannot be made with rank={10**18}: "),
-        (["none.csv", "-o", "m.sopool"], "no such file"),
-        (["two.jsonl", "-o", "m.sopool", "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
-        (["none.jsonl", "-o", "m.sopool"], "none.jsonl: there are no graphs in it"),
-        (["bare.jsonl", "-o", "m.sopool"], "bare.jsonl: no graph has a label"),
-    ],
-)
-def test_what_fit_cannot_do(given, message, call, tmp_path):
-    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "rare" if i < 2 else "common"} for i in range(20)]
-    (tmp_path / "two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (tmp_path / "none.jsonl").write_text("")
-    (tmp_path / "bare.jsonl").write_text(json.dumps({"nodes": 2, "edges": [[0, 1]]}))
-    shown = call("fit", *given, "--device", "cpu", "--workers", "1")
-    assert shown.code == 2
-    assert message in " ".join(shown.err.split())
-    assert "frame" not in shown.err  # of PyTorch's own code
-
-
 @pytest.mark.parametrize("name", ["own.graphs", "own.jsonl"])
 def test_graphs_that_the_model_was_trained_on_are_no_test_of_it(name, call, tmp_path):
     own = load("MUTAG")
@@ -119,38 +62,6 @@ def test_a_row_without_a_label_does_not_hide_that_the_model_was_trained_on_the_f
     said = " ".join(call("predict", "m.sopool", "m.csv").err.split())
     assert "of 8 labels are predicted right" in said
     assert "these are the graphs that the model was trained on" in said
-
-
-@pytest.mark.parametrize("weighted", [True, False])
-def test_fit_points_at_class_weights_where_rare_classes_are_missed(weighted, call, tmp_path):
-    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "common" if i % 5 else "rare"} for i in range(40)]
-    (tmp_path / "g.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, *(["--class-weight", "balanced"] if weighted else []))
-    assert shown.code == 0
-    assert ("With --class-weight balanced all classes count alike" in shown.err) is not weighted
-
-
-@given(st.integers(1, 12), st.integers(0, 6).filter(lambda folds: folds != 1), st.sampled_from([2, 3]))
-def test_too_small_a_class_is_refused_with_a_way_out(count, folds, needed):
-    """If and only if some fold leaves too few to train on; a number of folds that is offered does."""
-    labels = ["rare"] * count + ["common"] * 30
-    assume(count >= folds)
-
-    def left(folds):
-        splits = stratified_folds(labels, folds) if folds else [(range(len(labels)), [])]
-        return min(sum(labels[i] == "rare" for i in train) for train, _ in splits)
-
-    if left(folds) >= needed:
-        check_classes(labels, folds, needed)
-        return
-    with pytest.raises(DataError, match="class 'rare' has") as caught:
-        check_classes(labels, folds, needed)
-    assert "validation_fraction" not in str(caught.value)
-    offered = re.search(r"say --folds (\d+)", str(caught.value))
-    if offered:
-        assert left(int(offered[1])) >= needed
-    else:
-        assert count < needed or folds == 0
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

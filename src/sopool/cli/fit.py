@@ -91,7 +91,7 @@ def fit(
     from sopool.estimator import GraphClassifier
     from sopool.estimator.estimate import INNER_FOLDS, fits_of, searched
     from sopool.estimator.labels import own_labels
-    from sopool.report.estimates import estimate_table
+    from sopool.report.estimates import estimate_table, no_better
 
     check_file(output, *source_files(source, root))
     if folds == 1:
@@ -115,10 +115,12 @@ def fit(
     check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 2)
     _say(console, f"{store.name}: {len(store):,} graphs of {len(set(labels.tolist())):,} classes.")
     networks = (folds + 1) * fits_of(model) * models
-    work, found = Work(store, labels, Tally(networks * epochs, networks, unit="networks")), None
+    work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
+    found, meaning = None, NO_ESTIMATE
     if folds:
         found = work.estimate(model, folds, (workers or os.cpu_count() or 1) if place == "cpu" else 1)
         console.print(estimate_table(found.to_json()))
+        meaning = f"{MEANING} {no_better(found.to_json(), class_weight is not None)}".rstrip()
         if class_weight is None and (found.mean("accuracy") or 0) - (found.mean("balanced_accuracy") or 1) > FAR:
             say("note", UNBALANCED)
         say_copies(store)
@@ -131,7 +133,7 @@ def fit(
     chosen = "".join(f" {name} {value}," for name, value in getattr(trained, "best_params_", {}).items())
     what = f"{models} network{'s' * (models > 1)} trained on all {len(store):,} graphs"
     seconds = f"{time.monotonic() - start:,.0f} s"
-    _say(console, f"The model:{chosen} {what} in {seconds}, in {output}. {MEANING if found else NO_ESTIMATE}")
+    _say(console, f"The model:{chosen} {what} in {seconds}, in {output}. {meaning}")
 
 
 @dataclass(frozen=True)

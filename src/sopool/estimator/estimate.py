@@ -41,7 +41,9 @@ class Estimate:
     folds: list[Scores]
     """Of each test fold."""
     largest_class: float
-    """The accuracy of always naming the most frequent class."""
+    """The accuracy of always naming the most frequent class, the mean over the same folds."""
+    classes: int
+    """How many there are."""
 
     def mean(self, measure: str) -> float | None:
         """Over the folds; None where a fold has no such score."""
@@ -56,7 +58,8 @@ class Estimate:
     def to_json(self) -> dict[str, Any]:
         """Fractions, not percentages."""
         figures = {name: {"mean": self.mean(name), "std": self.std(name)} for name in MEASURES}
-        return {"folds": len(self.folds), "largest_class": self.largest_class, **figures}
+        facts = {"folds": len(self.folds), "largest_class": self.largest_class, "classes": self.classes}
+        return facts | figures
 
     def _values(self, measure: str) -> list[float]:
         every = [{name: value for name, value in fold.items() if isinstance(value, float)} for fold in self.folds]
@@ -103,7 +106,9 @@ def estimate(
     for fold, one in _scores(model, store, labels, codes, splits, workers, watch):
         scores[fold] = one
         report(one)
-    return Estimate([scores[fold] for fold in range(folds)], float(np.bincount(codes).max() / len(codes)))
+    largest = codes == np.bincount(codes).argmax()
+    share = statistics.fmean(float(largest[test].mean()) for _, test in splits)
+    return Estimate([scores[fold] for fold in range(folds)], share, len(classes))
 
 
 @contextmanager

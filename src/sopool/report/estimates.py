@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
+ROUNDING = 1e-9
 NAMES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "roc_auc": "ROC-AUC"}
 
 
@@ -22,3 +23,19 @@ def estimate_table(figures: Mapping[str, Any]) -> Table:
         "share found of each. ROC-AUC: 50 is chance; with several classes the mean of one against the rest."
     )
     return table
+
+
+def no_better(figures: Mapping[str, Any], balanced: bool) -> str:
+    """What to say of a model that is no better than one that knows nothing; nothing where it is.
+
+    ``balanced``: all classes count alike, so accuracy is not what was sought; naming one class finds all of it, and
+    none of the others.
+    """
+    measure = "balanced_accuracy" if balanced else "accuracy"
+    mean, least = figures[measure]["mean"], 1 / figures["classes"] if balanced else figures["largest_class"]
+    if mean is None or mean > least + ROUNDING:
+        return ""
+    return (
+        "This model has not been shown to be better than always naming the most frequent class: its "
+        f"{NAMES[measure]} is {100 * mean:.1f} % against {100 * least:.1f} %."
+    )

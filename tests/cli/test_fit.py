@@ -1,0 +1,106 @@
+import json
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from sopool import GraphClassifier
+from sopool.cli.fit import check_classes
+from sopool.data.errors import DataError
+from sopool.data.splits import stratified_folds
+from tests.cli.conftest import QUICK, TINY
+
+
+def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path):
+    shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0", "--pool", "sum,sopool-attn")
+    assert shown.code == 0
+    assert "cross-validation" not in shown.out
+    assert "How good it is was not estimated" in shown.out
+    assert GraphClassifier.load(tmp_path / "m.sopool").pool in ("sum", "sopool-attn")
+    assert "The model: pool s" in shown.out
+
+
+VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["MUTAG", "-o", "nowhere/m.sopool"], "there is no folder nowhere"),
+        (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: at least 2"),
+        (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "less than or equal to 4294967295"),
+        (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
+        (["-", "-o", "m.sopool"], "give the name of a data set, or the path of a file"),
+        (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory: 5"),
+        (["MUTAG", "-o", "m.sopool", "--pool-options", f"rank={10**18}"], f"cannot be made with rank={10**18}: "),
+        (["none.csv", "-o", "m.sopool"], "no such file"),
+        (["two.jsonl", "-o", "m.sopool", "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
+        (["none.jsonl", "-o", "m.sopool"], "none.jsonl: there are no graphs in it"),
+        (["bare.jsonl", "-o", "m.sopool"], "bare.jsonl: no graph has a label"),
+    ],
+)
+def test_what_fit_cannot_do(given, message, call, tmp_path):
+    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "rare" if i < 2 else "common"} for i in range(20)]
+    (tmp_path / "two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "none.jsonl").write_text("")
+    (tmp_path / "bare.jsonl").write_text(json.dumps({"nodes": 2, "edges": [[0, 1]]}))
+    shown = call("fit", *given, "--device", "cpu", "--workers", "1")
+    assert shown.code == 2
+    assert message in " ".join(shown.err.split())
+    assert "frame" not in shown.err  # of PyTorch's own code
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_fit_points_at_class_weights_where_rare_classes_are_missed(weighted, call, tmp_path):
+    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "common" if i % 5 else "rare"} for i in range(40)]
+    (tmp_path / "g.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, *(["--class-weight", "balanced"] if weighted else []))
+    assert shown.code == 0
+    assert ("With --class-weight balanced all classes count alike" in shown.err) is not weighted
+
+
+@given(st.integers(1, 12), st.integers(0, 6).filter(lambda folds: folds != 1), st.sampled_from([2, 3]))
+def test_too_small_a_class_is_refused_with_a_way_out(count, folds, needed):
+    """If and only if some fold leaves too few to train on; a number of folds that is offered does."""
+    labels = ["rare"] * count + ["common"] * 30
+    assume(count >= folds)
+
+    def left(folds):
+        splits = stratified_folds(labels, folds) if folds else [(range(len(labels)), [])]
+        return min(sum(labels[i] == "rare" for i in train) for train, _ in splits)
+
+    if left(folds) >= needed:
+        check_classes(labels, folds, needed)
+        return
+    with pytest.raises(DataError, match="class 'rare' has") as caught:
+        check_classes(labels, folds, needed)
+    assert "validation_fraction" not in str(caught.value)
+    offered = re.search(r"say --folds (\d+)", str(caught.value))
+    if offered:
+        assert left(int(offered[1])) >= needed
+    else:
+        assert count < needed or folds == 0
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_model_that_is_no_better_than_the_most_frequent_class_is_told_of(weighted, call, tmp_path):
+    """All graphs are alike here, so there is nothing to learn; folds of 7, 6 and 6 graphs."""
+    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "ab"[i % 3 == 0]} for i in range(19)]
+    (tmp_path / "g.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--folds", "3", *(["--class-weight", "balanced"] if weighted else [])]
+    shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, *given)
+    assert shown.code == 0
+    told = "This model has not been shown to be better than always naming the most frequent class: its "
+    figure = "balanced accuracy is 50.0 % against 50.0" if weighted else "accuracy is 63."
+    assert told + figure in " ".join(shown.out.split())
+
+
+@pytest.mark.parametrize("command", [("fit", "-o", "m.sopool", *QUICK), ("evaluate", "--pool", "sum", *TINY)])
+def test_copies_make_the_figures_too_kind(command, call, tmp_path):
+    lines = [f"{'C' * size},{size % 2}\n" for size in range(1, 9)]
+    (tmp_path / "copies.csv").write_text("smiles,label\n" + 3 * "".join(lines))
+    name, *options = command
+    shown = call(name, "copies.csv", *options)
+    assert shown.code == 0
+    assert "24 of 24 graphs look like another one to message passing (labels of edges aside), in 8 groups" in shown.err
