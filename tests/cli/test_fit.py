@@ -21,6 +21,7 @@ def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path
     assert "The model: pool s" in shown.out
 
 
+CHOICE = ["two.jsonl", "-o", "m.sopool", "--pool", "sum,mean"]
 VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
 
 
@@ -35,7 +36,9 @@ VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
         (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory: 5"),
         (["MUTAG", "-o", "m.sopool", "--pool-options", f"rank={10**18}"], f"cannot be made with rank={10**18}: "),
         (["none.csv", "-o", "m.sopool"], "no such file"),
-        (["two.jsonl", "-o", "m.sopool", "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
+        ([*CHOICE, "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
+        ([*CHOICE, "--folds", "3"], "than there are folds (3): use fewer folds, or merge or drop the class."),
+        (["two.jsonl", "-o", "m.sopool"], "or merge or drop the class. --folds 0 trains without an estimate."),
         (["none.jsonl", "-o", "m.sopool"], "none.jsonl: there are no graphs in it"),
         (["bare.jsonl", "-o", "m.sopool"], "bare.jsonl: no graph has a label"),
     ],
@@ -47,7 +50,9 @@ def test_what_fit_cannot_do(given, message, call, tmp_path):
     (tmp_path / "bare.jsonl").write_text(json.dumps({"nodes": 2, "edges": [[0, 1]]}))
     shown = call("fit", *given, "--device", "cpu", "--workers", "1")
     assert shown.code == 2
-    assert message in " ".join(shown.err.split())
+    said = " ".join(shown.err.split())
+    assert message in said
+    assert ("--folds 0 trains" in said) == ("--folds 0 trains" in message)
     assert "frame" not in shown.err  # of PyTorch's own code
 
 
@@ -60,7 +65,7 @@ def test_fit_points_at_class_weights_where_rare_classes_are_missed(weighted, cal
     assert ("With --class-weight balanced all classes count alike" in shown.err) is not weighted
 
 
-@given(st.integers(1, 12), st.integers(0, 6).filter(lambda folds: folds != 1), st.sampled_from([2, 3]))
+@given(st.integers(1, 12), st.integers(0, 6).filter(lambda folds: folds != 1), st.integers(1, 3))
 def test_too_small_a_class_is_refused_with_a_way_out(count, folds, needed):
     """If and only if some fold leaves too few to train on; a number of folds that is offered does."""
     labels = ["rare"] * count + ["common"] * 30
@@ -104,3 +109,14 @@ def test_copies_make_the_figures_too_kind(command, call, tmp_path):
     shown = call(name, "copies.csv", *options)
     assert shown.code == 0
     assert "24 of 24 graphs look like another one to message passing (labels of edges aside), in 8 groups" in shown.err
+
+
+@pytest.mark.filterwarnings("ignore::sopool.estimator.SingleGraphWarning")
+@pytest.mark.parametrize(("rare", "folds"), [(1, 0), (2, 2)])
+def test_a_class_with_a_single_graph_to_train_on_is_no_reason_to_stop(rare, folds, call, tmp_path):
+    """By --folds 0 the class itself, else what a fold leaves of it."""
+    lines = [{"nodes": 2, "edges": [[0, 1]], "label": "rare" if i < rare else "ab"[i % 2]} for i in range(20)]
+    (tmp_path / "g.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, "--folds", folds)
+    assert shown.code == 0, shown.err
+    assert GraphClassifier.load(tmp_path / "m.sopool").classes_.tolist() == ["a", "b", "rare"]

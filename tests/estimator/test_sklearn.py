@@ -77,6 +77,13 @@ def test_grid_search():
     assert search.predict(STORE).shape == (40,)
 
 
+@pytest.mark.filterwarnings("ignore::sopool.estimator.SingleGraphWarning")
+def test_a_fold_that_leaves_a_single_graph_of_a_class_is_scored():
+    labels = np.array(["rare", "rare", *LABELS[2:]])
+    scores = cross_val_score(tiny(), STORE, labels, cv=FOLDS, error_score="raise")
+    assert np.isfinite(scores).all()
+
+
 def test_what_a_search_found_knows_the_classes_by_their_names():
     """So that the graphs' own labels, or those of their file, can be compared with what it predicts."""
     graphs = replace(STORE, classes=(-1, 1))

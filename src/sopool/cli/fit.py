@@ -112,7 +112,7 @@ def fit(
         missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
     labels, model = own_labels(store), searched(one, grid)
-    check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 2)
+    check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 1)
     _say(console, f"{store.name}: {len(store):,} graphs of {len(set(labels.tolist())):,} classes.")
     networks = (folds + 1) * fits_of(model) * models
     work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
@@ -182,14 +182,28 @@ def check_classes(labels: list[Any], folds: int, needed: int) -> None:
     from sopool.data.errors import DataError
 
     rare, count = Counter(labels).most_common()[-1]
-    if count < folds or _left(count, folds) >= needed:
-        return  # fewer than folds: the folds themselves say so
+    if count < folds:
+        trains = needed <= count < len(labels)
+        _check_folds(labels, folds, " --folds 0 trains without an estimate." if trains else "")
+    if _left(count, folds) >= needed:
+        return
     what = f"class {show(rare)} has {count} graph{'s' * (count > 1)}"
     what += f", of which --folds {folds} can leave {_left(count, folds)} to train on" if folds else ""
     more = next((more for more in range(folds + 1, count + 1) if folds and _left(count, more) >= needed), None)
     ways = [f"say --folds {more}"] if more else ["say --folds 0 (no estimate)"] if folds and count >= needed else []
     advice = ", or ".join([*ways, "add graphs to the class or leave it out"])
     raise DataError(f"{what}; at least {needed} are needed, some to train on and some to choose by: {advice}.")
+
+
+def _check_folds(labels: list[Any], folds: int, way_out: str) -> None:
+    """In the words of the folds themselves, and with the way out that only this command has."""
+    from sopool.data.errors import DataError
+    from sopool.data.splits import stratified_folds
+
+    try:
+        stratified_folds(labels, folds)
+    except DataError as error:
+        raise DataError(f"{error}{way_out}") from error
 
 
 def _left(count: int, folds: int) -> int:

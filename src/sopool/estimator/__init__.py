@@ -3,7 +3,7 @@
 from sopool.estimator.classifier import GraphClassifier, Prediction
 from sopool.estimator.deletion import delete_in_order
 from sopool.estimator.fitting import FitProgress
-from sopool.estimator.settings import UnseenWarning
+from sopool.estimator.settings import SingleGraphWarning, UnseenWarning
 from sopool.models.explanation import Explanation, Margin, NamedPair
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Margin",
     "NamedPair",
     "Prediction",
+    "SingleGraphWarning",
     "UnseenWarning",
     "delete_in_order",
 ]

@@ -29,7 +29,17 @@ from sopool.estimator.inputs import as_store
 from sopool.estimator.labels import as_labels, codes_of, foreign_message, number_classes, own_labels
 from sopool.estimator.overflow import finite
 from sopool.estimator.plan import runs_of, shape_of
-from sopool.estimator.settings import UnseenWarning, check, checked, count, describe, empty_messages, unknown_messages
+from sopool.estimator.settings import (
+    SingleGraphWarning,
+    UnseenWarning,
+    check,
+    checked,
+    count,
+    describe,
+    empty_messages,
+    single_messages,
+    unknown_messages,
+)
 from sopool.experiments.threads import threads
 from sopool.models.config import ModelConfig
 from sopool.models.explanation import Explanation
@@ -77,7 +87,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         average: How much of the running mean of a model's parameters (and of its batch norms' statistics) stays at each
             step; held-out graphs are looked at, and models kept, with that mean. 0: as they are.
         validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
-            trains all epochs on all graphs, and keeps the last.
+            trains all epochs on all graphs, and keeps the last. The only graph of a class is never held out, with a
+            :class:`SingleGraphWarning`.
         patience: Epochs without a better one after which a model is stopped; None never stops.
         class_weight: How much each class counts in the loss and in the choice of an epoch: None for all graphs alike,
             ``"balanced"`` for all classes alike, or a number for each class.
@@ -158,6 +169,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         labels = own_labels(graphs) if y is None else as_labels(y, len(store))
         classes, codes = number_classes(labels)
         named = _labelled(store, codes)
+        for message in single_messages(given.validation_fraction, codes, classes):
+            warnings.warn(message, SingleGraphWarning, stacklevel=2)
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
         encoder.fit(store)
         config = shape_of(store, given)

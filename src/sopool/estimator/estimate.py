@@ -20,7 +20,7 @@ from sopool.data.store import PackedGraphs
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.fitting import FitProgress
 from sopool.estimator.labels import number_classes
-from sopool.estimator.settings import UnseenWarning
+from sopool.estimator.settings import SingleGraphWarning, UnseenWarning
 from sopool.experiments.executors.local import WorkerDiedError
 from sopool.experiments.executors.processes import graphs_file, run_jobs
 from sopool.experiments.threads import threads
@@ -112,10 +112,12 @@ def estimate(
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """No word about values that only a test fold has: how models cope with them is part of what is estimated."""
+def quiet(*more: type[Warning]) -> Iterator[None]:
+    """No word about values that only a test fold has, nor ``more``: how models cope is part of what is estimated."""
+    kinds: list[type[Warning]] = [UnseenWarning, *more]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnseenWarning)
+        for kind in kinds:
+            warnings.simplefilter("ignore", kind)
         yield
 
 
@@ -160,7 +162,7 @@ def _scorer(
 ) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
     def score_fold(job: tuple[int, TrainTest]) -> tuple[int, Scores]:
         fold, (train, test) = job
-        with threads(1), quiet():
+        with threads(1), quiet(SingleGraphWarning):
             fitted = clone(model).fit(store[train.tolist()], labels[train])
             shares = fitted.predict_proba(store[test.tolist()])
         return fold, score(np.log(np.maximum(shares, TINY)), codes[test])

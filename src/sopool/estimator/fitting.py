@@ -117,10 +117,13 @@ def fit_ensemble(
 
 
 def _split(config: RunConfig, labels: np.ndarray) -> Split:
+    """The only graph of a class is always trained on."""
     every, none = np.arange(len(labels)), np.zeros(0, np.int64)
     if not config.holdout:
         return Split(every, none, none)
-    return Split(*holdout(every, labels, config.holdout, run_seed(config)), none)
+    only = np.bincount(labels)[labels] == 1
+    train, held = holdout(every[~only], labels, config.holdout, run_seed(config))
+    return Split(np.union1d(train, every[only]), held, none)
 
 
 def _epoch(bank: Bank, running: list[Member], labels: np.ndarray) -> tuple[list[int], FitProgress]:

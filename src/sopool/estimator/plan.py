@@ -38,7 +38,7 @@ def runs_of(
         fold=0,
         seed=int(check_random_state(given.random_state).randint(2**31 - 1)),
         looks="validation",
-        holdout=share_held_out(given.validation_fraction, codes, classes),
+        holdout=share_held_out(given.validation_fraction, codes),
         epochs=given.epochs,
         steps=given.steps or steps_for(len(store), given.batch_size),
         batch_size=given.batch_size,

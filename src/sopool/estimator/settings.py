@@ -80,16 +80,14 @@ def steps_for(graphs: int, batch_size: int) -> int:
     return min(MOST_STEPS, max(LEAST_STEPS, -(-graphs // batch_size)))
 
 
-def share_held_out(fraction: float, codes: np.ndarray, classes: np.ndarray) -> float:
-    """The fraction to hold out: more than asked for where else not every class could have a graph on either side."""
-    counts = np.bincount(codes, minlength=len(classes))
-    if fraction and counts.min() < 2:
-        rare = classes.tolist()[counts.argmin()]
-        raise DataError(
-            f"class {rare!r} has a single graph, which cannot be held out and trained on: add graphs, leave the class "
-            "out, or set validation_fraction=0."
-        )
-    return max(fraction, len(classes) / len(codes)) if fraction else 0.0
+def share_held_out(fraction: float, codes: np.ndarray) -> float:
+    """The fraction to hold out: more than asked for where else not every class could have a graph on either side.
+
+    Of the classes that have several graphs; nothing where fewer than two have, for there is nothing to tell apart.
+    """
+    counts = np.bincount(codes)
+    several = counts[counts > 1]
+    return max(fraction, len(several) / int(several.sum())) if fraction and len(several) > 1 else 0.0
 
 
 def class_weights(given: Any, classes: np.ndarray, labels: np.ndarray) -> tuple[float, ...] | None:
@@ -130,6 +128,25 @@ def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device:
 
 class UnseenWarning(UserWarning):
     """Some nodes, edges or labels are like none that a model was trained on."""
+
+
+class SingleGraphWarning(UserWarning):
+    """A class has only one graph to train on."""
+
+
+def single_messages(fraction: float, codes: np.ndarray, classes: np.ndarray) -> list[str]:
+    """What to say, where a ``fraction`` is to be held out, about classes with a single graph."""
+    counts = np.bincount(codes)
+    single = [name for name, count in zip(classes.tolist(), counts, strict=True) if count == 1]
+    if not (fraction and single):
+        return []
+    what = f"class {listing(single)} has a single graph"
+    if len(single) > 1:
+        what = f"{len(single):,} classes have a single graph each ({listing(single)})"
+    then = "epochs are chosen by graphs of the other classes"
+    if len(classes) - len(single) < 2:
+        then = "nor is any other, since one class is not enough to choose epochs by: the last epoch is kept"
+    return [f"{what}, which is trained on and never held out; {then}."]
 
 
 def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
