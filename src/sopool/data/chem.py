@@ -10,7 +10,7 @@ from reprlib import repr as show
 from textwrap import shorten
 from typing import Any, Literal, NamedTuple
 
-from sopool.data.errors import DataError, Place
+from sopool.data.errors import DataError, Place, refuse_table
 from sopool.data.lines import is_packed, read_lines
 from sopool.data.names import whole_number
 from sopool.data.pack import Graph, Label, pack
@@ -280,6 +280,7 @@ def _listing(names: list[str]) -> str:
 
 def _listed(values: Any) -> list[Any]:
     """A list of a sequence, an array or a column of a data frame, with plain Python values."""
+    refuse_table(values)
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 

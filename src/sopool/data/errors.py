@@ -2,7 +2,7 @@
 
 import reprlib
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class DataError(ValueError):
@@ -32,3 +32,11 @@ def check_kind(given: object, kind: type, needed: str) -> None:
     """Raise unless ``given`` is of a ``kind``; ``needed`` says what that is and how one comes by it."""
     if not isinstance(given, kind):
         raise DataError(f"{needed}, not a {type(given).__name__}: {reprlib.repr(given)}.")
+
+
+def refuse_table(given: Any) -> None:
+    """Raise for a data frame, which would be read as the names of its columns; one column of it is fine."""
+    if hasattr(given, "columns") and hasattr(given, "iloc"):
+        names = [str(name) for name in given.columns]
+        wanted = repr(names[0]) if names else "NAME"
+        raise DataError(f"a table was given: give one of its columns, such as table[{wanted}].")

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from sopool.data.chem import smiles_to_store
 from sopool.data.convert import from_networkx, from_pyg
-from sopool.data.errors import DataError
+from sopool.data.errors import DataError, refuse_table
 from sopool.data.pack import Graph, pack
 from sopool.data.store import PackedGraphs, concatenate
 
@@ -42,6 +42,7 @@ def listed(graphs: Any) -> list[Any]:
         raise DataError(f"{show(str(graphs))} is a single text. Read a file with sopool.data.load, or give {KINDS}.")
     if isinstance(graphs, nx.Graph | Data) and not isinstance(graphs, Batch):
         raise DataError("a single graph was given: put it into a list.")
+    refuse_table(graphs)
     try:
         items = [graphs] if isinstance(graphs, Batch) else list(graphs)
     except TypeError as error:

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from sopool.data.errors import DataError
+from sopool.data.errors import DataError, refuse_table
 from sopool.data.names import name_array, plain, reads, sort_names
 from sopool.data.store import PackedGraphs
 from sopool.estimator.inputs import listed
@@ -90,6 +90,7 @@ def listing(values: Sequence[Any], most: int = 10) -> str:
 
 
 def _array(given: Any) -> np.ndarray:
+    refuse_table(given)
     if isinstance(given, str | bytes | Mapping):
         raise DataError(f"the labels are {show(given)}: give a list with one for each graph, in their order.")
     if isinstance(given, Tensor):
