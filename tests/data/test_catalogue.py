@@ -181,6 +181,16 @@ def test_molecules_without_labels(tmp_path):
     assert store.labels is None
 
 
+@pytest.mark.parametrize(("five", "said"), [(False, "; and 1 other reason."), (True, "; and 2 other reasons.")])
+def test_of_many_reasons_to_skip_some_are_told(five, said, tmp_path):
+    pytest.importorskip("rdkit")
+    bad = ["CC,", ",1", "what,1", "CC,1,2", *(["C(C)(C)(C)(C)C,1"] if five else [])]
+    (tmp_path / "m.csv").write_text("\n".join(["smiles,label", "C,0", "CCO,1", *bad]))
+    with pytest.warns(UserWarning, match="molecules skipped") as caught:
+        load(tmp_path / "m.csv")
+    assert str(caught[0].message).endswith(said)
+
+
 def test_molecules_that_are_skipped_are_told(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\nnot a molecule,0\nCC,0\nCCC,\nC,NaN\n")

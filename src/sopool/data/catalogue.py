@@ -237,7 +237,8 @@ def _read_txt(path: Path) -> PackedGraphs:
 def _skipped(path: Path, bad: list[BadMolecule], total: int) -> str:
     reasons = Counter(one.reason.rstrip(".") for one in bad).most_common()
     told = "; ".join(f"{reason} ({count:,})" for reason, count in reasons[:REASONS])
-    more = f"; and {len(reasons) - REASONS:,} other reasons" if len(reasons) > REASONS else ""
+    left = len(reasons) - REASONS
+    more = f"; and {left:,} other reason{'s' * (left > 1)}" if left > 0 else ""
     return (
         f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in row {bad[0].row}, {show(bad[0].text)}. "
         f"Why: {told}{more}."
