@@ -35,6 +35,15 @@ def test_the_name_of_the_file_says_what_to_write(model, call, tmp_path):
     assert found["data"] == "MUTAG"
 
 
+@pytest.mark.parametrize(("ids", "known"), [("abcd", False), (["a", "b", "c", 3], True), (["3", "b", "c", "d"], True)])
+def test_an_id_is_advised_only_where_it_is(ids, known, model, call, tmp_path):
+    lines = [json.dumps({"nodes": 2, "edges": [[0, 1]], "id": one}) for one in ids]
+    (tmp_path / "some.jsonl").write_text("\n".join(lines))
+    said = " ".join(call("explain", model, "some.jsonl", "-g", "3", "--format", "json", "-o", "-").err.split())
+    assert "taken: row 3, whose id is c." in said
+    assert ("say --graph id:3" in said) is known
+
+
 @pytest.mark.parametrize(("wanted", "row"), [("2", 2), ("id:2", 1), ("3", 3), ("9", 1)])
 def test_of_a_row_and_an_id_it_says_which_it_takes(wanted, row, model, call, tmp_path):
     ids = {"2": [2, 9, 1], "id:2": [2, 9, 1], "3": [2, 9, 3], "9": [9, 2, 1]}[wanted]

@@ -14,12 +14,15 @@ from sopool.cli.options import (
     Stream,
 )
 from sopool.cli.output import say, to_text
-from sopool.cli.target import check_target, format_of, is_stdout, write_target
+from sopool.cli.target import STDIN, check_target, format_of, is_stdout, write_target
 
 if TYPE_CHECKING:
     from sopool.data.find_graph import FoundGraph
     from sopool.estimator import GraphClassifier
     from sopool.models.explanation import Explanation
+
+AHEAD = 1000
+"""Rows after the one that was taken in which the number is looked for as an id: reading all may take long."""
 
 
 def explain(
@@ -52,7 +55,7 @@ def explain(
     For sums, means, attention and second-order poolings these are the exact terms of the score; for others, and where
     normalize is trace or sqrt, they are gradient x input, and the page says so.
     """
-    from sopool.data.find_graph import find_graph, row_number
+    from sopool.data.find_graph import find_graph, has_id, row_number
     from sopool.estimator import GraphClassifier
 
     check_target(output, model, *source_files(source, root))
@@ -60,8 +63,10 @@ def explain(
     classifier = GraphClassifier.load(model, device)
     found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):
-        other = f"For the graph with the id {graph} say --graph id:{graph}."
-        say("note", f"taken: row {found.row}, whose id is {found.id}. {other}")
+        last = found.row + AHEAD
+        known = source != STDIN and has_id(source, graph, smiles_column, label_column, last)
+        other = f" For the graph with the id {graph} say --graph id:{graph}." if known else ""
+        say("note", f"taken: row {found.row}, whose id is {found.id}.{other}")
     (explanation,) = classifier.explain(found.graph, pairs)
     write = _page if chosen == "html" else _figures
     write_target(output, write(explanation, found, classifier, model))

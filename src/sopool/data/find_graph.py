@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +64,17 @@ def find_graph(
     if found is None:
         raise DataError(_what_there_is(number, names[-1], numbers, ids), place.path)
     return _graph_of(found, fields, place)
+
+
+def has_id(source: str | Path, name: str, smiles_column: str | None, label_column: str | None, last: int) -> bool:
+    """Whether one of the rows of a file, as far as row ``last`` or until one cannot be read, has this id."""
+    rows = rows_of(source, smiles_column, label_column)
+    try:
+        return rows is not None and any(
+            row.name is not None and str(row.name) == name for row in takewhile(lambda row: row.number <= last, rows)
+        )
+    except DataError:
+        return False
 
 
 def row_number(wanted: str) -> int | None:
