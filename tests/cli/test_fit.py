@@ -120,3 +120,11 @@ def test_a_class_with_a_single_graph_to_train_on_is_no_reason_to_stop(rare, fold
     shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, "--folds", folds)
     assert shown.code == 0, shown.err
     assert GraphClassifier.load(tmp_path / "m.sopool").classes_.tolist() == ["a", "b", "rare"]
+
+
+@pytest.mark.parametrize("name", ["N/A", "NA"])
+def test_the_classes_that_were_found_are_named_with_their_counts(name, call, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "m.csv").write_text("smiles,label\n" + f"C,no\nCCO,yes\nCC,{name}\nCCC,no\n" * 2)
+    shown = call("fit", "m.csv", "-o", "m.sopool", *QUICK, "--folds", "0")
+    assert f"m: 8 graphs of 3 classes.\nclasses  {name}: 2 (25.0%)  no: 4 (50.0%)  yes: 2 (25.0%)\n" in shown.out

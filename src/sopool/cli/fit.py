@@ -113,7 +113,7 @@ def fit(
         raise DataError(f"{missing}.", source)
     labels, model = own_labels(store), searched(one, grid)
     check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 1)
-    _say(console, f"{store.name}: {len(store):,} graphs of {len(set(labels.tolist())):,} classes.")
+    _say(console, f"{store.name}: {len(store):,} graphs of {_classes(labels.tolist())}")
     networks = (folds + 1) * fits_of(model) * models
     work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
     found, meaning = None, NO_ESTIMATE
@@ -209,6 +209,16 @@ def _check_folds(labels: list[Any], folds: int, way_out: str) -> None:
 def _left(count: int, folds: int) -> int:
     """Of the graphs of a class, those to train on in the fold that tests most of them."""
     return count - -(-count // folds) if folds else count
+
+
+def _classes(labels: list[Any]) -> str:
+    """All that were found, with how many graphs each has: one that is none, such as N/A, is seen so."""
+    from sopool.data.names import sort_names
+    from sopool.report.terminal import class_shares
+
+    counts = Counter(labels)
+    each = [(name, counts[name]) for name in sort_names(labels)]
+    return f"{len(each):,} class{'es' * (len(each) > 1)}.\nclasses  {class_shares(each)}"
 
 
 def _watch(report: "Report") -> "Watch":

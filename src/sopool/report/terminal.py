@@ -9,6 +9,7 @@ from rich.text import Text
 from torch import Tensor
 
 from sopool.data.catalogue import Listed, Published
+from sopool.data.pack import Label
 from sopool.data.statistics import GraphStatistics, size_histogram
 
 CLASSES = 20
@@ -58,7 +59,7 @@ def _columns(have: GraphStatistics | None, paper: Published | None) -> list[str]
 
 
 def _facts(s: GraphStatistics) -> list[tuple[str, str]]:
-    classes = _shares(s)
+    classes = class_shares(s.classes)
     nodes = f"{s.nodes:,}; per graph {s.nodes_min:,} to {s.nodes_max:,}"
     nodes += f", mean {s.nodes_mean:.2f}, median {s.nodes_median:g}"
     direction = "directed" if s.directed else "undirected"
@@ -89,11 +90,12 @@ def _facts(s: GraphStatistics) -> list[tuple[str, str]]:
     ]
 
 
-def _shares(s: GraphStatistics) -> str:
+def class_shares(classes: Sequence[tuple[Label, int]]) -> str:
     """How many graphs each class has; of many classes the most frequent ones."""
-    told = s.classes if len(s.classes) <= CLASSES else sorted(s.classes, key=lambda pair: -pair[1])[:CLASSES]
-    text = "  ".join(f"{name}: {count:,} ({count / max(1, s.graphs):.1%})" for name, count in told)
-    left = len(s.classes) - len(told)
+    told = classes if len(classes) <= CLASSES else sorted(classes, key=lambda pair: -pair[1])[:CLASSES]
+    graphs = max(1, sum(count for _, count in classes))
+    text = "  ".join(f"{name}: {count:,} ({count / graphs:.1%})" for name, count in told)
+    left = len(classes) - len(told)
     return f"{text}  and {left:,} more" if left else text
 
 
