@@ -44,7 +44,7 @@ def test_stop_ends_the_job_in_hand_and_leaves_out_the_rest():
     # Some jobs beyond the one in hand are on their way to the worker already.
     found = list(run_jobs(squarer, (0,), [0, *range(1, 100)], 1, told.append, lambda: bool(told)))
     assert 0 in found
-    assert len(found) < 10
+    assert len(found) <= 3
 
 
 def test_an_error_comes_through_and_ends_the_others():

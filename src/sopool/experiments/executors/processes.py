@@ -48,6 +48,8 @@ def run_jobs(
             mine = set(active_children()) - others
         while waiting:
             if stop() and not stopping.is_set():
+                for future in waiting:  # first, or a worker that is told to stop would take up others meanwhile
+                    future.cancel()
                 stopping.set()
                 end.start()
             done, waiting = wait(waiting, timeout=0.1)
