@@ -5,19 +5,16 @@
 Prints Markdown: the Weisfeiler-Lehman kernel, Sum/Avg and bimap as the paper has them, the presets, others' figures.
 """
 
-import json
-
 import numpy as np
 from best import ALIKE, BEST, DEFAULT, GRID, KNOWN
-from best import figures as networks
+from best import figures as tested
 from search_forms import BIMAP, SUM
-from search_page import NINE, RESULTS, Figures, read
+from search_page import NINE, WL, Figures, read
 
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
 from sopool.report.papers import grid_markdown
 
-WL = "control wl"
 COLUMNS = {
     WL: "WL kernel",
     SUM: "Sum/Avg (paper)",
@@ -31,9 +28,7 @@ COLUMNS = {
 
 def figures() -> Figures:
     """Under `fair`, seed 0, with the Weisfeiler-Lehman kernel on the same folds."""
-    cells = json.loads((RESULTS / "table2.json").read_text())["cells"]
-    kernel = {(cell["dataset"], WL): cell["measured"]["fair"] for cell in cells if cell["row"] == "wl"}
-    return networks() | kernel | read("large_controls.jsonl")
+    return tested() | read("large_controls.jsonl")
 
 
 def grid(found: Figures) -> Grid:

@@ -57,7 +57,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
     pool: Annotated[
         str, typer.Option(metavar=LIST, help="How node vectors become a graph vector. Several: the best is chosen.")
-    ] = ("sopool-bimap"),
+    ] = "sopool-bimap",
     pool_options: Annotated[
         str | None, typer.Option(metavar=LIST, help="Its options, such as rank=16,normalize=sqrt.")
     ] = None,
@@ -116,19 +116,20 @@ def fit(
     _say(console, f"{store.name}: {len(store):,} graphs of {_classes(labels.tolist())}")
     networks = (folds + 1) * fits_of(model) * models
     work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
-    found, meaning = None, NO_ESTIMATE
+    figures, meaning = None, NO_ESTIMATE
     if folds:
         found = work.estimate(model, folds, (workers or os.cpu_count() or 1) if place == "cpu" else 1)
-        console.print(estimate_table(found.to_json()))
-        meaning = f"{MEANING} {no_better(found.to_json(), class_weight is not None)}".rstrip()
+        figures = found.to_json()
+        console.print(estimate_table(figures))
+        meaning = f"{MEANING} {no_better(figures, class_weight is not None)}".rstrip()
         if class_weight is None and (found.mean("accuracy") or 0) - (found.mean("balanced_accuracy") or 1) > FAR:
             say("note", UNBALANCED)
         say_copies(store)
     start = time.monotonic()
     trained = work.fit(model)
     final: GraphClassifier = getattr(trained, "best_estimator_", trained)
-    if found is not None:
-        final.about_["estimate"] = found.to_json()
+    if figures is not None:
+        final.about_["estimate"] = figures
     final.save(output)
     chosen = "".join(f" {name} {value}," for name, value in getattr(trained, "best_params_", {}).items())
     what = f"{models} network{'s' * (models > 1)} trained on all {len(store):,} graphs"
