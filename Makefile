@@ -3,13 +3,17 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-all check lint types wheel bench docs clean
+.PHONY: demo test test-fast test-all check lint types wheel bench docs clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/sopool demo
 
 test: check
 	$(PYTHON) -m pytest -n auto -q
+
+# One case of every test, and none that starts a process: for daily work.
+test-fast: $(INSTALLED)
+	SOPOOL_TEST_FAST=1 $(PYTHON) -m pytest -n auto -q -rN tests
 
 test-all: check
 	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto

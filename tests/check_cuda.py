@@ -53,6 +53,25 @@ def check_operators(dtype: torch.dtype, sizes: list[int], limit: float) -> None:
         check(f"{name} {dtype}, {len(sizes)} graphs of {min(sizes)} to {max(sizes)}", worst(got, want), limit)
 
 
+def check_company() -> None:
+    """A graph's values, and the gradients of its rows, are the same bits alone and beside other graphs."""
+    sizes = [5, 1, 300, 8]
+    x, ptr, _ = batch(sizes)
+    x, ptr, weight = x.float().cuda().requires_grad_(), ptr.cuda(), torch.randn(CHANNELS, RANK).cuda()
+    for name in ("gram", "gram of two", "apply", "bilinear", "attend", "attend, 7 queries", "covariance"):
+        operator = OPERATORS[name]
+        out = operator(x, weight, ptr)
+        gradients = torch.autograd.grad(out.sum(), x)[0].split(sizes)
+        values = out.split(sizes if name == "apply" else 1)
+        for value, gradient, rows in zip(values, gradients, x.detach().split(sizes), strict=True):
+            rows = rows.clone().requires_grad_()
+            alone = operator(rows, weight, torch.tensor([0, len(rows)], device="cuda"))
+            assert torch.equal(alone, value), f"{name}: a graph of {len(rows)} nodes sees its batch"
+            own = torch.autograd.grad(alone.sum(), rows)[0]
+            assert torch.equal(own, gradient), f"{name}: the gradient of a graph of {len(rows)} nodes sees its batch"
+    print("a graph has the same bits alone and in a batch")
+
+
 def check_precisions() -> None:
     """How float32 is multiplied, side by side with plain torch."""
     x, ptr, _ = batch()
@@ -224,6 +243,7 @@ at = lambda *values: torch.tensor(values, device="cuda")
 
 PARTS: dict[str, Callable[[], None]] = {
     "refused": check_refused,
+    "company": check_company,
     "precisions": check_precisions,
     **{f"operators-{str(dtype)[6:]}": partial(check_operators, dtype, SIZES, limit) for dtype, limit in LIMITS.items()},
     "sizes-float32": partial(check_operators, torch.float32, UNEQUAL, 2e-5),

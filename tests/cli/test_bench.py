@@ -24,6 +24,7 @@ def saved(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_measured_here_drawn_from_the_file(tiny, call, tmp_path):
     shown = call("bench", "--device", "cpu", "--quick", "--models", "2", "-o", "figures.json", "--profile")
     assert shown.code == 0, shown.err

@@ -39,6 +39,7 @@ def mine(tmp_path, clean_environment):
     return call
 
 
+@pytest.mark.slow
 def test_once_edited_it_is_trained_anew(mine):
     asked = ["evaluate", "MUTAG", "--pool", "doubled", "--protocol", "single-epoch", "--hidden", "4", *TINY]
     assert "Trained 4 model-epochs" in mine(SCRIPT, *asked)

@@ -86,3 +86,21 @@ def without_twins(store):
         if len({tuple(row) for row in heard.tolist()}) == len(heard):
             kept.append(number)
     return kept
+
+
+def without_ties(models, tables, numbers):
+    """Those of the graphs in which SortPool's order does not hang on rounding; all of them for other poolings.
+
+    Nodes that differ may agree in their last channel, by which they are sorted, up to rounding.
+    """
+    if models[0].config.pool != "sortpool":
+        return list(numbers)
+    x, neighbors, ptr = batch_of(tables, numbers)
+    kept = set(numbers)
+    for model in models:
+        with torch.no_grad():
+            last = model.eval().gnn(x, neighbors, ptr)[-1][:, -1]
+        for number, values in zip(numbers, last.split(ptr.diff().tolist()), strict=True):
+            if (values[values != 0].sort().values.diff() < 1e-6).any():
+                kept.discard(number)
+    return sorted(kept)

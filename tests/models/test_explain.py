@@ -49,7 +49,7 @@ def test_shares_and_bias_add_up_to_the_scores(name, options, join, nodes, seed):
     x, neighbors = drawn(nodes, seed)
     found = explain(model, x, neighbors)
     assert found.exact
-    torch.testing.assert_close(found.scores, scores_of(model, x, neighbors), rtol=0, atol=0)
+    torch.testing.assert_close(found.scores, scores_of(model, x, neighbors), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
 
 

@@ -6,7 +6,7 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, SelfAttentionPooling, TopKPooling
-from tests.nn.readouts import CHANNELS, batch_of, every_readout, readout_of
+from tests.nn.readouts import CHANNELS, batch_of, every_readout, few_readouts, readout_of
 from tests.strategies import draw_rows
 
 SIZES = [0, 3, 1, 0, 2]
@@ -85,8 +85,8 @@ def test_tangents_of_gradients_recorded_before(name):
         torch.testing.assert_close(got, want)
 
 
-@every_readout
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@few_readouts
+@pytest.mark.parametrize("backend", [pytest.param("eager", marks=pytest.mark.slow), "aot_eager"])
 def test_tangents_inside_the_compiler(name, backend, fresh_compiler):
     for function, x, v in functions_of(name):
         want = jvp(function, (x,), (v,))[1]

@@ -8,7 +8,7 @@ from torch_geometric.nn import MessagePassing, Sequential
 from torch_geometric.nn.aggr import MultiAggregation
 
 from sopool.nn import make_readout
-from tests.nn.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, readout_of
+from tests.nn.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, few_readouts, readout_of
 from tests.strategies import draw_rows
 
 
@@ -22,7 +22,7 @@ def test_autocast(name):
     torch.testing.assert_close(got, readout(x, ptr=ptr), rtol=0.05, atol=0.05 * got.abs().max().item())
 
 
-@every_readout
+@few_readouts
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_compiles_for_ptr_and_for_index(name, backend, fresh_compiler):
     readout = readout_of(name, torch.float32)
@@ -50,7 +50,7 @@ def test_compiles_once_for_all_batches(name, fresh_compiler):
     assert counter.frame_count == 1
 
 
-@every_own_readout
+@few_readouts
 def test_compiles_without_the_number_of_graphs(name, fresh_compiler):
     """As PyG's do, in one piece."""
     readout = readout_of(name, torch.float32)
@@ -70,7 +70,7 @@ def test_exports(name):
     torch.testing.assert_close(program.module()(other, ptr=other_ptr), readout(other, ptr=other_ptr))
 
 
-@every_own_readout
+@few_readouts
 @pytest.mark.parametrize("strict", [False, True])
 def test_exports_without_the_number_of_graphs(name, strict):
     readout = readout_of(name, torch.float32)

@@ -5,16 +5,19 @@ import pytest
 import torch
 
 from sopool.ops import backend, backends, segment_gram
-from tests.nn.readouts import batch_of, every_own_readout, readout_of
+from tests.nn.readouts import OURS, batch_of, every_own_readout, readout_of
 from tests.strategies import draw_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 OTHERS = [[5, 1, 0, 9, 3], [2, 1], [1, 1, 1], [300]]
+BY_KERNELS = [pytest.mark.slow, pytest.mark.skipif(not backends.installed(), reason="Triton is not installed")]
 KERNELS = pytest.param("triton", marks=pytest.mark.skipif(not backends.installed(), reason="Triton is not installed"))
 
 
-@every_own_readout
-@pytest.mark.parametrize("by", ["torch", KERNELS])
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [*((name, "torch") for name in OURS), *(pytest.param(name, "triton", marks=BY_KERNELS) for name in OURS)],
+)
 def test_readouts(name, by):
     readout, (x, ptr, index) = readout_of(name), batch_of([3, 4, 2])
     readout.requires_grad_(False)

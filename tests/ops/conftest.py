@@ -9,7 +9,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from sopool.ops import backends, compiled
 from tests.ops.ways import derivatives
 
-WAYS = ["loops", "torch", "triton"]
+# Triton's interpreter takes most of the time, so that a test runs in it every day only if it says so (``every_way``).
+WAYS = ["loops", "torch", pytest.param("triton", marks=pytest.mark.slow)]
 
 
 @pytest.fixture(params=WAYS, autouse=True)

@@ -62,12 +62,13 @@ def test_serves_one_thread_and_whole_precision_only(monkeypatch, way):
 
 @pytest.mark.parametrize("size", [1, compiled.LONGEST, compiled.LONGEST + 1])
 def test_a_graph_does_not_see_the_others(size, monkeypatch):
-    """Bit for bit."""
+    """To the bit where our own loop adds up; a product of the BLAS may depend on where its matrices lie."""
     monkeypatch.setattr(compiled, "serves", lambda x: True)
     x = draw_rows(0, size + 50, 8, dtype=torch.float32)
     together = torch_backend.segment_gram(x, x, ptr_of([20, size, 30]))
     alone = torch_backend.segment_gram(x[20 : 20 + size].clone(), x[20 : 20 + size].clone(), ptr_of([size]))
-    assert torch.equal(alone[0], together[1])
+    same = {"rtol": 0, "atol": 0} if size <= compiled.LONGEST else {}
+    torch.testing.assert_close(alone[0], together[1], **same)
 
 
 def test_where_nothing_can_be_kept_loops_are_compiled_anew():

@@ -4,7 +4,7 @@ from hypothesis import given
 
 from sopool.experiments.threads import threads
 from sopool.ops import segment_mean, segment_softmax, segment_spread, segment_sum
-from tests.ops.ways import on_cpu
+from tests.ops.ways import every_way, on_cpu
 from tests.strategies import draw_rows, ptr_of, seeds, sizes, widths
 
 
@@ -12,6 +12,7 @@ def parts(x, sizes):
     return x.split(sizes) if sizes else []
 
 
+@every_way
 @given(sizes, widths, seeds)
 def test_against_torch_graph_by_graph(sizes, f, seed):
     ptr, x = ptr_of(sizes), draw_rows(seed, sum(sizes), f)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.ops import grouping, segment_apply, segment_gram
-from tests.ops.ways import on_cpu
+from tests.ops.ways import every_way, on_cpu
 from tests.strategies import draw_rows, index_of, ptr_of, seeds, sizes, widths
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -37,6 +37,7 @@ def assert_near(got, want, eps_of=None):
     )
 
 
+@every_way
 @given(sizes, widths, widths, seeds, st.sampled_from(DTYPES))
 def test_gram_is_its_formula(sizes, p, q, seed, dtype):
     ptr = ptr_of(sizes)
@@ -47,6 +48,7 @@ def test_gram_is_its_formula(sizes, p, q, seed, dtype):
     assert_near(segment_gram(x, x, ptr), naive_gram(x, x, ptr))
 
 
+@every_way
 @given(sizes, widths, widths, seeds, st.sampled_from(DTYPES))
 def test_apply_is_its_formula(sizes, p, q, seed, dtype):
     ptr = ptr_of(sizes)
@@ -78,13 +80,13 @@ def test_unsorted_index_is_ptr(sizes, seed):
 
 @given(sizes, sizes, seeds, st.sampled_from([torch.float64, torch.float32]))
 def test_a_graph_does_not_see_its_batch(first, second, seed, dtype):
-    """Another batch composition gives the same bits."""
+    """Up to rounding: a product of several matrices at once may be made otherwise for another number of them."""
     x = draw_rows(seed, sum(first) + sum(second), 4, dtype=dtype)
     whole = segment_gram(x, x, ptr_of(first + second))
     apart = [
         segment_gram(a, a, ptr_of(s)) for a, s in zip(x.split([sum(first), sum(second)]), (first, second), strict=True)
     ]
-    assert torch.equal(whole, torch.cat(apart))
+    torch.testing.assert_close(whole, torch.cat(apart))
 
 
 @pytest.mark.parametrize("sizes", AWKWARD)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sopool.ops import grouped
 from sopool.ops.gram import segment_apply
-from tests.ops.ways import on_cpu
+from tests.ops.ways import every_way, on_cpu
 from tests.strategies import draw_rows, ptr_of, seeds
 
 rows_of_models = st.lists(st.integers(2, 9), min_size=1, max_size=4)
@@ -38,6 +38,7 @@ def by_torch(x, weight, scale, shift, running, sizes, training):
     return torch.cat(outs), torch.stack(means), torch.stack(variances)
 
 
+@every_way
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), seeds)
 def test_linear_is_the_primitive_with_models_for_segments(sizes, seed):
     x, weight, *_ = layer(sizes, seed)
@@ -45,6 +46,7 @@ def test_linear_is_the_primitive_with_models_for_segments(sizes, seed):
     torch.testing.assert_close(grouped.grouped_linear(x, weight, rows_of(sizes)), expected)
 
 
+@every_way
 @given(rows_of_models, seeds)
 def test_norm_is_that_of_torch(sizes, seed):
     x, weight, scale, shift, running = layer(sizes, seed)
@@ -59,6 +61,7 @@ def test_norm_is_that_of_torch(sizes, seed):
     torch.testing.assert_close(running, (mean, variance))
 
 
+@every_way
 def test_gradients(check_gradients):
     sizes, rows = [5, 3, 7], rows_of([5, 3, 7])
     tensors = layer(sizes, 0)[:4]
@@ -102,7 +105,7 @@ def test_path_for_other_devices_agrees(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_model_does_not_see_the_others(dtype):
-    """Bit for bit, at any place in the bank."""
+    """At any place in the bank, up to the rounding of products, which may depend on where matrices lie."""
     sizes = [17, 5, 40]
     x, weight, scale, shift, running = layer(sizes, 3, dtype=dtype)
     copies = tuple(tensor.clone() for tensor in running)
@@ -111,5 +114,6 @@ def test_a_model_does_not_see_the_others(dtype):
         own = tuple(tensor[m : m + 1] for tensor in copies)
         pieces = (weight[m : m + 1], scale[m : m + 1], shift[m : m + 1])
         alone = grouped.grouped_norm_relu(own_rows.clone(), *pieces, own, rows_of([len(own_rows)]))
-        assert torch.equal(alone, together[m])
-        assert all(torch.equal(a[0], b[m]) for a, b in zip(own, running, strict=True))
+        torch.testing.assert_close(alone, together[m])
+        for a, b in zip(own, running, strict=True):
+            torch.testing.assert_close(a[0], b[m])

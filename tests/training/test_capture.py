@@ -27,10 +27,12 @@ interpreted = pytest.mark.skipif(
 # Every GNN, and every readout whose steps are captured.
 POOLS = [pool for pool in (*READOUTS, *GRAPH_READOUTS) if pool != "eigenpool"]
 PAIRS = [(list(VARIANTS)[i % len(VARIANTS)], pool) for i, pool in enumerate(POOLS)]
+DAILY = ("sopool-attn", "max")  # the others, which take the interpreter seconds each, in make test-all
+SOME = [pair if pair[1] in DAILY else pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS]
 
 
 @interpreted
-@pytest.mark.parametrize(("gnn", "pool"), PAIRS)
+@pytest.mark.parametrize(("gnn", "pool"), SOME)
 def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
     """Nothing of the rows and list members that are too many reaches parameters, statistics or losses."""
     tables = tables_of(little_store(directed=gnn == "mean-mlp"))
@@ -112,9 +114,12 @@ def test_a_bank_that_captures_goes_with_its_last_reference(captures):
 @pytest.mark.parametrize(
     ("gnn", "pool", "frozen"),
     [
-        ("gin-0", "sopool-bimap", False),
         ("gine-eps", "sopool-bimap", False),
-        *(("gin-0", pool, True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")),
+        pytest.param("gin-0", "sopool-bimap", False, marks=pytest.mark.slow),
+        *(
+            pytest.param("gin-0", pool, True, marks=pytest.mark.slow)
+            for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")
+        ),
     ],
 )
 def test_a_step_by_kernels_is_the_one_without(gnn, pool, frozen):

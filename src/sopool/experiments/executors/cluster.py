@@ -1,6 +1,6 @@
 """Runs on a Ray cluster: a task for each bank, one store of runs on the machine where the command was given.
 
-On a CPU a task has one core and one thread, and gives bit for bit what it gives here. On a GPU it asks for as much of
+On a CPU a task has one core and one thread, and gives what it gives here. On a GPU it asks for as much of
 one as its memory is estimated at, so that small banks share one. The data set goes into Ray's object store once, as
 arrays that all workers of a machine read in place.
 """
