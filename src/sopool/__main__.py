@@ -3,9 +3,12 @@
 import os
 import signal
 import sys
+import traceback
 from multiprocessing import active_children
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import NoReturn
+
+from sopool.visible import visible
 
 
 class Stopped(KeyboardInterrupt):
@@ -17,6 +20,7 @@ heard: list[int] = []
 
 def main() -> None:
     """What the command ``sopool`` runs. Stopped, whatever it was at, it says so, and the exit code is 130."""
+    sys.excepthook = _show_fault  # before Typer is imported, which hands on to whatever it finds here
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # shells have it ignored in the background
         signal.signal(signal.SIGINT, _stop)
     try:
@@ -30,6 +34,11 @@ def main() -> None:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # nothing is left to be saved
         print("note: stopped.", file=sys.stderr)
         sys.exit(130)
+
+
+def _show_fault(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    """Print the traceback of an error that nobody expected: it may hold text from data."""
+    print(visible("".join(traceback.format_exception(kind, error, at))), end="", file=sys.stderr)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

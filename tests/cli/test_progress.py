@@ -3,8 +3,8 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
+from sopool.cli.console import SafeConsole
 from sopool.cli.progress import Bar, Lines, Tally, training_progress
 from sopool.training.trainer import Progress
 
@@ -83,7 +83,7 @@ def test_a_stopped_run_is_told_at_once(capsys):
 
 
 def test_the_bar(clock):
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, _environ={})
+    console = SafeConsole(file=io.StringIO(), force_terminal=True, width=80, _environ={})
     bar, tally = Bar(console), Tally(200, 10, clock)
     for _ in range(3):
         clock.now += 5

@@ -5,8 +5,8 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
+from sopool.cli.console import SafeConsole
 from sopool.experiments.bench import Results
 from sopool.report.bench import bank_tables, figure, machine_line, readout_tables
 from sopool.report.bench_plots import plot_bench
@@ -14,7 +14,7 @@ from tests.report.bench_results import MACHINE, bank_row, readout_row, some_resu
 
 
 def shown(tables, width=80):
-    console = Console(width=width, force_terminal=False)
+    console = SafeConsole(width=width, force_terminal=False)
     with console.capture() as printed:
         for table in tables:
             console.print(table)

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
-from rich.console import Console
-
+from sopool.cli.console import SafeConsole
 from sopool.data import load
 from sopool.experiments.controls import CONTROLS, ControlResult, run_control
 from sopool.report.beside import read_controls
@@ -13,7 +12,7 @@ OUTCOME = Outcome("fair", "", (0.8, 0.9, 0.7), (), (), (0.8, 0.9, 0.7), (None,) 
 
 
 def shown(table, width=200):
-    console = Console(width=width)
+    console = SafeConsole(width=width)
     with console.capture() as captured:
         console.print(table)
     return captured.get()

@@ -3,7 +3,8 @@
 import csv
 import io
 
-from sopool.report.papers import latex, markdown, tidy
+from sopool.report.grid import Cell, Grid
+from sopool.report.papers import grid_markdown, latex, markdown, tidy
 from sopool.report.summary import summarise
 from tests.report.stores import ODD, fill
 
@@ -49,3 +50,9 @@ def test_latex(summary):
     assert r"$\pm$" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 4 + 6 + 3 * 4
+
+
+def test_a_name_cannot_leave_its_cell_of_markdown():
+    hostile = "a\r## b\x1b[2J | c $x$ ~~d~~ \u2028e"
+    text = grid_markdown(Grid("title", ["name"], [[Cell(hostile)]]))
+    assert r"| a\\r## b\\x1b\[2J \| c \$x\$ \~\~d\~\~ \\u2028e |" in text.splitlines()

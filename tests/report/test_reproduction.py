@@ -1,8 +1,8 @@
 """What a reproduced table looks like, from made-up figures."""
 
 import pytest
-from rich.console import Console
 
+from sopool.cli.console import SafeConsole
 from sopool.experiments.tables.paper import Figure, Row
 from sopool.experiments.tables.plan import Planned
 from sopool.experiments.tables.reproduce import across, compare_cells
@@ -47,7 +47,7 @@ def reproduction(datasets):
 
 
 def text(tables, width=160):
-    console = Console(width=width, record=True, file=None, quiet=False, force_terminal=False)
+    console = SafeConsole(width=width, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as shown:
         for table in tables:
             console.print(table)

@@ -1,8 +1,8 @@
 import io
 
 import pytest
-from rich.console import Console
 
+from sopool.cli.console import SafeConsole
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.results import Result, compare, comparison_table, results_table
 from sopool.training.config import Setting
@@ -42,7 +42,7 @@ def results(**changes):
 
 
 def shown(table, width=160):
-    console = Console(width=width, file=io.StringIO())
+    console = SafeConsole(width=width, file=io.StringIO())
     console.print(table)
     return console.file.getvalue()
 

@@ -2,8 +2,7 @@ import io
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from rich.console import Console
-
+from sopool.cli.console import SafeConsole
 from sopool.report.runs import groups_table, runs_table
 from sopool.training.config import Setting
 from sopool.training.run_info import RunInfo
@@ -18,7 +17,7 @@ def info(config, kind="finished"):
 
 
 def shown(table, width):
-    console = Console(width=width, file=io.StringIO())
+    console = SafeConsole(width=width, file=io.StringIO())
     console.print(table)
     return console.file.getvalue()
 

@@ -26,9 +26,11 @@ from sopool.cli import (
     reproduce,
     runs,
 )
+from sopool.cli.console import print_data
 from sopool.cli.help_text import EXAMPLES, START, epilog, prose
 from sopool.cli.once import Command
 from sopool.cli.output import say, show_warning
+from sopool.cli.usage import SafeGroup
 
 COMMANDS = (
     demo.demo,
@@ -49,6 +51,7 @@ BETWEEN_COLLECTIONS = 10_000
 """New objects from one search for garbage to the next."""
 
 app = typer.Typer(
+    cls=SafeGroup,
     help="Second-order pooling for graph neural networks.",
     epilog=epilog(START),
     no_args_is_help=True,
@@ -61,7 +64,7 @@ app.add_typer(runs.app, name="runs")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"sopool {__version__}")
+        print_data(f"sopool {__version__}\n")
         raise typer.Exit
 
 

@@ -2,16 +2,14 @@
 
 import json
 import os
-import shutil
-import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
+from sopool.cli.console import out, tell_in_place
 from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
     LIST,
@@ -22,7 +20,7 @@ from sopool.cli.options import (
     names,
     whole_numbers,
 )
-from sopool.cli.output import check_figures, give_figures, out, say
+from sopool.cli.output import check_figures, give_figures, say
 from sopool.cli.target import check_file
 from sopool.cli.training import choose_device
 
@@ -84,7 +82,7 @@ def bench(
 
         plot.mkdir(exist_ok=True)
         drawn = plot_bench(results, plot)
-        out(stderr=as_json).print(escape(f"Drawn: {', '.join(map(str, drawn))}."), highlight=False)
+        out(stderr=as_json).print(f"Drawn: {', '.join(map(str, drawn))}.")
 
 
 def _measure(request: "Request", output: Path | None, as_json: bool) -> "Results":
@@ -96,7 +94,7 @@ def _measure(request: "Request", output: Path | None, as_json: bool) -> "Results
 
     results, code = Results(machine(request.device)), 0
     try:
-        for results in run(request, _report):
+        for results in run(request, tell_in_place):
             if output and not is_stream(output):
                 give_figures(results.to_json(), output, as_json=False)
     except KeyboardInterrupt:
@@ -111,24 +109,15 @@ def _measure(request: "Request", output: Path | None, as_json: bool) -> "Results
     return results
 
 
-def _report(text: str) -> None:
-    """What is measured now: a line of its own, or on a terminal the same line again and again."""
-    if sys.stderr.isatty():
-        line = text[: shutil.get_terminal_size().columns - 1]
-        print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
-    elif text:
-        print(text, file=sys.stderr, flush=True)
-
-
 def _show(results: "Results", output: Path | None, as_json: bool) -> None:
     from sopool.report.bench import bank_tables, machine_line, readout_tables
 
-    _report("")
+    tell_in_place("")
     console = out(stderr=as_json)
     for table in () if as_json else (*readout_tables(results), *bank_tables(results)):
         console.print(table)
     for text in (*results.notes, *results.profiles, machine_line(results.machine)):
-        console.print(escape(text), highlight=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
     give_figures(results.to_json(), output, as_json)
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
+from sopool.cli.console import error_console
 from sopool.cli.loading import load_source
 from sopool.cli.options import LIST, AsJson, LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names
 from sopool.cli.output import print_result
@@ -36,6 +37,6 @@ def controls(
     store = load_source(source, root, smiles_column, label_column, on_error)
     results = []
     for name in wanted:
-        with Console(stderr=True).status(f"{name}: {CONTROLS[name].sees}"):
+        with error_console().status(Text(f"{name}: {CONTROLS[name].sees}")):
             results.append(run_control(name, store, folds, seed, runs))
     print_result(as_json, lambda: [one.to_json() for one in results], lambda: controls_table(results))

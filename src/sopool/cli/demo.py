@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
+from sopool.cli.console import out
 from sopool.cli.loading import stored_files
-from sopool.cli.output import out, say
+from sopool.cli.output import say
 from sopool.cli.target import check_file
 from sopool.cli.training import choose_device, choose_executor, curves_of, results_of, show_results, summary, train
 
@@ -43,8 +42,7 @@ def demo(
     evaluator = Evaluator(store, Request(POOLS, ("fair",), settings=grid, epochs=EPOCHS, steps=STEPS), RunStore(runs))
     console = out()
     count = evaluator.total_epochs // EPOCHS
-    _say(
-        console,
+    console.print(
         f"MUTAG: {len(store)} molecules, which of them make bacteria mutate? A GIN with bilinear second-order pooling "
         f"(sopool-bimap) against one that adds node vectors up (sum-avg): 10 folds, hidden {HIDDEN[0]} or {HIDDEN[1]}, "
         f"epoch and width chosen on held-out graphs, 3 final runs for each fold. {count} runs of {EPOCHS} epochs.\n",
@@ -52,7 +50,7 @@ def demo(
     evaluations, tally = train(evaluator, choose_device("auto"), None, choose_executor())
     results = results_of(evaluations)
     show_results(results, POOLS[1], console)
-    _say(console, f"\n{meaning(results)}\n\n{summary(tally, runs)}{_draw(evaluations, plot)}\nTry next: {NEXT}")
+    console.print(f"\n{meaning(results)}\n\n{summary(tally, runs)}{_draw(evaluations, plot)}\nTry next: {NEXT}")
 
 
 def meaning(results: "Sequence[Result]") -> str:
@@ -81,7 +79,3 @@ def _draw(evaluations: Sequence["Evaluation"], path: Path) -> str:
         say("note", f"no picture of the curves: {error}")
         return ""
     return f" The curves are in {path}."
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(escape(text), highlight=False)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.markup import escape
 
+from sopool.cli.console import out
 from sopool.cli.loading import load_source, say_copies, source_files, stored_files
 from sopool.cli.options import (
     LIST,
@@ -27,7 +27,7 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_figures, give_figures, out, say
+from sopool.cli.output import check_figures, give_figures, say
 from sopool.cli.target import check_file
 from sopool.cli.training import (
     choose_device,
@@ -163,7 +163,7 @@ def evaluate(
 
         plot_curves(curves_of(evaluations, results[0].outcome.protocol), plot)
         said += f" The curves are in {plot}."
-    console.print(escape(said), highlight=False)
+    console.print(said)
 
 
 def _reference(wanted: str | None, pools: list[str]) -> str:

@@ -1,7 +1,6 @@
 """``sopool fit``."""
 
 import os
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from reprlib import repr as show
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
+from sopool.cli.console import out, tell
 from sopool.cli.loading import load_source, say_copies, source_files
 from sopool.cli.options import (
     LIST,
@@ -26,10 +24,11 @@ from sopool.cli.options import (
     settings,
     whole_numbers,
 )
-from sopool.cli.output import out, say
+from sopool.cli.output import say
 from sopool.cli.progress import Tally, training_progress
 from sopool.cli.target import check_file
 from sopool.cli.training import choose_device
+from sopool.visible import on_one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +112,7 @@ def fit(
         raise DataError(f"{missing}.", source)
     labels, model = own_labels(store), searched(one, grid)
     check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 1)
-    _say(console, f"{store.name}: {len(store):,} graphs of {_classes(labels.tolist())}")
+    console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {_classes(labels.tolist())}")
     networks = (folds + 1) * fits_of(model) * models
     work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
     figures, meaning = None, NO_ESTIMATE
@@ -134,7 +133,7 @@ def fit(
     chosen = "".join(f" {name} {value}," for name, value in getattr(trained, "best_params_", {}).items())
     what = f"{models} network{'s' * (models > 1)} trained on all {len(store):,} graphs"
     seconds = f"{time.monotonic() - start:,.0f} s"
-    _say(console, f"The model:{chosen} {what} in {seconds}, in {output}. {meaning}")
+    console.print(f"The model:{chosen} {what} in {seconds}, in {output}. {meaning}")
 
 
 @dataclass(frozen=True)
@@ -153,17 +152,17 @@ class Work:
 
         done = 0
 
-        def tell(scores: "Scores") -> None:
+        def tell_of(scores: "Scores") -> None:
             nonlocal done
             done += 1
             told = f"fold {done} of {folds}: accuracy {100 * scores['accuracy']:.1f} %"
-            print(f"{told} ({self.tally.elapsed:,.0f} s)", file=sys.stderr)
+            tell(f"{told} ({self.tally.elapsed:,.0f} s)")
             report(Progress(0, 0, where=f"{done} of {folds} folds"))
 
         with training_progress(self.tally) as report:
             report(Progress(0, 0, where=f"0 of {folds} folds"))
             try:
-                return estimate(model, self.store, self.labels, folds, workers, tell, _watch(report))
+                return estimate(model, self.store, self.labels, folds, workers, tell_of, _watch(report))
             except WorkerDiedError as error:
                 say("error", str(error))
                 raise typer.Exit(1) from error
@@ -232,7 +231,3 @@ def _watch(report: "Report") -> "Watch":
             report(Progress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
 
     return watch
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(escape(text), highlight=False)

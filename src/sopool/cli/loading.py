@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
+from sopool.cli.console import error_console
 from sopool.cli.options import OnError
 from sopool.cli.output import say
 from sopool.cli.target import STDIN
@@ -68,7 +68,7 @@ def stored_files(runs: Path, *targets: Path | None) -> list[Path]:
 def _download_bar() -> Iterator[Callable[[int, int | None], None]]:
     """A bar on the error stream, there once something is downloaded."""
     columns = (*Progress.get_default_columns()[:2], DownloadColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=error_console(), transient=True)
 
     def report(done: int, total: int | None) -> None:
         if not bar.tasks:

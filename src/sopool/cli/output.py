@@ -1,31 +1,25 @@
 """What the commands print, and where."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console, RenderableType
-from rich.markup import escape
+from rich.text import Text
 
+from sopool.cli.console import error_console, out, print_data
 from sopool.cli.target import check_file, write_target
+from sopool.visible import on_one_line
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "yellow"}
-WIDE = 160
-
-
-def out(stderr: bool = False) -> Console:
-    """The console for tables. Piped, a table keeps its natural width: half of it is no use to the next program."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=WIDE)
 
 
 def say(kind: Literal["error", "warning", "note"], message: str, console: Console | None = None) -> None:
-    """A message on the error stream, as it stands: brackets in it are no markup."""
-    console = console or Console(stderr=True)
-    text = f"[{COLOURS[kind]}]{kind}:[/{COLOURS[kind]}] {escape(message)}"
-    console.print(text, highlight=False, soft_wrap=not console.is_terminal)
+    """Print a message on the error stream, as it stands and as one line, so that no name in it can forge another."""
+    console = console or error_console()
+    text = Text.assemble((f"{kind}:", COLOURS[kind]), f" {on_one_line(message)}")
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -36,7 +30,7 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def print_result(as_json: bool, plain: Callable[[], Any], pretty: Callable[[], RenderableType]) -> None:
     """Either JSON or a table; the other one is not even made."""
     if as_json:
-        print(to_text(plain()))
+        print_data(to_text(plain()) + "\n")
     else:
         out().print(pretty())
 
@@ -58,4 +52,4 @@ def give_figures(plain: Any, path: Path | None, as_json: bool) -> None:
     if path is not None:
         write_target(path, text)
     if as_json:
-        sys.stdout.write(text)
+        print_data(text)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
+from sopool.cli.console import SafeConsole, error_console, tell
 from sopool.cli.output import say
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class Tally:
 @contextmanager
 def training_progress(tally: Tally) -> Iterator["Report"]:
     """Something to report to, which counts and shows it on the error stream."""
-    console = Console(stderr=True)
-    shown: _Display = Bar(console) if console.is_interactive and sys.stderr.isatty() else Lines(_to_stderr)
+    console = error_console()
+    shown: _Display = Bar(console) if console.is_interactive and sys.stderr.isatty() else Lines(tell)
 
     def report(progress: "Progress") -> None:
         tally.add(progress)
@@ -112,8 +112,9 @@ class _Display(Protocol):
 class Bar:
     """One bar over all model-epochs, gone at the end."""
 
-    def __init__(self, console: Console) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TextColumn("{task.fields[facts]}"))
+    def __init__(self, console: SafeConsole) -> None:
+        facts = TextColumn("{task.fields[facts]}", markup=False)
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), facts)
         self._bar = RichProgress(*columns, console=console, transient=True, expand=True, refresh_per_second=4)
         self._task = self._bar.add_task("training", facts="")
         self._bar.start()
@@ -147,7 +148,3 @@ class Lines:
 
     def close(self) -> None:
         """Nothing to take away."""
-
-
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
 
+from sopool.cli.console import error_console, out
 from sopool.cli.loading import stored_files
 from sopool.cli.options import Root
-from sopool.cli.output import out
 from sopool.cli.target import check_target, format_of, is_stdout, write_target
 
 Format = Literal["html", "md", "tex", "csv"]
@@ -53,13 +51,13 @@ def report(
     if to_stdout:
         return
     said = f"{summary.runs:,} runs, {len(summary.entries):,} experiments: {target} ({len(text) / 1e6:.1f} MB)."
-    out().print(escape(said), highlight=False)
+    out().print(said)
 
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None]]:
     """A bar on the error stream, if that is a terminal, while experiments are read."""
-    console = Console(stderr=True)
+    console = error_console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading experiments")
         yield lambda done, total: bar.update(task, completed=done, total=total)

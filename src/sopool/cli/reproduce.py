@@ -1,13 +1,12 @@
 """``sopool reproduce``."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from sopool.cli.console import out, tell
 from sopool.cli.loading import load_source, source_files, stored_files
 from sopool.cli.options import (
     LIST,
@@ -22,7 +21,7 @@ from sopool.cli.options import (
     names,
     whole_numbers,
 )
-from sopool.cli.output import check_figures, give_figures, out, say
+from sopool.cli.output import check_figures, give_figures, say
 from sopool.cli.progress import Tally
 from sopool.cli.training import choose_device, choose_executor, summary, watched
 
@@ -115,15 +114,15 @@ def reproduce(
         _plan(reproducer, place, workers, console, output, as_json)
         return
     tally = Tally(reproducer.total_epochs, reproducer.total_runs)
-    found = watched(lambda report, stop: reproducer.run(place, workers, report, stop, _progress, train), tally, runs)
+    found = watched(lambda report, stop: reproducer.run(place, workers, report, stop, tell, train), tally, runs)
     kept = found.save(runs)
     from sopool.report.reproduction import reproduction_notes, reproduction_tables
 
     for table in () if as_json else reproduction_tables(found):
         console.print(table)
     for note in reproduction_notes(found):
-        console.print(escape(note), highlight=False)
-    console.print(escape(f"{summary(tally, runs)} The figures are in {kept}."), highlight=False)
+        console.print(note)
+    console.print(f"{summary(tally, runs)} The figures are in {kept}.")
     give_figures(found.to_json(), output, as_json)
 
 
@@ -162,7 +161,7 @@ def _plan(
     from sopool.experiments.tables.plan import plan
     from sopool.report.plan import plan_table
 
-    lines = plan(reproducer, device, workers, _progress)
+    lines = plan(reproducer, device, workers, tell)
     if not as_json:
         console.print(plan_table(lines))
     give_figures([line.to_json() for line in lines], output, as_json)
@@ -171,8 +170,4 @@ def _plan(
         "runs here; controls and EigenPool's clusters are not in it. Runs in the store are not trained again. Nothing "
         "was trained."
     )
-    console.print(escape(text), highlight=False)
-
-
-def _progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    console.print(text)

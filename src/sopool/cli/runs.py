@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
+from sopool.cli.console import out
 from sopool.cli.help_text import EXAMPLES, epilog
 from sopool.cli.once import Command
 from sopool.cli.options import AsJson
-from sopool.cli.output import out, print_result
+from sopool.cli.output import print_result
 
 if TYPE_CHECKING:
     from sopool.training.run_info import RunInfo
@@ -62,7 +62,7 @@ def clean(context: typer.Context, folder: Folder = None) -> None:
     """Delete interrupted runs, with their checkpoints, and what killed processes left. Finished runs stay."""
     store = _store(context, folder)
     keys = store.clean()
-    _say(f"{len(keys)} interrupted {_runs(len(keys))} deleted from {store.folder}.")
+    out().print(f"{len(keys)} interrupted {_runs(len(keys))} deleted from {store.folder}.")
 
 
 @app.command(cls=Command, epilog=epilog(EXAMPLES["runs remove"]))
@@ -75,7 +75,7 @@ def remove(
     store = _store(context, folder)
     found = dict.fromkeys(store.find(prefix) for prefix in keys)
     store.remove(found)
-    _say(f"{len(found)} {_runs(len(found))} deleted from {store.folder}.")
+    out().print(f"{len(found)} {_runs(len(found))} deleted from {store.folder}.")
 
 
 def _store(context: typer.Context, folder: Path | None) -> "RunStore":
@@ -89,7 +89,7 @@ def _list(store: "RunStore", every: bool, as_json: bool) -> None:
 
     infos = store.list()
     if not infos and not as_json:
-        _say(f"There are no runs in {store.folder}.")
+        out().print(f"There are no runs in {store.folder}.")
         return
     table = runs_table if every else groups_table
     print_result(as_json, lambda: [_to_json(info) for info in infos], lambda: table(infos))
@@ -105,7 +105,3 @@ def _to_json(info: "RunInfo") -> dict[str, Any]:
 
 def _runs(count: int) -> str:
     return "run was" if count == 1 else "runs were"
-
-
-def _say(text: str) -> None:
-    out().print(escape(text), highlight=False)

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+from sopool.cli.console import data_stream
+
 Name = TypeVar("Name", bound=str)
 
 STDIN = "-"
@@ -59,10 +61,10 @@ def open_target(path: Path) -> Iterator[TextIO]:
     from sopool.data.whole_file import whole_file
 
     if is_stdout(path):
-        yield sys.stdout
+        yield data_stream(sys.stdout)
         return
     with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        yield file
+        yield data_stream(file)
 
 
 def write_target(path: Path, text: str) -> None:

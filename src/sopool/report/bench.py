@@ -5,7 +5,6 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.table import Table
 
 from sopool.experiments.bench.results import BankRow, ReadoutRow, Results
@@ -63,7 +62,7 @@ def bank_tables(results: Results) -> list[Table]:
 
 
 def _bank_table(scale: str, data: str, rows: Sequence[BankRow], results: Results) -> Table:
-    title = f"Seconds per model-epoch by {AXES[scale]}: {escape(data)}{_fixed(scale, rows[0])}"
+    title = f"Seconds per model-epoch by {AXES[scale]}: {data}{_fixed(scale, rows[0])}"
     table = _table(title, (AXES[scale].replace(" ", "\n", 1), "way"), MEASURED)
     for at in dict.fromkeys(row.at for row in rows if row.way == "sopool"):
         here = [row for way in dict.fromkeys(row.way for row in rows) if (row := find(rows, way, at))]

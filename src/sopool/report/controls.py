@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from sopool.experiments.controls import CONTROLS, ControlResult
@@ -13,7 +12,7 @@ from sopool.report.results import accuracy_text, seconds_text
 def controls_table(results: Sequence[ControlResult]) -> Table:
     """One line for each result on one data set, in the order given."""
     folds = len(results[0].outcome.folds)
-    title = f"Controls on {escape(results[0].dataset)}, fair, {folds} folds: accuracy, per cent"
+    title = f"Controls on {results[0].dataset}, fair, {folds} folds: accuracy, per cent"
     table = Table(title=title, caption_justify="left")
     for name in ("control", "sees"):
         table.add_column(name, overflow="fold")

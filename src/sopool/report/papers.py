@@ -15,6 +15,7 @@ from sopool.report.tables import accuracy_grid, gains_grid
 from sopool.training.config import Setting
 from sopool.training.outcome import Outcome
 from sopool.training.protocols import PROTOCOLS
+from sopool.visible import visible
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -62,7 +63,7 @@ def _md_cell(cell: Cell) -> str:
 
 
 def _md(text: str) -> str:
-    return re.sub(r"([\\`*_|\[\]])", r"\\\1", html.escape(text, quote=False)).replace("\n", "<br>")
+    return re.sub(r"([\\`*_|~$\[\]])", r"\\\1", html.escape(visible(text), quote=False)).replace("\n", "<br>")
 
 
 def _meanings(summary: Summary) -> list[str]:
@@ -75,7 +76,7 @@ def _missing(summary: Summary) -> list[str]:
 
 def latex(summary: Summary) -> str:
     r"""``table`` environments, for ``\usepackage{booktabs}``; what is missing, in comments."""
-    missing = [f"% Missing: {' '.join(note.split())}\n" for note in summary.notes]
+    missing = [f"% Missing: {visible(' '.join(note.split()))}\n" for note in summary.notes]
     return "".join(missing) + "\n".join(_latex(grid) for grid in grids(summary))
 
 
@@ -105,7 +106,7 @@ def _tex_cell(cell: Cell) -> str:
 
 
 def _tex(text: str) -> str:
-    return "".join(SPECIAL.get(character, character) for character in text)
+    return "".join(SPECIAL.get(character, character) for character in visible(text))
 
 
 def tidy(summary: Summary) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from sopool.experiments.tables.plan import Planned
@@ -17,9 +16,7 @@ def plan_table(lines: Sequence[Planned]) -> Table:
         table.add_column(column, justify="right", overflow="fold")
     for one in lines:
         counts = (f"{number:,}" for number in (one.runs, one.found, one.model_epochs, one.left))
-        table.add_row(
-            escape(one.dataset), escape(one.network), escape(", ".join(one.pools)), *counts, _time(one.seconds)
-        )
+        table.add_row(one.dataset, one.network, ", ".join(one.pools), *counts, _time(one.seconds))
     if len(lines) > 1:
         table.add_section()
         sums = (sum(getattr(one, name) for one in lines) for name in ("runs", "found", "model_epochs", "left"))

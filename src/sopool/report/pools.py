@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from sopool.nn.about import About
@@ -19,7 +18,7 @@ def pools_table(pools: Sequence[About], channels: int) -> Table:
         words = (one.name, one.formula, one.cost, one.vector, one.default, one.paper)
         block = one.block_parameters(channels)
         parameters = _number(one.parameters(channels)) + ("" if block is None else f"\n{block:,}")
-        table.add_row(*(escape(word) for word in words), parameters, _number(one.width(channels)))
+        table.add_row(*words, parameters, _number(one.width(channels)))
     table.caption = (
         "N nodes, E edges, f features, k nodes left, r rank, m eigenvectors. Those with parameters of a block can make "
         "graphs smaller block after block (--blocks).\nsum-avg is the paper's rule: sum where nodes carry labels or "

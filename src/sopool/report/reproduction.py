@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from sopool.experiments.comparison import Comparison
@@ -76,15 +75,15 @@ def _dataset_table(found: Reproduction, dataset: str) -> Table:
             table.add_section()
         section = row.kind
         table.add_row(
-            escape(row.name),
+            row.name,
             _figure(cell.paper),
             (row.protocol or "not known") if cell.paper else "",
             *(_accuracy(cell.measured.get(protocol)) for protocol in found.protocols),
             _off(row, cell),
-            escape(_note(row, cell)),
+            _note(row, cell),
         )
     if dataset in found.not_run:
-        table.caption = escape(f"Not run: {found.not_run[dataset]}")
+        table.caption = f"Not run: {found.not_run[dataset]}"
     return table
 
 
@@ -107,7 +106,7 @@ def _gains_table(
             table.add_section()
         gains = [_gain(tests.get(protocol)) for protocol in protocols]
         first = "" if dataset == before else dataset
-        table.add_row(escape(first), escape(row), escape(against), *([_points(papers[key])] if shown else []), *gains)
+        table.add_row(first, row, against, *([_points(papers[key])] if shown else []), *gains)
         before = dataset
     table.caption = caption
     return table
@@ -118,8 +117,8 @@ def _ranks_table(found: Reproduction) -> Table:
     table = _table("Mean rank over data sets, 1 is best", ["line", *(_title(one.protocol) for one in found.across)])
     names = {name: one.ranks[name] for one in found.across for name in one.ranks}
     for name in sorted(names, key=names.__getitem__):
-        table.add_row(escape(name), *(f"{one.ranks[name]:.2f}" if name in one.ranks else "" for one in found.across))
-    table.caption = escape("\n".join(dict.fromkeys(line for one in found.across for line in _rank_notes(one))))
+        table.add_row(name, *(f"{one.ranks[name]:.2f}" if name in one.ranks else "" for one in found.across))
+    table.caption = "\n".join(dict.fromkeys(line for one in found.across for line in _rank_notes(one)))
     return table
 
 
@@ -141,13 +140,13 @@ def _tests_table(found: Reproduction) -> Table:
         each = [some.get(pair) for some in tests]
         texts = [f"{points(one.median)}, {_p(one.p)}, {_p(one.holm)}" if one else "" for one in each]
         count = max(one.datasets for one in each if one)
-        table.add_row(*map(escape, pair), str(count), *texts)
+        table.add_row(*pair, str(count), *texts)
     table.caption = "Holm: adjusted for the comparisons of this table under one protocol."
     return table
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=escape(title), title_justify="left", caption_justify="left")
+    table = Table(title=title, title_justify="left", caption_justify="left")
     words = ("", "data set", "line", "against", "GNN", "poolings", "pooling", "paper's\nprotocol")
     for column in columns:
         table.add_column(column, justify="left" if column in words else "right", overflow="fold")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from rich.markup import escape
 from rich.table import Table
 
 from sopool.data.errors import DataError
@@ -46,8 +45,8 @@ def results_table(rows: Sequence[Result], said: Sequence[str] = ()) -> Table:
     for row in rows:
         outcome = row.outcome
         table.add_row(
-            *(escape(PLACES[name](row)) for name in own),
-            escape(row.pool),
+            *(PLACES[name](row) for name in own),
+            row.pool,
             accuracy_text(outcome),
             f"{len(outcome.folds)} x {outcome.repeats}",
             epochs_text(outcome),
@@ -56,7 +55,7 @@ def results_table(rows: Sequence[Result], said: Sequence[str] = ()) -> Table:
         )
     table.caption = "\n".join(
         [
-            *map(escape, said),
+            *said,
             "Accuracy: mean +- standard deviation (ddof=0) over the test folds; the runs of a fold are averaged first.",
             "Several epochs: median (range). Several settings: how many folds chose each.",
             *_meanings(rows),
@@ -88,14 +87,14 @@ def compare(rows: Sequence[Result], reference: str) -> list[Compared]:
 def comparison_table(rows: Sequence[Result], reference: str) -> Table:
     """What each pooling gains over ``reference`` under each protocol, in points, with interval and p value."""
     shared, own = _places(rows)
-    table = _table(f"Gain over {escape(reference)}, in points{shared}", (*own, "pool"))
-    for column in ("accuracy", f"accuracy of\n{escape(reference)}", "gain", "95 % interval", "p"):
+    table = _table(f"Gain over {reference}, in points{shared}", (*own, "pool"))
+    for column in ("accuracy", f"accuracy of\n{reference}", "gain", "95 % interval", "p"):
         table.add_column(column, justify="right", overflow="fold")
     compared = compare(rows, reference)
     for row, other, found in compared:
         table.add_row(
-            *(escape(PLACES[name](row)) for name in own),
-            escape(row.pool),
+            *(PLACES[name](row) for name in own),
+            row.pool,
             accuracy_text(row.outcome),
             accuracy_text(other.outcome),
             points(found.difference),
@@ -124,7 +123,7 @@ def _table(title: str, names: Sequence[str]) -> Table:
 def _places(rows: Sequence[Result]) -> tuple[str, list[str]]:
     """What is the same for all results, for the title, and the columns of what is not."""
     values = {name: sorted({value(row) for row in rows}) for name, value in PLACES.items()}
-    shared = [escape(some[0]) for some in values.values() if len(some) == 1]
+    shared = [some[0] for some in values.values() if len(some) == 1]
     return ": " * bool(shared) + ", ".join(shared), [name for name, some in values.items() if len(some) != 1]
 
 
@@ -189,7 +188,7 @@ def _stops(rows: Sequence[Result]) -> list[str]:
         if stopped:
             at_once = sum(stop.epoch == 1 for stop in stopped)
             note = f" ({at_once} in the first epoch: accuracy counted as 0)" if at_once else ""
-            where = escape(f"{row.data}, {row.gnn}, {row.pool}, {row.outcome.protocol}")
+            where = f"{row.data}, {row.gnn}, {row.pool}, {row.outcome.protocol}"
             count = "1 run was" if len(stopped) == 1 else f"{len(stopped)} runs were"
             lines.append(f"{where}: {count} stopped because the loss was no longer finite{note}.")
     return lines

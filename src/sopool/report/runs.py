@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from rich import box, filesize
-from rich.markup import escape
 from rich.table import Table
 
 from sopool.training.config import RunConfig, Setting
@@ -48,7 +47,7 @@ def groups_table(infos: Sequence[RunInfo]) -> Table:
     also = ["besides"] if besides else []
     table = _table("Runs", (WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state"), DISK)
     for key, group in groups.items():
-        rest = [escape(besides.get(key, "")) for _ in also]
+        rest = [besides.get(key, "") for _ in also]
         size, when = sum(info.size for info in group), max(info.when for info in group)
         table.add_row(*_group(group), *rest, _states(group), *_disk(size, when))
     table.caption = f"{LOOKS}\nEach run on a line of its own, with its key: --all."
@@ -59,7 +58,7 @@ def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, se
     """Where two runs differ, in configuration and circumstances, and what came out of each."""
     table = _table("Two runs", ("", a.key, b.key))
     for name, values in differ.items():
-        table.add_row(name, *(escape(_for_people(name, value)) for value in values))
+        table.add_row(name, *(_for_people(name, value) for value in values))
     if not differ:
         table.add_row("configuration", "the same", "the same")
     table.add_section()
@@ -71,7 +70,7 @@ def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, se
     left, right = (run.environment if run else {} for run in (first, second))
     for name in left | right:
         if first and second and left.get(name) != right.get(name):
-            table.add_row(name, *(escape(_for_people(name, one.get(name))) for one in (left, right)))
+            table.add_row(name, *(_for_people(name, one.get(name)) for one in (left, right)))
     return table
 
 
@@ -109,7 +108,7 @@ def _shared(config: RunConfig) -> RunConfig:
 
 
 def _what(config: RunConfig) -> str:
-    return escape(f"{config.data}, {config.model.gnn}, {config.model.pool_name}")
+    return f"{config.data}, {config.model.gnn}, {config.model.pool_name}"
 
 
 def _columns(config: RunConfig) -> tuple[str, str, str]:

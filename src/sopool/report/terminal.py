@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch import Tensor
 from sopool.data.catalogue import Listed, Published
 from sopool.data.pack import Label
 from sopool.data.statistics import GraphStatistics, size_histogram
+from sopool.visible import on_one_line
 
 CLASSES = 20
 """Classes that are told one by one."""
@@ -36,8 +36,8 @@ def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[st
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
     for label, value in _facts(statistics):
-        facts.add_row(label, escape(value))
-    parts: list[RenderableType] = [Text(statistics.name, style="bold underline"), facts]
+        facts.add_row(label, value)
+    parts: list[RenderableType] = [Text(on_one_line(statistics.name), style="bold underline"), facts]
     parts += [Text("\nNodes per graph", style="bold"), *(Text(line) for line in size_histogram(sizes))]
     if statistics.duplicates is not None:
         parts += [Text("\nWhat a message-passing network can tell apart", style="bold"), Text(_refinement(statistics))]
@@ -94,7 +94,7 @@ def class_shares(classes: Sequence[tuple[Label, int]]) -> str:
     """How many graphs each class has; of many classes the most frequent ones."""
     told = classes if len(classes) <= CLASSES else sorted(classes, key=lambda pair: -pair[1])[:CLASSES]
     graphs = max(1, sum(count for _, count in classes))
-    text = "  ".join(f"{name}: {count:,} ({count / graphs:.1%})" for name, count in told)
+    text = "  ".join(f"{on_one_line(str(name))}: {count:,} ({count / graphs:.1%})" for name, count in told)
     left = len(classes) - len(told)
     return f"{text}  and {left:,} more" if left else text
 

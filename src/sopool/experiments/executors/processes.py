@@ -5,9 +5,11 @@ import signal
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from types import FrameType
@@ -17,6 +19,7 @@ import torch
 
 from sopool.data.file import save_graphs
 from sopool.data.store import PackedGraphs
+from sopool.visible import visible
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
@@ -85,8 +88,14 @@ def _start(
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and says when to stop
     torch.set_num_threads(1)
+    warnings.formatwarning = partial(_safe_warning, warnings.formatwarning)
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     _worker["work"] = make(*arguments, reports.put, stopping.is_set)
+
+
+def _safe_warning(before: Callable[..., str], *given: Any, **named: Any) -> str:
+    """Return the text of a warning, safe to print: a worker has no command line that would see to it."""
+    return visible(before(*given, **named))
 
 
 def _work(job: Any) -> Any:
