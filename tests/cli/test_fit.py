@@ -1,10 +1,13 @@
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import sopool
 from sopool import GraphClassifier
 from sopool.cli.fit import check_classes
 from sopool.data.errors import DataError
@@ -128,3 +131,27 @@ def test_the_classes_that_were_found_are_named_with_their_counts(name, call, tmp
     (tmp_path / "m.csv").write_text("smiles,label\n" + f"C,no\nCCO,yes\nCC,{name}\nCCC,no\n" * 2)
     shown = call("fit", "m.csv", "-o", "m.sopool", *QUICK, "--folds", "0")
     assert f"m: 8 graphs of 3 classes.\nclasses  {name}: 2 (25.0%)  no: 4 (50.0%)  yes: 2 (25.0%)\n" in shown.out
+
+
+def test_as_many_workers_as_the_process_may_use_cores(call, monkeypatch):
+    """One here, so nothing is started, however many cores the machine has."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr("sopool.estimator.estimate.run_jobs", lambda *_: pytest.fail("workers were started"))
+    options = ["--epochs", "1", "--models", "1", "--folds", "2", "--pool", "sum", "--hidden", "4", "--device", "cpu"]
+    assert call("fit", "MUTAG", "-o", "m.sopool", *options).code == 0
+
+
+def test_cores_are_counted_in_one_place():
+    folder = Path(sopool.__file__).parent
+    counting = [path.name for path in folder.rglob("*.py") if "cpu_count" in path.read_text(encoding="utf-8")]
+    assert counting == ["threads.py"]
+
+
+@pytest.mark.parametrize("wrong", [["--pool", "sum,nosuch"], ["--pool", "sum,sopool-attn", "--gnn", "nosuch"]])
+def test_what_cannot_be_trained_is_refused_before_anything_is(wrong, call, monkeypatch):
+    """Also where it is not the first of several choices."""
+    monkeypatch.setattr(GraphClassifier, "fit", lambda *_: pytest.fail("a model was trained"))
+    shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, *wrong)
+    assert shown.code == 2
+    assert "nosuch" in shown.err

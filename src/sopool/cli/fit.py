@@ -1,6 +1,5 @@
 """``sopool fit``."""
 
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -88,8 +87,9 @@ def fit(
     """
     from sopool.data.errors import DataError
     from sopool.estimator import GraphClassifier
-    from sopool.estimator.estimate import INNER_FOLDS, fits_of, searched
+    from sopool.estimator.estimate import INNER_FOLDS, check_settings, fits_of, searched
     from sopool.estimator.labels import own_labels
+    from sopool.experiments.threads import cores
     from sopool.report.estimates import estimate_table, no_better
 
     check_file(output, *source_files(source, root))
@@ -111,13 +111,14 @@ def fit(
         missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
     labels, model = own_labels(store), searched(one, grid)
+    check_settings(one, grid, store)
     check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 1)
     console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {_classes(labels.tolist())}")
     networks = (folds + 1) * fits_of(model) * models
     work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
     figures, meaning = None, NO_ESTIMATE
     if folds:
-        found = work.estimate(model, folds, (workers or os.cpu_count() or 1) if place == "cpu" else 1)
+        found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)
         figures = found.to_json()
         console.print(estimate_table(figures))
         meaning = f"{MEANING} {no_better(figures, class_weight is not None)}".rstrip()

@@ -20,7 +20,8 @@ from sopool.data.store import PackedGraphs
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.fitting import FitProgress
 from sopool.estimator.labels import number_classes
-from sopool.estimator.settings import SingleGraphWarning, UnseenWarning
+from sopool.estimator.plan import shape_of
+from sopool.estimator.settings import SingleGraphWarning, UnseenWarning, checked
 from sopool.experiments.executors.local import WorkerDiedError
 from sopool.experiments.executors.processes import graphs_file, run_jobs
 from sopool.experiments.threads import threads
@@ -72,6 +73,12 @@ def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimato
     model = clone(model).set_params(**{name: values[0] for name, values in grid.items()})
     inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=0)
     return GridSearchCV(model, choice, cv=inner, error_score="raise") if choice else model
+
+
+def check_settings(model: GraphClassifier, grid: dict[str, list[Any]], store: PackedGraphs) -> None:
+    """Raise a ``DataError`` now, before anything is trained, for a setting that no model of these graphs can have."""
+    for chosen in ParameterGrid(grid):
+        shape_of(store, checked(model.get_params(deep=False) | chosen))
 
 
 def fits_of(model: BaseEstimator) -> int:

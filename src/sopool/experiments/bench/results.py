@@ -1,7 +1,6 @@
 """What was measured, on which machine; to JSON and back."""
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar, get_type_hints
@@ -9,6 +8,7 @@ from typing import Any, TypeVar, get_type_hints
 import torch
 
 from sopool.data.errors import DataError
+from sopool.experiments.threads import cores
 from sopool.training.environment import environment, package_version
 
 FORMAT = "sopool bench 1"
@@ -119,7 +119,7 @@ def _row(make: type[Row], saved: Mapping[str, Any]) -> Row:
 def machine(device: str) -> dict[str, Any]:
     """What the figures hold for."""
     return environment(device) | {
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "cuda": torch.version.cuda,
         "triton": package_version("triton"),
     }
