@@ -233,3 +233,16 @@ def test_a_worker_that_died(call, monkeypatch):
     shown = call("evaluate", "MUTAG")
     assert shown.code == 1
     assert shown.err == "error: A worker process was killed.\n"
+
+
+@pytest.mark.parametrize("protocols", ["fair", "per-fold-max,fair"])
+def test_classes_too_small_for_fair_are_refused_before_anything_is_trained(protocols, call, tmp_path):
+    """By the name of the class, and with nothing in the store."""
+    labels = ["rare"] * 2 + ["common"] * 28
+    lines = [json.dumps({"nodes": 2, "edges": [[0, 1]], "label": label}) for label in labels]
+    (tmp_path / "g.jsonl").write_text("\n".join(lines))
+    shown = call("evaluate", "g.jsonl", *TINY, "--pool", "sum", "--protocol", protocols)
+    assert shown.code == 2
+    assert "class 'rare' has a single graph to train on" in shown.err
+    assert call("runs", "--json").out == "[]\n"
+    assert call("evaluate", "g.jsonl", *TINY, "--pool", "sum", "--protocol", "per-fold-max").code == 0

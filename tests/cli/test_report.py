@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -97,3 +98,13 @@ def test_an_older_store_is_judged_by_the_data_set_of_that_name(call, tmp_path):
     kept.unlink()
     assert call("report", "runs", "-o", "-", "--format", "csv").out == with_facts
     assert with_facts.count("\n") == 1 + 2 * 2
+
+
+@pytest.mark.parametrize("module", ["jinja2", "plotly"])
+def test_what_is_not_installed_is_missed_before_anything_is_read(module, call, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr("sopool.report.summary.summarise", lambda *_: pytest.fail("runs were read"))
+    (tmp_path / "runs").mkdir()
+    shown = call("report", "runs", "-o", "r.html")
+    assert shown.code == 2
+    assert f"a page needs {module}: pip install 'sopool[report]'." in shown.err

@@ -57,9 +57,12 @@ def explain(
     """
     from sopool.data.find_graph import find_graph, has_id, row_number
     from sopool.estimator import GraphClassifier
+    from sopool.report.render import check_extras
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, "html", "json")
+    if chosen == "html":
+        check_extras("jinja2")
     classifier = GraphClassifier.load(model, device)
     found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):

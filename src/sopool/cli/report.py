@@ -32,6 +32,7 @@ def report(
 ) -> None:
     """Everything in a store of runs, as one page to look at, offline too, or as tables for a paper."""
     from sopool.data.errors import DataError
+    from sopool.report.render import check_extras
     from sopool.report.write import FORMATS
     from sopool.training.run_store import RunStore
 
@@ -42,6 +43,8 @@ def report(
         raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
     if not runs.is_dir():
         raise DataError("there is no such folder of runs.", runs)
+    if form == "html":
+        check_extras("jinja2", "plotly")
     from sopool.report.summary import summarise
 
     with _bar() as progress:

@@ -68,6 +68,24 @@ def holdout(
     ``labels`` are those of all graphs, so that ``labels[train]`` are those of the training graphs. ``names`` are
     those of numbered classes, for messages.
     """
+    numbers, values, held = _to_hold_out(train, labels, fraction, names)
+    from sklearn.model_selection import train_test_split
+
+    kept, aside = train_test_split(numbers, test_size=held, stratify=values, random_state=seed)
+    return np.sort(kept), np.sort(aside)
+
+
+def check_holdout(
+    train: np.ndarray | Sequence[int], labels: Labels, fraction: float = 0.1, names: Sequence[Any] | None = None
+) -> None:
+    """Raise a ``DataError`` now for training graphs that :func:`holdout` would refuse, with whatever seed."""
+    _to_hold_out(train, labels, fraction, names)
+
+
+def _to_hold_out(
+    train: np.ndarray | Sequence[int], labels: Labels, fraction: float, names: Sequence[Any] | None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the training graphs, their labels, and how many of them are to be set aside."""
     numbers = np.asarray(train, dtype=np.int64)
     if not 0 < fraction < 1:
         raise DataError(f"a fraction of {fraction} cannot be held out: it must lie between 0 and 1.")
@@ -88,10 +106,7 @@ def holdout(
             f"{fraction:.0%} of {len(numbers)} graphs to train on is {held}, which leaves no graph of some of the "
             f"{len(classes)} classes on one side: hold out another fraction."
         )
-    from sklearn.model_selection import train_test_split
-
-    kept, aside = train_test_split(numbers, test_size=held, stratify=values, random_state=seed)
-    return np.sort(kept), np.sort(aside)
+    return numbers, values, held
 
 
 def read_splits(path: str | Path, num_graphs: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -12,7 +12,6 @@ import torch
 
 from sopool.data.errors import DataError, check_kind
 from sopool.data.file import content_key
-from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, share_options, sort_size
@@ -23,6 +22,7 @@ from sopool.training.dataset_facts import DatasetFacts
 from sopool.training.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.record import Run
 from sopool.training.run_store import RunStore
+from sopool.training.splits import evaluation_folds
 from sopool.training.trainer import Report
 
 FINAL_RUNS = 3
@@ -153,7 +153,7 @@ class Evaluator:
         self.options = share_options(request.pools, request.blocks, request.pool_options)
         given = (request.preset, request.blocks, request.head, request.block_readout)
         self.models = {pool: model_config(store, request.gnn, pool, *given, own) for pool, own in self.options.items()}
-        self._folds = stratified_folds(store.labels.cpu().numpy(), request.folds, names=store.classes)
+        self._folds = evaluation_folds(store, request.folds, held_out="fair" in request.protocols)
 
     def evaluate(
         self,

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sopool import __version__
-from sopool.data.errors import DataError
 from sopool.experiments.tables.reproduction import Reproduction
 from sopool.report.beside import controls_grid, reproduction_grid
 from sopool.report.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.digest import Entry
 from sopool.report.grid import listed
 from sopool.report.ranks import Ranks, tests_grid
-from sopool.report.render import page_file, render
+from sopool.report.render import check_extras, page_file, render
 from sopool.report.reproduction import setup_note
 from sopool.report.summary import Summary, name_of
 from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid
@@ -40,10 +39,9 @@ class Drawn(NamedTuple):
 
 def page(summary: Summary) -> str:
     """All of it as HTML."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise DataError(f"a page with charts needs plotly: pip install 'sopool[report]' ({error}).") from error
+    check_extras("plotly")
+    from plotly.offline import get_plotlyjs
+
     return render("page.html", plotly=get_plotlyjs(), script=page_file("page.js"), **_content(summary))
 
 

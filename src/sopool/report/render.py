@@ -1,9 +1,17 @@
 """Pages that need nothing beside themselves, from the templates in ``page``."""
 
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from sopool.data.errors import DataError
+
+
+def check_extras(*modules: str) -> None:
+    """Raise a ``DataError`` now if one of the optional modules that a page needs is not installed."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise DataError(f"a page needs {module}: pip install 'sopool[report]'.")
 
 
 def page_file(name: str) -> str:
@@ -13,10 +21,9 @@ def page_file(name: str) -> str:
 
 def render(template: str, **content: Any) -> str:
     """A page as HTML, with the style that all share. Everything is escaped but what is markup already."""
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise DataError(f"a page needs jinja2: pip install 'sopool[report]' ({error}).") from error
+    check_extras("jinja2")
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("sopool.report", "page"),
         autoescape=True,

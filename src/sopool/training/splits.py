@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sopool.data.pack import Label
-from sopool.data.splits import holdout, stratified_folds
+from sopool.data.splits import check_holdout, holdout, stratified_folds
+from sopool.data.store import PackedGraphs
 from sopool.training.config import RunConfig
 
 
@@ -17,6 +18,19 @@ class Split(NamedTuple):
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
+
+
+def evaluation_folds(store: PackedGraphs, folds: int, held_out: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the (train, test) graphs of each fold; a ``DataError`` now where a run could not be given its graphs.
+
+    ``held_out``: whether there are runs that hold out some of the training graphs, which small classes do not allow.
+    """
+    assert store.labels is not None
+    labels = store.labels.cpu().numpy()
+    found = stratified_folds(labels, folds, names=store.classes)
+    for train, _ in found if held_out else ():
+        check_holdout(train, labels, RunConfig.holdout, store.classes)
+    return found
 
 
 class Splitter:
