@@ -222,3 +222,21 @@ def test_a_model_that_hears_edge_labels_asks_for_them(call, tmp_path):
     assert [row["row"] for row in read_csv(shown.out)] == ["1", "2", "4"]
     assert "line 3: the graph has no edge_labels; those that the model was trained on have" in said
     assert "2 of 8 edges have a label that no training graph has" in said
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("on_error", ["skip", "raise"])
+def test_nothing_is_printed_where_nothing_is_predicted(form, on_error, call, model, tmp_path):
+    (tmp_path / "bad.jsonl").write_text("what?\n")
+    shown = call("predict", model, "bad.jsonl", "--format", form, "--on-error", on_error, "--device", "cpu")
+    assert shown.code == 2
+    assert shown.out == ""
+
+
+def test_the_names_of_columns_come_once_and_first_after_bad_rows(call, model, graphs, tmp_path):
+    (tmp_path / "some.jsonl").write_text("what?\n" * 5000 + graphs.read_text() + "what?\n" * 5000)
+    shown = call("predict", model, "some.jsonl", "--device", "cpu")
+    assert shown.code == 0
+    assert shown.out.startswith("row,id,prediction,probability_even,probability_odd,uncertainty\n5001,")
+    assert shown.out.count("row,id") == 1
+    assert len(read_csv(shown.out)) == int((STORE.sizes > 0).sum())

@@ -139,13 +139,16 @@ class Writer:
     def __init__(self, file: TextIO, form: Format, classes: Sequence[Any]) -> None:
         self._file, self._form, self._classes = file, form, [str(name) for name in classes]
         self._table = csv.writer(file, lineterminator="\n")
-        if form == "csv":
-            names = [f"probability_{name}" for name in self._classes]
-            self._table.writerow(["row", "id", "prediction", *names, "uncertainty"])
+        self._begun = False
 
     def write(self, rows: Iterable[Predicted]) -> None:
-        """One line each, all of them written out before the next come."""
+        """Write a line for each, all of them before the next come; the names of columns stand before the very first.
+
+        So nothing at all is written where nothing could be predicted.
+        """
         for row in rows:
+            if not self._begun:
+                self._begin()
             shares = [round(share, DIGITS) for share in row.probabilities]
             spread = None if math.isnan(row.uncertainty) else round(row.uncertainty, DIGITS)
             if self._form == "csv":
@@ -155,3 +158,10 @@ class Writer:
             record |= {"probabilities": dict(zip(self._classes, shares, strict=True)), "uncertainty": spread}
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         self._file.flush()
+
+    def _begin(self) -> None:
+        """Write what stands before the first line."""
+        self._begun = True
+        if self._form == "csv":
+            names = [f"probability_{name}" for name in self._classes]
+            self._table.writerow(["row", "id", "prediction", *names, "uncertainty"])
