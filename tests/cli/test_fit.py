@@ -155,3 +155,15 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(wrong, call, monke
     shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, *wrong)
     assert shown.code == 2
     assert "nosuch" in shown.err
+
+
+@pytest.mark.parametrize("folds", [0, 2])
+def test_labels_that_are_hardly_classes_are_refused_whatever_the_folds(folds, call, tmp_path, monkeypatch):
+    """Whole numbers, each of which nearly every graph has one of its own: to leave out the estimate is no way out."""
+    monkeypatch.setattr(GraphClassifier, "fit", lambda *_: pytest.fail("a model was trained"))
+    lines = [json.dumps({"nodes": 2, "edges": [[0, 1]], "label": min(i, 20)}) for i in range(25)]
+    (tmp_path / "g.jsonl").write_text("\n".join(lines))
+    shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, "--folds", folds)
+    assert shown.code == 2
+    assert "21 classes of 25 graphs: these labels look like names or measurements, not classes" in shown.err
+    assert "--folds 0" not in shown.err

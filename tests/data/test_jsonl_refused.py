@@ -39,7 +39,7 @@ from tests.data.json_lines import LINE, read
         ({"edges": [[0, 1], [1, 0]]}, r"\[0, 1\] and \[1, 0\] are the same one.*directed"),
         ({"directed": 1}, "directed must be true or false, found 1"),
         ({"label": True}, "label must be whole numbers or strings, found True"),
-        ({"label": 1.5}, "label must be"),
+        ({"label": 1.5}, "the label 1.5 is no class: numbers with fractions are for regression"),
         ({"label": ["a"]}, "label must be"),
         ({"label": "\ud800"}, "half a character"),
         ({"id": 1.5}, "id must be"),

@@ -43,6 +43,8 @@ MEANING = (
     "model in the file has seen all of them, and none is left to test it on. Expect of it what the estimate says."
 )
 NO_ESTIMATE = "How good it is was not estimated: --folds 5 does."
+MANY_CLASSES = 10
+"""Of so many there should be more than two graphs of each, on average; small examples may have fewer."""
 FAR = 0.1
 UNBALANCED = (
     "balanced accuracy is far below accuracy: graphs of rare classes are taken for common ones. With --class-weight "
@@ -182,7 +184,13 @@ def check_classes(labels: list[Any], folds: int, needed: int) -> None:
     """Raise a ``DataError`` where so many graphs of each class are ``needed`` to train on and a fold leaves fewer."""
     from sopool.data.errors import DataError
 
-    rare, count = Counter(labels).most_common()[-1]
+    counts = Counter(labels)
+    if MANY_CLASSES < len(counts) > len(labels) / 2:
+        raise DataError(
+            f"{len(counts):,} classes of {len(labels):,} graphs: these labels look like names or measurements, not "
+            "classes, and regression is not available yet. --label-column names another column or property."
+        )
+    rare, count = counts.most_common()[-1]
     if count < folds:
         trains = needed <= count < len(labels)
         _check_folds(labels, folds, " --folds 0 trains without an estimate." if trains else "")

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.data.errors import DataError, Place, refuse_table
 from sopool.data.lines import is_packed, read_lines
-from sopool.data.names import whole_number
+from sopool.data.names import number_in, refuse_fractions, whole_number
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sdf import sdf_properties, sdf_records
 from sopool.data.store import PackedGraphs
@@ -146,6 +146,7 @@ def _gather(
         first = place.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
         raise DataError(f"all {len(bad)} molecules are bad. The first: {first}")
     if labelled and place.path is not None:
+        refuse_fractions([number_in(str(graph.label)) for graph in graphs], place.path)
         _number_labels(graphs)
     return pack(graphs, name), bad
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sopool.data.errors import DataError
 from sopool.data.lines import is_packed, number_lines, read_lines
+from sopool.data.names import refuse_fractions
 from sopool.data.pack import Graph, pack
 from sopool.data.store import EDGE_FIELDS, NAMED, NODE_FIELDS, PackedGraphs, check_values
 from sopool.data.whole_file import whole_file
@@ -126,6 +127,7 @@ def _graph(record: dict[str, Any]) -> Graph:
     _check([nodes], lambda value: type(value) is int and 0 <= value <= MAX_NODES, f"nodes must be 0 to {MAX_NODES}")
     _check([directed], lambda value: value is None or type(value) is bool, "directed must be true or false")
     if label is not None:
+        refuse_fractions([label])
         _check_names([label], "label")
     edges, rows = _edges(record, nodes, bool(directed))
     values: dict[str, Any] = {key: _values(record, key, nodes) for key in NODE_FIELDS}

@@ -1,7 +1,9 @@
 """Labels and classes as users write them: words and whole numbers, none of which reads like another."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,27 @@ def whole_number(text: str) -> int | None:
     """The whole number that a label of a file stands for; None for a word."""
     found = WHOLE.fullmatch(text)
     return int(found[1]) if found else None
+
+
+def refuse_fractions(labels: Sequence[Any], path: str | Path | None = None) -> None:
+    """Raise a ``DataError`` where labels are numbers with fractions: measurements, which are no classes."""
+    odd = [label for label in labels if isinstance(label, float) and not label.is_integer()]
+    if odd:
+        others = f", and neither are {len(odd) - 1:,} others of {len(labels):,}" if len(odd) > 1 else ""
+        raise DataError(
+            f"the label {odd[0]} is no class{others}: numbers with fractions are for regression, which is not "
+            "available yet. Give classes, named by words or by whole numbers.",
+            path,
+        )
+
+
+def number_in(text: str) -> float | None:
+    """Return the finite number that a label of a file is; None for a word."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def reads(value: Any) -> str:

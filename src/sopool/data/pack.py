@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sopool.data.errors import DataError
-from sopool.data.names import Names, number_names, plain
+from sopool.data.names import Names, number_names, plain, refuse_fractions
 from sopool.data.store import PackedGraphs
 
 Label = str | int
@@ -114,6 +114,8 @@ def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tupl
         values = list(chain.from_iterable(values))
     if not {str, int}.issuperset(map(type, values)):
         values = [plain(value) for value in values]
+        if field == "label":
+            refuse_fractions(values)
         for value in values:
             if isinstance(value, bool) or not isinstance(value, str | int):
                 raise DataError(f"{field} must be whole numbers or strings, found {value!r} ({type(value).__name__}).")

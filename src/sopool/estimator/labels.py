@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from sopool.data.errors import DataError, refuse_table
-from sopool.data.names import name_array, plain, reads, sort_names
+from sopool.data.names import name_array, plain, reads, refuse_fractions, sort_names
 from sopool.data.store import PackedGraphs
 from sopool.estimator.inputs import listed
 
@@ -50,11 +50,7 @@ def as_labels(given: Any, count: int) -> np.ndarray:
         values = _of_one_type(list(map(plain, values)))
     if values.dtype.kind not in "biufUO":
         raise DataError(f"labels of type {values.dtype} were given, {EXPECTED}.")
-    odd = next((value for value in values.tolist() if isinstance(value, float) and not value.is_integer()), None)
-    if odd is not None:
-        raise DataError(
-            f"the label {odd} is no class: labels with fractions are for regression. Give names or numbers."
-        )
+    refuse_fractions(values.tolist())
     return values
 
 
