@@ -36,7 +36,7 @@ VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
         (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "less than or equal to 4294967295"),
         (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
         (["-", "-o", "m.sopool"], "give the name of a data set, or the path of a file"),
-        (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory: 5"),
+        (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory to train: 5"),
         (["MUTAG", "-o", "m.sopool", "--pool-options", f"rank={10**18}"], f"cannot be made with rank={10**18}: "),
         (["none.csv", "-o", "m.sopool"], "no such file"),
         ([*CHOICE, "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),

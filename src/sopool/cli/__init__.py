@@ -107,7 +107,7 @@ def main() -> None:
         short = shortage(error)
         if short is None:
             raise
-        say("error", f"there is not enough memory: {short}. Take a smaller width, rank or batch, or fewer models.")
+        say("error", f"there is not enough memory: {short}. Give fewer or smaller graphs.")
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()

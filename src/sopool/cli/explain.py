@@ -58,6 +58,7 @@ def explain(
     from sopool.data.find_graph import find_graph, has_id, row_number
     from sopool.estimator import GraphClassifier
     from sopool.report.render import check_extras
+    from sopool.training.shortage import advise
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, "html", "json")
@@ -70,7 +71,8 @@ def explain(
         known = source != STDIN and has_id(source, graph, smiles_column, label_column, last)
         other = f" For the graph with the id {graph} say --graph id:{graph}." if known else ""
         say("note", f"taken: row {found.row}, whose id is {found.id}.{other}")
-    (explanation,) = classifier.explain(found.graph, pairs)
+    with advise("to explain it", lambda: f"The graph has {found.graph.num_nodes:,} nodes: explain a smaller one."):
+        (explanation,) = classifier.explain(found.graph, pairs)
     write = _page if chosen == "html" else _figures
     write_target(output, write(explanation, found, classifier, model))
     if is_stdout(output):

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from reprlib import repr as show
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -93,6 +94,7 @@ def fit(
     from sopool.estimator.labels import own_labels
     from sopool.experiments.threads import cores
     from sopool.report.estimates import estimate_table, no_better
+    from sopool.training.shortage import advise
 
     check_file(output, *source_files(source, root))
     if folds == 1:
@@ -120,7 +122,8 @@ def fit(
     work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
     figures, meaning = None, NO_ESTIMATE
     if folds:
-        found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)
+        with advise("to train", partial(_advice, store, one.batch_size)):
+            found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)
         figures = found.to_json()
         console.print(estimate_table(figures))
         meaning = f"{MEANING} {no_better(figures, class_weight is not None)}".rstrip()
@@ -128,7 +131,8 @@ def fit(
             say("note", UNBALANCED)
         say_copies(store)
     start = time.monotonic()
-    trained = work.fit(model)
+    with advise("to train", partial(_advice, store, one.batch_size)):
+        trained = work.fit(model)
     final: GraphClassifier = getattr(trained, "best_estimator_", trained)
     if figures is not None:
         final.about_["estimate"] = figures
@@ -178,6 +182,14 @@ class Work:
         with training_progress(self.tally) as report, quiet():
             report(Progress(0, 0, where="the model itself"))
             return watched(model, _watch(report)).fit(self.store, self.labels)
+
+
+def _advice(store: "PackedGraphs", batch: int) -> str:
+    """Say what helps where there is not enough memory to train."""
+    from sopool.training.shortage import oversized
+
+    smaller = "Take a smaller --hidden or rank, or fewer --models or --workers."
+    return oversized(store.sizes, batch) or smaller
 
 
 def check_classes(labels: list[Any], folds: int, needed: int) -> None:

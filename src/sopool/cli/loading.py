@@ -22,13 +22,15 @@ def load_source(
     """The graphs of a name or path."""
     from sopool.data.catalogue import load
     from sopool.data.errors import DataError
+    from sopool.training.shortage import advise
 
     if source == STDIN:
         raise DataError(
             "- is the standard input, which only sopool predict and sopool explain read: give the name of a data set, "
             "or the path of a file or folder of graphs."
         )
-    with _download_bar() as progress:
+    smaller = "Give it in parts, or leave out its largest graphs."
+    with advise(f"to read {source}", lambda: smaller), _download_bar() as progress:
         return load(
             source,
             root,

@@ -64,12 +64,14 @@ def predict(
     from sopool.data.stream import stream_graphs
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count, Writer, predict_stream
+    from sopool.training.shortage import advise
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, *FORMATS)
     classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
     chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column)
-    with open_target(output) as file:
+    smaller = "Leave out what is too large on a single line."
+    with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
         predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TextIO
 
@@ -15,6 +16,7 @@ from sopool.data.stream import NO_NODES, BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.overflow import largest, overflows, reason
 from sopool.experiments.threads import threads
+from sopool.training.shortage import advise
 
 Format = Literal["csv", "jsonl"]
 DIGITS = 6
@@ -98,9 +100,10 @@ def _predict_chunk(
     """
     if chunk.graphs is None:
         return
-    features = model.ensemble_.encode(chunk.graphs)
-    scores = model.ensemble_.scores(chunk.graphs, features, cores)
-    found = model.vote(scores)
+    with advise("to predict", partial(_largest_row, chunk)):
+        features = model.ensemble_.encode(chunk.graphs)
+        scores = model.ensemble_.scores(chunk.graphs, features, cores)
+        found = model.vote(scores)
     left_out = {graph: (largest(chunk.graphs[graph]), reason("scores")) for graph in overflows(scores)}
     left_out |= dict.fromkeys(chunk.graphs.empty, ("0 nodes", NO_NODES))
     for graph, why in sorted(left_out.items()):
@@ -125,6 +128,13 @@ def _predict_chunk(
     count.foreign += len(foreign)
     count.strangers |= dict.fromkeys(islice(dict.fromkeys(foreign), SHOWN - len(count.strangers)))
     write(made)
+
+
+def _largest_row(chunk: Chunk) -> str:
+    """Say which graph takes most of the memory: a model cannot be made smaller once it is trained."""
+    assert chunk.graphs is not None
+    graph = int(chunk.graphs.sizes.argmax())
+    return f"Row {chunk.rows[graph]} has {int(chunk.graphs.sizes[graph]):,} nodes: leave it out, or use more memory."
 
 
 def _read(label: Label | None, numbers: bool) -> str:

@@ -19,7 +19,7 @@ from sopool.training.environment import environment, peak_memory
 from sopool.training.outcome import describe
 from sopool.training.record import Run
 from sopool.training.recorder import Recorder
-from sopool.training.shortage import shortage
+from sopool.training.shortage import oversized, shortage
 from sopool.training.splits import Splitter
 from sopool.training.tables import GraphTables
 
@@ -96,7 +96,7 @@ class Trainer:
             if short is None:
                 raise
             if len(configs) == 1:
-                raise DataError(_no_room(configs[0], self.device, short)) from error
+                raise DataError(_no_room(configs[0], self.tables, short)) from error
         free_memory()  # past the block: the error held on to the bank
         self.report(done.taken_back(configs[0].epochs))
         left = self.train(configs[::2])
@@ -237,11 +237,13 @@ class _Done:
         return Progress(1, self._finished * epochs - self._epochs)
 
 
-def _no_room(config: RunConfig, device: torch.device, short: str) -> str:
-    elsewhere = "" if device.type == "cpu" else ", or the CPU"
+def _no_room(config: RunConfig, tables: GraphTables, short: str) -> str:
+    elsewhere = "" if tables.device.type == "cpu" else ", or the CPU"
+    advice = oversized(tables.node_ptr.diff(), config.batch_size)
+    advice = advice or f"Take a smaller batch size, width or rank{elsewhere}."
     return (
-        f"{device} has no room for a single model ({config.model.pool_name}, hidden {config.model.hidden}, batches of "
-        f"{config.batch_size}): {short}. Take a smaller batch size, width or rank{elsewhere}. Nothing finished is lost."
+        f"{tables.device} has no room for a single model ({config.model.pool_name}, hidden {config.model.hidden}, "
+        f"batches of {config.batch_size}): {short}. {advice} Nothing finished is lost."
     )
 
 
