@@ -39,7 +39,9 @@ def hostile(tmp_path_factory, module_environment):
     lines = [_graph(number) for number in range(40)]
     (folder / f"{HOSTILE}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / f"bad{HOSTILE}.jsonl").write_text(f'{{"{"k" * 5}{json.dumps(HOSTILE)[1:-1]}": 1}}\n')
-    (folder / f"{HOSTILE}.csv").write_text(f"smiles,label{HOSTILE.replace(chr(13), '')}\nC,a\nCC,b\n", newline="")
+    (folder / f"{HOSTILE}.csv").write_text(
+        f"smiles,label{HOSTILE.replace(chr(13), '')}\nC,a\nCC,b\n", encoding="utf-8", newline=""
+    )
     fill(folder / f"runs{HOSTILE}", names=(HOSTILE,), looks=("test",), hidden=(8,), folds=2, epochs=2)
     figures = some_results().to_json()
     figures["machine"]["device"] = figures["bank"][0]["data"] = figures["notes"][0] = HOSTILE
