@@ -100,10 +100,11 @@ def test_the_same_seed_gives_the_same_bits():
 
 
 def test_a_model_of_an_ensemble_is_the_one_trained_alone():
-    alone, together = (tiny(n_models=models, patience=1, epochs=6).fit(STORE) for models in (1, 3))
+    """Up to rounding, and what a few steps make of it: a matrix product may be made otherwise for three models."""
+    alone, together = (tiny(n_models=models, epochs=2).fit(STORE) for models in (1, 3))
     scores = [model.ensemble_.scores(STORE, model.ensemble_.encode(STORE)) for model in (alone, together)]
-    torch.testing.assert_close(scores[0][0], scores[1][0], rtol=0, atol=0)
-    assert not torch.equal(scores[1][0], scores[1][1])
+    torch.testing.assert_close(scores[0][0], scores[1][0], rtol=1e-3, atol=1e-3)
+    assert (scores[1][0] - scores[1][1]).abs().max() > 0.05
 
 
 def test_probabilities_are_means_and_uncertainty_their_spread():

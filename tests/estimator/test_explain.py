@@ -159,7 +159,7 @@ def test_deleting_what_the_explanation_names_first_costs_more_than_deleting_at_r
     random = np.random.default_rng(0)
     orders = [[random.permutation(int(n)) for n in store.sizes] for _ in range(10)]
     drawn = np.mean([delete_in_order(model, store, order, shares).margins for order in orders], axis=0)
-    np.testing.assert_allclose(first[:, 0], drawn[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(first[:, 0], drawn[:, 0], rtol=1e-4, atol=1e-4)
     less = drawn[:, 1] - first[:, 1]
     assert less.mean() > 4 * less.std(ddof=1) / np.sqrt(len(less))
     assert first[:, 1].mean() < 0.5 * drawn[:, 1].mean()
