@@ -1,7 +1,5 @@
 """A few eigenvectors of many graphs: small ones together by a dense method, large ones by Lanczos iterations."""
 
-from typing import Any
-
 import numpy as np
 
 LARGE = 400
@@ -66,12 +64,15 @@ def _vectors(number: np.ndarray, edges: np.ndarray, graphs: int, nodes: int, cou
 
 def _lanczos(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
     """Of one large graph: those closest to a number just below zero, by shift and invert."""
-    from scipy.sparse import coo_array, diags_array
+    from scipy.sparse import coo_array
     from scipy.sparse.linalg import eigsh
 
-    both = np.concatenate([edges, edges[::-1]], axis=1)
-    adjacency: Any = coo_array((np.full(both.shape[1], 0.5), tuple(both)), shape=(nodes, nodes)).tocsr()
-    laplacian = (diags_array(adjacency.sum(1)) - adjacency).tocsc()
+    loops = np.arange(nodes)
+    joined = np.concatenate([edges, edges[::-1], np.stack([loops, loops])], axis=1)
+    source, target = joined.astype(np.int32)  # SciPy before 1.12 does not factorise a matrix with wider indices
+    degrees = np.bincount(source[:-nodes], minlength=nodes) / 2
+    weights = np.concatenate([np.full(len(source) - nodes, -0.5), degrees])
+    laplacian = coo_array((weights, (source, target)), shape=(nodes, nodes)).tocsc()
     values, vectors = eigsh(laplacian, count, sigma=-1e-2, v0=_start(nodes))
     ordered: np.ndarray = vectors[:, np.argsort(values, kind="stable")]
     return ordered
