@@ -8,6 +8,7 @@ import sys
 from contextlib import nullcontext
 
 import pytest
+from safetensors import SafetensorError
 
 from sopool.data import save_graphs
 from sopool.data.pack import Graph, pack
@@ -155,6 +156,20 @@ def test_an_error_of_the_disk_names_the_file(tmp_path, number):
     assert found.value.filename == str(tmp_path / "a")
     assert why(found.value).startswith(f"{tmp_path / 'a'}: {os.strerror(number)}. ")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I/O error: No space left on device (os error 28)",
+        'Error while serializing: IoError(Os { code: 28, kind: StorageFull, message: "No space left on device" })',
+    ],
+    ids=["recent", "before 0.6"],
+)
+def test_a_full_disk_is_recognised_in_the_words_of_every_safetensors(tmp_path, message):
+    with pytest.raises(OSError, match=re.escape(os.strerror(errno.ENOSPC))) as found, whole_file(tmp_path / "a"):
+        raise SafetensorError(message)
+    assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(tmp_path / "a"))
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file", "other"), OSError("what?"), TimeoutError()])

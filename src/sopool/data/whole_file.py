@@ -14,8 +14,8 @@ LONGEST = 50
 """Letters of a name that the temporary one repeats: file systems have room for 255 bytes."""
 BY_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a write can fail with; Python names no file then."""
-SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How safetensors tells of one, in an error of its own kind."""
+SYSTEM_ERROR = re.compile(r"(?:\(os error|\bOs \{ code:) (\d+)")
+"""The error number in a message of safetensors: "(os error 28)"; "Os { code: 28, ..." before version 0.6."""
 ADVICE = {
     errno.ENOSPC: "Make room on that disk, or choose a place on another.",
     errno.EDQUOT: "Delete what is no longer needed there, or choose a place on another disk.",
