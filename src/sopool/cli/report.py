@@ -61,6 +61,9 @@ def report(
 def _bar() -> Iterator[Callable[[int, int], None]]:
     """A bar on the error stream, if that is a terminal, while experiments are read."""
     console = error_console()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    if not console.is_terminal:  # A disabled bar of Rich 13.0 still ends with an empty line.
+        yield lambda done, total: None
+        return
+    with Progress(console=console, transient=True) as bar:
         task = bar.add_task("reading experiments")
         yield lambda done, total: bar.update(task, completed=done, total=total)
