@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sopool.nn.dropout import Dropout, random_bits
 from sopool.ops import backend
+from tests.marks import needs_triton
 from tests.strategies import seeds
 
 
@@ -53,6 +54,7 @@ def test_a_model_does_not_see_the_others():
     assert torch.equal(both[3:], second)
 
 
+@needs_triton
 @given(seeds, st.sampled_from([torch.float32, torch.float64]))
 def test_the_kernel_drops_the_same(seed, dtype):
     drop = Dropout(torch.tensor([seed, 5, -7], dtype=torch.int32), torch.tensor([0.0, 0.3, 0.9], dtype=dtype))

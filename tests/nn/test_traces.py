@@ -4,19 +4,22 @@ import numpy as np
 import pytest
 import torch
 
-from sopool.ops import backend, backends, segment_gram
+from sopool.ops import backend, segment_gram
+from tests.marks import needs_triton
 from tests.nn.readouts import OURS, batch_of, every_own_readout, readout_of
 from tests.strategies import draw_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 OTHERS = [[5, 1, 0, 9, 3], [2, 1], [1, 1, 1], [300]]
-BY_KERNELS = [pytest.mark.slow, pytest.mark.skipif(not backends.installed(), reason="Triton is not installed")]
-KERNELS = pytest.param("triton", marks=pytest.mark.skipif(not backends.installed(), reason="Triton is not installed"))
+KERNELS = pytest.param("triton", marks=needs_triton)
 
 
 @pytest.mark.parametrize(
     ("name", "by"),
-    [*((name, "torch") for name in OURS), *(pytest.param(name, "triton", marks=BY_KERNELS) for name in OURS)],
+    [
+        *((name, "torch") for name in OURS),
+        *(pytest.param(name, "triton", marks=[pytest.mark.slow, needs_triton]) for name in OURS),
+    ],
 )
 def test_readouts(name, by):
     readout, (x, ptr, index) = readout_of(name), batch_of([3, 4, 2])

@@ -4,9 +4,10 @@ import torch
 
 from sopool.ops import backend
 from sopool.training.adam import Adam, fresh_shares, unbias
+from tests.marks import needs_triton
 
 
-@pytest.mark.parametrize("way", ["torch", "triton"])
+@pytest.mark.parametrize("way", ["torch", pytest.param("triton", marks=needs_triton)])
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-13)])
 def test_steps_are_those_of_torch(way, dtype, limit):
     """With a rate of its own for each of three models."""

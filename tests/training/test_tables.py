@@ -12,6 +12,7 @@ from sopool.data.errors import DataError
 from sopool.data.pack import Graph, pack
 from sopool.training.tables import GraphTables, Room
 from tests.data.graphs import stores
+from tests.marks import needs_triton
 from tests.training.graphs import EDGE_LABELS, little_store, tables_of
 
 
@@ -59,6 +60,7 @@ def test_copies_are_a_batch_of_all_graphs_for_each_model(store, models):
         assert copies.neighbors.labels.kinds == batch.neighbors.labels.kinds
 
 
+@needs_triton
 @given(stores(), st.data())
 def test_with_room_to_spare_a_batch_is_the_same(store, data):
     assume(store.num_nodes)
