@@ -33,7 +33,7 @@ VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
     [
         (["MUTAG", "-o", "nowhere/m.sopool"], "there is no folder nowhere"),
         (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: at least 2"),
-        (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "less than or equal to 4294967295"),
+        (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "4294967295"),
         (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
         (["-", "-o", "m.sopool"], "give the name of a data set, or the path of a file"),
         (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory to train: 5"),

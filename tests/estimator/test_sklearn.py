@@ -146,6 +146,8 @@ def test_calibration():
     ],
 )
 def test_scikit_learns_own_checks_that_need_no_rows(check):
+    if not hasattr(estimator_checks, check):
+        pytest.skip(f"this version of scikit-learn has no {check}")
     getattr(estimator_checks, check)("GraphClassifier", tiny())
 
 
