@@ -3,7 +3,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-fast test-all check lint types wheel bench docs clean
+.PHONY: demo test test-fast test-all check lint types wheel lowest bench docs clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/sopool demo
@@ -15,7 +15,7 @@ test: check
 test-fast: $(INSTALLED)
 	SOPOOL_TEST_FAST=1 $(PYTHON) -m pytest -n auto -q -rN tests
 
-test-all: check
+test-all: check lowest
 	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto
 
 lint: $(INSTALLED)
@@ -31,6 +31,9 @@ check: $(INSTALLED)
 
 wheel: $(INSTALLED)
 	$(PYTHON) tests/check_wheel.py
+
+lowest: $(INSTALLED)
+	$(PYTHON) tests/check_lowest.py
 
 bench: $(INSTALLED)
 	$(PYTHON) benchmarks/readouts_cpu.py
