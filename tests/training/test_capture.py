@@ -17,13 +17,11 @@ from sopool.training import watch as watch_module
 from sopool.training.bank import Bank
 from sopool.training.capture import Steps, find_room, round_up
 from sopool.training.tables import GraphTables, Room
+from tests.marks import needs_triton
 from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
 
 LITTLE = {"pool": "sopool-bimap", "layers": 1, "hidden": 2}
 counts = st.integers(0, 10**7)
-interpreted = pytest.mark.skipif(
-    not backends.installed(), reason="Triton, whose interpreter runs the kernels, is not installed, or too old"
-)
 # Every GNN, and every readout whose steps are captured.
 POOLS = [pool for pool in (*READOUTS, *GRAPH_READOUTS) if pool != "eigenpool"]
 PAIRS = [(list(VARIANTS)[i % len(VARIANTS)], pool) for i, pool in enumerate(POOLS)]
@@ -31,7 +29,7 @@ DAILY = ("sopool-attn", "max")  # the others, which take the interpreter seconds
 SOME = [pair if pair[1] in DAILY else pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS]
 
 
-@interpreted
+@needs_triton
 @pytest.mark.parametrize(("gnn", "pool"), SOME)
 def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
     """Nothing of the rows and list members that are too many reaches parameters, statistics or losses."""
@@ -110,7 +108,7 @@ def test_a_bank_that_captures_goes_with_its_last_reference(captures):
         gc.enable()
 
 
-@interpreted
+@needs_triton
 @pytest.mark.parametrize(
     ("gnn", "pool", "frozen"),
     [
