@@ -17,11 +17,15 @@ from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
 from tests.experiments.little_evaluation import REQUEST, results
 from tests.training.graphs import little_store
+from tests.training.runs import assert_trained_alike
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    return results(tmp_path_factory.mktemp("expected"), 1)
+    """A store of runs that were trained in one go."""
+    folder = tmp_path_factory.mktemp("expected")
+    results(folder, 1)
+    return folder
 
 
 def start(folder, workers=1):
@@ -44,8 +48,8 @@ def test_killed_again_and_again_it_ends_with_the_same_numbers(tmp_path, expected
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     last = start(tmp_path)
-    out, _ = last.communicate(timeout=300)
-    assert json.loads(out) == json.loads(json.dumps(expected))
+    assert len(json.loads(last.communicate(timeout=300)[0])) == 2
+    assert_trained_alike(tmp_path, expected)
 
 
 @pytest.mark.slow
@@ -60,15 +64,16 @@ def test_workers_change_no_number_and_go_with_their_parent(tmp_path, expected):
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")}
     time.sleep(2)
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")}, "the workers train on"
-    out, _ = start(tmp_path, workers=2).communicate(timeout=300)
-    assert json.loads(out) == json.loads(json.dumps(expected))
+    start(tmp_path, workers=2).communicate(timeout=300)
+    assert_trained_alike(tmp_path, expected)
 
 
 @pytest.mark.slow
 def test_two_at_once_on_one_store_train_everything_once(tmp_path, expected):
     first, second = start(tmp_path), start(tmp_path)
     outs = [json.loads(process.communicate(timeout=300)[0]) for process in (first, second)]
-    assert outs == [json.loads(json.dumps(expected))] * 2
+    assert outs[0] == outs[1]
+    assert_trained_alike(tmp_path, expected)
 
 
 def test_runs_are_planned_once(tmp_path):
@@ -104,7 +109,8 @@ def test_stopped_and_resumed(tmp_path, expected):
         )
         is None
     )
-    assert results(tmp_path, 1) == expected
+    assert len(results(tmp_path, 1)) == 2
+    assert_trained_alike(tmp_path, expected)
 
 
 def test_banks_hold_runs_of_one_shape():

@@ -7,6 +7,7 @@ import numpy as np
 from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig, Setting
 from sopool.training.record import Run
+from sopool.training.run_store import RunStore
 
 CONFIG = RunConfig(data="TOY", fingerprint="0", encoder="labels", model=ModelConfig(), fold=0)
 
@@ -56,3 +57,17 @@ def final_run(config, right, labels, graphs, chosen):
         return Run(config, {}, {}, stopped=0)
     logits = scores_for(right, np.asarray(labels)[graphs], seed=config.repeat)
     return Run(config, {}, {"test_graphs": graphs, "test_logits": logits}, chosen)
+
+
+def assert_trained_alike(ours, theirs):
+    """Assert that the runs which both folders hold have the same losses, up to what a few steps make of rounding.
+
+    In another bank a matrix product may be made otherwise, and in single precision the difference grows.
+    """
+    stores = RunStore(ours), RunStore(theirs)
+    found = [{info.key: info.config for info in store.list() if info.is_complete} for store in stores]
+    shared = found[0].keys() & found[1].keys()
+    assert shared
+    for key in shared:
+        losses = [store.load(found[0][key]).curves["step_loss"] for store in stores]
+        np.testing.assert_allclose(*losses, rtol=0, atol=0.02)

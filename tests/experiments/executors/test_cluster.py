@@ -17,6 +17,7 @@ from sopool.experiments.executors.local import WorkerDiedError, train_all
 from sopool.training import trainer
 from sopool.training.config import Setting
 from sopool.training.run_store import RunStore
+from tests.training.runs import assert_trained_alike
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'sopool[cluster]'")
 pytestmark = [
@@ -55,16 +56,6 @@ def many_checkpoints(monkeypatch):
 def plan(graphs, folder, **changes):
     evaluator = Evaluator(graphs, replace(REQUEST, **changes), RunStore(folder))
     return evaluator.runs, evaluator.first_runs()
-
-
-def content(runs, configs):
-    """All that a run found, bit for bit."""
-    found = [runs.load(config) for config in configs]
-    for run in found:
-        del run.curves["seconds"]
-    arrays = [sorted((run.curves | run.predictions).items()) for run in found]
-    facts = [(run.config, run.chosen_epoch, run.stopped) for run in found]
-    return facts, [[(name, array.tobytes()) for name, array in some] for some in arrays]
 
 
 def count(folder, what):
@@ -139,7 +130,7 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, man
 
     other, _ = plan(graphs, tmp_path / "local")
     assert train_all(graphs, other, configs, workers=1)
-    assert content(runs, configs) == content(other, configs)
+    assert_trained_alike(runs.folder, other.folder)
 
     total = len(configs) * REQUEST.epochs
     assert sum(one.models * one.epochs for one in seen) == total
@@ -170,7 +161,7 @@ def test_stopped_and_resumed(cluster, graphs, tmp_path):
     assert train_on_ray(graphs, runs, configs, address=cluster.address)
     other, _ = plan(graphs, tmp_path / "local")
     assert train_all(graphs, other, configs, workers=1)
-    assert content(runs, configs) == content(other, configs)
+    assert_trained_alike(runs.folder, other.folder)
 
 
 def test_no_core_has_two_banks_at_a_time(cluster, graphs, tmp_path, monkeypatch):

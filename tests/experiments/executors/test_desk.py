@@ -66,7 +66,10 @@ def test_whenever_a_worker_dies_the_next_one_ends_with_the_same_numbers(tmp_path
     except KilledError:
         desk.died(0)
     train(worker(desk, Ticket(0, 1)), tables)
-    assert curves(tmp_path / "runs", configs()) == expected
+    for found, want in zip(curves(tmp_path / "runs", configs()), expected, strict=True):
+        assert found.keys() == want.keys()
+        for name, curve in want.items():  # in other company a matrix product may round otherwise
+            np.testing.assert_allclose(found[name], curve, rtol=1e-7)
     news = desk.news()
     assert sum(one.models * one.epochs for one in news) == 3 * configs()[0].epochs
     assert sum(one.finished for one in news) == 3
