@@ -1,7 +1,6 @@
 """Trained models that predict together."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +14,7 @@ from sopool.data.errors import DataError
 from sopool.data.features import NodeFeatures
 from sopool.data.spectral import cluster
 from sopool.data.store import PackedGraphs
-from sopool.experiments.threads import threads
+from sopool.experiments.threads import one_threaded_pool, threads
 from sopool.models.classifier import Classifier
 from sopool.models.fold import fold
 from sopool.models.make import clusters_for
@@ -123,7 +122,7 @@ def _side_by_side(
     work: Callable[[tuple[int, int]], Tensor], pieces: Iterator[tuple[int, int]], cores: int
 ) -> Iterator[Tensor]:
     """On a CPU: as many pieces at a time as there are cores, each in one. Torch's operators are too small to share."""
-    with threads(1), ThreadPoolExecutor(cores) as pool:
+    with threads(1), one_threaded_pool(cores) as pool:
         yield from pool.map(work, pieces) if cores > 1 else map(work, pieces)
 
 

@@ -4,7 +4,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -15,7 +15,7 @@ from sopool.data.pack import Label
 from sopool.data.stream import NO_NODES, BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.overflow import largest, overflows, reason
-from sopool.experiments.threads import threads
+from sopool.experiments.threads import one_threaded_pool, threads
 from sopool.training.shortage import advise
 
 Format = Literal["csv", "jsonl"]
@@ -73,7 +73,7 @@ def predict_stream(
 
     Reading is Python's work, predicting is not: so one thread reads, and another does all else.
     """
-    with threads(1) as cores, ThreadPoolExecutor(1) as other:
+    with threads(1) as cores, one_threaded_pool(1) as other:
         before: Future[None] | None = None
         for chunk in chunks:
             if before is not None:
