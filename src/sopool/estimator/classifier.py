@@ -95,7 +95,9 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         encoder: How nodes become features, such as ``DegreeEncoder()``; None: node labels and attributes as far as they
             are there, else degrees.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        random_state: A number for results that can be repeated.
+        random_state: A number, for results that can be repeated, also when several threads fit at the same time; None
+            draws a new one for each fit, which ``numpy.random.seed`` does not govern. No global random generator is
+            used.
         callback: Called with a :class:`FitProgress` after each epoch.
 
     Attributes:

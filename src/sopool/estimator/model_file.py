@@ -29,6 +29,7 @@ from sopool.models.classifier import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
 from sopool.models.stack import named_tensors, stack_of
+from sopool.nn.drawing import planning
 from sopool.nn.own import source_of
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.training.devices import choose_device
@@ -140,7 +141,7 @@ def _stack(
     config: ModelConfig, encoder: Encoder, classes: int, models: int, arrays: Mapping[str, Tensor]
 ) -> Classifier:
     """The models, with the weights of the file, once names, types and shapes are what the configuration asks for."""
-    with torch.device("meta"):  # takes no memory, whatever sizes the file names
+    with planning():  # takes no memory, whatever sizes the file names
         like = make_model(config, encoder.width, classes)
     expected = {f"model.{name}": (models, *tensor.shape) for name, tensor in named_tensors(like).items()}
     if set(arrays) != set(expected):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -36,7 +37,7 @@ def runs_of(
         encoder=repr(encoder),
         model=model,
         fold=0,
-        seed=int(check_random_state(given.random_state).randint(2**31 - 1)),
+        seed=_seed(given.random_state),
         looks="validation",
         holdout=share_held_out(given.validation_fraction, codes),
         epochs=given.epochs,
@@ -50,3 +51,9 @@ def runs_of(
         class_weights=class_weights(given.class_weight, classes, classes[codes]),
     )
     return [replace(run, repeat=number) for number in range(given.n_models)]
+
+
+def _seed(random_state: Any) -> int:
+    """Draw the seed of a fit; without a random state a new one, and never from NumPy's global generator."""
+    own = np.random.RandomState() if random_state is None else check_random_state(random_state)
+    return int(own.randint(2**31 - 1))

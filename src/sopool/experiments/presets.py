@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-import torch
 from torch import Tensor
 
 from sopool.data.choices import has_node_attributes, has_node_labels
@@ -20,6 +19,7 @@ from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig
 from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
 from sopool.models.stackable import check_stackable, first_line
+from sopool.nn.drawing import planning
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.normalize import DIVIDED
 from sopool.nn.own import source_of
@@ -198,7 +198,7 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
     """Raise a ``DataError`` now for ``options`` that no model can be made with."""
     try:
         _check_kinds(options, _declared(config.pool, config.blocks))
-        with torch.device("meta"):
+        with planning():
             make_model(config, 2, 2)
     except (RuntimeError, TypeError, ValueError) as error:
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"

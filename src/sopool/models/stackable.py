@@ -9,6 +9,7 @@ from sopool.data.errors import DataError
 from sopool.models.flat import pooled_width
 from sopool.models.frozen import freeze
 from sopool.models.stack import stack
+from sopool.nn.drawing import drawing_from, planning
 from sopool.nn.registry import make_readout
 
 LARGE = 2**20
@@ -17,11 +18,11 @@ LARGE = 2**20
 
 def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> None:
     """Raise a ``DataError`` unless it is as wide as it says and two, stacked as in a bank, give what each does."""
-    with torch.device("meta"):
+    with planning():
         planned = make_readout(name, channels, **options)
     if max(pooled_width(planned, channels), sum(part.numel() for part in planned.parameters())) > LARGE:
         return
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with drawing_from(0), torch.no_grad():
         x, ptr = torch.randn(10, channels), torch.tensor([0, 3, 4, 8, 10])
         readouts = [_unlike_others(make_readout(name, channels, **options)) for _ in range(2)]
     with torch.no_grad():

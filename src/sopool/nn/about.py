@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from sopool.nn.drawing import drawing_from
 from sopool.nn.own import own_readouts
 from sopool.nn.registry import POOLINGS, make_pooling, make_readout
 
@@ -41,13 +42,17 @@ class About:
 
     def _made(self, channels: int) -> torch.nn.Module | None:
         try:
-            return make_readout(self.name, channels)
+            with drawing_from(0):
+                return make_readout(self.name, channels)
         except TypeError:  # a user's own may have options that must be given
             return None
 
     def block_parameters(self, channels: int) -> int | None:
         """Of its first layer in a hierarchy; None where it is none."""
-        return _count(make_pooling(self.name, channels)) if self.name in POOLINGS else None
+        if self.name not in POOLINGS:
+            return None
+        with drawing_from(0):
+            return _count(make_pooling(self.name, channels))
 
     def to_json(self, channels: int) -> dict[str, Any]:
         """All of it, for node features of width ``channels``."""

@@ -22,6 +22,7 @@ from torch import Tensor
 from sopool.models.classifier import Classifier
 from sopool.models.make import make_model
 from sopool.models.stack import stack
+from sopool.nn.drawing import drawing_from, planning
 from sopool.nn.dropout import Dropout
 from sopool.ops import backends
 from sopool.training.adam import Adam, fresh_shares, unbias
@@ -237,15 +238,14 @@ def learning_rate(config: RunConfig, epoch: int) -> float:
 
 
 def new_model(config: RunConfig, in_channels: int, classes: int) -> Classifier:
-    """A new model; it follows from the run's seed, and the global generators stay as they are."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run_seed(config))
+    """Make a model whose first weights follow from the run's seed, whatever other threads draw at the same time."""
+    with drawing_from(run_seed(config)):
         return make_model(config.model, in_channels, classes)
 
 
 def layout_of(config: RunConfig, in_channels: int, classes: int) -> str:
     """What a :class:`ModelState` has and its columns stand for: parameters and buffers by name and shape, hashed."""
-    with torch.device("meta"):
+    with planning():
         model = make_model(config.model, in_channels, classes)
     tensors = itertools.chain(model.named_parameters(), model.named_buffers())
     text = " ".join([*ModelState.__annotations__, *(f"{name}{list(tensor.shape)}" for name, tensor in tensors)])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from sopool.nn.drawing import drawing_from
 from sopool.nn.registry import make_readout
 
 EXAMPLES = {"a": ((3, 0), (5, 0)), "b": ((1, 1), (2, 2))}
@@ -43,8 +44,7 @@ class Verdict(NamedTuple):
 
 def compare_examples(seed: int = 0) -> list[Verdict]:
     """Every pooling on every example."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawing_from(seed):
         return [_verdict(pool, example) for example in EXAMPLES for pool in POOLS]
 
 

@@ -1,0 +1,92 @@
+"""Random numbers of a generator of one's own: the same numbers, and nobody else's generator is touched."""
+
+import threading
+
+import pytest
+import torch
+from torch.utils import _python_dispatch
+
+from sopool.nn.drawing import drawing_from, planning
+
+HALVES = torch.full((40,), 0.5)
+DRAWS = {
+    "rand": lambda: torch.rand(3, 7),
+    "randn": lambda: torch.randn(40),
+    "randint": lambda: torch.randint(2, 9, (7,)),
+    "randperm": lambda: torch.randperm(20),
+    "like": lambda: torch.stack([torch.rand_like(HALVES), torch.randn_like(HALVES), torch.randint_like(HALVES, 3)]),
+    "normal": lambda: torch.normal(HALVES, HALVES),
+    "bernoulli": lambda: torch.bernoulli(HALVES),
+    "multinomial": lambda: torch.multinomial(HALVES, 5),
+    "poisson": lambda: torch.poisson(HALVES),
+    "dropout": lambda: torch.nn.functional.dropout(HALVES),
+    "in place": lambda: torch.stack(
+        [torch.empty(9).random_(5), torch.empty(9).exponential_(), torch.empty(9).cauchy_()]
+    ),
+    "orthogonal": lambda: torch.nn.init.orthogonal_(torch.empty(5, 6)),
+    "truncated": lambda: torch.nn.init.trunc_normal_(torch.empty(50)),
+    "linear": lambda: torch.nn.Linear(30, 40).weight,
+    "lstm": lambda: torch.nn.LSTM(5, 6).weight_hh_l0,
+    "distribution": lambda: torch.distributions.Dirichlet(torch.ones(3)).sample(),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
+def test_numbers_are_those_of_the_global_generator_with_that_seed(draw):
+    torch.manual_seed(3)
+    expected = [draw(), draw()]
+    before = torch.get_rng_state()
+    with drawing_from(3):
+        found = [draw(), draw()]
+    assert all(map(torch.equal, found, expected))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_generator_that_is_given_is_used():
+    given = torch.Generator().manual_seed(5)
+    expected = torch.rand(4, generator=torch.Generator().manual_seed(5))
+    with drawing_from(3):
+        assert torch.equal(torch.rand(4, generator=given), expected)
+        assert torch.equal(torch.rand(4), torch.rand(4, generator=torch.Generator().manual_seed(3)))
+
+
+def test_an_operator_without_a_generator_is_refused():
+    with drawing_from(0), pytest.raises(RuntimeError, match=r"native_dropout.* takes no generator.*torch.nn.init"):
+        torch.native_dropout(HALVES, 0.5, True)
+
+
+def test_other_threads_draw_as_before():
+    torch.manual_seed(1)
+    expected, found = torch.rand(4), []
+    torch.manual_seed(1)
+    with drawing_from(3):
+        other = threading.Thread(target=lambda: found.append(torch.rand(4)))
+        other.start()
+        other.join()
+    assert torch.equal(found[0], expected)
+
+
+def test_plans_take_no_memory_and_draw_nothing():
+    before = torch.get_rng_state()
+    with planning():
+        module = torch.nn.Linear(2**20, 2**20)
+        there = torch.rand(3, device="cpu")
+    assert module.weight.is_meta
+    assert not there.is_meta
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_threads_that_overlap_leave_no_dispatch_mode_behind():
+    """PyTorch notes for the whole process whether a mode is active, and ``torch.compile`` reads that."""
+
+    def work():
+        for _ in range(40):
+            with drawing_from(0):
+                torch.rand(1)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not _python_dispatch.is_in_torch_dispatch_mode()
