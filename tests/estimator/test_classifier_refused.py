@@ -8,7 +8,7 @@ import pytest
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
-from sopool.data import DataError, Graph, NodeLabelEncoder, to_pyg
+from sopool.data import AttributeEncoder, DataError, Graph, NodeLabelEncoder, to_pyg
 from tests.estimator.little import LABELS, STORE, tiny
 
 
@@ -90,6 +90,13 @@ def test_an_encoder_without_a_place_for_the_unknown_is_refused():
     graphs = [Graph(2, [(0, 1)], node_labels=[0, 0 if i else 9]) for i in range(12)]
     with pytest.raises(DataError, match="make it with unknown=True"):
         tiny(n_models=20, epochs=1, encoder=NodeLabelEncoder(unknown=False)).fit(graphs, [0, 1] * 6)
+
+
+def test_features_that_are_too_large_to_train_on():
+    """Lowering the learning rate would not help."""
+    large = replace(STORE, node_attributes=STORE.node_attributes * 1e25)
+    with pytest.raises(DataError, match=r"the loss is not finite.*or scale the node features, which reach \d.*e\+25"):
+        tiny(encoder=AttributeEncoder(standardize=False)).fit(large, LABELS)
 
 
 @pytest.mark.parametrize("ask", ["predict", "predict_proba", "predict_with_uncertainty", "transform", "explain"])

@@ -19,6 +19,9 @@ from sopool.training.metrics import cross_entropy
 from sopool.training.splits import Split, run_seed
 from sopool.training.tables import GraphTables
 
+LARGE = 1e6
+"""The magnitude of node features from which on they may be why a loss is not finite."""
+
 
 class FitProgress(NamedTuple):
     """How training gets on, after each epoch; figures are averages over the models still training."""
@@ -136,15 +139,21 @@ def _epoch(bank: Bank, running: list[Member], labels: np.ndarray) -> tuple[list[
         if not (np.isfinite(loss) and (some is None or np.isfinite(some).all())):
             lost.append(m)
             if member.best is None:
-                raise DataError(
-                    f"the loss is not finite in the first epoch: lower the learning rate, which is {config.lr}."
-                )
+                raise DataError(_not_finite(config, bank.tables))
             continue
         judged = None if some is None else judge(some, labels[member.split.validation], config.class_weights)
         member.record(epoch, float(loss), judged, bank, m)
         seen += [] if judged is None else [judged]
     accuracy, loss = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
     return lost, FitProgress(epoch + 1, config.epochs, len(running), float(losses.mean()), loss, accuracy, 0)
+
+
+def _not_finite(config: RunConfig, tables: GraphTables) -> str:
+    """Say what to do about a loss that is not finite from the start."""
+    said = f"the loss is not finite in the first epoch: lower the learning rate, which is {config.lr}"
+    dense = tables.features.dense
+    largest = 0.0 if dense is None or not dense.numel() else float(dense.abs().max())
+    return f"{said}, or scale the node features, which reach {largest:g}." if largest > LARGE else f"{said}."
 
 
 def judge(scores: np.ndarray, labels: np.ndarray, class_weights: Sequence[float] | None = None) -> Judged:

@@ -3,6 +3,11 @@
 H^T H grows with the number of nodes and is dominated by its largest entries; each of these tames one of the two.
 ``"size"`` and ``"sqrt"`` make sense for any pooled values, ``"trace"`` and ``"matrix-sqrt"`` only for a symmetric
 matrix.
+
+Pooled values of any size that the type can hold are normalised as exactly as others, gradients included: each graph's
+are divided by its largest one before they are squared or added up. Pooled values close to the type's smallest number
+(in float32 below 1e-31, of features below 1e-15) count as zero. Where pooled values themselves are infinite (of
+features beyond 1e19), nothing is known of them, and results are infinite or NaN, never a finite number.
 """
 
 import torch
@@ -44,16 +49,21 @@ def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None, rounding: flo
     if how == "size":
         return pooled / segment_sizes(ptr, like=pooled).view(-1, *[1] * (pooled.dim() - 1))
     if how == "trace":
-        trace = pooled.diagonal(dim1=1, dim2=2).sum(1) + rounding
-        return pooled / torch.where(trace > 0, trace, 1.0).view(-1, 1, 1)
+        scale = _largest_on_diagonal(pooled)
+        scaled = pooled / scale
+        trace = scaled.diagonal(dim1=1, dim2=2).sum(1).view(-1, 1, 1) + rounding / scale
+        return scaled / torch.where(trace <= _negligible(trace), 1.0, trace)
     if how == "sqrt":
         return _unit(signed_sqrt(pooled))
     return matrix_sqrt(pooled if how == "matrix-sqrt" else normalize_pooled(pooled, ptr, "size"))
 
 
 def signed_sqrt(values: Tensor) -> Tensor:
-    """sign(v) sqrt(|v|), as v / sqrt(|v| + eps): its slope stays finite at the exact zeros that ReLU makes."""
-    return values * (values.abs() + EPS).rsqrt()
+    """sign(v) sqrt(|v|), as v / sqrt(|v| + eps): its gradient stays finite at the exact zeros that ReLU makes.
+
+    A quotient, since the gradient of the reciprocal root is its cube, which vanishes for a v beyond 1e25.
+    """
+    return values / (values.abs() + EPS).sqrt()
 
 
 def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
@@ -84,18 +94,16 @@ def inverse_matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
 def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
     """Y, Z and the root of the norm."""
     s = widen(s)
-    # No entry is larger than the largest on the diagonal: divided by it, squares neither overflow nor vanish. It
-    # cancels, so it needs no gradient.
-    largest = s.detach().diagonal(dim1=1, dim2=2).amax(1).view(-1, 1, 1)
-    scale = torch.where(largest > 0, largest, 1.0)
-    squares = (s / scale).square().sum((1, 2), keepdim=True)
-    norm = scale * torch.where(largest > 0, squares, 1.0).sqrt()
+    scale = _largest_on_diagonal(s)
+    scaled = s / scale
+    squares = scaled.square().sum((1, 2), keepdim=True)
+    norm = torch.where(squares == 0, 1.0, squares).sqrt()
     identity = torch.eye(s.shape[1], dtype=s.dtype, device=s.device)
-    y, z = s / norm, identity.expand_as(s)
+    y, z = scaled / norm, identity.expand_as(s)
     for _ in range(iterations):
         t = 1.5 * identity - 0.5 * product(z, y)
         y, z = product(y, t), product(t, z)
-    return y, z, norm.sqrt()
+    return y, z, norm.sqrt() * scale.sqrt()
 
 
 def upper_triangle(s: Tensor) -> Tensor:
@@ -106,7 +114,31 @@ def upper_triangle(s: Tensor) -> Tensor:
 
 
 def _unit(values: Tensor) -> Tensor:
-    """Each graph's values scaled to length one; all zeros stay zeros, with finite slopes."""
+    """Each graph's values scaled to length one; all zeros stay zeros, with finite gradients."""
     flat = values.flatten(1)
-    length = (flat.square().sum(1) + EPS).sqrt()
-    return values / length.view(-1, *[1] * (values.dim() - 1))
+    scale = _scale(flat.detach().abs(), least=1.0).unsqueeze(1)
+    scaled = flat / scale
+    length = (scaled.square().sum(1, keepdim=True) + EPS / scale.square()).sqrt()
+    return (scaled / length).view_as(values)
+
+
+def _largest_on_diagonal(s: Tensor) -> Tensor:
+    """What to divide positive semi-definite matrices by: no entry is larger in magnitude [G, f, f] -> [G, 1, 1]."""
+    return _scale(s.detach().diagonal(dim1=1, dim2=2), least=_negligible(s)).view(-1, 1, 1)
+
+
+def _scale(values: Tensor, least: float) -> Tensor:
+    """The largest of each graph's values [G, n] -> [G]; 1 where it is not above ``least``, and NaN where it is NaN.
+
+    It cancels out of what is computed with it, so it needs no gradient.
+    """
+    if not values.shape[1]:
+        return values.new_ones(values.shape[0])
+    largest = values.amax(1)
+    return torch.where(largest <= least, 1.0, largest)
+
+
+def _negligible(values: Tensor) -> float:
+    """The number up to which pooled values count as zero: a gradient divides by them, and might overflow."""
+    kind = torch.finfo(values.dtype)
+    return kind.tiny / kind.eps
