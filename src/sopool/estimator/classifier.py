@@ -95,9 +95,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         encoder: How nodes become features, such as ``DegreeEncoder()``; None: node labels and attributes as far as they
             are there, else degrees.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        random_state: A number, for results that can be repeated, also when several threads fit at the same time; None
-            draws a new one for each fit, which ``numpy.random.seed`` does not govern. No global random generator is
-            used.
+        random_state: A number for results that can be repeated, in any thread; None draws a new one for each fit.
         callback: Called with a :class:`FitProgress` after each epoch.
 
     Attributes:
@@ -197,7 +195,11 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return self._predict(graphs).labels
 
     def predict_proba(self, graphs: Any) -> np.ndarray:
-        """The probability of each class [n, classes], in the order of ``classes_``: the mean over the models."""
+        """Return the probability of each class [n, classes], in the order of ``classes_``: the mean over the models.
+
+        They do not depend on the graphs beside a graph, nor on the order, up to rounding in single precision: as a
+        rule below 1e-6, since products of matrices may be added up in another order for another number of rows.
+        """
         return self._predict(graphs).probabilities
 
     def predict_with_uncertainty(self, graphs: Any) -> Prediction:
