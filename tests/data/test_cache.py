@@ -1,15 +1,23 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from sopool.data import cache, file
 from sopool.data.cache import cache_folder, cached, fingerprint
 from sopool.data.errors import DataError
+from sopool.data.file import FORMAT
 from sopool.data.pack import Graph, pack
+from sopool.data.sealed import seal
 from tests.data.graphs import as_lists
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
 
 
 @pytest.fixture
@@ -52,24 +60,158 @@ def test_a_damaged_entry_is_built_anew(source, damage):
     cached(source, "S", read)
     (entry,) = cache_folder().iterdir()
     entry.write_bytes(entry.read_bytes()[:-3] if damage is None else damage)
-    assert as_lists(cached(source, "S", read)) == as_lists(read())
+    with pytest.warns(UserWarning, match=r"S-.*\.graphs: .* made anew"):
+        assert as_lists(cached(source, "S", read)) == as_lists(read())
     assert read.times == 3
+    cached(source, "S", read)
+    assert read.times == 3
+
+
+def entry_of(source, read):
+    cached(source, "S", read)
+    (entry,) = cache_folder().iterdir()
+    return entry
+
+
+@pytest.mark.parametrize("place", [0, 0.2, 0.4, 0.6, 0.8, 1])
+def test_a_changed_byte_of_an_entry_is_not_believed(source, place):
+    read = Reader()
+    entry = entry_of(source, read)
+    content = bytearray(entry.read_bytes())
+    content[int(place * (len(content) - 1))] ^= 1
+    entry.write_bytes(content)
+    with pytest.warns(UserWarning, match="made anew"):
+        assert as_lists(cached(source, "S", read)) == as_lists(read())
+    assert read.times == 3
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"edge_index": torch.tensor([[0], [2]], dtype=torch.int32)},
+        {"edge_index": torch.tensor([[-1], [1]], dtype=torch.int32)},
+        {"labels": torch.tensor([1])},
+    ],
+)
+def test_a_forged_entry_is_not_used_even_with_a_right_digest(source, forged):
+    read = Reader()
+    entry = entry_of(source, read)
+    store = read()
+    header = {"format": FORMAT, "name": "read", "entry": entry.name, "classes": '["x"]'}
+    entry.write_bytes(seal(store.tensors() | forged, header))
+    with pytest.warns(UserWarning, match="made anew"):
+        assert as_lists(cached(source, "S", read)) == as_lists(store)
+
+
+def test_an_entry_of_another_source_is_not_used(source):
+    read = Reader()
+    first = entry_of(source, read)
+    source.write_text("two")
+    cached(source, "S", read)
+    (second,) = set(cache_folder().iterdir()) - {first}
+    second.write_bytes(first.read_bytes())
+    with pytest.warns(UserWarning, match="not a file that the cache made of this source"):
+        cached(source, "S", read)
+
+
+def test_an_entry_without_a_digest_is_not_used(source):
+    read = Reader()
+    entry = entry_of(source, read)
+    store, header = file.read_graphs(entry)
+    arrays = {name: tensor.clone() for name, tensor in store.tensors().items()}
+    del store, header["digest"]
+    save_file(arrays, entry, metadata=header)
+    with pytest.warns(UserWarning, match="made anew"):
+        cached(source, "S", read)
+    assert read.times == 2
+
+
+@POSIX
+def test_a_folder_that_others_can_write_to_is_neither_read_nor_written(source):
+    read = Reader()
+    entry = entry_of(source, read)
+    before = entry.read_bytes()
+    cache_folder().chmod(0o777)
+    with pytest.warns(UserWarning, match=r"could not be kept.*other users can write to .*cache.* 777.*chmod go-w"):
+        cached(source, "S", read)
+    assert read.times == 2
+    cache_folder().chmod(0o700)
+    assert [path.read_bytes() for path in cache_folder().iterdir()] == [before]
+
+
+@POSIX
+def test_a_file_that_others_can_write_to_is_made_anew(source):
+    read = Reader()
+    entry = entry_of(source, read)
+    entry.chmod(0o666)
+    cached(source, "S", read)
+    cached(source, "S", read)
+    assert read.times == 2
+
+
+@POSIX
+def test_a_folder_of_somebody_else_is_neither_read_nor_written(source, monkeypatch):
+    read = Reader()
+    entry_of(source, read)
+    if os.geteuid() == 0:  # whose own folders everybody trusts
+        os.chown(cache_folder(), 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(UserWarning, match=r"could not be kept.*cache belongs to user \d+, not to you"):
+        cached(source, "S", read)
+    assert read.times == 2
+
+
+@POSIX
+@pytest.mark.parametrize(("members", "times"), [([], 1), (["somebody"], 2)])
+def test_a_group_of_the_user_alone_may_write(source, monkeypatch, members, times):
+    import grp
+    import pwd
+
+    read = Reader()
+    entry_of(source, read)
+    cache_folder().chmod(0o770)
+    group = cache_folder().stat().st_gid
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="me", pw_gid=group))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="me", gr_mem=members))
+    with nullcontext() if times == 1 else pytest.warns(UserWarning, match="other users can write"):
+        cached(source, "S", read)
+    assert read.times == times
+
+
+@POSIX
+def test_whatever_the_umask_only_the_user_can_write(source, monkeypatch):
+    monkeypatch.setenv("SOPOOL_CACHE", str(source.parent / "some" / "cache"))
+    before = os.umask(0)
+    try:
+        entry = entry_of(source, Reader())
+    finally:
+        os.umask(before)
+    assert entry.stat().st_mode & 0o022 == 0
+    assert [folder.stat().st_mode & 0o777 for folder in (entry.parent, entry.parent.parent)] == [0o700, 0o700]
+
+
+def test_a_name_cannot_lead_out_of_the_cache(source):
+    cached(source, "../../x\0" + "y" * 300, Reader())
+    (entry,) = cache_folder().iterdir()
+    assert entry.name.startswith(".._.._x_yyy")
 
 
 def test_an_entry_of_another_version_is_built_anew(source, monkeypatch):
     read = Reader()
     cached(source, "S", read)
     monkeypatch.setattr(file, "FORMAT", "sopool graphs 2")
-    cached(source, "S", read)
+    with pytest.warns(UserWarning, match="another version"):
+        cached(source, "S", read)
     assert read.times == 2
 
 
 @pytest.mark.parametrize("reason", [OSError(28, "No space left on device"), PermissionError(13, "Permission denied")])
 def test_a_cache_that_cannot_be_written_costs_a_warning(source, monkeypatch, reason):
-    def fail(store, path):
+    def fail(store, file, **more):
         raise reason
 
-    monkeypatch.setattr(cache, "save_graphs", fail)
+    monkeypatch.setattr(cache, "write_graphs", fail)
     with pytest.warns(UserWarning, match=r"could not be kept.*SOPOOL_CACHE"):
         assert len(cached(source, "S", Reader())) == 1
     assert not list(cache_folder().iterdir())

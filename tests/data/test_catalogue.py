@@ -1,6 +1,7 @@
 import contextlib
 import gzip
 import http.server
+import os
 import threading
 import zipfile
 
@@ -82,6 +83,35 @@ def test_downloaded_once_with_progress(tmp_path, monkeypatch):
     no_network(monkeypatch)
     assert len(load("TINY")) == len(store) == 2
     assert find("TINY").place == "cache"
+
+
+def test_a_download_that_was_damaged_is_downloaded_again(tmp_path, monkeypatch):
+    write_zip(tmp_path / "web" / "TINY.zip")
+    with server(tmp_path / "web", monkeypatch):
+        load("TINY")
+        kept = find("TINY").path
+        kept.write_bytes(kept.read_bytes()[:-30])
+        with pytest.warns(UserWarning, match=r"TINY\.zip: .* downloaded again"):
+            assert len(load("TINY")) == 2
+    no_network(monkeypatch)
+    assert len(load("TINY")) == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+@pytest.mark.parametrize("which", ["the file", "its folder"])
+def test_a_download_that_others_can_write_to_is_not_used(tmp_path, monkeypatch, which):
+    write_zip(tmp_path / "web" / "TINY.zip")
+    with server(tmp_path / "web", monkeypatch):
+        load("TINY")
+        kept = find("TINY").path
+        (kept if which == "the file" else kept.parent).chmod(0o777)
+        assert find("TINY").path is None
+        if which == "the file":
+            load("TINY")
+            assert find("TINY").place == "cache"
+        else:
+            with pytest.raises(DataError, match=r"TINY could not be downloaded.*other users can write.*chmod go-w"):
+                load("TINY")
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>not found</html>", None])

@@ -1,5 +1,7 @@
 import contextlib
+import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,15 @@ from safetensors.torch import save_file
 
 from sopool.data import file as file_module
 from sopool.data.errors import DataError
-from sopool.data.file import FORMAT, load_graphs, save_graphs
+from sopool.data.file import FORMAT, load_graphs, open_file, renamed, save_graphs
 from sopool.data.pack import Graph, pack
 from tests.data.graphs import as_lists, stores
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+# The last step down is so long that it overflows, and looks like one up.
+OVERFLOWING = torch.tensor([0, 2**63 - 1, -(2**63) + 5])
 
 
 def tiny():
@@ -57,14 +63,47 @@ def test_arrays_stay_on_disk(tmp_path):
 
 @SHARED_FOLDER
 @given(st.integers(0, 10_000), st.integers(0, 255))
-def test_a_changed_byte_is_an_error_or_harmless(tmp_path, place, value):
+def test_a_changed_byte_is_an_error_or_changes_no_graph(tmp_path, place, value):
     path = tmp_path / "a.graphs"
     save_graphs(tiny(), path)
     content = bytearray(path.read_bytes())
     content[place % len(content)] = value
     path.write_bytes(content)
     with contextlib.suppress(DataError):
+        assert as_lists(load_graphs(path)) == as_lists(tiny())
+
+
+def test_a_file_without_a_digest_is_read(tmp_path):
+    """As older versions wrote them."""
+    header = {"format": FORMAT, "classes": '["x", "y"]', "node_label_names": '["C", "N"]'}
+    save_file(arrays(), tmp_path / "a.graphs", metadata=header)
+    assert as_lists(load_graphs(tmp_path / "a.graphs")) == as_lists(tiny())
+
+
+def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "a.graphs"
+    save_graphs(tiny(), path)
+    monkeypatch.setattr(file_module, "check_values", lambda _: save_graphs(pack([Graph(1)]), path))
+    with pytest.raises(DataError, match="replaced by another file"):
         load_graphs(path)
+
+
+def test_the_file_of_a_store(tmp_path):
+    """Only of all the graphs as they were read, and only as long as it is the same file."""
+    path = tmp_path / "a.graphs"
+    save_graphs(tiny(), path)
+    store = load_graphs(path)
+    for same in (store, renamed(store, "other")):
+        with open_file(same) as file:
+            assert file.read() == path.read_bytes()
+    changed = load_graphs(path)
+    changed.labels[0] = 1
+    for other in (tiny(), store[:1], replace(store, labels=None), copy.deepcopy(store), changed):
+        assert open_file(other) is None
+    save_graphs(tiny(), path)
+    assert open_file(store) is None
+    path.unlink()
+    assert open_file(store) is None
 
 
 @SHARED_FOLDER
@@ -94,6 +133,12 @@ def arrays(**changed):
         (arrays(), {"format": FORMAT, "classes": "{"}, "not a store of graphs"),
         (arrays(), {"format": FORMAT, "classes": json.dumps([[]])}, "strings or integers"),
         (arrays(), {"format": FORMAT}, "labels must lie between"),
+        (arrays(edge_index=torch.zeros(4, dtype=torch.int32)), {"format": FORMAT}, r"edge_index has shape \[4\]"),
+        (arrays(edge_index=torch.zeros(3, 2, dtype=torch.int32)), {"format": FORMAT}, r"expected \[2, edges\]"),
+        (arrays(node_ptr=torch.tensor(0)), {"format": FORMAT}, r"node_ptr has shape \[\], expected 1 dimensions"),
+        (arrays(node_ptr=torch.zeros(3, 2).long()), {"format": FORMAT}, r"node_ptr has shape \[3, 2\]"),
+        (arrays(node_attributes=torch.zeros(2)), {"format": FORMAT}, "node_attributes has shape"),
+        (arrays(node_labels=None, node_ptr=OVERFLOWING), {"format": FORMAT}, "node_ptr must start at 0"),
     ],
 )
 def test_files_of_another_kind(tmp_path, tensors, header, says):
@@ -112,11 +157,11 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     save_graphs(tiny(), path)
     before = path.read_bytes()
 
-    def fail(tensors, filename, metadata):
-        Path(filename).write_bytes(b"half")
+    def fail(file, arrays, header):
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(file_module, "save_file", fail)
+    monkeypatch.setattr(file_module, "write_sealed", fail)
     with pytest.raises(OSError, match="No space left"):
         save_graphs(pack([Graph(1)]), path)
     assert path.read_bytes() == before

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load
 
 from sopool.data import DataError
-from sopool.data.sealed import check_seal, read_header, seal
+from sopool.data.sealed import TYPES, check_seal, read_header, seal
 
 CONTENT = seal({"a": np.arange(6.0).reshape(2, 3), "b": torch.arange(4)[::2]}, {"note": 'a "digest":"no one"', "x": ""})
 
@@ -28,3 +28,18 @@ def test_any_changed_byte_is_noticed(place, change):
         check_seal(bytes(changed), "here")
     with pytest.raises(DataError):
         check_seal(CONTENT[:place], "here")
+
+
+def test_the_same_content_gives_the_same_bytes():
+    arrays = {"a": torch.arange(3), "b": torch.ones(2, dtype=torch.bool)}
+    other = dict(reversed(arrays.items()))
+    assert seal(arrays, {"x": "1", "y": "2"}) == seal(other, {"y": "2", "x": "1"})
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_every_type_comes_back(dtype):
+    given = {"empty": torch.zeros(0, 2, dtype=dtype), "one": torch.ones((), dtype=dtype), "odd": torch.zeros(3).bool()}
+    content = seal(given, {})
+    check_seal(content, "here")
+    found = load(content)
+    assert all(torch.equal(found[name], tensor) and found[name].dtype == tensor.dtype for name, tensor in given.items())

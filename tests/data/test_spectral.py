@@ -1,14 +1,17 @@
 """Clusters and eigenvectors against dense linear algebra, and what is awkward about graphs."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 
 from sopool.data import Graph, cluster_cache, pack
 from sopool.data.cluster_cache import clusters_of
 from sopool.data.eigenvectors import LARGE, laplacian_vectors, leading_vectors
+from sopool.data.sealed import seal
 from sopool.data.spectral import ClusterSpec, cluster
 from tests.training.graphs import little_store
 
@@ -153,13 +156,77 @@ def test_clusters_are_kept(tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
     path.write_bytes(b"not a file of clusters")
-    assert len(clusters_of(store, SPEC)) == 2
+    with pytest.warns(UserWarning, match="made anew"):
+        assert len(clusters_of(store, SPEC)) == 2
     clusters_of(store[:5], SPEC)
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path / "file"))
     with pytest.warns(UserWarning, match="could not be kept"):
         clusters_of(store, SPEC)
+
+
+def other(array, at, value):
+    out = array.copy()
+    out[at] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows_0": lambda rows: other(rows, 3, 1000)},
+        {"rows_1": lambda rows: other(rows, 0, -1)},
+        {"rows_0": lambda rows: rows[:-1]},
+        {"rows_0": lambda rows: rows.astype(np.int64)},
+        {"vectors_0": lambda vectors: other(vectors, (0, 0), np.nan)},
+        {"vectors_0": lambda vectors: vectors[:, :1]},
+        {"sizes_0": lambda sizes: other(sizes, 0, sizes[0] + 1)},
+        {"sizes_0": lambda sizes: other(sizes, 0, -1)},
+        {"sizes_0": lambda sizes: sizes[:, None]},
+        {"node_ptr_1": lambda ptr: other(ptr, 1, 2**40)},
+        {"node_ptr_0": lambda ptr: ptr[:-1]},
+        {"edges_0": lambda edges: other(edges, (0, 0), 1000)},
+        {"edges_0": lambda edges: edges[0]},
+        {"edge_ptr_0": lambda ptr: other(ptr, -1, 7)},
+        {"rows_0": lambda _: np.zeros((), np.int32)},
+    ],
+)
+def test_a_forged_file_of_clusters_is_not_used_even_with_a_right_digest(change, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
+    store = little_store()
+    expected = clusters_of(store, SPEC)
+    (path,) = tmp_path.iterdir()
+    arrays = load_file(path)
+    for name, forged in change.items():
+        arrays[name] = forged(arrays[name])
+    path.write_bytes(seal(arrays, {"entry": path.name}))
+    with pytest.warns(UserWarning, match=r"not a file of clusters: .* made anew"):
+        found = clusters_of(store, SPEC)
+    for mine, theirs in zip(expected, found, strict=True):
+        assert all(map(np.array_equal, mine, theirs))
+
+
+def test_clusters_of_other_graphs_and_changed_ones_are_not_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
+    store = little_store()
+    clusters_of(store, SPEC)
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    clusters_of(store[:5], SPEC)
+    (second,) = set(tmp_path.iterdir()) - {path}
+    second.write_bytes(content)
+    with pytest.warns(UserWarning, match="the clusters of other graphs"):
+        clusters_of(store[:5], SPEC)
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.warns(UserWarning, match="the digest differs"):
+        clusters_of(store, SPEC)
+
+
+def test_the_name_of_a_store_cannot_lead_out_of_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path / "a" / "b"))
+    clusters_of(replace(little_store(), name="../../out"), SPEC)
+    assert [path.parent for path in tmp_path.rglob("*.clusters")] == [tmp_path / "a" / "b"]
 
 
 def test_device_and_types():

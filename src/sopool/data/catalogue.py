@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as show
@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 from sopool.data.archive import open_source, visible
 from sopool.data.boxed import boxed_names, load_boxed
-from sopool.data.cache import cache_folder, cached
+from sopool.data.cache import cached, downloaded
 from sopool.data.chem import BadMolecule, OnError, read_sdf, read_smiles_csv
 from sopool.data.download import Progress, download
 from sopool.data.errors import DataError
-from sopool.data.file import load_graphs
+from sopool.data.file import load_graphs, renamed
 from sopool.data.gin_text import read_gin
 from sopool.data.jsonl import read_jsonl
 from sopool.data.lines import check_columns, kind_of
+from sopool.data.private_folder import is_private
 from sopool.data.statistics import GraphStatistics, statistics
 from sopool.data.store import PackedGraphs
 from sopool.data.tu import read_tu
@@ -116,9 +117,9 @@ def find(name: str, root: str | Path | None = None) -> Found:
     searched.append(f"the package ({', '.join(boxed_names())})")
     if name in boxed_names():
         return Found("package", None, searched)
-    kept = cache_folder() / "downloads" / f"{name}.zip"
-    searched.append(str(kept.parent))
-    return Found("cache", kept, searched) if kept.is_file() else Found(None, None, searched)
+    path = downloaded(name)
+    searched.append(str(path.parent))
+    return Found("cache", path, searched) if is_private(path) else Found(None, None, searched)
 
 
 def load(
@@ -152,10 +153,19 @@ def load(
     if found.place == "package":
         check_columns(name, smiles_column, label_column)
         return load_boxed(name)
+
+    def read(path: Path) -> PackedGraphs:
+        return renamed(_read(path, smiles_column, label_column, on_error, labelled), name)
+
     if found.path is None:
-        found = found._replace(path=_download(name, found, progress))
-    assert found.path is not None
-    return replace(_read(found.path, smiles_column, label_column, on_error, labelled), name=name)
+        return read(_download(name, found, progress))
+    try:
+        return read(found.path)
+    except DataError as error:
+        if found.place != "cache" or smiles_column or label_column:
+            raise
+        warnings.warn(f"{error} It is downloaded again.", stacklevel=2)
+        return read(_download(name, found, progress))
 
 
 def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
@@ -179,7 +189,7 @@ def _download(name: str, found: Found, progress: Progress | None) -> Path:
     if name == "PTC":
         raise DataError(f"PTC was not found. {NOTES['PTC']} {ways}")
     try:
-        return download(name, cache_folder() / "downloads", progress)
+        return download(name, downloaded(name).parent, progress)
     except DataError as error:
         raise DataError(f"{name} was not found.{_guess(name)} {error} {ways}") from error
 

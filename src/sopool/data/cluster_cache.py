@@ -1,48 +1,82 @@
 """Clusters kept in the user's cache folder, by the graphs they are of."""
 
-import warnings
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
+import numpy as np
+import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load
 
-from sopool.data.cache import cache_folder
+from sopool.data.bounds import check_pointers, first_outside
+from sopool.data.cache import entry, keep, kept
+from sopool.data.errors import DataError
 from sopool.data.file import content_key
+from sopool.data.sealed import check_seal, read_header, write_sealed
 from sopool.data.spectral import ClusterLevel, ClusterSpec, cluster
-from sopool.data.store import PackedGraphs
-from sopool.data.whole_file import whole_file
+from sopool.data.store import PackedGraphs, check_values
 
-METHOD = 1
-"""Part of every name: raise it when other clusters are made of the same graphs."""
+METHOD = 2
+"""Part of every name: raise it when other clusters are made of the same graphs, or when they are kept otherwise."""
+TYPES = {
+    "rows": np.int32,
+    "vectors": np.float32,
+    "sizes": np.int64,
+    "node_ptr": np.int64,
+    "edges": np.int32,
+    "edge_ptr": np.int64,
+}
 
 
 def clusters_of(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
     """:func:`~sopool.data.spectral.cluster`, from the cache if it is there; a damaged file is made anew."""
-    facts = "-".join(str(fact) for fact in (store.name, content_key(store), *spec, METHOD))
-    path = cache_folder() / f"{facts}.clusters"
-    try:
-        return _load(path, spec)
-    except (OSError, SafetensorError, KeyError):
+    path = entry(store.name, "-".join(str(fact) for fact in (content_key(store), *spec, METHOD)), "clusters")
+    levels = kept(path, partial(_load, store=store, spec=spec))
+    if levels is None:
         levels = cluster(store, spec)
-    try:
-        _save(levels, path)
-    except OSError as error:
-        warnings.warn(
-            f"the clusters of {store.name} could not be kept in {path.parent} ({error}): they will be made again next "
-            "time. Set SOPOOL_CACHE to a folder that can be written.",
-            stacklevel=2,
-        )
+        keep(path, f"the clusters of {store.name}", levels, _write)
     return levels
 
 
-def _load(path: Path, spec: ClusterSpec) -> list[ClusterLevel]:
-    arrays = load_file(path)
-    names = ClusterLevel._fields
-    return [ClusterLevel(*(arrays[f"{name}_{number}"] for name in names)) for number in range(spec.levels)]
+def _write(levels: list[ClusterLevel], file: BinaryIO, name: str) -> None:
+    arrays = {f"{field}_{i}": array for i, level in enumerate(levels) for field, array in level._asdict().items()}
+    write_sealed(file, arrays, {"entry": name})
 
 
-def _save(levels: list[ClusterLevel], path: Path) -> None:
-    arrays = {f"{name}_{i}": array for i, level in enumerate(levels) for name, array in level._asdict().items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
-        save_file(arrays, temporary)
+def _load(path: Path, store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
+    """The clusters in a file, if they can be those of the graphs; a ``DataError`` if not."""
+    content = path.read_bytes()
+    check_seal(content, path)
+    try:
+        if read_header(content)["entry"] != path.name:
+            raise DataError("these are the clusters of other graphs.")
+        arrays = load(content)
+        levels = [ClusterLevel(*(arrays[f"{name}_{i}"] for name in ClusterLevel._fields)) for i in range(spec.levels)]
+        node_ptr = store.node_ptr.cpu()
+        for level in levels:
+            _check(level, node_ptr, spec.vectors)
+            node_ptr = torch.from_numpy(level.node_ptr)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"not a file of clusters: {error}", path) from error
+    return levels
+
+
+def _check(level: ClusterLevel, below: torch.Tensor, vectors: int) -> None:
+    """Raise a ``DataError`` unless every number is one of a node or cluster of its graph, whose nodes are ``below``."""
+    for name, array in level._asdict().items():
+        if array.dtype != TYPES[name]:
+            raise DataError(f"{name} has type {array.dtype}, expected {np.dtype(TYPES[name])}.")
+    rows, values, sizes, node_ptr, edges, edge_ptr = (torch.from_numpy(array) for array in level)
+    nodes, graphs = int(below[-1]), len(below) - 1
+    if rows.shape != (nodes,) or values.shape != (nodes, vectors) or len(node_ptr) != graphs + 1 or sizes.ndim != 1:
+        raise DataError("their shapes are not those of clusters of these graphs.")
+    check_values(PackedGraphs(node_ptr, edge_ptr, edges))
+    if first_outside(rows, below, below.diff()) is not None:
+        raise DataError("rows must be numbers of nodes of their graphs.")
+    ends = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    check_pointers("sizes, added up,", ends)
+    if len(sizes) != int(node_ptr[-1]) or not torch.equal(ends[node_ptr], below):
+        raise DataError("sizes must add up to the nodes of each graph.")
+    if not bool(values.isfinite().all()):
+        raise DataError("vectors must be finite.")

@@ -7,6 +7,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from sopool.data.errors import DataError
+from sopool.data.private_folder import make_private, make_unwritable
 from sopool.data.tu import read_tu
 from sopool.data.whole_file import whole_file
 
@@ -28,11 +29,13 @@ def download(name: str, folder: Path, progress: Progress | None = None) -> Path:
     """Fetch ``name`` from the TU collection into ``folder``: whole and readable, or not at all."""
     target = folder / f"{name}.zip"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         with whole_file(target) as temporary:
             with temporary.open("wb") as file:
                 _fetch(tu_address(name), file.write, progress)
+                make_unwritable(file)
             read_tu(temporary, name=name)
+            target.unlink(missing_ok=True)  # or the new file would be given the mode of the old one
     except (urllib.error.URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(f"{name} could not be downloaded from the TU collection: {reason}.") from error

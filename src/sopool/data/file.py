@@ -2,16 +2,19 @@
 
 import hashlib
 import json
-from dataclasses import fields
+import os
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor
 
 from sopool.data.errors import DataError
 from sopool.data.names import Names
+from sopool.data.sealed import check_sealed_file, write_sealed
 from sopool.data.store import PackedGraphs, check_values
 from sopool.data.whole_file import whole_file
 
@@ -30,46 +33,121 @@ DTYPES = {
 }
 
 
+class StoredFile(NamedTuple):
+    """A file that graphs were read from: its path, and what tells whether it is still the same file."""
+
+    path: Path
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: Path, found: os.stat_result) -> "StoredFile":
+        """Return what the system said of the file at ``path``."""
+        return cls(path.absolute(), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+# Beside the stores and not in them: a copy, a part or a changed version of a store is not what is in the file.
+_files: WeakKeyDictionary[PackedGraphs, StoredFile] = WeakKeyDictionary()
+
+
 def save_graphs(store: PackedGraphs, path: str | Path) -> None:
-    """Write ``store`` to one file: whole or not at all, also if interrupted."""
-    header = {"format": FORMAT, "name": store.name}
+    """Write ``store`` to one file, with a digest of its content: whole or not at all, also if interrupted."""
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        write_graphs(store, file)
+
+
+def write_graphs(store: PackedGraphs, file: BinaryIO, **more: str) -> None:
+    """Write the content of :func:`save_graphs` to an open file, with ``more`` in its header."""
+    header = {"format": FORMAT, "name": store.name} | more
     header |= {name: json.dumps(list(getattr(store, name))) for name in NAMES}
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in store.tensors().items()}
-    with whole_file(path) as temporary:
-        save_file(tensors, temporary, metadata=header)
+    write_sealed(file, store.tensors(), header)
 
 
 def load_graphs(path: str | Path, check: bool = True) -> PackedGraphs:
-    """Read a store written by :func:`save_graphs`. The arrays stay on disk until they are used.
+    """Read a store written by :func:`save_graphs`. The arrays stay on disk until they are used: do not write to them.
 
-    ``check`` looks at every value once (an edge to a node that does not exist, a label without a name); leave it out
-    only for a file that this process or its cache has written.
+    ``check`` reads the file once to compare its digest, if it has one (files of older versions have none), and looks
+    at every value (an edge to a node that does not exist, a label without a name); leave it out only for a file that
+    was checked before.
     """
-    path = Path(path)
+    return read_graphs(Path(path), check)[0]
+
+
+def read_graphs(path: Path, check: bool = True) -> tuple[PackedGraphs, dict[str, str]]:
+    """Return what :func:`load_graphs` does, and the header of the file."""
     if not path.is_file():
         raise DataError("there is no such file.", path)
+    before = StoredFile.of(path, path.stat())
+    header, tensors = _mapped(path)
+    if check and "digest" in header:
+        with path.open("rb") as file:
+            check_sealed_file(file, path)
+    store = _store(header, tensors, path, check)
+    if StoredFile.of(path, path.stat()) != before:
+        raise DataError("it was replaced by another file while it was read. Try again.", path)
+    _files[store] = before
+    return store, header
+
+
+def renamed(store: PackedGraphs, name: str) -> PackedGraphs:
+    """Return the same graphs under another name; see :func:`open_file`."""
+    other = replace(store, name=name)
+    if store in _files:
+        _files[other] = _files[store]
+    return other
+
+
+def open_file(store: PackedGraphs) -> BinaryIO | None:
+    """Open the file that all of ``store`` but its name was read from; None if there is none, or not any more."""
+    known = _files.get(store)
+    if known is None or any(map(_may_differ, store.tensors().values())):
+        return None
+    try:
+        file = known.path.open("rb")
+    except OSError:
+        return None
+    if StoredFile.of(known.path, os.fstat(file.fileno())) == known:
+        return file
+    file.close()
+    return None
+
+
+def _may_differ(tensor: Tensor) -> bool:
+    """Whether an array was written to since it was read, as far as PyTorch can tell."""
+    return tensor.is_inference() or tensor._version > 0
+
+
+def _mapped(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """The header and the arrays of a file, which must be of the right names and types."""
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             if header.get("format") != FORMAT:
                 found = header.get("format", "no format name")
                 raise DataError(f"expected {FORMAT!r}, found {found!r}: written by another version or program.", path)
-            arrays = list(file.keys())
-            unknown = sorted(set(arrays) - set(DTYPES))
+            names = list(file.keys())
+            unknown = sorted(set(names) - set(DTYPES))
             if unknown:
                 raise DataError(f"unknown arrays {unknown}.", path)
-            content: dict[str, Any] = {name: file.get_tensor(name) for name in arrays}
+            tensors = {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise DataError(f"not a whole file of graphs ({error}). Build it again from its source.", path) from error
-    for name, tensor in content.items():
+    for name, tensor in tensors.items():
         if tensor.dtype != DTYPES[name]:
             raise DataError(f"{name} has type {tensor.dtype}, expected {DTYPES[name]}.", path)
+    return header, tensors
+
+
+def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check: bool) -> PackedGraphs:
     try:
-        content |= {name: _names(header.get(name, "[]")) for name in NAMES}
+        content: dict[str, Any] = {name: _names(header.get(name, "[]")) for name in NAMES}
+        content |= tensors
         store = PackedGraphs(**content, name=header.get("name", path.stem))
         if check:
             check_values(store)
-    except (TypeError, ValueError, json.JSONDecodeError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"not a store of graphs: {error}", path) from error
     return store
 

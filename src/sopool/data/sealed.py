@@ -5,15 +5,15 @@ signature: who wants to can make a file with a right digest, so whoever reads on
 """
 
 import hashlib
+import io
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from sopool.data.errors import DataError
@@ -21,23 +21,65 @@ from sopool.data.errors import DataError
 # In the header, which comes first. Quotes inside names and values are escaped there, so that this is found only once.
 DIGEST = re.compile(rb'"digest":"([0-9a-f]{64})"')
 BLANK = "0" * 64
+PIECE = 1 << 20
+"""Bytes read at a time."""
+MOST_HEADER = 100_000_000
+"""Bytes that safetensors allows a header."""
+TYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""How safetensors names the types of arrays."""
 
 
 def seal(arrays: Mapping[str, np.ndarray | Tensor], header: Mapping[str, str]) -> bytes:
-    """A safetensors file of ``arrays`` from any device, with a ``header`` and a digest of it all."""
-    content = save({name: _own(array) for name, array in arrays.items()}, metadata={**header, "digest": BLANK})
-    digest = hashlib.sha256(content).hexdigest()
-    return content.replace(f'"digest":"{BLANK}"'.encode(), f'"digest":"{digest}"'.encode(), 1)
+    """Return the content of :func:`write_sealed`."""
+    file = io.BytesIO()
+    write_sealed(file, arrays, header)
+    return file.getvalue()
+
+
+def write_sealed(file: BinaryIO, arrays: Mapping[str, np.ndarray | Tensor], header: Mapping[str, str]) -> None:
+    """Write a safetensors file of ``arrays`` from any device, with a ``header`` and a digest of it all.
+
+    The same arrays and header give the same bytes. Nothing is written but to ``file``: the writer of the safetensors
+    library makes a file of its own beside it, which a killed process leaves behind.
+    """
+    tensors = {name: _plain(array) for name, array in arrays.items()}
+    # The widest types first, as the library does, so that every array is aligned.
+    tensors = dict(sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])))
+    head = _head(tensors, {**header, "digest": BLANK})
+    contents = [tensor.flatten().view(torch.uint8).numpy().data for tensor in tensors.values() if tensor.numel()]
+    digest = hashlib.sha256(head)
+    for content in contents:
+        digest.update(content)
+    file.write(head.replace(f'"digest":"{BLANK}"'.encode(), f'"digest":"{digest.hexdigest()}"'.encode(), 1))
+    file.writelines(contents)
 
 
 def check_seal(content: bytes, path: str | Path) -> str:
     """The digest that a file carries, if it is right."""
-    if not (found := DIGEST.search(content)):
+    return check_sealed_file(io.BytesIO(content), path)
+
+
+def check_sealed_file(file: BinaryIO, path: str | Path) -> str:
+    """Return the digest that an open file carries, if it is right; it is read piece by piece, from its beginning."""
+    length = file.read(8)
+    head = length + file.read(min(int.from_bytes(length, "little"), MOST_HEADER))
+    if not (found := DIGEST.search(head)):
         raise DataError("not a whole file: it has no digest.", path)
-    view, (start, end) = memoryview(content), found.span(1)
-    digest = hashlib.sha256(view[:start])
-    digest.update(BLANK.encode())
-    digest.update(view[end:])
+    start, end = found.span(1)
+    digest = hashlib.sha256(head[:start] + BLANK.encode() + head[end:])
+    while piece := file.read(PIECE):
+        digest.update(piece)
     if digest.hexdigest() != found[1].decode():
         raise DataError("its content is not what was written: the digest differs.", path)
     return digest.hexdigest()
@@ -54,7 +96,19 @@ def json_digest(plain: Any) -> str:
     return hashlib.sha256(json.dumps(plain, indent=2, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
-def _own(array: np.ndarray | Tensor) -> Tensor:
-    # A copy: safetensors refuses tensors that share memory, such as slices of one buffer.
+def _head(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> bytes:
+    """The header of a safetensors file, with its length before it."""
+    about: dict[str, Any] = {"__metadata__": dict(sorted(header.items()))}
+    end = 0
+    for name, tensor in tensors.items():
+        start = end
+        end += tensor.numel() * tensor.element_size()
+        about[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+    text = json.dumps(about, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _plain(array: np.ndarray | Tensor) -> Tensor:
     tensor = array if isinstance(array, Tensor) else torch.from_numpy(np.array(array, order="C"))
-    return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+    return tensor.detach().cpu().contiguous()

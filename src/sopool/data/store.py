@@ -8,12 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.bounds import check_pointers, first_outside
 from sopool.data.errors import DataError
 from sopool.data.names import Names, name_array, number_names
 
 NODE_FIELDS = ("node_labels", "node_attributes")
 NAMED = {"labels": "classes", "node_labels": "node_label_names", "edge_labels": "edge_label_names"}
 EDGE_FIELDS = ("edge_labels", "edge_attributes", "edge_weights")
+MATRICES = ("edge_index", "node_attributes", "edge_attributes")
+"""The arrays of two dimensions; all others have one."""
 
 
 class GraphBatch(NamedTuple):
@@ -177,19 +180,13 @@ class PackedGraphs:
 
 def check_values(store: PackedGraphs) -> None:
     """Raise unless every value makes sense: pointers rise, edges stay within their graph, labels have names."""
-    for name in ("node_ptr", "edge_ptr"):
-        ptr = getattr(store, name)
-        if int(ptr[0]) != 0 or bool((ptr.diff() < 0).any()):
-            raise DataError(f"{name} must start at 0 and never decrease.")
-    if store.num_edges:
-        size = store.sizes.repeat_interleave(store.edge_ptr.diff(), output_size=store.num_edges)
-        wrong = ((store.edge_index < 0) | (store.edge_index >= size)).any(0)
-        if bool(wrong.any()):
-            at = int(wrong.nonzero()[0])
-            graph = int(torch.searchsorted(store.edge_ptr, at, right=True)) - 1
-            raise DataError(
-                f"edge {at} is {store.edge_index[:, at].tolist()} in graph {graph}, which has {int(size[at])} nodes."
-            )
+    check_pointers("node_ptr", store.node_ptr)
+    check_pointers("edge_ptr", store.edge_ptr)
+    at = first_outside(store.edge_index, store.edge_ptr, store.sizes)
+    if at is not None:
+        graph = int(torch.searchsorted(store.edge_ptr, at, right=True)) - 1
+        ends, size = store.edge_index[:, at].tolist(), int(store.sizes[graph])
+        raise DataError(f"edge {at} is {ends} in graph {graph}, which has {size} nodes.")
     for name, names in NAMED.items():
         codes, known = getattr(store, name), len(getattr(store, names))
         if codes is not None and codes.numel() and not 0 <= int(codes.min()) <= int(codes.max()) < known:
@@ -278,6 +275,10 @@ def _check_shapes(store: PackedGraphs) -> None:
     """Array lengths must fit; values are checked where they come in, see ``check_values``."""
     if store.device.type != "cpu":
         return  # it was checked before it moved, and looking again would wait for the device
+    for name, value in store.tensors().items():
+        if value.ndim != 1 + (name in MATRICES) or (name == "edge_index" and len(value) != 2):
+            wanted = "[2, edges]" if name == "edge_index" else f"{1 + (name in MATRICES)} dimensions"
+            raise DataError(f"{name} has shape {list(value.shape)}, expected {wanted}.")
     graphs, edges = len(store), store.edge_index.shape[1]
     nodes = int(store.node_ptr[-1]) if graphs >= 0 else -1
     if graphs < 0 or store.edge_ptr.numel() != graphs + 1 or int(store.edge_ptr[-1]) != edges:
