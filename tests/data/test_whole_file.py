@@ -1,6 +1,7 @@
 import errno
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -51,6 +52,36 @@ def test_left_overs(tmp_path):
         temporary.write_text("half")
         assert left_overs(tmp_path) == [temporary]
     assert left_overs(tmp_path) == []
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path):
+    path = tmp_path / "a"
+    child = os.fork()
+    if not child:
+        with whole_file(path) as temporary:
+            temporary.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = left_overs(tmp_path)
+    other = left.with_name(".b.0123456789abcdef")
+    other.write_text("of another file")
+    os.utime(left, (0, 0))
+    os.utime(other, (0, 0))
+    write(path, "all")
+    assert sorted(tmp_path.iterdir()) == [other, path]
+
+
+def test_what_is_being_written_is_not_swept(tmp_path):
+    path = tmp_path / "a"
+    with whole_file(path) as temporary:
+        temporary.write_text("first to begin, last to end")
+        os.utime(temporary, (0, 0))
+        write(path, "all")
+    assert path.read_text() == "first to begin, last to end"
+    just_made = tmp_path / ".a.0123456789abcdef"
+    just_made.write_text("not locked yet")
+    write(path, "all")
+    assert sorted(tmp_path.iterdir()) == [just_made, path]
 
 
 def write(path, text):

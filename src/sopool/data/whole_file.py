@@ -5,13 +5,21 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}")
 LONGEST = 50
 """Letters of a name that the temporary one repeats: file systems have room for 255 bytes."""
+JUST_MADE = 1.0
+"""Seconds within which a temporary file may be there and not locked yet."""
 BY_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a write can fail with; Python names no file then."""
 SYSTEM_ERROR = re.compile(r"(?:\(os error|\bOs \{ code:) (\d+)")
@@ -35,17 +43,19 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     After a power failure, too, ``path`` has either what it had or all that was written: the content is on the disk
     before the name is, and the name is on the disk at the end of the block. A link stays one: the file that it leads to
     is replaced. A file that is replaced leaves its permissions to the new one. A device or a pipe has no content to
-    keep whole: it is handed out itself. An ``OSError`` names ``path``.
+    keep whole: it is handed out itself. An ``OSError`` names ``path``. A killed process leaves the other name behind;
+    it is deleted when ``path`` is next written to.
     """
     path = Path(path)
     if is_stream(path):
-        with _blaming(path, path):
+        with blaming(path):
             yield path
         return
     target = Path(os.path.realpath(path))
+    _sweep(target)
     temporary = target.with_name(f".{target.name[:LONGEST]}.{secrets.token_hex(8)}")
     try:
-        with _blaming(path, temporary):
+        with blaming(path, temporary), _held(temporary):
             yield temporary
             _settle(temporary, target)
     except BaseException:
@@ -80,12 +90,12 @@ def left_overs(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _blaming(path: Path, temporary: Path) -> Iterator[None]:
-    """Errors of writing ``temporary`` are those of ``path``, the name that people know."""
+def blaming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Have errors of writing to ``temporary``, or to a file without a name, name ``path``, which people know."""
     try:
         yield
     except Exception as error:
-        number = _number(error, temporary)
+        number = _number(error, temporary or path)
         if number is None:
             raise
         raise OSError(number, os.strerror(number), str(path)) from error
@@ -98,6 +108,46 @@ def _number(error: Exception, temporary: Path) -> int | None:
         return error.errno if own else None
     found = SYSTEM_ERROR.search(str(error))
     return int(found[1]) if found else None
+
+
+@contextmanager
+def _held(temporary: Path) -> Iterator[None]:
+    """Make a file and hold a lock on it for the block, which tells others that it is being written."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(str(temporary), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with suppress(OSError):  # not all file systems have locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(target: Path) -> None:
+    """Delete what killed processes left of their attempts to write ``target``."""
+    with suppress(OSError):
+        for path in left_overs(target.parent):
+            if path.name[: -len(".0123456789abcdef")] == f".{target.name[:LONGEST]}" and _is_abandoned(path):
+                path.unlink(missing_ok=True)
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether it is sure that nobody writes to a temporary file; its maker locks it as soon as it is there."""
+    if fcntl is None:
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return time.time() - os.fstat(descriptor).st_mtime > JUST_MADE
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _settle(temporary: Path, target: Path) -> None:
