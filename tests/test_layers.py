@@ -5,7 +5,7 @@ from pathlib import Path
 
 import sopool
 
-ROOMS = ["visible", "ops", "nn", "data", "models", "training", "experiments", "report", "estimator", "cli"]
+ROOMS = ["_runtime", "visible", "ops", "nn", "data", "models", "training", "experiments", "report", "estimator", "cli"]
 ROOT = Path(sopool.__file__).parent
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in ROOMS)
 

@@ -1,28 +1,33 @@
-"""``python -m sopool`` is ``sopool``. Ctrl-C is heard before anything that takes its time is imported."""
+"""``python -m sopool`` is ``sopool``. Ctrl-C and the like are heard before anything that takes time is imported."""
 
 import os
 import signal
 import sys
 import traceback
-from multiprocessing import active_children
 from types import FrameType, TracebackType
 from typing import NoReturn
 
+from sopool._runtime.signals import STOPPING, exit_code, kill_workers, leave_lost_terminal
 from sopool.visible import visible
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C. Python dies of a plain ``KeyboardInterrupt`` that it met in code made of text, even if it was caught."""
+    """A signal to stop was heard.
+
+    Python dies of a plain ``KeyboardInterrupt`` that it met in code made of text, even if it was caught.
+    """
 
 
 heard: list[int] = []
 
 
 def main() -> None:
-    """What the command ``sopool`` runs. Stopped, whatever it was at, it says so, and the exit code is 130."""
+    """Run the command ``sopool``. Stopped by a signal, whatever it was at, it says so; the exit code tells which."""
     sys.excepthook = _show_fault  # before Typer is imported, which hands on to whatever it finds here
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # shells have it ignored in the background
-        signal.signal(signal.SIGINT, _stop)
+    for number in STOPPING:
+        # Shells and nohup have them ignored in the background: that stays so.
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _stop)
     try:
         from sopool.cli import main as command
 
@@ -31,9 +36,11 @@ def main() -> None:
         # What is imported just then may make another error of it.
         if not heard or (isinstance(error, SystemExit) and not _came_of_it(error)):
             raise
-        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # nothing is left to be saved
+        code = exit_code(heard[0])
+        for number in STOPPING:
+            signal.signal(number, lambda *_: os._exit(code))  # nothing is left to be saved
         print("note: stopped.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(code)
 
 
 def _show_fault(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
@@ -42,9 +49,9 @@ def _show_fault(kind: type[BaseException], error: BaseException, at: TracebackTy
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    leave_lost_terminal()
     if heard:
-        for worker in active_children():  # whoever waits for them would wait for all that they have in hand
-            worker.terminate()
+        kill_workers()
     heard.append(number)
     raise Stopped
 

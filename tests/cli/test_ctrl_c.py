@@ -1,10 +1,13 @@
-"""Ctrl-C at any moment, heard by all processes as from a terminal: one message, exit code 130, nothing left."""
+"""Ctrl-C and other signals at any moment, heard by all processes as from a terminal: one message, nothing left."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -47,6 +50,32 @@ def test_whatever_becomes_of_the_exception(body, code, err):
     assert (shown.returncode, shown.stderr) == (code, err)
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_other_signals_have_codes_of_their_own(name):
+    shown = enter(f"signal.raise_signal(signal.{name})", partial(signal.signal, getattr(signal, name), signal.SIG_DFL))
+    assert (shown.returncode, shown.stderr) == (128 + getattr(signal, name), "note: stopped.\n")
+    shown = enter(f"signal.raise_signal(signal.{name})", partial(signal.signal, getattr(signal, name), signal.SIG_IGN))
+    assert (shown.returncode, shown.stderr) == (0, "")
+
+
+def test_a_terminal_that_is_closed():
+    """What is still to be said has nowhere to go: that is no error, and changes no exit code."""
+    ours, terminal = os.openpty()
+
+    def take_over():
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    command = [sys.executable, "-c", ENTRY.format(body='print("ready", flush=True)\n    signal.pause()')]
+    process = subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True, preexec_fn=take_over
+    )
+    os.close(terminal)
+    assert os.read(ours, 100).startswith(b"ready")
+    os.close(ours)
+    assert process.wait(timeout=60) == 128 + signal.SIGHUP
+
+
 def test_where_it_is_ignored_it_stays_so():
     """As a shell has it for commands in the background."""
     shown = enter(INTERRUPT, partial(signal.signal, signal.SIGINT, signal.SIG_IGN))
@@ -65,7 +94,8 @@ def enter(body, before):
     return subprocess.run(command, capture_output=True, text=True, preexec_fn=before)
 
 
-def interrupt(command, folder, environment, ready, delay=0.0):
+def begin(command, folder, environment, ready):
+    """Start a command in a process group of its own, and wait until it is at what is to be interrupted."""
     process = subprocess.Popen(
         [sys.executable, "-m", "sopool", *command],
         stdout=subprocess.PIPE,
@@ -77,27 +107,97 @@ def interrupt(command, folder, environment, ready, delay=0.0):
         preexec_fn=HEARD,
     )
     while not ready(process.pid):
+        assert process.poll() is None, process.communicate()
         time.sleep(0.001)
-    time.sleep(delay)
-    os.killpg(process.pid, signal.SIGINT)
-    return process, process.communicate(timeout=120)[1]
+    return process
 
 
 def has_imported(pid):
     return "libtorch" in Path(f"/proc/{pid}/maps").read_text()
 
 
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def has_workers(pid):
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return len(children) > 1  # the first keeps track of semaphores
+    return len(children(pid)) > 1  # the first keeps track of semaphores
 
 
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux what a process is at")
+def has_graphs(folder, pid):
+    """Whether two workers have the graphs in memory, from a file in a folder, be it without a name."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        maps = [Path(f"/proc/{child}/maps").read_text() for child in children(pid)[1:]]
+        return len(maps) == 2 and all(str(folder) in one for one in maps)
+    return False
+
+
+def lives(pid):
+    """Whether a process is there, and not only because nobody has asked for its exit code."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+FIT = ["fit", "MUTAG", "-o", "m.sopool", "--workers", "2", "--epochs", "100000", "--device", "cpu"]
+LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux what a process is at")
+
+
+@LINUX
 @pytest.mark.parametrize(("ready", "delay"), [(has_imported, 0), (has_workers, 0), (has_workers, 0.5)])
 def test_fit(ready, delay, tmp_path, clean_environment):
-    command = ["fit", "MUTAG", "-o", "m.sopool", "--workers", "2", "--epochs", "1000", "--device", "cpu"]
-    process, err = interrupt(command, tmp_path, clean_environment, ready, delay)
+    process = begin(FIT, tmp_path, clean_environment, ready)
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)
+    err = process.communicate(timeout=120)[1]
     assert process.returncode == 130
     assert "Traceback" not in err
     assert err.endswith("note: stopped.\n")
     assert not list(tmp_path.iterdir())
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("number", "send"),
+    [
+        pytest.param(signal.SIGTERM, os.kill, marks=pytest.mark.slow),
+        (signal.SIGTERM, os.killpg),
+        (signal.SIGHUP, os.killpg),
+        (signal.SIGKILL, os.kill),
+    ],
+)
+def test_a_killed_fit_leaves_nothing(number, send, tmp_path, clean_environment):
+    """Neither a copy of the graphs, nor a process, nor a file beside the model, whoever hears the signal."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = clean_environment | {"TMPDIR": str(temporary)}
+    process = begin(FIT, tmp_path, environment, partial(has_graphs, temporary))
+    others = children(process.pid)
+    send(process.pid, number)
+    err = process.communicate(timeout=120)[1]
+    try:
+        check_gone(others)
+    finally:
+        end(others)
+    assert [path for path in tmp_path.rglob("*") if path != temporary] == []
+    if number == signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number
+        assert "Traceback" not in err
+        assert err.endswith("note: stopped.\n")
+
+
+def check_gone(processes):
+    """They need a moment to notice that nobody waits for them; by far the most of this time is for busy machines."""
+    for _ in range(6000):
+        if not any(map(lives, processes)):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"still there: {[one for one in processes if lives(one)]}")
+
+
+def end(processes):
+    for one in processes:
+        with suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)

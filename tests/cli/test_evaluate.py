@@ -202,10 +202,10 @@ def test_interrupted_and_resumed_it_ends_with_the_same_figures(start, call, tmp_
     assert_trained_alike(tmp_path / "runs", tmp_path / "other")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals(call, monkeypatch, number, code):
     """The first asks to stop; the second does, whatever is going on; then they mean what they meant before."""
-    before = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}[number]
+    before = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     found = signal.signal(number, before)  # tests in the background may have it ignored
 
     def polite(self, device, workers, report, stop, train):

@@ -1,11 +1,12 @@
-"""Ctrl-C and SIGTERM, heard while a model trains."""
+"""Ctrl-C, SIGTERM and SIGHUP, heard while a model trains."""
 
 import os
 import signal
 from contextlib import suppress
-from multiprocessing import active_children
 from types import FrameType, TracebackType
 from typing import Any
+
+from sopool._runtime.signals import exit_code, heeded, kill_workers, leave_lost_terminal
 
 STOPPING = b"\nStopping at the end of this epoch, to go on from there later. Once more to stop at once.\n"
 
@@ -19,13 +20,12 @@ class Interruption:
 
     @property
     def exit_code(self) -> int:
-        """As shells have it: 130 after Ctrl-C, 143 after SIGTERM."""
-        return 128 + (self.signal or signal.SIGINT)
+        """As shells have it: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+        return exit_code(self.signal or signal.SIGINT)
 
     def __enter__(self) -> "Interruption":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as shells have it in the background
-                self._before[number] = signal.signal(number, self._heard)
+        for number in heeded():
+            self._before[number] = signal.signal(number, self._heard)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -37,9 +37,9 @@ class Interruption:
         return self.signal is not None
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
+        leave_lost_terminal()
         if self.signal is not None:
-            for worker in active_children():  # whoever waits for them would wait for all that they have in hand
-                worker.terminate()
+            kill_workers()
             raise KeyboardInterrupt
         self.signal = number
         with suppress(OSError):

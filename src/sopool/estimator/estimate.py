@@ -7,14 +7,12 @@ from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 
-from sopool.data.file import load_graphs
 from sopool.data.splits import stratified_folds
 from sopool.data.store import PackedGraphs
 from sopool.estimator.classifier import GraphClassifier
@@ -22,8 +20,9 @@ from sopool.estimator.fitting import FitProgress
 from sopool.estimator.labels import number_classes
 from sopool.estimator.plan import shape_of
 from sopool.estimator.settings import SingleGraphWarning, UnseenWarning, checked
+from sopool.experiments.executors.graphs_file import GraphsFile, graphs_file
 from sopool.experiments.executors.local import WorkerDiedError
-from sopool.experiments.executors.processes import graphs_file, run_jobs
+from sopool.experiments.executors.processes import run_jobs
 from sopool.experiments.threads import threads
 from sopool.training.metrics import Scores, score
 
@@ -152,7 +151,12 @@ def _scores(
 
 
 def _worker(
-    graphs: Path, model: BaseEstimator, labels: np.ndarray, codes: np.ndarray, report: Watch, stop: Callable[[], bool]
+    graphs: GraphsFile,
+    model: BaseEstimator,
+    labels: np.ndarray,
+    codes: np.ndarray,
+    report: Watch,
+    stop: Callable[[], bool],
 ) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
     """What scores folds in a process of its own, until it is told to stop."""
 
@@ -161,7 +165,7 @@ def _worker(
             raise CancelledError
         report(progress)
 
-    return _scorer(watched(model, watch), load_graphs(graphs, check=False), labels, codes)
+    return _scorer(watched(model, watch), graphs.load(), labels, codes)
 
 
 def _scorer(

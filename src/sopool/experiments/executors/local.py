@@ -16,11 +16,11 @@ import torch
 from sopool.data.base_encoder import Encoder
 from sopool.data.choices import default_encoder
 from sopool.data.edge_labels import EdgeLabelEncoder
-from sopool.data.file import load_graphs
 from sopool.data.spectral import ClusterSpec
 from sopool.data.store import PackedGraphs
 from sopool.experiments.executors.banks import banks_of
-from sopool.experiments.executors.processes import graphs_file, run_jobs
+from sopool.experiments.executors.graphs_file import GraphsFile, graphs_file
+from sopool.experiments.executors.processes import run_jobs
 from sopool.experiments.executors.rounds import in_rounds
 from sopool.experiments.threads import cores, threads
 from sopool.models.make import clusters_for
@@ -142,10 +142,10 @@ def _in_processes(
 
 
 def _worker(
-    graphs: Path, folder: Path, report: Report, stop: Callable[[], bool]
+    graphs: GraphsFile, folder: Path, report: Report, stop: Callable[[], bool]
 ) -> Callable[[Sequence[RunConfig]], list[RunConfig]]:
     """What trains a bank in a process of its own."""
-    return _trainer(load_graphs(graphs, check=False), RunStore(folder), "cpu", report, stop)
+    return _trainer(graphs.load(), RunStore(folder), "cpu", report, stop)
 
 
 def _trainer(

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 import threading
 import time
 import warnings
@@ -11,14 +10,11 @@ from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import active_children, get_context
-from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
 import torch
 
-from sopool.data.file import save_graphs
-from sopool.data.store import PackedGraphs
+from sopool._runtime.signals import STOPPING, heeded
 from sopool.visible import visible
 
 Job = TypeVar("Job")
@@ -40,13 +36,14 @@ def run_jobs(
     is a ``BrokenProcessPool``.
     """
     context = get_context("spawn")
-    reports, stopping = context.SimpleQueue(), context.Event()
+    with _without_signals():  # which would reach the process that keeps track of semaphores, too
+        reports, stopping = context.SimpleQueue(), context.Event()
     setup = (make, arguments, reports, stopping, os.getpid())
     others, pool = set(active_children()), ProcessPoolExecutor(workers, context, _start, setup)
     # It ends in a thread of its own, so that what workers still report is heard meanwhile.
     end = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
     try:
-        with _without_interrupts():  # which would reach the workers before they can turn them off
+        with _without_signals():  # which would reach the workers before they can turn them off
             waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
             mine = set(active_children()) - others
         while waiting:
@@ -62,7 +59,7 @@ def run_jobs(
             waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
     except (KeyboardInterrupt, GeneratorExit):
         for worker in mine:  # nobody waits for what they have in hand
-            worker.terminate()
+            worker.kill()
         raise
     finally:
         stopping.set()
@@ -71,22 +68,14 @@ def run_jobs(
         end.join()  # with all workers: those that still start need what the caller will delete
 
 
-@contextmanager
-def graphs_file(store: PackedGraphs) -> Iterator[Path]:
-    """A file that jobs can read the graphs from, for the block."""
-    with tempfile.TemporaryDirectory(prefix="sopool-") as folder:
-        path = Path(folder) / "store.graphs"
-        save_graphs(store, path)
-        yield path
-
-
 _worker: dict[str, Callable[[Any], Any]] = {}
 
 
 def _start(
     make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], reports: Any, stopping: Any, parent: int
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and says when to stop
+    for number in STOPPING:  # the parent hears them, and says when to stop
+        signal.signal(number, signal.SIG_IGN)
     torch.set_num_threads(1)
     warnings.formatwarning = partial(_safe_warning, warnings.formatwarning)
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
@@ -110,16 +99,22 @@ def _leave_with(parent: int) -> None:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C waits until the end; processes started meanwhile begin without it."""
+def _without_signals() -> Iterator[None]:
+    """Have the signals that ask to stop wait until the end; processes started meanwhile begin without them."""
     with ExitStack() as after:
         if threading.current_thread() is threading.main_thread():
             # The mask is not enough: another thread may be given the signal, and Python handles it in this one.
-            heard = list[tuple[int, FrameType | None]]()
-            handler = signal.signal(signal.SIGINT, lambda *signalled: heard.append(signalled))
-            after.callback(lambda: callable(handler) and heard and handler(*heard[0]))
-            after.callback(signal.signal, signal.SIGINT, handler)
+            heard: list[int] = []
+            after.callback(_raise_first, heard)
+            for number in heeded():
+                handler = signal.signal(number, lambda number, _: heard.append(number))
+                after.callback(signal.signal, number, handler)
         if hasattr(signal, "pthread_sigmask"):
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
             after.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
         yield
+
+
+def _raise_first(signals: list[int]) -> None:
+    if signals:
+        signal.raise_signal(signals[0])
