@@ -152,6 +152,32 @@ def test_a_checkpoint_of_other_models_is_not_taken(tables, tmp_path, monkeypatch
     assert_same(results(whole, [config]), results(store, [config]))
 
 
+@pytest.mark.parametrize(
+    ("forged_arrays", "forged_facts"),
+    [
+        ({}, {"epoch": 5}),
+        ({}, {"epoch": -1}),
+        ({}, {"epoch": "2"}),
+        ({}, {"chosen_epoch": 3}),
+        ({}, {"chosen_epoch": -1}),
+        ({"curve_seconds": torch.zeros(1, dtype=torch.float64)}, {}),
+        ({"curve_seconds": torch.zeros(4, dtype=torch.int64)}, {}),
+        ({"best_values": torch.zeros(3)}, {}),
+    ],
+)
+def test_a_forged_checkpoint_is_not_taken(tables, tmp_path, forged_arrays, forged_facts):
+    whole, store, config = RunStore(tmp_path / "whole"), RunStore(tmp_path / "store"), run_config(looks="chosen")
+    Trainer(tables, whole).train([config])
+    seen = []
+    Trainer(tables, store, seen.append, lambda: len(seen) >= 2).train([config])
+    arrays, facts = store.load_checkpoint(config)
+    assert facts["epoch"] == 2
+    store.save_checkpoint(config, arrays | forged_arrays, facts | forged_facts)
+    with pytest.warns(UserWarning, match="checkpoint of run .* cannot be used .* starts over"):
+        Trainer(tables, store).train([config])
+    assert_same(results(whole, [config]), results(store, [config]))
+
+
 def test_checkpoints_at_every_epoch_change_nothing(tables, tmp_path, monkeypatch):
     plain, often = RunStore(tmp_path / "plain"), RunStore(tmp_path / "often")
     Trainer(tables, plain).train(folds())

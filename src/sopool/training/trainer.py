@@ -1,6 +1,7 @@
 """Train banks to the end, with checkpoints: what was interrupted goes on, and ends with the same numbers."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -125,8 +126,12 @@ class Trainer:
         arrays, facts = saved
         if facts.get("layout") != layout_of(config, self.tables.features.width, self.tables.classes):
             return recorder, 0, None  # written by a version whose models look otherwise
-        recorder.restore(arrays, facts["chosen_epoch"])
-        state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
+        try:
+            state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
+            recorder.restore(arrays, facts["epoch"], facts["chosen_epoch"])
+        except (DataError, KeyError) as error:
+            warnings.warn(f"The checkpoint of run {config.key} cannot be used ({error}): it starts over.", stacklevel=2)
+            return recorder, 0, None
         self.report(Progress(1, facts["epoch"]))
         return recorder, facts["epoch"], state
 
