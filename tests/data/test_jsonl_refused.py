@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sopool.data import jsonl, lines
+from sopool.data import limits
 from sopool.data.errors import DataError
+from sopool.data.json_graph import KEYS
 from sopool.data.jsonl import read_jsonl
 from tests.data.json_lines import LINE, read
 
@@ -109,12 +110,12 @@ def test_files_that_cannot_be_read(tmp_path):
 
 @pytest.mark.parametrize("content", [b" " * 5000, b"\n" * 5000])
 def test_a_packed_file_may_not_grow_without_end(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(lines, "MAX_UNPACKED", 4999)
+    monkeypatch.setattr(limits, "MAX_UNPACKED", 4999)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(content))
     with pytest.raises(DataError, match="unpacks to more than 4,999 bytes"):
         read_jsonl(path)
-    monkeypatch.setattr(lines, "MAX_UNPACKED", 5000)
+    monkeypatch.setattr(limits, "MAX_UNPACKED", 5000)
     assert len(read_jsonl(path)) == 0
 
 
@@ -141,7 +142,7 @@ anything = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(jsonl.KEYS), anything, max_size=3), st.sampled_from(sorted(LINE)))
+@given(st.dictionaries(st.sampled_from(KEYS), anything, max_size=3), st.sampled_from(sorted(LINE)))
 def test_values_of_any_kind(changes, dropped):
     record = {key: value for key, value in LINE.items() if key != dropped} | changes
     result = attempt(read, LINE | {"id": 0}, record)

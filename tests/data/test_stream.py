@@ -23,6 +23,7 @@ from sopool.data import (
 )
 from sopool.data import stream as module
 from sopool.data.jsonl import write_jsonl
+from sopool.data.lines import Line
 from sopool.data.stream import stream_graphs
 from tests.training.graphs import little_store
 
@@ -119,7 +120,7 @@ def test_edge_labels_are_asked_for_only_where_there_are_edges(tmp_path):
 
 
 def test_a_graph_may_have_any_number_of_nodes_only_on_paper():
-    chunks = list(module._chunks(module.json_rows([(1, json.dumps(LINES[5]))]), {}))
+    chunks = list(module._chunks(module.json_rows([Line(1, json.dumps(LINES[5]))]), {}))
     assert chunks[0].graphs is None
     assert "nodes must be 0 to 16777216, found 1073741824" in chunks[0].bad[0].reason
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data import archive, numbers_text
+from sopool.data import archive, limits
 from sopool.data.errors import DataError
 from sopool.data.store import check_values
 from sopool.data.tu import read_tu
@@ -92,7 +92,7 @@ def test_lines_are_counted_across_chunks(tmp_path, monkeypatch, chunk):
 
 def test_a_line_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "CHUNK", 64)
-    monkeypatch.setattr(numbers_text, "MAX_LINE", 1000)
+    monkeypatch.setattr(limits, "MAX_LINE", 1000)
     with pytest.raises(DataError, match=r"SMALL_A.txt, line 2: a line of over 1,000 bytes"):
         read_tu(write_folder(SMALL | {"A": "1, 2\n" + "1" * 2000}, tmp_path))
 
@@ -174,7 +174,7 @@ def test_encrypted_or_unknown_packing(tmp_path):
 
 def test_declared_size_over_the_limit(tmp_path, monkeypatch):
     path = write_zip(SMALL, tmp_path / "a.zip")
-    monkeypatch.setattr(archive, "MAX_UNPACKED", 100)
+    monkeypatch.setattr(limits, "MAX_UNPACKED", 100)
     with pytest.raises(DataError, match=r"a.zip: unpacks to \d+ bytes or more, the limit is 100"):
         read_tu(path)
 
@@ -190,7 +190,7 @@ def test_declared_size_is_a_lie(tmp_path, method, size):
 
 def test_real_size_over_the_limit(tmp_path, monkeypatch):
     with archive.open_source(write_zip(SMALL, tmp_path / "a.zip")) as source:
-        monkeypatch.setattr(archive, "MAX_UNPACKED", 20)
+        monkeypatch.setattr(limits, "MAX_UNPACKED", 20)
         with pytest.raises(DataError, match=r"the limit is 20"):
             list(source.text("SMALL/SMALL_A.txt").chunks)
 

@@ -12,10 +12,8 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, NamedTuple
 
+from sopool.data import limits
 from sopool.data.errors import DataError
-
-MAX_UNPACKED = 4 * 2**30
-"""A zip (all members together) or gzip file that unpacks to more bytes than this is refused."""
 
 CHUNK = 2**20
 """Bytes per chunk: small enough for the parser's arrays to stay in the cache."""
@@ -172,9 +170,10 @@ def _stays_inside(name: str) -> bool:
 
 
 def _check_total(size: int, path: Path) -> None:
-    if size > MAX_UNPACKED:
+    if size > limits.MAX_UNPACKED:
         raise DataError(
-            f"unpacks to {size:,} bytes or more, the limit is {MAX_UNPACKED:,}. Unpack it and pass the folder.", path
+            f"unpacks to {size:,} bytes or more, the limit is {limits.MAX_UNPACKED:,}. Unpack it and pass the folder.",
+            path,
         )
 
 

@@ -1,25 +1,26 @@
 """Molecules as graphs, read from SMILES (a list, a CSV file) or from SDF files. Needs RDKit, the extra ``chem``."""
 
-import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from reprlib import repr as show
 from textwrap import shorten
 from typing import Any, Literal, NamedTuple
 
+from sopool.data.csv_text import CsvRow, csv_header, csv_rows
 from sopool.data.errors import DataError, Place, refuse_table
 from sopool.data.lines import is_packed, read_lines
 from sopool.data.names import number_in, refuse_fractions, whole_number
 from sopool.data.pack import Graph, Label, pack
-from sopool.data.sdf import sdf_properties, sdf_records
+from sopool.data.sdf import SdfRecord, sdf_properties, sdf_records
 from sopool.data.store import PackedGraphs
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "smi")
 LABEL_NAMES = ("label", "class", "target", "y", "activity")
 OnError = Literal["skip", "raise"]
+LONGEST = 1000
+"""Characters that are kept of what a bad molecule was read from."""
 
 
 class BadMolecule(NamedTuple):
@@ -28,7 +29,7 @@ class BadMolecule(NamedTuple):
     row: int
     """The line of a CSV file or the record of an SDF file, from 1; the place in a list, from 0."""
     text: str
-    """The SMILES, or the title of the record."""
+    """The SMILES, or the title of the record; at most 1,000 characters of it."""
     reason: str
 
 
@@ -89,11 +90,11 @@ def read_smiles_csv(
     ``smi``) and ``label`` (or ``class``, ``target``, ``y``, ``activity``), in upper or lower case. ``labelled=False``
     reads molecules only, for prediction.
     """
-    rows = csv_rows((text for _, text in read_lines(path)), path)
+    rows = csv_rows(read_lines(path), path)
     header = csv_header(rows, path)
     smiles_at = find_name(header, smiles_column, SMILES_NAMES, "smiles_column", path)
     label_at = find_name(header, label_column, LABEL_NAMES, "label_column", path) if labelled else smiles_at
-    records = (csv_record(row, cells, len(header), smiles_at, label_at) for row, cells in rows)
+    records = (csv_record(row, len(header), smiles_at, label_at) for row in rows)
     return _gather(records, from_smiles, labelled, on_error, name or _stem(path), Place("line", path))
 
 
@@ -111,10 +112,7 @@ def read_sdf(
     chosen = ""
     if labelled:
         chosen = find_property(path, label_property)
-    records = (
-        Record(row, record.partition("\n")[0].strip(), record, sdf_properties(record).get(chosen))
-        for row, record in sdf_records(path)
-    )
+    records = (sdf_molecule(record, sdf_properties(record.text).get(chosen)) for record in sdf_records(path))
     return _gather(records, from_sdf, labelled, on_error, name or _stem(path), Place("record", path))
 
 
@@ -139,7 +137,7 @@ def _gather(
             except DataError as error:
                 if on_error == "raise":
                     raise place.error(record.row, f"{error} Found {show(record.text)}.") from error
-                bad.append(BadMolecule(record.row, record.text, str(error)))
+                bad.append(BadMolecule(record.row, record.text[:LONGEST], str(error)))
     if not graphs and not bad:
         raise DataError("there are no molecules.", place.path)
     if not graphs:
@@ -211,44 +209,24 @@ def from_sdf(chem: Any, text: str) -> Any:
     return chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
 
 
-def csv_rows(lines: Iterator[str], path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a CSV that are not blank, each with the line it starts on."""
-    head: list[str] = []
-    for line in lines:
-        head.append(line)
-        if line.strip():
-            break
-    # A SMILES holds letters, digits and brackets in any number: only the line of names tells the delimiter safely.
-    delimiter = max(",;\t", key="".join(head).count)
-    # Strictly, since a quote that is left open would take all lines that follow into one cell.
-    reader = csv.reader(chain(head, lines), delimiter=delimiter, strict=True)
-    row = 1
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield row, [cell.strip() for cell in cells]
-            row = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"not a CSV file ({error}): look for an open quote or an odd line end.", path, row) from error
-
-
-def csv_header(rows: Iterator[tuple[int, list[str]]], path: str | Path) -> list[str]:
-    """The names of the columns, which come first."""
-    if (first := next(rows, None)) is None:
-        raise DataError("the file is empty.", path)
-    return first[1]
-
-
-def csv_record(row: int, cells: list[str], width: int, smiles_at: int, label_at: int) -> Record:
+def csv_record(row: CsvRow, width: int, smiles_at: int, label_at: int) -> Record:
     """The molecule of a row of cells."""
-    problem = f"The line has {len(cells)} cells, the first line has {width}." if any(cells[width:]) else ""
-    cells = cells + [""] * width
-    return Record(row, cells[smiles_at], cells[smiles_at], cells[label_at], problem)
+    if row.problem:
+        return Record(row.number, row.cells[0], "", None, row.problem)
+    extra = any(row.cells[width:])
+    problem = f"The line has {len(row.cells)} cells, the first line has {width}." if extra else ""
+    cells = row.cells + [""] * width
+    return Record(row.number, cells[smiles_at], cells[smiles_at], cells[label_at], problem)
+
+
+def sdf_molecule(record: SdfRecord, label: str | None) -> Record:
+    """The molecule of a record of an SDF file."""
+    return Record(record.number, record.title, record.text, label, record.problem)
 
 
 def find_property(path: str | Path, wanted: str | None) -> str:
     """The property of an SDF file that holds the label."""
-    names = list({name: None for _, record in sdf_records(path) for name in sdf_properties(record)})
+    names = list({name: None for record in sdf_records(path) for name in sdf_properties(record.text)})
     return names[find_name(names, wanted, LABEL_NAMES, "label_property", path)]
 
 

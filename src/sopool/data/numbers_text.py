@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sopool.data import limits
 from sopool.data.archive import Text
 from sopool.data.errors import DataError
 from sopool.data.names import Names
@@ -21,8 +22,6 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DIGITS = b"0123456789"
 NOT_SEPARATORS = bytes(sorted(set(range(256)) - set(b",\n")))
 INT64 = np.iinfo(np.int64)
-MAX_LINE = 16 * 2**20
-"""A longer line is no line of numbers; without a limit a file without line ends would be joined over and over."""
 
 
 class Block(NamedTuple):
@@ -41,8 +40,8 @@ def line_blocks(text: Text) -> Iterator[Block]:
         joined = rest + chunk
         cut = joined.rfind(b"\n") + 1
         lines, rest = joined[:cut], joined[cut:]
-        if len(rest) > MAX_LINE:
-            raise DataError(f"a line of over {MAX_LINE:,} bytes: this is no text of numbers.", text.where, first)
+        if len(rest) > limits.MAX_LINE:
+            raise DataError(f"a line of over {limits.MAX_LINE:,} bytes: this is no text of numbers.", text.where, first)
         if first == 1:
             lines = lines.removeprefix(BYTE_ORDER_MARK)
         if b"\r" in lines:

@@ -4,23 +4,64 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
-from sopool.data.lines import read_lines
+from sopool.data import limits
+from sopool.data.lines import SHOWN, Line, read_lines, too_long
 
 PROPERTY = re.compile(r">.*<([^<>]+)>")
 
 
-def sdf_records(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The text of each record, numbered from 1."""
-    row, lines = 1, list[str]()
-    for _, line in read_lines(path, errors="replace"):
-        if line.startswith("$$$$"):
-            yield row, "\n".join(lines)
-            row, lines = row + 1, []
+class SdfRecord(NamedTuple):
+    """The text of a record, or its beginning and why it cannot be used."""
+
+    number: int
+    """From 1."""
+    text: str
+    problem: str = ""
+
+    @property
+    def title(self) -> str:
+        """The first line, which names the molecule."""
+        return self.text.partition("\n")[0].strip()
+
+
+def sdf_records(path: str | Path) -> Iterator[SdfRecord]:
+    """Read the records of a file. Of one that is too long only the beginning is kept."""
+    record = _Lines()
+    number = 1
+    for line in read_lines(path, errors="replace"):
+        if line.text.startswith("$$$$") and not line.problem:
+            yield record.finish(number)
+            number += 1
+            record = _Lines()
         else:
-            lines.append(line.rstrip("\r\n"))
-    if any(line.strip() for line in lines):
-        yield row, "\n".join(lines)
+            record.add(line)
+    if not record.blank:
+        yield record.finish(number)
+
+
+class _Lines:
+    """The lines of one record, as they come."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.size = 0
+        self.blank = True
+        self.too_long = False
+
+    def add(self, line: Line) -> None:
+        self.blank = self.blank and line.blank
+        self.size += len(line.text)
+        if not self.too_long and (line.problem or self.size > limits.MAX_LINE):
+            self.too_long = True
+            self.texts = ["\n".join(self.texts)[:SHOWN] or line.text[:SHOWN]]
+        if not self.too_long:
+            self.texts.append(line.text.rstrip("\r\n"))
+
+    def finish(self, number: int) -> SdfRecord:
+        problem = too_long("record", "Look for missing line ends and missing lines $$$$.") if self.too_long else ""
+        return SdfRecord(number, "\n".join(self.texts), problem)
 
 
 def sdf_properties(record: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sopool.data import limits
 from sopool.data.catalogue import load
 from sopool.data.errors import Place
 from sopool.data.lines import check_columns, kind_of, number_lines, read_lines
@@ -19,7 +20,7 @@ STDIN, STDIN_NAME = "-", "standard input"
 TEXTS = (".jsonl", ".csv", ".tsv", ".smi")
 """Files with a graph a line."""
 NODES, ROWS = 2**14, 2**12
-"""Where a chunk ends."""
+"""Where a chunk ends; it also ends once ``limits.MAX_LINE`` characters are read for it."""
 NO_NODES = "the graph has no nodes."
 
 
@@ -90,8 +91,9 @@ def place_of(source: str | Path) -> Place:
 
 
 def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[Chunk]:
-    chunk, graphs, nodes = Chunk(), list[Graph](), 0
+    chunk, graphs, nodes, size = Chunk(), list[Graph](), 0, 0
     for row in rows:
+        size += row.size
         problem = row.problem or lack(row.graph, fields)
         if problem or row.graph is None:
             chunk.bad.append(BadRow(row.number, row.text, problem))
@@ -101,10 +103,10 @@ def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[C
             chunk.rows.append(row.number)
             chunk.ids.append(row.name)
             chunk.labels.append(row.label)
-        if nodes >= NODES or len(chunk.rows) + len(chunk.bad) >= ROWS:
+        if nodes >= NODES or len(chunk.rows) + len(chunk.bad) >= ROWS or size >= limits.MAX_LINE:
             chunk.graphs = pack(graphs) if graphs else None
             yield chunk
-            chunk, graphs, nodes = Chunk(), list[Graph](), 0
+            chunk, graphs, nodes, size = Chunk(), list[Graph](), 0, 0
     if graphs or chunk.bad:
         chunk.graphs = pack(graphs) if graphs else None
         yield chunk
