@@ -8,7 +8,18 @@ from rich.text import Text
 
 from sopool.cli.console import error_console
 from sopool.cli.loading import load_source
-from sopool.cli.options import LIST, AsJson, LabelColumn, Root, SmilesColumn, Source, WhenUnreadable, names
+from sopool.cli.options import (
+    LIST,
+    MAX_ATOMS,
+    AsJson,
+    LabelColumn,
+    MaxAtoms,
+    Root,
+    SmilesColumn,
+    Source,
+    WhenUnreadable,
+    names,
+)
 from sopool.cli.output import print_result
 
 
@@ -24,6 +35,7 @@ def controls(
     smiles_column: SmilesColumn = None,
     label_column: LabelColumn = None,
     on_error: WhenUnreadable = "skip",
+    max_atoms: MaxAtoms = MAX_ATOMS,
     as_json: AsJson = False,
 ) -> None:
     """What a pooling must beat: classifiers without a network, on the same folds, under the fair protocol."""
@@ -34,7 +46,7 @@ def controls(
     wanted = list(CONTROLS) if controls is None else names("--controls", controls)
     for name in wanted:
         check_name("control", name, CONTROLS)
-    store = load_source(source, root, smiles_column, label_column, on_error)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
     results = []
     for name in wanted:
         with error_console().status(Text(f"{name}: {CONTROLS[name].sees}")):

@@ -10,12 +10,14 @@ from sopool.cli.console import out
 from sopool.cli.loading import load_source, say_copies, source_files, stored_files
 from sopool.cli.options import (
     LIST,
+    MAX_ATOMS,
     Address,
     AsJson,
     Device,
     Executor,
     Figures,
     LabelColumn,
+    MaxAtoms,
     Root,
     Runs,
     SmilesColumn,
@@ -105,6 +107,7 @@ def evaluate(
     smiles_column: SmilesColumn = None,
     label_column: LabelColumn = None,
     on_error: WhenUnreadable = "skip",
+    max_atoms: MaxAtoms = MAX_ATOMS,
 ) -> None:
     """Cross-validate poolings on a data set: all folds and settings side by side.
 
@@ -147,7 +150,7 @@ def evaluate(
         _check_plot(plot, files)
     trained_by = choose_executor(executor, address)
     place = choose_device(device, executor)
-    store = load_source(source, root, smiles_column, label_column, on_error)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
 
     evaluator = Evaluator(store, request, RunStore(runs))
     _say_divided(evaluator)

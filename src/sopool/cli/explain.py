@@ -7,7 +7,9 @@ import typer
 
 from sopool.cli.loading import source_files
 from sopool.cli.options import (
+    MAX_ATOMS,
     Device,
+    MaxAtoms,
     Model,
     Root,
     SmilesColumn,
@@ -49,6 +51,7 @@ def explain(
     root: Root = None,
     smiles_column: SmilesColumn = None,
     label_column: Annotated[str | None, typer.Option(help="The column or property with the true labels.")] = None,
+    max_atoms: MaxAtoms = MAX_ATOMS,
 ) -> None:
     """Explain why a graph gets its class: what each node adds to the score, and which pairs of features matter most.
 
@@ -65,10 +68,10 @@ def explain(
     if chosen == "html":
         check_extras("jinja2")
     classifier = GraphClassifier.load(model, device)
-    found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column)
+    found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column, max_atoms)
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):
         last = found.row + AHEAD
-        known = source != STDIN and has_id(source, graph, smiles_column, label_column, last)
+        known = source != STDIN and has_id(source, graph, smiles_column, label_column, max_atoms, last)
         other = f" For the graph with the id {graph} say --graph id:{graph}." if known else ""
         say("note", f"taken: row {found.row}, whose id is {found.id}.{other}")
     with advise("to explain it", lambda: f"The graph has {found.graph.num_nodes:,} nodes: explain a smaller one."):

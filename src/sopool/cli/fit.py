@@ -14,8 +14,10 @@ from sopool.cli.console import out, tell
 from sopool.cli.loading import load_source, say_copies, source_files
 from sopool.cli.options import (
     LIST,
+    MAX_ATOMS,
     Device,
     LabelColumn,
+    MaxAtoms,
     Root,
     SmilesColumn,
     Source,
@@ -81,6 +83,7 @@ def fit(
     smiles_column: SmilesColumn = None,
     label_column: LabelColumn = None,
     on_error: WhenUnreadable = "skip",
+    max_atoms: MaxAtoms = MAX_ATOMS,
 ) -> None:
     """Train a classifier on graphs with labels: first an honest estimate of how good it is, then the model itself.
 
@@ -110,7 +113,7 @@ def fit(
         device=place,
         random_state=seed,
     )
-    store, console = load_source(source, root, smiles_column, label_column, on_error), out()
+    store, console = load_source(source, root, smiles_column, label_column, on_error, max_atoms), out()
     if store.labels is None:
         missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from sopool.cli.loading import load_source
-from sopool.cli.options import AsJson, LabelColumn, Root, SmilesColumn, Source, WhenUnreadable
+from sopool.cli.options import MAX_ATOMS, AsJson, LabelColumn, MaxAtoms, Root, SmilesColumn, Source, WhenUnreadable
 from sopool.cli.output import print_result
 
 
@@ -16,13 +16,14 @@ def inspect(
     smiles_column: SmilesColumn = None,
     label_column: LabelColumn = None,
     on_error: WhenUnreadable = "skip",
+    max_atoms: MaxAtoms = MAX_ATOMS,
     as_json: AsJson = False,
 ) -> None:
     """Look at a data set: sizes, classes, oddities, and what a network can tell apart at best."""
     from sopool.data.statistics import statistics, warnings
     from sopool.report.terminal import inspection
 
-    store = load_source(source, root, smiles_column, label_column, on_error)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
     found = statistics(store, rounds)
     cautions = warnings(found)
     print_result(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
 from sopool.cli.console import error_console
-from sopool.cli.options import OnError
+from sopool.cli.options import MAX_ATOMS, OnError
 from sopool.cli.output import say
 from sopool.cli.target import STDIN
 
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def load_source(
-    source: str, root: Path | None, smiles_column: str | None, label_column: str | None, on_error: OnError
+    source: str,
+    root: Path | None,
+    smiles_column: str | None,
+    label_column: str | None,
+    on_error: OnError,
+    max_atoms: int = MAX_ATOMS,
 ) -> "PackedGraphs":
     """The graphs of a name or path."""
     from sopool.data.catalogue import load
@@ -37,6 +42,7 @@ def load_source(
             smiles_column=smiles_column,
             label_column=label_column,
             on_error=on_error,
+            max_atoms=max_atoms,
             progress=progress,
         )
 

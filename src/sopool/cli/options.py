@@ -21,6 +21,12 @@ Root = Annotated[
 SmilesColumn = Annotated[str | None, typer.Option(help="The column of a CSV that holds the SMILES.")]
 LabelColumn = Annotated[str | None, typer.Option(help="The column of a CSV, or property of an SDF, to predict.")]
 WhenUnreadable = Annotated[OnError, typer.Option(help="What to do about a molecule that cannot be read.")]
+MAX_ATOMS = 1000
+"""The same as ``sopool.data.limits.MAX_ATOMS``, which takes long to import."""
+MaxAtoms = Annotated[
+    int,
+    typer.Option(min=1, help="Atoms of the largest molecule to read; larger ones count as unreadable."),
+]
 Executor = Annotated[
     Literal["local", "ray"], typer.Option(help="Train on this machine, or on a Ray cluster that it is part of.")
 ]

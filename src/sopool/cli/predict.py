@@ -10,7 +10,9 @@ import typer
 
 from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
+    MAX_ATOMS,
     Device,
+    MaxAtoms,
     Model,
     OnError,
     Root,
@@ -55,6 +57,7 @@ def predict(
         str | None, typer.Option(help="The column or property with the true labels, to tell the accuracy.")
     ] = None,
     on_error: Annotated[OnError, typer.Option(help="What to do about a row that cannot be read.")] = "skip",
+    max_atoms: MaxAtoms = MAX_ATOMS,
 ) -> None:
     """Predict the class of graphs, however many: they are read, predicted and written some at a time.
 
@@ -69,7 +72,7 @@ def predict(
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, *FORMATS)
     classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
-    chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column)
+    chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column, max_atoms)
     smaller = "Leave out what is too large on a single line."
     with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
@@ -79,7 +82,9 @@ def predict(
     # They are compared only where they are as many: then there is memory for all of them.
     own_nodes = classifier.trained_on_.get("nodes")
     as_many = source != "-" and count.accuracy is not None and count.labelled_nodes == own_nodes
-    if as_many and _are_own(classifier, lambda: load_source(source, root, smiles_column, label_column, "skip")):
+    if as_many and _are_own(
+        classifier, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms)
+    ):
         say("warning", OWN)
 
 

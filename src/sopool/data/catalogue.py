@@ -18,6 +18,7 @@ from sopool.data.errors import DataError
 from sopool.data.file import load_graphs, renamed
 from sopool.data.gin_text import read_gin
 from sopool.data.jsonl import read_jsonl
+from sopool.data.limits import MAX_ATOMS
 from sopool.data.lines import check_columns, kind_of
 from sopool.data.private_folder import is_private
 from sopool.data.statistics import GraphStatistics, statistics
@@ -130,6 +131,7 @@ def load(
     label_column: str | None = None,
     on_error: OnError = "skip",
     labelled: bool = True,
+    max_atoms: int = MAX_ATOMS,
     progress: Progress | None = None,
 ) -> PackedGraphs:
     """Read graphs from a file or folder of any known kind, or a data set by its name.
@@ -142,10 +144,11 @@ def load(
         label_column: Of a CSV, or the property of an SDF, if it has no usual name.
         on_error: "skip" molecules that cannot be read, with a warning, or "raise".
         labelled: False reads the molecules of a CSV or SDF without labels, for prediction.
+        max_atoms: A molecule of more atoms, or with more than one ring for 8 of these, cannot be read.
         progress: Called while downloading.
     """
     if _is_path(source):
-        return _read(Path(source), smiles_column, label_column, on_error, labelled)
+        return _read(Path(source), smiles_column, label_column, on_error, labelled, max_atoms)
     name = str(source)
     if name in NOTES:
         warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
@@ -155,7 +158,7 @@ def load(
         return load_boxed(name)
 
     def read(path: Path) -> PackedGraphs:
-        return renamed(_read(path, smiles_column, label_column, on_error, labelled), name)
+        return renamed(_read(path, smiles_column, label_column, on_error, labelled, max_atoms), name)
 
     if found.path is None:
         return read(_download(name, found, progress))
@@ -206,7 +209,12 @@ def _roots(root: str | Path | None) -> list[Path]:
 
 
 def _read(
-    path: Path, smiles_column: str | None, label_column: str | None, on_error: OnError, labelled: bool
+    path: Path,
+    smiles_column: str | None,
+    label_column: str | None,
+    on_error: OnError,
+    labelled: bool,
+    max_atoms: int,
 ) -> PackedGraphs:
     if not path.exists():
         raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
@@ -222,9 +230,9 @@ def _read(
     if kind == ".graphs":
         return load_graphs(path)
     if text in (".csv", ".tsv", ".smi"):
-        store, bad = read_smiles_csv(path, smiles_column, label_column, on_error, labelled=labelled)
+        store, bad = read_smiles_csv(path, smiles_column, label_column, on_error, None, labelled, max_atoms)
     elif text == ".sdf":
-        store, bad = read_sdf(path, label_column, on_error, labelled=labelled)
+        store, bad = read_sdf(path, label_column, on_error, None, labelled, max_atoms)
     else:
         known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .graphs"
         raise DataError(f"unknown kind of file {kind!r}, expected one of {known}.", path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from reprlib import repr as show
 from textwrap import shorten
@@ -10,9 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.data.csv_text import CsvRow, csv_header, csv_rows
 from sopool.data.errors import DataError, Place, refuse_table
+from sopool.data.limits import MAX_ATOMS
 from sopool.data.lines import is_packed, read_lines
 from sopool.data.names import number_in, refuse_fractions, whole_number
 from sopool.data.pack import Graph, Label, pack
+from sopool.data.rdkit_molecules import from_sdf, from_smiles, rdkit_module
 from sopool.data.sdf import SdfRecord, sdf_properties, sdf_records
 from sopool.data.store import PackedGraphs
 
@@ -61,11 +63,16 @@ def graph_of_molecule(molecule: Any) -> Graph:
 
 
 def smiles_to_store(
-    smiles: Sequence[str], labels: Sequence[Label] | None = None, on_error: OnError = "skip", name: str = "molecules"
+    smiles: Sequence[str],
+    labels: Sequence[Label] | None = None,
+    on_error: OnError = "skip",
+    name: str = "molecules",
+    max_atoms: int = MAX_ATOMS,
 ) -> tuple[PackedGraphs, list[BadMolecule]]:
     """Pack molecules given as SMILES, with a label each or without; also returns those left out, and why.
 
     ``on_error="raise"`` stops at the first bad one instead. Hydrogens are nodes where the SMILES writes them as atoms.
+    A molecule of more than ``max_atoms`` atoms, or with more than one ring for 8 of these, is bad.
     """
     texts, given = _listed(smiles), [None] * len(smiles) if labels is None else _listed(labels)
     if len(given) != len(texts):
@@ -73,7 +80,8 @@ def smiles_to_store(
     records = (
         Record(place, str(text), text, label) for place, (text, label) in enumerate(zip(texts, given, strict=True))
     )
-    return _gather(records, from_smiles, labels is not None, on_error, name, Place("molecule"))
+    parse = partial(from_smiles, max_atoms=max_atoms)
+    return _gather(records, parse, labels is not None, on_error, name, Place("molecule"))
 
 
 def read_smiles_csv(
@@ -83,19 +91,21 @@ def read_smiles_csv(
     on_error: OnError = "skip",
     name: str | None = None,
     labelled: bool = True,
+    max_atoms: int = MAX_ATOMS,
 ) -> tuple[PackedGraphs, list[BadMolecule]]:
     """Read molecules and their labels from two columns of a CSV file (comma, semicolon or tab), plain or ``.gz``.
 
     The first line names the columns. Those not given are found by themselves: ``smiles`` (or ``canonical_smiles``,
     ``smi``) and ``label`` (or ``class``, ``target``, ``y``, ``activity``), in upper or lower case. ``labelled=False``
-    reads molecules only, for prediction.
+    reads molecules only, for prediction. ``max_atoms`` is that of :func:`smiles_to_store`.
     """
     rows = csv_rows(read_lines(path), path)
     header = csv_header(rows, path)
     smiles_at = find_name(header, smiles_column, SMILES_NAMES, "smiles_column", path)
     label_at = find_name(header, label_column, LABEL_NAMES, "label_column", path) if labelled else smiles_at
     records = (csv_record(row, len(header), smiles_at, label_at) for row in rows)
-    return _gather(records, from_smiles, labelled, on_error, name or _stem(path), Place("line", path))
+    parse = partial(from_smiles, max_atoms=max_atoms)
+    return _gather(records, parse, labelled, on_error, name or _stem(path), Place("line", path))
 
 
 def read_sdf(
@@ -104,16 +114,19 @@ def read_sdf(
     on_error: OnError = "skip",
     name: str | None = None,
     labelled: bool = True,
+    max_atoms: int = MAX_ATOMS,
 ) -> tuple[PackedGraphs, list[BadMolecule]]:
     """Read the molecules of an SDF file, plain or ``.gz``, with one property of each as its label.
 
     A property not given is found by the names that :func:`read_smiles_csv` knows; ``labelled=False`` reads none.
+    ``max_atoms`` is that of :func:`smiles_to_store`.
     """
     chosen = ""
     if labelled:
         chosen = find_property(path, label_property)
     records = (sdf_molecule(record, sdf_properties(record.text).get(chosen)) for record in sdf_records(path))
-    return _gather(records, from_sdf, labelled, on_error, name or _stem(path), Place("record", path))
+    parse = partial(from_sdf, max_atoms=max_atoms)
+    return _gather(records, parse, labelled, on_error, name or _stem(path), Place("record", path))
 
 
 def _gather(
@@ -183,30 +196,6 @@ def graph_of_record(chem: Any, record: Record, parse: Callable[[Any, str], Any],
 def no_label(label: Any) -> bool:
     """Whether this stands for a missing label: None, a NaN, or what pandas writes for them."""
     return label is None or str(label).lower() in ("", "nan", "<na>")
-
-
-def rdkit_module(module: str) -> Any:
-    """A module of RDKit; a ``DataError`` says how to get it."""
-    try:
-        return import_module(f"rdkit.{module}")
-    except ImportError as error:
-        raise DataError("Reading molecules needs RDKit: pip install 'sopool[chem]'") from error
-
-
-def from_smiles(chem: Any, text: str) -> Any:
-    """RDKit's molecule, not checked yet; None if it cannot be parsed."""
-    if not isinstance(text, str) or not text.strip():
-        raise DataError("The SMILES is empty.")
-    settings = chem.SmilesParserParams()
-    settings.sanitize = settings.removeHs = False
-    return chem.MolFromSmiles(text.strip(), settings)
-
-
-def from_sdf(chem: Any, text: str) -> Any:
-    """Likewise, of a record of an SDF file."""
-    if text.count("\nM  END") > 1:  # RDKit would take the first, with what is said of the last
-        raise DataError("The record has several molecules: a line $$$$ is missing between them.")
-    return chem.MolFromMolBlock(text, sanitize=False, removeHs=False)
 
 
 def csv_record(row: CsvRow, width: int, smiles_at: int, label_at: int) -> Record:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sopool.data.catalogue import load
 from sopool.data.errors import DataError, Place
+from sopool.data.limits import MAX_ATOMS
 from sopool.data.pack import Label, pack
 from sopool.data.rows import Row
 from sopool.data.store import PackedGraphs
@@ -37,14 +38,17 @@ def find_graph(
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
+    max_atoms: int = MAX_ATOMS,
 ) -> FoundGraph:
     """The graph in row ``wanted``, else the first with that id, text or number; read no further than that.
 
     A number that is both a row and an id is taken for the row; ``id:7`` is the id alone. Rows are those of
     :func:`sopool.data.stream.stream_graphs`: lines and records from 1, graphs of a data set from 0. ``fields`` are
     those of an encoder, which the graph must have; what else it has is kept.
+    A molecule of more than ``max_atoms`` atoms is bad.
     """
-    rows, number = rows_of(source, smiles_column, label_column), row_number(wanted)
+    rows = rows_of(source, smiles_column, label_column, max_atoms)
+    number = row_number(wanted)
     if rows is None:
         store = load(source, root, smiles_column=smiles_column, label_column=label_column)
         return _of_store(store, number, wanted)
@@ -66,9 +70,11 @@ def find_graph(
     return _graph_of(found, fields, place)
 
 
-def has_id(source: str | Path, name: str, smiles_column: str | None, label_column: str | None, last: int) -> bool:
+def has_id(
+    source: str | Path, name: str, smiles_column: str | None, label_column: str | None, max_atoms: int, last: int
+) -> bool:
     """Whether one of the rows of a file, as far as row ``last`` or until one cannot be read, has this id."""
-    rows = rows_of(source, smiles_column, label_column)
+    rows = rows_of(source, smiles_column, label_column, max_atoms)
     try:
         return rows is not None and any(
             row.name is not None and str(row.name) == name for row in takewhile(lambda row: row.number <= last, rows)

@@ -2,18 +2,20 @@
 
 from typing import Any
 
-from sopool.data.chem import rdkit_module
 from sopool.data.errors import DataError
+from sopool.data.limits import MAX_ATOMS
+from sopool.data.rdkit_molecules import check_molecule, rdkit_module
 from sopool.data.store import PackedGraphs
 
 
-def molecule_of(graph: PackedGraphs) -> Any | None:
+def molecule_of(graph: PackedGraphs, max_atoms: int = MAX_ATOMS) -> Any | None:
     """RDKit's molecule of one graph whose node labels are elements and whose edge labels are kinds of bonds.
 
     As the graph has it: atoms in its order, no charges, no hydrogens but those that are nodes, and so not to be
-    calculated with. None where the graph is no molecule, or where there is no RDKit.
+    calculated with. None where the graph is no molecule, or one of more atoms than ``max_atoms`` or of very many rings,
+    or where there is no RDKit.
     """
-    if graph.node_labels is None or graph.edge_labels is None:
+    if graph.node_labels is None or graph.edge_labels is None or graph.num_nodes > max_atoms:
         return None
     try:
         chem = rdkit_module("Chem")
@@ -32,6 +34,10 @@ def molecule_of(graph: PackedGraphs) -> Any | None:
             return None
         if molecule.GetBondBetweenAtoms(source, target) is None:
             molecule.AddBond(source, target, kinds[bond])
+    try:
+        check_molecule(chem, molecule, max_atoms)
+    except DataError:
+        return None
     return molecule.GetMol()
 
 

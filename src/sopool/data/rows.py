@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,11 +14,8 @@ from sopool.data.chem import (
     csv_record,
     find_name,
     find_property,
-    from_sdf,
-    from_smiles,
     graph_of_record,
     no_label,
-    rdkit_module,
     sdf_molecule,
 )
 from sopool.data.csv_text import CsvRow, csv_header, csv_rows
@@ -25,6 +23,7 @@ from sopool.data.errors import DataError
 from sopool.data.json_graph import graph_of_line
 from sopool.data.lines import SHOWN, Line, not_blank
 from sopool.data.pack import Graph, Label
+from sopool.data.rdkit_molecules import from_sdf, from_smiles, rdkit_module
 from sopool.data.sdf import SdfRecord, sdf_properties, sdf_records
 
 ID_NAMES = ("id", "name")
@@ -60,7 +59,9 @@ def json_rows(lines: Lines) -> Iterator[Row]:
                 yield Row(line.number, text, size, name, graph.label, graph)
 
 
-def text_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row]:
+def text_rows(
+    lines: Lines, path: str | Path, smiles_column: str | None, label_column: str | None, max_atoms: int
+) -> Iterator[Row]:
     """By the first line that is not blank: an object of JSON, names of columns, or a SMILES that may have a name."""
     every = iter(lines)
     head = not_blank(every)
@@ -70,11 +71,13 @@ def text_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_c
         return json_rows(every)
     cells = [cell.strip(' "').lower() for cell in re.split("[,;\t]", first)]
     if smiles_column or any(cell in SMILES_NAMES for cell in cells):
-        return molecule_rows(every, path, smiles_column, label_column)
-    return _molecules((_bare(line) for line in every if not line.blank), from_smiles)
+        return molecule_rows(every, path, smiles_column, label_column, max_atoms)
+    return _molecules((_bare(line) for line in every if not line.blank), partial(from_smiles, max_atoms=max_atoms))
 
 
-def molecule_rows(lines: Lines, path: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row]:
+def molecule_rows(
+    lines: Lines, path: str | Path, smiles_column: str | None, label_column: str | None, max_atoms: int
+) -> Iterator[Row]:
     """Of a CSV with a column of SMILES; a column of labels and one of ids are taken where they are there."""
     rows = csv_rows(iter(lines), path)
     header = csv_header(rows, path)
@@ -89,10 +92,10 @@ def molecule_rows(lines: Lines, path: str | Path, smiles_column: str | None, lab
         named = id_at is not None and id_at < len(row.cells) and not row.problem
         return (record if labelled else record._replace(label=None)), row.cells[id_at or 0] if named else None
 
-    return _molecules(map(read, rows), from_smiles)
+    return _molecules(map(read, rows), partial(from_smiles, max_atoms=max_atoms))
 
 
-def sdf_rows(path: str | Path, label_property: str | None) -> Iterator[Row]:
+def sdf_rows(path: str | Path, label_property: str | None, max_atoms: int) -> Iterator[Row]:
     """Of an SDF file, with the title of each record as its id."""
     wanted = LABEL_NAMES if label_property is None else (find_property(path, label_property),)
 
@@ -101,7 +104,7 @@ def sdf_rows(path: str | Path, label_property: str | None) -> Iterator[Row]:
         found = {name.lower(): value for name, value in given.items()} | given
         return sdf_molecule(record, next((found[name] for name in wanted if name in found), None)), record.title
 
-    return _molecules(map(read, sdf_records(path)), from_sdf)
+    return _molecules(map(read, sdf_records(path)), partial(from_sdf, max_atoms=max_atoms))
 
 
 def _bare(line: Line) -> tuple[Record, str | None]:

@@ -51,34 +51,39 @@ def stream_graphs(
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
+    max_atoms: int = limits.MAX_ATOMS,
 ) -> Iterator[Chunk]:
     """Chunks of the graphs of any source that :func:`sopool.data.load` reads, or of the standard input (``-``).
 
     JSON lines and molecules are read as they come; the standard input may hold JSON lines, a CSV with a line of names,
     or a SMILES a line. ``fields`` are those of an encoder: a graph that lacks one is bad, other features are dropped.
+    ``max_atoms`` is the size of the largest molecule that is not bad.
     """
-    rows = rows_of(source, smiles_column, label_column)
+    rows = rows_of(source, smiles_column, label_column, max_atoms)
     if rows is None:
         return _slices(load(source, root, smiles_column=smiles_column, label_column=label_column))
     return _chunks(rows, fields)
 
 
-def rows_of(source: str | Path, smiles_column: str | None, label_column: str | None) -> Iterator[Row] | None:
+def rows_of(
+    source: str | Path, smiles_column: str | None, label_column: str | None, max_atoms: int
+) -> Iterator[Row] | None:
     """The rows of a text or of the standard input as they come; None for a source that is read as a whole."""
     path = Path(source)
     kind = kind_of(path).removesuffix(".gz")
     if str(source) == STDIN:
-        return text_rows(number_lines(sys.stdin.buffer, STDIN_NAME), STDIN_NAME, smiles_column, label_column)
+        lines = number_lines(sys.stdin.buffer, STDIN_NAME)
+        return text_rows(lines, STDIN_NAME, smiles_column, label_column, max_atoms)
     if kind == ".jsonl":
         check_columns(path, smiles_column, label_column)
         return json_rows(read_lines(path))
     if kind in (".csv", ".tsv"):
-        return molecule_rows(read_lines(path), path, smiles_column, label_column)
+        return molecule_rows(read_lines(path), path, smiles_column, label_column, max_atoms)
     if kind == ".smi":
-        return text_rows(read_lines(path), path, smiles_column, label_column)
+        return text_rows(read_lines(path), path, smiles_column, label_column, max_atoms)
     if kind == ".sdf":
         check_columns(path, smiles_column, label_column)
-        return sdf_rows(path, label_column)
+        return sdf_rows(path, label_column, max_atoms)
     return None
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from sopool.data.chem import rdkit_module
 from sopool.data.convert import to_networkx
 from sopool.data.molecules import molecule_of
+from sopool.data.rdkit_molecules import rdkit_module
 from sopool.data.store import PackedGraphs
 from sopool.report.drawing import HEIGHT, WIDTH, Line, Picture, colour, draw, marked, signed, write_marks
 
@@ -23,8 +23,8 @@ CALM = 120
 def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], title: str) -> tuple[str, str]:
     """An SVG element, and a sentence about what is drawn and what is not."""
     description = _described(values, names)
-    molecule = molecule_of(graph)
-    if molecule is not None and 0 < graph.num_nodes <= MOST:
+    molecule = molecule_of(graph, MOST)
+    if molecule is not None and graph.num_nodes:
         said = "Hydrogens that are no nodes, and charges, are not drawn: the model does not see them."
         return _molecule(molecule, values, title, description), said
     network, kept = to_networkx(graph)[0], list(range(graph.num_nodes))
