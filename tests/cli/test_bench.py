@@ -108,7 +108,7 @@ def test_ctrl_c(start):
         (["--plot", "nowhere/pictures"], "there is no folder nowhere"),
         (["--plot", "figures.json"], "a folder for the pictures is needed"),
         (["--from", "other.json"], "cannot be read: No such file"),
-        (["--from", "empty.json"], "is not JSON"),
+        (["--from", "empty.json"], "not JSON: "),
         (["--from", "strange.json"], "not what sopool bench --output writes"),
         (["--from", "figures.json", "--models", "1", "-o", "x.json"], "not with --models, --output"),
     ],

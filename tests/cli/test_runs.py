@@ -5,6 +5,7 @@ import pytest
 
 from sopool.models.config import ModelConfig
 from sopool.training.run_store import RunStore
+from tests.training.run_saver import checkpoint_facts
 from tests.training.runs import CONFIG, looking_run
 
 LABELS = [0, 1] * 5
@@ -22,7 +23,7 @@ def store(tmp_path):
             run = looking_run(replace(config, fold=fold), RIGHT, LABELS)
             curves = run.curves | {"seconds": run.curves["test_loss"]}
             store.save(replace(run, curves=curves, environment=ENVIRONMENTS[fold]))
-    store.save_checkpoint(replace(base, seed=8), {}, {"epoch": 2})
+    store.save_checkpoint(replace(base, seed=8), {}, checkpoint_facts(2))
     return store
 
 

@@ -22,7 +22,7 @@ from tests.data.json_lines import LINE, read
         ("3", "expected an object"),
         ('{"nodes": 1, "nodes": 2}', "'nodes' is there twice"),
         ('{"nodes": 1' + "0" * 5000 + "}", "line 2: "),
-        ("[" * 100_000, "line 2: not JSON that can be read"),
+        ("[" * 100_000, "line 2: not JSON: "),
         ({"nodes": None}, "nodes is missing"),
         ({"nodes": True}, "found True"),
         ({"nodes": 1.0}, "nodes must be 0 to 16777216, found 1.0"),

@@ -198,7 +198,7 @@ MALFORMED = [
     ({"test": [[-1]]}, "fold 1, test: there is no graph -1, only 0 to 3"),
     ({"test": [[True]]}, "fold 1, test: True is not the number of a graph"),
     ({"test": [[1.0]]}, "fold 1, test: 1.0 is not the number of a graph"),
-    ('{"test": [[NaN]]}', "fold 1, test: nan is not the number of a graph"),
+    ('{"test": [[NaN]]}', "NaN is not JSON: numbers must be finite"),
     ({"test": [["1"]]}, "fold 1, test: '1' is not the number of a graph"),
     ({"test": [[0], [2, 1, 2]]}, "fold 2: graph 2 is twice in test"),
     ({"test": [[0], []]}, "fold 2 has no graph to test on"),

@@ -281,12 +281,16 @@ def test_refused_requests(changes, message):
     [
         (lambda saved: [], '"format" is not'),
         (lambda saved: saved | {"format": "sopool bench 0"}, '"format" is not'),
-        (lambda saved: {k: v for k, v in saved.items() if k != "bank"}, "KeyError"),
-        (lambda saved: saved | {"bank": [{"scale": "models"}]}, "KeyError"),
-        (lambda saved: saved | {"bank": None}, "TypeError"),
+        (lambda saved: {k: v for k, v in saved.items() if k != "bank"}, "the file lacks bank"),
+        (lambda saved: saved | {"bank": [{"scale": "models"}]}, "lacks data"),
+        (lambda saved: saved | {"bank": None}, "the file.bank is None, expected a list"),
         (lambda saved: saved | {"bank": [saved["bank"][0] | {"train_seconds": "fast"}]}, "train_seconds is 'fast'"),
-        (lambda saved: saved | {"bank": [saved["bank"][0] | {"train_seconds": float("nan")}]}, "train_seconds is nan"),
-        (lambda saved: saved | {"bank": [saved["bank"][0] | {"more": 1}]}, "TypeError"),
+        (
+            lambda saved: saved | {"bank": [saved["bank"][0] | {"train_seconds": float("nan")}]},
+            "train_seconds is nan, expected a finite",
+        ),
+        (lambda saved: saved | {"bank": [saved["bank"][0] | {"more": 1}]}, "has 'more', which"),
+        (lambda saved: saved | {"bank": [saved["bank"][0] | {"scale": "data"}]}, "scale is 'data', expected one of"),
     ],
 )
 def test_files_that_are_none_of_ours(change, message):

@@ -10,6 +10,7 @@ from sopool.models.config import ModelConfig
 from sopool.training.config import Setting
 from sopool.training.protocols import PROTOCOLS, choose_settings
 from tests.report.stores import configs, facts, fill, made_up
+from tests.training.run_saver import checkpoint_facts
 from tests.training.runs import CONFIG
 
 
@@ -68,7 +69,7 @@ def test_unfinished_and_unreadable_runs_are_left_out(tmp_path):
     store = fill(tmp_path, pools=[("sum", 0.7)], looks=("test",), hidden=(8,))
     (data,) = {info.config.fingerprint for info in store.list()}
     config = next(configs(facts(), ModelConfig(), ("test",), (64,), 4, 6))
-    store.save_checkpoint(config, {"a": np.zeros(1)}, {"epoch": 1})
+    store.save_checkpoint(config, {"a": np.zeros(1)}, checkpoint_facts(1))
     (store.folder / store.list()[0].key / "config.json").write_text("{}")
     (found,) = find_experiments(store.list())
     assert len(found.configs["test"]) == 3

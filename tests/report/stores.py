@@ -33,12 +33,16 @@ def made_up(config, data, skill):
     right = (logits.argmax(2) == data.labels[test]).mean(1)
     part = "test" if config.looks == "test" else "validation"
     curves = {f"{part}_accuracy": right, f"{part}_loss": 1 - right, "train_accuracy": rates, "train_loss": 1 - rates}
-    curves |= {"step_loss": 1 - rates, "seconds": np.full(epochs, 0.25)}
-    chosen = None if part == "test" else int(rng.integers(epochs))
-    predictions = {"test_graphs": test, "test_logits": logits.astype(np.float32)}
+    curves |= {"step_loss": 1 - rates, "seconds": np.full(epochs, 0.25), "learning_rate": np.full(epochs, 0.01)}
+    logits = logits.astype(np.float32)
+    if part == "test":
+        predictions = {"test_graphs": test, "test_logits": logits}
+        return Run(config, curves, predictions, environment=ENVIRONMENT)
+    chosen = int(rng.integers(epochs))
+    predictions = {"validation_graphs": test, "validation_logits": logits[chosen]}
     if config.looks == "chosen":
-        predictions["test_logits"] = logits[chosen].astype(np.float32)
-    return Run(config, curves, {} if config.looks == "validation" else predictions, chosen, environment=ENVIRONMENT)
+        predictions |= {"test_graphs": test, "test_logits": logits[chosen]}
+    return Run(config, curves, predictions, chosen, environment=ENVIRONMENT)
 
 
 def scores(rng, labels, rate, classes):

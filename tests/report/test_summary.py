@@ -25,6 +25,7 @@ from sopool.report.summary import summarise
 from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, gains_grid
 from sopool.training.run_store import RunStore
 from tests.report.stores import ODD, PROTOCOLS, facts, fill
+from tests.training.run_saver import checkpoint_facts
 
 SETUP = {
     "preset": "paper",
@@ -176,11 +177,12 @@ def test_what_one_seed_lacks_is_said(tmp_path):
 def test_notes(tmp_path):
     store = fill(tmp_path, ("NOWHERE",), pools=[("sum", 0.7)], looks=("test",), hidden=(8,), keep=False)
     info = store.list()[0]
-    store.save_checkpoint(replace(info.config, seed=9), {"a": np.zeros(1)}, {"epoch": 1})
+    store.save_checkpoint(replace(info.config, seed=9), {"a": np.zeros(1)}, checkpoint_facts(1))
     found = summarise(store)
     assert "1 interrupted run is left out." in found.notes
     run = store.load(info.config)
     curves = {name: np.where(np.arange(6) < 3, curve, np.nan) for name, curve in run.curves.items()}
+    run.predictions["test_logits"][3:] = np.nan
     store.save(replace(run, curves=curves, stopped=3))
     store.save_dataset(facts("NOWHERE"))
     assert any("1 run was stopped because the loss" in note for note in summarise(store).notes)

@@ -16,6 +16,7 @@ from sopool.data.errors import DataError
 from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig
 from sopool.training.record import Run
+from sopool.training.run_schema import curve_arrays
 from sopool.training.run_store import RunStore
 
 FILES = ["config.json", "curves.safetensors", "environment.json", "predictions.safetensors"]
@@ -23,24 +24,36 @@ FILES = ["config.json", "curves.safetensors", "environment.json", "predictions.s
 
 
 def a_config(seed=0, **changed):
-    return RunConfig(data="MUTAG", fingerprint="f", encoder="labels", model=ModelConfig(), fold=1, seed=seed, **changed)
+    plain = {"looks": "validation", "model": ModelConfig(), "fold": 1, "seed": seed}
+    return RunConfig(data="MUTAG", fingerprint="f", encoder="labels", **plain | changed)
 
 
-def a_run(mark=0, config=None, **changed):
-    """A run whose every number is ``mark``, so that one put together from two is noticed."""
-    curves = {"step_loss": np.full(30, mark, dtype=np.float32), "seconds": np.full(30, mark, dtype=np.float64)}
-    predictions = {"test_graphs": np.full(9, mark), "test_logits": np.full((30, 9, 2), mark, dtype=np.float32)}
+def a_run(mark=0, config=None, stopped=None):
+    """A run whose every number follows from ``mark``, so that one put together from two is noticed."""
     config = config or a_config()
-    return Run(config, curves, predictions, chosen_epoch=mark, environment={"mark": mark}, **changed)
+    curve = np.full(config.epochs, mark / 1000)
+    curve[config.epochs if stopped is None else stopped :] = np.nan
+    predictions = {
+        "validation_graphs": np.arange(9) + mark,
+        "validation_logits": np.full((9, 2), mark, dtype=np.float32),
+    }
+    curves = dict.fromkeys(curve_arrays(config), curve)
+    return Run(config, curves, predictions, chosen_epoch=mark, stopped=stopped, environment={"mark": mark})
 
 
 def is_of_one_piece(run):
-    numbers = [*run.curves.values(), *run.predictions.values()]
-    return all((array == run.environment["mark"]).all() for array in numbers) and run.chosen_epoch == numbers[0][0]
+    like = a_run(run.environment["mark"], run.config)
+    pairs = [(run.curves, like.curves), (run.predictions, like.predictions)]
+    same = [np.array_equal(found[name], expected[name]) for found, expected in pairs for name in found]
+    return all(same) and run.chosen_epoch == like.chosen_epoch
 
 
 def interrupt(store, config, epoch=20):
-    store.save_checkpoint(config, {"weight": torch.arange(3.0)}, {"epoch": epoch})
+    store.save_checkpoint(config, {"weight": torch.arange(3.0)}, checkpoint_facts(epoch))
+
+
+def checkpoint_facts(epoch):
+    return {"epoch": epoch, "chosen_epoch": 0, "layout": "made up"}
 
 
 def names(store, config):
@@ -56,7 +69,7 @@ def train(store, config, mark):
     with store.claim(config) as mine:
         assert mine, "the claim of a dead process must be free"
         for epoch in (1, 2):
-            store.save_checkpoint(config, {"weight": np.full(5, epoch)}, {"epoch": epoch})
+            store.save_checkpoint(config, {"weight": np.full(5, epoch)}, checkpoint_facts(epoch))
         store.save(a_run(mark, config))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig, Setting
 from sopool.training.record import Run
+from sopool.training.run_schema import curve_arrays
 from sopool.training.run_store import RunStore
 
 CONFIG = RunConfig(data="TOY", fingerprint="0", encoder="labels", model=ModelConfig(), fold=0)
@@ -40,7 +41,8 @@ def looking_run(config, right, labels, graphs=None):
     for epoch, count in enumerate(right):
         logits[epoch] = scores_for(count, mine)
     accuracy = curve(right, len(graphs), config.epochs)
-    curves = {"test_accuracy": accuracy, "test_loss": 1 - accuracy, "train_accuracy": accuracy}
+    curves = dict.fromkeys(curve_arrays(config), 1 - accuracy)
+    curves |= {"test_accuracy": accuracy, "train_accuracy": accuracy}
     stopped = len(right) if len(right) < config.epochs else None
     return Run(config, curves, {"test_graphs": graphs, "test_logits": logits}, stopped=stopped)
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sopool.data.errors import DataError
 from sopool.models.config import ModelConfig
 from sopool.training.config import Setting
 from sopool.training.protocols import PROTOCOLS, choose_settings, fair, per_fold_max, single_epoch
@@ -93,7 +94,29 @@ def test_balanced_accuracy_and_area_are_those_of_the_epoch():
     assert outcome.balanced_accuracy == (1.0, 1.0)
     assert outcome.roc_auc == (1.0, 1.0)
     one_class = np.zeros(30, int)
-    assert per_fold_max(looking([[2, 10], [10, 2]]), one_class).roc_auc == (None, None)
+    runs = [
+        looking_run(config(fold, folds=2, epochs=2), right, one_class, SHARES[fold])
+        for fold, right in enumerate([[2, 10], [10, 2]])
+    ]
+    assert per_fold_max(runs, one_class).roc_auc == (None, None)
+
+
+def test_accuracies_that_are_not_those_of_the_predictions_are_refused():
+    """Such as a curve that was raised in a forged file, or the classes of another data set."""
+    runs = looking([[2, 9], [9, 2]])
+    runs[0].curves["test_accuracy"][1] = 1.0
+    for protocol in (per_fold_max, single_epoch):
+        with pytest.raises(
+            DataError, match=r"fold 1, .* accuracy of 1.0000 in epoch 2, but its predictions have 0.9000"
+        ):
+            protocol(runs, LABELS)
+    with pytest.raises(DataError, match="are not what was written"):
+        per_fold_max(looking([[2, 9], [9, 2]]), 1 - LABELS)
+
+
+def test_more_classes_than_were_predicted_are_refused():
+    with pytest.raises(DataError, match="predicts 2 classes, but a graph is of class 3"):
+        per_fold_max(looking([[2, 9], [9, 2]]), LABELS + 2)
 
 
 def test_a_stopped_run_counts_up_to_there():

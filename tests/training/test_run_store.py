@@ -15,26 +15,61 @@ from sopool.models.config import ModelConfig
 from sopool.training.config import RunConfig
 from sopool.training.record import Run
 from sopool.training.run_info import differences
+from sopool.training.run_schema import curve_arrays
 from sopool.training.run_store import RunStore
-from tests.training.run_saver import FILES, a_config, a_run, interrupt, is_of_one_piece, kinds, names
+from tests.training.run_saver import FILES, a_config, a_run, checkpoint_facts, interrupt, is_of_one_piece, kinds, names
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 dtypes = st.sampled_from([np.float32, np.float64, np.int64, np.bool_])
 arrays = dtypes.flatmap(lambda dtype: npst.arrays(dtype, npst.array_shapes(min_dims=0, min_side=0, max_side=4)))
 named_arrays = st.dictionaries(st.text(min_size=1, max_size=8), arrays, max_size=4)
-json_values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
-facts = st.dictionaries(st.text(max_size=5), json_values | st.lists(json_values, max_size=3), max_size=4)
+json_values = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
+)
+environments = st.dictionaries(st.text(max_size=5), json_values, max_size=4)
+small = st.none() | st.booleans() | st.integers(-(2**16), 2**16) | st.floats(-1, 1) | st.text(max_size=5)
+options = st.dictionaries(st.text(max_size=5), small | st.lists(small, max_size=3), max_size=4)
+facts = st.fixed_dictionaries(
+    {"epoch": st.integers(0, 400), "chosen_epoch": st.none() | st.integers(0, 400), "layout": st.text(max_size=5)}
+)
 configs = st.builds(
     RunConfig,
     data=st.text(max_size=5),
-    fingerprint=st.text(max_size=5),
+    fingerprint=st.text("0123456789abcdef", min_size=1, max_size=16),
     encoder=st.sampled_from(["labels", "degrees"]),
-    model=st.builds(ModelConfig, pool_options=facts, hidden=st.integers(1, 64)),
+    model=st.builds(ModelConfig, pool_options=options, hidden=st.integers(1, 64)),
     fold=st.integers(0, 9),
+    looks=st.sampled_from(["test", "validation", "chosen"]),
+    epochs=st.integers(1, 4),
     lr=st.floats(1e-5, 1),
 )
-epochs = st.none() | st.integers(0, 400)
-runs = st.builds(Run, configs, named_arrays, named_arrays, epochs, epochs, facts)
+
+
+@st.composite
+def runs(draw):
+    """Runs as a trainer leaves them, of any numbers."""
+    config = draw(configs)
+    stopped = draw(st.none() | st.integers(0, config.epochs - 1))
+    done = config.epochs if stopped is None else stopped
+    curves = {}
+    for name, rule in curve_arrays(config).items():
+        width = draw(st.sampled_from([32, 64]))
+        high = 1 if name.endswith("accuracy") else 1000
+        values = st.floats(rule.low or 0, high, width=width)
+        curves[name] = draw(npst.arrays(f"float{width}", config.epochs, elements=values))
+        curves[name][done:] = np.nan
+    graphs, classes = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    scores = st.floats(-1000, 1000, width=32)
+    predictions = {}
+    if config.looks == "test":
+        logits = draw(npst.arrays(np.float32, (config.epochs, graphs, classes), elements=scores))
+        logits[done:] = np.nan
+        predictions = {"test_graphs": np.arange(graphs), "test_logits": logits}
+    for part in ("validation", "test")[: {"test": 0, "validation": 1, "chosen": 2}[config.looks] if done else 0]:
+        predictions[f"{part}_graphs"] = np.arange(graphs)
+        predictions[f"{part}_logits"] = draw(npst.arrays(np.float32, (graphs, classes), elements=scores))
+    chosen = draw(st.integers(0, done - 1)) if done and config.looks != "test" else None
+    return Run(config, curves, predictions, chosen, stopped, draw(environments))
 
 
 def assert_same(found, expected):
@@ -44,7 +79,7 @@ def assert_same(found, expected):
 
 
 @SHARED_FOLDER
-@given(runs)
+@given(runs())
 def test_round_trip(tmp_path, run):
     store = RunStore(tmp_path / "runs")
     store.save(run)
@@ -72,7 +107,7 @@ def test_checkpoint_of_tensors_as_models_have_them(store):
     buffer = torch.arange(12.0).view(3, 4)
     weight = torch.nn.Parameter(buffer.clone())
     given = {"a": buffer[0], "b": buffer[:, 1], "c": buffer.T, "d": weight, "e": weight, "f": buffer.bfloat16()}
-    store.save_checkpoint(a_config(), given, {"epoch": 1})
+    store.save_checkpoint(a_config(), given, checkpoint_facts(1))
     found, _ = store.load_checkpoint(a_config())
     assert {name: tensor.dtype for name, tensor in found.items()} == {k: v.dtype for k, v in given.items()}
     assert all(torch.equal(found[name], given[name]) for name in given)

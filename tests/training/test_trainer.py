@@ -6,6 +6,7 @@ import torch
 
 from sopool.data.errors import DataError
 from sopool.training import trainer as trainer_module
+from sopool.training.bank import Layout
 from sopool.training.run_store import RunStore
 from sopool.training.trainer import Trainer
 from tests.training.graphs import little_store, run_config, tables_of
@@ -145,7 +146,7 @@ def test_a_checkpoint_of_other_models_is_not_taken(tables, tmp_path, monkeypatch
     whole, store, config = RunStore(tmp_path / "whole"), RunStore(tmp_path / "store"), run_config()
     Trainer(tables, whole).train([config])
     with monkeypatch.context() as patch:
-        patch.setattr(trainer_module, "layout_of", lambda *_: "another")
+        patch.setattr(trainer_module, "layout_of", lambda *_: Layout("another", 0, 0))
         Trainer(tables, store, stop=lambda: True).train([config])
     assert store.load_checkpoint(config) is not None
     Trainer(tables, store).train([config])

@@ -1,6 +1,5 @@
 """``sopool bench``."""
 
-import json
 import os
 from dataclasses import replace
 from importlib.util import find_spec
@@ -123,15 +122,14 @@ def _show(results: "Results", output: Path | None, as_json: bool) -> None:
 
 def _read(path: Path) -> "Results":
     from sopool.data.errors import DataError
+    from sopool.data.schema import blamed_on, read_json
     from sopool.experiments.bench import Results
 
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
+        with blamed_on(path):
+            return Results.from_json(read_json(path))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}.", path) from error
-    except ValueError as error:
-        raise DataError(f"is not JSON: {error}.", path) from error
-    return Results.from_json(saved)
 
 
 def _check_folder(folder: Path) -> None:

@@ -1,12 +1,10 @@
 """The graph of one line of JSON; what is wrong with the line is told in words."""
 
 import difflib
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from reprlib import repr as show
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +14,7 @@ from sopool.data.errors import DataError
 from sopool.data.lines import Line
 from sopool.data.names import refuse_fractions
 from sopool.data.pack import Graph
+from sopool.data.schema import parse_strictly
 from sopool.data.store import EDGE_FIELDS, NAMED, NODE_FIELDS
 
 KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS)
@@ -41,14 +40,7 @@ def graph_of_line(line: Line) -> tuple[str | int | None, Graph]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    try:
-        record = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON: {error.msg} at column {error.colno}.") from error
-    except DataError:
-        raise
-    except (ValueError, RecursionError) as error:  # a number of too many digits, lists in lists in lists
-        raise DataError(f"not JSON that can be read: {error}.") from error
+    record = parse_strictly(text)
     if not isinstance(record, dict):
         raise DataError(f'expected an object such as {{"nodes": 2, "edges": [[0, 1]]}}, found {show(record)}.')
     for key in record:
@@ -57,18 +49,6 @@ def _parse(text: str) -> dict[str, Any]:
             close = difflib.get_close_matches(key, KEYS, 1) if len(key) <= 2 * LONGEST_KEY else []
             hint = f"Did you mean {close[0]!r}?" if close else f"The keys are {', '.join(KEYS)}."
             raise DataError(f"unknown key {show(key)}. {hint}")
-    return record
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise DataError(f"{constant} is not JSON: numbers must be finite.")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise DataError(f"the key {show(key)} is there twice.")
     return record
 
 

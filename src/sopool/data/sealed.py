@@ -1,22 +1,28 @@
 """Arrays with a header in one file (safetensors, no pickle), or JSON, that carries a SHA-256 of itself.
 
 A bit that flips on the disk or a file that was cut short is noticed, and never taken for what was written. It is no
-signature: who wants to can make a file with a right digest, so whoever reads one checks what is in it as well.
+signature: who wants to can make a file with a right digest, so whoever reads one checks what is in it as well, see
+:mod:`sopool.data.schema`.
 """
 
 import hashlib
 import io
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load
 from torch import Tensor
 
 from sopool.data.errors import DataError
+from sopool.data.regular_file import open_regular
+from sopool.data.schema import Check, anything, blamed_on, mapping_of, parse_json, record, text
 
 # In the header, which comes first. Quotes inside names and values are escaped there, so that this is found only once.
 DIGEST = re.compile(rb'"digest":"([0-9a-f]{64})"')
@@ -38,6 +44,20 @@ TYPES = {
     torch.bool: "BOOL",
 }
 """How safetensors names the types of arrays."""
+
+MOST_FACTS = 2**24
+"""Bytes of a header that holds facts about a model or a run."""
+HEADER: Check = record({"__metadata__": mapping_of(text(most=MOST_FACTS))}, more=anything)
+NOT_WHOLE = "not a whole file: its header cannot be read."
+
+Facts = TypeVar("Facts")
+
+
+class Sealed(NamedTuple):
+    """What a file holds whose digest is right."""
+
+    arrays: dict[str, Tensor]
+    digest: str
 
 
 def seal(arrays: Mapping[str, np.ndarray | Tensor], header: Mapping[str, str]) -> bytes:
@@ -65,6 +85,42 @@ def write_sealed(file: BinaryIO, arrays: Mapping[str, np.ndarray | Tensor], head
     file.writelines(contents)
 
 
+def read_sealed(path: str | Path, most: int, check: Callable[[dict[str, str]], Facts]) -> tuple[Facts, Sealed]:
+    """Return the facts that ``check`` finds in the header, and the arrays, of a file of at most ``most`` bytes.
+
+    The file must be a regular one. Its header is checked before the rest is read. ``DataError`` for anything else than
+    :func:`seal` gave; ``OSError`` where the file cannot be read.
+    """
+    with blamed_on(path), open_regular(path, most) as file:
+        facts = check(read_header(_read_head(file)))
+        file.seek(0)
+        content = file.read(most)
+        digest = check_seal(content, path)
+        return facts, Sealed(_arrays(content), digest)
+
+
+def read_sealed_header(path: str | Path, most: int, check: Callable[[dict[str, str]], Facts]) -> Facts:
+    """Return the facts of :func:`read_sealed` without a look at the rest of the file, nor at its digest."""
+    with blamed_on(path), open_regular(path, most) as file:
+        return check(read_header(_read_head(file)))
+
+
+def _read_head(file: BinaryIO) -> bytes:
+    """Return the beginning of a safetensors file, up to the end of its header."""
+    size = file.read(8)
+    length = int.from_bytes(size, "little")
+    if len(size) < 8 or length > min(MOST_FACTS, os.fstat(file.fileno()).st_size - 8):
+        raise DataError(NOT_WHOLE)
+    return size + file.read(length)
+
+
+def _arrays(content: bytes) -> dict[str, Tensor]:
+    try:
+        return load(content)
+    except (SafetensorError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(f"not a whole file: its arrays cannot be read ({type(error).__name__}: {error}).") from error
+
+
 def check_seal(content: bytes, path: str | Path) -> str:
     """The digest that a file carries, if it is right."""
     return check_sealed_file(io.BytesIO(content), path)
@@ -86,13 +142,25 @@ def check_sealed_file(file: BinaryIO, path: str | Path) -> str:
 
 
 def read_header(content: bytes) -> dict[str, str]:
-    """The header that :func:`seal` was given, of a file or its head; ``KeyError`` or the like for something else."""
+    """Return the header that :func:`seal` was given, of a file or its head; ``DataError`` for something else."""
     length = int.from_bytes(content[:8], "little")
-    return dict(json.loads(content[8 : 8 + length])["__metadata__"])
+    try:
+        found: dict[str, dict[str, str]] = HEADER(parse_json(content[8 : 8 + length]), "the header")
+    except DataError as error:
+        raise DataError(f"{NOT_WHOLE[:-1]} ({error})") from error
+    return found["__metadata__"]
+
+
+def parse_facts(found: str) -> Any:
+    """Return the JSON that a header has as one of its texts."""
+    try:
+        return parse_json(found)
+    except DataError as error:
+        raise DataError(f"the facts in its header are damaged: {error}") from error
 
 
 def json_digest(plain: Any) -> str:
-    """Of what is kept as JSON, however it is laid out there."""
+    """Return the SHA-256 of what is kept as JSON, however it is laid out there."""
     return hashlib.sha256(json.dumps(plain, indent=2, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 

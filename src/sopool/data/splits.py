@@ -1,6 +1,5 @@
 """Which graphs train and which test: folds made here or read from a file."""
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,12 @@ import numpy as np
 from torch import Tensor
 
 from sopool.data.errors import DataError
+from sopool.data.schema import blamed_on, read_json
 
 Labels = Tensor | np.ndarray | Sequence[str | int]
 PARTS = ("train", "test", "validation")
+MOST_BYTES = 2**28
+"""The size of a file of folds."""
 
 
 class Fold(NamedTuple):
@@ -169,13 +171,10 @@ def _numbers(values: Any, where: str, num_graphs: int, path: Path) -> list[int]:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with blamed_on(path):
+            return read_json(path, MOST_BYTES)
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror}).", path) from error
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON: {error.msg} (column {error.colno}).", path, error.lineno) from error
-    except (UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise DataError(f"not JSON: {error}.", path) from error
 
 
 def _array(labels: Labels) -> np.ndarray:

@@ -7,28 +7,47 @@ file does not hold.
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load
 from torch import Tensor
 
 from sopool.data.base_encoder import Encoder
 from sopool.data.edge_labels import EdgeLabelEncoder
 from sopool.data.encoders import encoder_from_json
 from sopool.data.errors import DataError
+from sopool.data.features import NodeFeatures
 from sopool.data.names import plain
-from sopool.data.sealed import check_seal, read_header, seal
+from sopool.data.pack import Graph, pack
+from sopool.data.schema import (
+    BOOLEAN,
+    SCALAR,
+    Array,
+    anything,
+    blamed_on,
+    check_arrays,
+    choice,
+    list_of,
+    mapping_of,
+    number,
+    optional,
+    record,
+    text,
+    whole,
+)
+from sopool.data.sealed import MOST_HEADER, parse_facts, read_sealed, seal
 from sopool.data.whole_file import whole_file
 from sopool.estimator.ensemble import Ensemble
+from sopool.estimator.settings import checked
+from sopool.experiments.presets import check_config
 from sopool.models.classifier import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
 from sopool.models.stack import named_tensors, stack_of
+from sopool.models.stackable import first_line
 from sopool.nn.drawing import planning
 from sopool.nn.own import source_of
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
@@ -38,20 +57,47 @@ if TYPE_CHECKING:
     from sopool.estimator.classifier import GraphClassifier
 
 KIND, VERSION = "sopool model", 1
-MOST_BYTES, MOST_HEADER = 2**31, 2**26
-MOST = {"hidden": 2**16, "layers": 256, "blocks": 3, "edge_labels": 2**16}
+MOST_BYTES = 2**31
 MOST_MODELS, MOST_CLASSES, MOST_TEXT = 2**12, 2**20, 2**26
-PARTS = {"settings", "config", "encoder", "edge_labels", "classes", "best_epochs", "about"}
 NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0}
 """Settings that earlier versions did not have, and what they did."""
-CONFIG_LATER = {"pool_source": ""}
-"""The same, of the configuration."""
 CHANGED = (
     "The readout {!r} has another source than when the model was saved, so its predictions may be others: put the old "
     "class into sopool.nn.READOUTS, or fit the model again."
 )
-CLASS_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+CLASS_TYPES: dict[str, tuple[type, ...]] = {
+    "b": (bool,),
+    "i": (int,),
+    "u": (int,),
+    "f": (float,),
+    "U": (str,),
+    "O": (str, int, bool, float),
+}
+CLASS_DTYPES = (
+    *("str", "object", "bool", "float16", "float32", "float64"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+)
+
+HEADER = record({"format": text(), "facts": text(most=MOST_HEADER)}, more=anything)
+DATA = record({"graphs": whole(), "nodes": whole()}, {"graphs": 0, "nodes": 0}, more=anything)
+FACTS = record(
+    {
+        "settings": mapping_of(anything),
+        "config": anything,
+        "encoder": anything,
+        "edge_labels": anything,
+        "classes": record({"dtype": choice(*CLASS_DTYPES), "values": list_of(SCALAR, least=2, most=MOST_CLASSES)}),
+        "best_epochs": list_of(whole(0, 2**31), most=MOST_MODELS),
+        "about": mapping_of(anything),
+    }
+)
+SEED = optional(whole(0, 2**32 - 1))
+HISTORY = {
+    "history.loss": Array(("models", "epochs"), (torch.float64,), gaps=True),
+    "history.validation_loss": Array(("models", "epochs"), (torch.float64,), gaps=True),
+    "history.validation_accuracy": Array(("models", "epochs"), (torch.float64,), low=0, high=1, gaps=True),
+}
 
 C = TypeVar("C", bound="GraphClassifier")
 
@@ -77,92 +123,70 @@ def write_model(model: "GraphClassifier", path: str | Path) -> None:
 
 
 def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
-    """What :func:`write_model` wrote; ``DataError`` for anything else."""
+    """Return what :func:`write_model` wrote; ``DataError`` for anything else."""
     place = choose_device(device)
-    content = _content(Path(path))
     try:
-        facts = _facts(content, path)
-        check_seal(content, path)
-        return _rebuild(cls, facts, load(content), device, place)
-    except DataError as error:
-        raise error if error.path else DataError(f"not a model that can be used: {error}", path) from error
-    except (SafetensorError, KeyError, TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
-        raise DataError(f"not a whole model file ({type(error).__name__}: {error}).", path) from error
-
-
-def _content(path: Path) -> bytes:
-    """The bytes of the file, if they are not too many."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        facts, file = read_sealed(path, MOST_BYTES, _facts)
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror}).", path) from error
-    if len(content) > MOST_BYTES:
-        raise DataError(f"larger than {MOST_BYTES:,} bytes: no model is.", path)
-    if len(content) < 8 or int.from_bytes(content[:8], "little") > min(MOST_HEADER, len(content) - 8):
-        raise DataError("not a whole model file, such as sopool fit writes.", path)
-    return content
+    with blamed_on(path, "not a model that can be used: "):
+        model = _rebuild(cls, facts, file.arrays, device, place)
+        _try(model.ensemble_)
+        return model
 
 
-def _facts(content: bytes, path: str | Path) -> dict[str, Any]:
-    header = read_header(content)
-    kind, _, version = header["format"].rpartition(" ")
+def _facts(header: dict[str, str]) -> dict[str, Any]:
+    about = HEADER(header, "the header")
+    kind, _, version = about["format"].rpartition(" ")
     if kind != KIND:
-        raise DataError(f"expected a {KIND!r}, found {header['format']!r}.", path)
+        raise DataError(f"expected a {KIND!r}, found {about['format']!r}.")
     if version != str(VERSION):
-        raise DataError(
-            f"a {KIND} of version {version}; this sopool reads version {VERSION}. Install a newer one.", path
-        )
-    facts = json.loads(header["facts"])
-    if not isinstance(facts, dict) or set(facts) != PARTS:
-        raise DataError(f"expected {sorted(PARTS)} in the header.", path)
+        raise DataError(f"a {KIND} of version {version}; this sopool reads version {VERSION}. Install a newer one.")
+    facts: dict[str, Any] = FACTS(parse_facts(about["facts"]), "facts")
     return facts
 
 
 def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], device: str, place: str) -> C:
-    encoder, config, classes = encoder_from_json(facts["encoder"]), _config(facts["config"]), _classes(facts["classes"])
-    substitutes = _substitutes(arrays.pop("substitutes"), encoder.width)
-    models = len(substitutes)
-    history = {name: arrays.pop(name) for name in sorted(arrays) if name.startswith("history.")}
-    stacked = _stack(config, encoder, len(classes), models, arrays)
+    encoder = encoder_from_json(facts["encoder"])
+    config = _config(facts["config"])
+    classes = _classes(facts["classes"])
+    edge_encoder = _edge_encoder(facts["edge_labels"], config)
+    with planning():  # takes no memory, whatever sizes the file names
+        like = make_model(config, encoder.width, len(classes))
+    models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"])
     model = cls(**_given(facts["settings"], set(cls._get_param_names()), encoder), device=device)
-    model.classes_, model.encoder_, model.config_ = classes, encoder, config
-    model.edge_encoder_ = _edge_encoder(facts["edge_labels"], config)
-    model.ensemble_ = Ensemble(stacked, encoder, substitutes, len(classes), model.edge_encoder_).to(place)
-    model.history_ = {name.partition(".")[2]: _curve(curve, models) for name, curve in history.items()}
-    model.best_epochs_ = [_whole(number, "best_epochs", 2**31) for number in facts["best_epochs"]]
-    if len(model.best_epochs_) != models or not isinstance(facts["about"], dict):
-        raise DataError("its facts do not fit together.")
-    model.about_ = facts["about"]
+    model.classes_, model.encoder_, model.config_, model.edge_encoder_ = classes, encoder, config, edge_encoder
+    model.ensemble_ = Ensemble(models, encoder, arrays["substitutes"], len(classes), edge_encoder).to(place)
+    model.history_ = {name.partition(".")[2]: arrays[name].numpy() for name in HISTORY}
+    model.best_epochs_, model.about_ = facts["best_epochs"], facts["about"]
+    DATA(model.trained_on_, "about.data")
     return model
 
 
-def _stack(
-    config: ModelConfig, encoder: Encoder, classes: int, models: int, arrays: Mapping[str, Tensor]
-) -> Classifier:
-    """The models, with the weights of the file, once names, types and shapes are what the configuration asks for."""
-    with planning():  # takes no memory, whatever sizes the file names
-        like = make_model(config, encoder.width, classes)
-    expected = {f"model.{name}": (models, *tensor.shape) for name, tensor in named_tensors(like).items()}
-    if set(arrays) != set(expected):
-        odd = sorted(set(arrays) ^ set(expected))[0]
-        raise DataError(
-            f"its weights are not those of its configuration: {odd!r} is {'not ' * (odd in expected)}there."
-        )
-    for name, shape in expected.items():
-        found = arrays[name]
-        if tuple(found.shape) != shape or found.dtype != torch.float32:
-            raise DataError(f"{name} is {found.dtype} {list(found.shape)}, expected {torch.float32} {list(shape)}.")
-        if not bool(found.isfinite().all()):
-            raise DataError(f"{name} holds numbers that are not finite.")
-    return stack_of(like, {name.partition(".")[2]: arrays[name] for name in expected}).requires_grad_(False)
+def _check_arrays(arrays: dict[str, Tensor], like: Classifier, width: int, best_epochs: list[int]) -> Classifier:
+    """Return models like ``like`` with the weights of the file, once all arrays are what they must be."""
+    weights = {f"model.{name}": tuple(tensor.shape) for name, tensor in named_tensors(like).items()}
+    expected = {name: Array(("models", *shape), (torch.float32,)) for name, shape in weights.items()}
+    expected["substitutes"] = Array(("models", width), (torch.int64,), low=0, high=width - 1)
+    sizes = check_arrays(arrays, expected | HISTORY)
+    if not 1 <= sizes["models"] <= MOST_MODELS or len(best_epochs) != sizes["models"]:
+        raise DataError(f"there are {sizes['models']} models and {len(best_epochs)} best epochs, expected as many.")
+    if max(best_epochs) >= sizes["epochs"]:
+        raise DataError(f"best_epochs has {max(best_epochs)}, expected numbers below {sizes['epochs']}, the epochs.")
+    return stack_of(like, {name.partition(".")[2]: arrays[name] for name in weights}).requires_grad_(False)
 
 
-def _substitutes(found: Tensor, width: int) -> Tensor:
-    fits = found.dtype == torch.int64 and found.dim() == 2 and found.shape[1] == width and 0 < len(found) <= MOST_MODELS
-    if not fits or not 0 <= int(found.min()) <= int(found.max()) < width:
-        raise DataError(f"substitutes are {found.dtype} {list(found.shape)}, expected columns of [models, {width}].")
-    return found
+def _try(ensemble: Ensemble) -> None:
+    """Raise a ``DataError`` unless the models predict small graphs: what cannot be used is best found out now."""
+    labels = None if ensemble.edges is None else [0] * 4
+    path = Graph(3, [(0, 1), (1, 0), (1, 2), (2, 1)], edge_labels=labels)
+    point = Graph(1, edge_labels=None if labels is None else [])
+    first = torch.zeros(4, 1, dtype=torch.int32)  # all nodes have the first feature, whatever it stands for
+    features = NodeFeatures(first, torch.full((ensemble.encoder.width,), -1))
+    try:
+        ensemble.scores(pack([path, point]), features)
+    except Exception as error:  # whatever a pooling does with options that it did not expect
+        raise DataError(f"its networks do not work: {first_line(error)}") from error
 
 
 def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeLabelEncoder | None:
@@ -172,61 +196,42 @@ def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeLabelEncoder | None:
     return found
 
 
-def _curve(found: Tensor, models: int) -> np.ndarray:
-    if found.dtype != torch.float64 or found.dim() != 2 or len(found) != models:
-        raise DataError(f"a curve is {found.dtype} {list(found.shape)}, expected float64 [{models}, epochs].")
-    return found.numpy()
-
-
 def _config(saved: Any) -> ModelConfig:
-    if not isinstance(saved, dict) or set(CONFIG_LATER | saved) != {item.name for item in fields(ModelConfig)}:
-        raise DataError("its configuration has other settings than this version knows.")
-    told = "pool_source" in saved
-    saved = CONFIG_LATER | saved
-    for item in fields(ModelConfig):
-        name, value = item.name, saved[item.name]
-        if name in MOST:
-            _whole(value, name, MOST[name])
-        elif name != "pool_options" and type(value) is not type(item.default):
-            raise DataError(f"{name} is {value!r}, expected something like {item.default!r}.")
-    if (pool := saved["pool"]) not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:
-        raise DataError(f"its pooling {pool!r} is not known here. One of your own goes into sopool.nn.READOUTS first.")
-    if told and saved["pool_source"] != source_of(pool):
-        warnings.warn(CHANGED.format(pool), stacklevel=5)
-    options = saved["pool_options"]
-    if not isinstance(options, dict):
-        raise DataError("pool_options must be settings by name.")
-    for name, value in options.items():
-        for one in value if isinstance(value, list) and len(value) < 10 else [value]:
-            if not (one is None or isinstance(one, str | bool) or (isinstance(one, int | float) and abs(one) <= 2**16)):
-                raise DataError(f"pool_options: {name} is {value!r}, which no pooling takes.")
-    return ModelConfig(**saved)
-
-
-def _whole(value: Any, name: str, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise DataError(f"{name} is {value!r}, expected a whole number of at most {most:,}.")
-    return value
+    config = ModelConfig.from_json(saved)
+    if config.pool not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:
+        raise DataError(
+            f"its pooling {config.pool!r} is not known here. One of your own goes into sopool.nn.READOUTS first."
+        )
+    if "pool_source" in saved and config.pool_source != source_of(config.pool):
+        warnings.warn(CHANGED.format(config.pool), stacklevel=5)
+    check_config(config)
+    return config
 
 
 def _dtype(classes: np.ndarray) -> str:
     return "str" if classes.dtype.kind == "U" else classes.dtype.name
 
 
-def _classes(saved: Any) -> np.ndarray:
-    """The classes, of the type they had; texts take as much room as the longest each, so that is looked at first."""
-    values, dtype = saved["values"], np.dtype(str if saved["dtype"] == "str" else saved["dtype"])
-    if not isinstance(values, list) or not 2 <= len(values) <= MOST_CLASSES or dtype.kind not in "biufUO":
-        raise DataError("its classes are not a list of at least two.")
-    plain = (str, int, bool, float) if dtype.kind == "O" else (CLASS_TYPES[dtype.kind],)
-    if not all(type(value) in plain for value in values) or len(set(values)) < len(values):
-        raise DataError(f"its classes are not distinct values of type {saved['dtype']}.")
+def _classes(saved: dict[str, Any]) -> np.ndarray:
+    """Return the classes, of the type they had."""
+    values, name = saved["values"], saved["dtype"]
+    dtype = np.dtype(str if name == "str" else name)
+    if not all(type(value) in CLASS_TYPES[dtype.kind] for value in values) or len(set(values)) < len(values):
+        raise DataError(f"classes.values are not distinct values of type {name}.")
+    # An array of texts has as much room for each as the longest one takes.
     if dtype.kind == "U" and max(map(len, values)) * len(values) > MOST_TEXT:
-        raise DataError("the names of its classes are too long.")
-    if dtype.kind != "O":
-        return np.array(values, dtype=None if dtype.kind == "U" else dtype)
-    classes = np.empty(len(values), dtype=object)
-    classes[:] = values
+        raise DataError("classes.values are too long.")
+    if dtype.kind == "O":
+        classes = np.empty(len(values), dtype=object)
+        classes[:] = values
+        return classes
+    try:
+        with np.errstate(over="ignore"):
+            classes = np.array(values, dtype=None if dtype.kind == "U" else dtype)
+    except OverflowError:
+        classes = np.empty(0)
+    if classes.tolist() != values:
+        raise DataError(f"classes.values are not values that {name} can hold.")
     return classes
 
 
@@ -241,11 +246,21 @@ def _settings(model: "GraphClassifier") -> dict[str, Any]:
 
 
 def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str, Any]:
-    """The arguments that the classifier was made with."""
+    """Return the arguments that the classifier was made with, checked as those of a user are."""
     saved = LATER | saved
     if set(saved) != known - set(NOT_SAVED) | {"own_encoder"}:
         raise DataError("its settings are not those that this version knows.")
     given = {name: value for name, value in saved.items() if name != "own_encoder"}
-    if isinstance(given["class_weight"], list):
-        given["class_weight"] = dict(given["class_weight"])
-    return given | {"encoder": encoder if saved["own_encoder"] else None}
+    given["class_weight"] = _class_weight(given["class_weight"])
+    SEED(given["random_state"], "settings.random_state")
+    given["encoder"] = encoder if BOOLEAN(saved["own_encoder"], "settings.own_encoder") else None
+    checked(given | {"device": "auto", "callback": None})
+    return given
+
+
+def _class_weight(saved: Any) -> Any:
+    """Return the weights of classes, which are kept as pairs: a class need not be a text, as a key of JSON is."""
+    if saved is None or saved == "balanced":
+        return saved
+    pairs = list_of(list_of(SCALAR, least=2, most=2), most=MOST_CLASSES)(saved, "settings.class_weight")
+    return {name: number()(weight, "settings.class_weight") for name, weight in pairs}

@@ -126,7 +126,7 @@ class Evaluation:
             "missing": self.missing,
             "model_epochs": self.model_epochs,
             "seconds": round(self.seconds, 3),
-            "device": sorted({str(one["device"]) for one in environments}),
+            "device": sorted({str(one.get("device", "unknown")) for one in environments}),
             "versions": {name: environments[0].get(name) for name in VERSIONS} if environments else {},
             "fingerprint": self.fingerprint,
         }

@@ -11,7 +11,7 @@ Length = Callable[[RunConfig], object]
 
 LENGTHS: tuple[Length, ...] = (
     lambda config: config.steps,
-    lambda config: config.model.pool_options.get("k") if config.model.pool == "sortpool" else None,
+    lambda config: str(config.model.pool_options.get("k")) if config.model.pool == "sortpool" else None,
 )
 """Batches in an epoch and SortPool's k: asked for, or found for each fold from its training graphs."""
 

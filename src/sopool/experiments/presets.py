@@ -194,6 +194,13 @@ def _known(pool: str, blocks: int) -> str:
     return FROZEN.get(pool, pool)
 
 
+def check_config(config: ModelConfig) -> None:
+    """Raise a ``DataError`` unless a model can be made with this configuration, as one from a file may not."""
+    if config.blocks:
+        _check_edges(config.gnn, config.pool, config.blocks)
+    _checked(config, config.pool_options)
+
+
 def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
     """Raise a ``DataError`` now for ``options`` that no model can be made with."""
     try:

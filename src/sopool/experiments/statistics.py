@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sopool.data.schema import SHARE, mapping_of, number, optional, record, text, tuple_of, whole
+
 LEVEL = 0.05
 FEW = 5
 """Data sets up to which the Friedman test's chi-squared approximation is too rough to be read."""
@@ -57,12 +59,34 @@ class Across:
         return asdict(self) | {"declared": [one._asdict() for one in self.declared]}
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> "Across":
-        """From what :meth:`to_json` gave."""
-        plain: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()
-        }
-        return cls(**plain | {"declared": tuple(Declared(**one) for one in saved["declared"])})
+    def from_json(cls, saved: Any, where: str = "across") -> "Across":
+        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = SAVED(saved, where)
+        return cls(**found | {"declared": tuple(Declared(**one) for one in found["declared"])})
+
+
+DECLARED = record(
+    {
+        "row": text(),
+        "against": text(),
+        "datasets": whole(),
+        "median": number(-1, 1),
+        "p": SHARE,
+        "holm": SHARE,
+        "lowest": SHARE,
+    }
+)
+SAVED = record(
+    {
+        "protocol": text(),
+        "datasets": tuple_of(text()),
+        "ranks": mapping_of(number(0)),
+        "friedman": optional(SHARE),
+        "critical_difference": optional(number(0)),
+        "declared": tuple_of(DECLARED),
+        "notes": tuple_of(text()),
+    }
+)
 
 
 def compare_across(protocol: str, scores: Scores, pairs: Sequence[tuple[str, str]]) -> Across:

@@ -99,8 +99,8 @@ def judge(runs: Runs, labels: np.ndarray) -> Judged:
             if any(runs.get(other) for other in protocol.looks):
                 judged.missing[name] = "the final runs are not there yet."
             continue
-        reported = whole_settings(runs[looks]) or runs[looks] if looks == "test" else _final(runs)
         try:
+            reported = whole_settings(runs[looks]) or runs[looks] if looks == "test" else _final(runs)
             judged.outcomes[name] = protocol.outcome(reported, labels)
             judged.reported[name] = reported
         except DataError as error:

@@ -1,8 +1,10 @@
 """What kind of model: everything that decides its shape."""
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
 
+from sopool.data.schema import BOOLEAN, Check, choice, list_of, mapping_of, plain, record, text, whole
+from sopool.nn.gnn import VARIANTS
 from sopool.nn.pooling import Way
 
 Join = Literal["concat", "per-layer"]
@@ -11,6 +13,8 @@ Head = Literal["per-block", "sum-readout"]
 
 RANDOM = "-random"
 """How the names of frozen poolings end."""
+LATER = ("blocks", "head", "block_readout", "frozen", "edge_labels", "pooled_norm", "head_hidden", "pool_source")
+"""Settings that earlier versions did not have."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class ModelConfig:
     pool_source: str = ""
     """Which version of a readout of the user's own, see :func:`sopool.nn.own.source_of`; empty for all others."""
 
+    @classmethod
+    def from_json(cls, saved: Any, where: str = "config") -> "ModelConfig":
+        """Return the configuration with these fields, of a file; ``DataError`` names the one that cannot be."""
+        return cls(**SAVED(saved, where))
+
     @property
     def pool_name(self) -> str:
         """The pooling as the command line has it."""
@@ -58,3 +67,38 @@ class ModelConfig:
         """What stands before the pooling, in words."""
         blocks = f", {self.blocks} block{'s' if self.blocks > 1 else ''}, {self.head}" if self.blocks else ""
         return self.gnn + blocks
+
+
+MOST_OPTION = 2**16
+OPTION = plain(
+    lambda value: (
+        value is None or type(value) in (bool, str) or (type(value) in (int, float) and abs(value) <= MOST_OPTION)
+    ),
+    f"an option of a pooling: a number of at most {MOST_OPTION:,}, a text, true, false or null, or a few of them",
+)
+OPTIONS = list_of(OPTION, most=8)
+
+
+def _option(value: Any, where: str) -> Any:
+    """Check an option of a pooling: one value, or a short list of them."""
+    return OPTIONS(value, where) if type(value) is list else OPTION(value, where)
+
+
+FIELDS: dict[str, Check] = {
+    "gnn": choice(*VARIANTS),
+    "pool": text(),
+    "pool_options": mapping_of(_option),
+    "hidden": whole(1, 2**16),
+    "layers": whole(1, 256),
+    "join": choice(*get_args(Join)),
+    "dropout_on": choice(*get_args(DropoutOn)),
+    "blocks": whole(0, 3),
+    "head": choice(*get_args(Head)),
+    "block_readout": choice(*get_args(Way)),
+    "frozen": BOOLEAN,
+    "edge_labels": whole(0, 2**16),
+    "pooled_norm": BOOLEAN,
+    "head_hidden": whole(0, 2**16),
+    "pool_source": text(),
+}
+SAVED = record(FIELDS, {item.name: item.default for item in fields(ModelConfig) if item.name in LATER})

@@ -115,10 +115,15 @@ def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFact
 
 
 def _judge(runs: Runs, facts: DatasetFacts | None) -> Judged:
-    if facts is not None:
-        return judge(runs, facts.labels)
-    why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
-    return Judged(missing={"every protocol": why})
+    if facts is None:
+        why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
+        return Judged(missing={"every protocol": why})
+    for run in (run for some in runs.values() for run in some):
+        classes = {array.shape[-1] for name, array in run.predictions.items() if name.endswith("_logits")}
+        if classes - {len(facts.classes)}:
+            why = f"run {run.config.key} predicts {max(classes)} classes, and the data set has {len(facts.classes)}."
+            return Judged(missing={"every protocol": why})
+    return judge(runs, facts.labels)
 
 
 def _missing(judged: Mapping[int, Judged]) -> dict[str, str]:

@@ -70,17 +70,18 @@ def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, se
     left, right = (run.environment if run else {} for run in (first, second))
     for name in left | right:
         if first and second and left.get(name) != right.get(name):
-            table.add_row(name, *(_for_people(name, one.get(name)) for one in (left, right)))
+            table.add_row(name, *(_circumstance(name, one.get(name)) for one in (left, right)))
     return table
 
 
 def _for_people(name: str, value: Any) -> str:
-    """A fact of a run as all tables have it: folds counted from 1, memory in words."""
-    if value is None:
-        return "-"
-    if name == "fold":
-        return str(value + 1)
-    return filesize.decimal(value) if name == "peak_memory" else str(value)
+    """Show a setting of a run as all tables have it: folds counted from 1."""
+    return "-" if value is None else str(value + 1) if name == "fold" else str(value)
+
+
+def _circumstance(name: str, value: Any) -> str:
+    """Show what a run was made with, memory in words."""
+    return "-" if value is None else filesize.decimal(value) if name == "peak_memory" else str(value)
 
 
 def _came_out(run: Run | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -243,13 +244,24 @@ def new_model(config: RunConfig, in_channels: int, classes: int) -> Classifier:
         return make_model(config.model, in_channels, classes)
 
 
-def layout_of(config: RunConfig, in_channels: int, classes: int) -> str:
-    """What a :class:`ModelState` has and its columns stand for: parameters and buffers by name and shape, hashed."""
+class Layout(NamedTuple):
+    """What a :class:`ModelState` has and what its columns stand for."""
+
+    name: str
+    """A hash of the parameters and buffers by name and shape."""
+    parameters: int
+    statistics: int
+
+
+def layout_of(config: RunConfig, in_channels: int, classes: int) -> Layout:
+    """Return the layout of a run's model, which is not made for that."""
     with planning():
         model = make_model(config.model, in_channels, classes)
     tensors = itertools.chain(model.named_parameters(), model.named_buffers())
     text = " ".join([*ModelState.__annotations__, *(f"{name}{list(tensor.shape)}" for name, tensor in tensors)])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    parts = (model.parameters(), _statistics(model))
+    parameters, statistics = (sum(tensor.numel() for tensor in part) for part in parts)
+    return Layout(hashlib.sha256(text.encode()).hexdigest()[:16], parameters, statistics)
 
 
 def _statistics(model: Classifier) -> list[Tensor]:

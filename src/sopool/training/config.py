@@ -2,28 +2,21 @@
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
+from sopool.data.errors import DataError
+from sopool.data.schema import Check, choice, number, optional, record, text, tuple_of, whole
+from sopool.models.config import LATER as MODEL_LATER
 from sopool.models.config import ModelConfig
 
-LATER = {
-    "blocks",
-    "head",
-    "block_readout",
-    "frozen",
-    "edge_labels",
-    "pooled_norm",
-    "head_hidden",
-    "pool_source",
-    "weight_decay",
-    "patience",
-    "class_weights",
-    "average",
-}
+LATER = ("weight_decay", "patience", "class_weights", "average")
 """Settings that earlier versions did not have."""
 Looks = Literal["test", "validation", "chosen"]
+Precision = Literal["float32", "float64"]
+BELOW_ONE = math.nextafter(1, 0)
 
 
 class Setting(NamedTuple):
@@ -71,7 +64,7 @@ class RunConfig:
     average: float = 0.0
     """How much of the running mean of all parameters and statistics stays at each step; models are looked at, and kept,
     with that mean. 0: as they are."""
-    precision: Literal["float32", "float64"] = "float32"
+    precision: Precision = "float32"
 
     @property
     def setting(self) -> Setting:
@@ -86,23 +79,51 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         """All of it, for :meth:`from_json`; but what came later is there only if it is used, so that names stay."""
         saved = asdict(self)
-        for part, settings in ((saved, self), (saved["model"], self.model)):
+        for part, settings, later in ((saved, self, LATER), (saved["model"], self.model, MODEL_LATER)):
             for item in fields(settings):
-                if item.name in LATER and part[item.name] == item.default:
+                if item.name in later and part[item.name] == item.default:
                     del part[item.name]
         return saved
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> "RunConfig":
-        """From what :meth:`to_json` gave; ``TypeError`` or ``KeyError`` if it is something else."""
-        if set(saved) | LATER != {item.name for item in fields(cls)} | LATER:
-            raise KeyError("not the configuration of a run")
-        weights = saved.get("class_weights")
-        made = {"model": ModelConfig(**saved["model"]), "class_weights": None if weights is None else tuple(weights)}
-        return cls(**(saved | made))
+    def from_json(cls, saved: Any) -> "RunConfig":
+        """Return the configuration that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = cls(**SAVED(saved, "config"))
+        if not found.fold < found.folds:
+            raise DataError(
+                f"config.fold is {found.fold}, expected a number below config.folds, which is {found.folds}."
+            )
+        return found
 
     @cached_property
     def key(self) -> str:
         """A name for it: the hash of everything above."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+FIELDS: dict[str, Check] = {
+    "data": text(),
+    "fingerprint": text("[0-9a-f]{1,64}"),  # part of the name of a file
+    "encoder": text(),
+    "model": ModelConfig.from_json,
+    "fold": whole(),
+    "folds": whole(2, 2**12),
+    "split_seed": whole(),
+    "seed": whole(0, 2**128),
+    "repeat": whole(0, 2**7),  # for each fold and repeat there is something to look for
+    "looks": choice(*get_args(Looks)),
+    "holdout": number(0, BELOW_ONE),
+    "epochs": whole(1, 2**31),
+    "steps": whole(1, 2**31),
+    "batch_size": whole(1, 2**31),
+    "lr": number(0),
+    "halve_every": whole(),
+    "dropout": number(0, BELOW_ONE),
+    "weight_decay": number(0),
+    "patience": optional(whole()),
+    "class_weights": optional(tuple_of(number(0))),
+    "average": number(0, BELOW_ONE),
+    "precision": choice(*get_args(Precision)),
+}
+SAVED = record(FIELDS, {item.name: item.default for item in fields(RunConfig) if item.name in LATER})

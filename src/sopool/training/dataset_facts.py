@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from sopool.data.errors import DataError
+from sopool.data.schema import Array, blamed_on, check_arrays
 from sopool.data.store import PackedGraphs
 from sopool.data.whole_file import whole_file
-from sopool.training.run_files import arrays_from_bytes, arrays_to_bytes
+from sopool.training.run_files import arrays_to_bytes, read_arrays
 from sopool.training.run_layout import FACT_FILES, place
+from sopool.training.run_schema import DATASET_FACTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +48,9 @@ def write_facts(path: Path, facts: DatasetFacts) -> None:
 
 
 def read_facts_file(path: Path, fingerprint: str) -> DatasetFacts:
-    """What :func:`write_facts` wrote; ``DataError`` if it is something else."""
-    arrays, about = arrays_from_bytes(path.read_bytes(), path, fingerprint)
-    try:
-        return DatasetFacts(about["name"], fingerprint, arrays["labels"].numpy(), tuple(about["classes"]))
-    except KeyError as error:
-        raise DataError(f"there is no {error} in it: damaged, or of another version.", path) from error
+    """Return what :func:`write_facts` wrote; ``DataError`` if it is something else."""
+    about, found = read_arrays(path, fingerprint, DATASET_FACTS)
+    classes = tuple(about["classes"])
+    with blamed_on(path):
+        check_arrays(found.arrays, {"labels": Array(("graphs",), (torch.int64,), low=0, high=len(classes) - 1)})
+    return DatasetFacts(about["name"], fingerprint, found.arrays["labels"].numpy(), classes)

@@ -6,6 +6,7 @@ finite) counts with the epochs before. One stopped in its first epoch has nothin
 accuracy counts as 0, never as NaN, and :attr:`Outcome.stopped` tells it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -147,9 +148,22 @@ def _show(run: Run, epoch: int | None, labels: Any) -> _Look:
     labels = np.asarray(labels)
     if graphs.max() >= len(labels):
         raise DataError(f"{len(labels)} labels were given, but {_name(run.config)} tests graph {graphs.max()}.")
-    every_epoch = run.config.looks == "test"
-    scores = score(logits[epoch] if every_epoch else logits, labels[graphs])
-    accuracy = float(_accuracies([run])[0, epoch]) if every_epoch else scores["accuracy"]
+    true = labels[graphs]
+    if true.max() >= logits.shape[-1]:
+        raise DataError(
+            f"{_name(run.config)} predicts {logits.shape[-1]} classes, but a graph is of class {true.max()}."
+        )
+    if run.config.looks != "test":
+        scores = score(logits, true)
+        return _Look(epoch + 1, scores["accuracy"], scores["balanced_accuracy"], scores["roc_auc"])
+    scores = score(logits[epoch], true)
+    accuracy = float(_accuracies([run])[0, epoch])
+    # Predictions are kept in single precision: of a run in double precision, a graph may have come to lie on the fence.
+    if run.config.precision == "float32" and not math.isclose(accuracy, scores["accuracy"], abs_tol=1e-9):
+        raise DataError(
+            f"{_name(run.config)} has an accuracy of {accuracy:.4f} in epoch {epoch + 1}, but its predictions have "
+            f"{scores['accuracy']:.4f}: its files, or the classes of the data set, are not what was written."
+        )
     return _Look(epoch + 1, accuracy, scores["balanced_accuracy"], scores["roc_auc"])
 
 

@@ -1,19 +1,16 @@
 """What is written down while a run trains, and its best snapshot on the validation graphs."""
 
-from reprlib import repr as show
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.errors import DataError
 from sopool.training.config import RunConfig
 from sopool.training.metrics import cross_entropy
 from sopool.training.record import Run
+from sopool.training.run_schema import LOOKED_AT, curve_arrays
 from sopool.training.splits import Split
-
-LOOKED_AT = {"test": "test", "validation": "validation", "chosen": "validation"}
 
 
 class Recorder:
@@ -22,9 +19,7 @@ class Recorder:
     def __init__(self, config: RunConfig, split: Split, labels: np.ndarray, classes: int) -> None:
         self.config, self.split, self.labels = config, split, labels
         self.looked_at = LOOKED_AT[config.looks]
-        names = ["step_loss", "learning_rate", "seconds"]
-        names += [f"{part}_{what}" for part in ("train", self.looked_at) for what in ("accuracy", "loss")]
-        self.curves = {name: np.full(config.epochs, np.nan) for name in names}
+        self.curves = {name: np.full(config.epochs, np.nan) for name in curve_arrays(config)}
         self.logits = None
         if config.looks == "test":
             self.logits = np.full((config.epochs, len(split.test), classes), np.nan, dtype=np.float32)
@@ -92,25 +87,11 @@ class Recorder:
             arrays["logits"] = torch.from_numpy(self.logits)
         return arrays | self.best
 
-    def restore(self, arrays: dict[str, Tensor], epoch: int, chosen_epoch: int | None) -> None:
-        """Go on from what :meth:`arrays` gave after ``epoch`` epochs; a ``DataError`` if it cannot have."""
-        self._check(arrays, epoch, chosen_epoch)
+    def restore(self, arrays: dict[str, Tensor], chosen_epoch: int | None) -> None:
+        """Go on from what :meth:`arrays` gave."""
         for name in self.curves:
             self.curves[name] = arrays[f"curve_{name}"].numpy().copy()
         if self.logits is not None:
             self.logits = arrays["logits"].numpy().copy()
         self.best = {name: arrays[name] for name in ("best_values", "best_statistics") if name in arrays}
         self.chosen_epoch = chosen_epoch
-
-    def _check(self, arrays: dict[str, Tensor], epoch: int, chosen_epoch: int | None) -> None:
-        """Raise a ``DataError`` unless the epochs are numbers of epochs, and every array has its place."""
-        if type(epoch) is not int or not 0 <= epoch <= self.config.epochs:
-            raise DataError(f"epoch {show(epoch)} is not one of {self.config.epochs}.")
-        if chosen_epoch is not None and (type(chosen_epoch) is not int or not 0 <= chosen_epoch < epoch):
-            raise DataError(f"chosen_epoch {show(chosen_epoch)} is not one of the {epoch} epochs before.")
-        expected = {name: (array.shape, array.dtype) for name, array in self.arrays().items()}
-        if chosen_epoch is not None:
-            expected |= {f"best_{name}": (arrays[name].shape, arrays[name].dtype) for name in ("values", "statistics")}
-        for name, wanted in expected.items():
-            if name not in arrays or (arrays[name].shape, arrays[name].dtype) != wanted:
-                raise DataError(f"{name} is missing, or of another shape or type.")

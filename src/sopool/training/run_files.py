@@ -8,22 +8,28 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.torch import load
 from torch import Tensor
 
 from sopool.data.errors import DataError
-from sopool.data.sealed import check_seal, read_header, seal
+from sopool.data.regular_file import read_regular
+from sopool.data.schema import MOST_BYTES as MOST_JSON
+from sopool.data.schema import Check, anything, blamed_on, parse_json, read_json, record, text
+from sopool.data.sealed import MOST_HEADER, Sealed, check_seal, parse_facts, read_sealed, read_sealed_header, seal
 from sopool.data.whole_file import whole_file
 from sopool.training.config import RunConfig
 from sopool.training.record import Run
+from sopool.training.run_schema import CURVE_FACTS, NO_FACTS, check_environment, check_run
 
 FORMAT = "sopool run 1"
 CONFIG, ENVIRONMENT = "config.json", "environment.json"
 CURVES, PREDICTIONS, CHECKPOINT = "curves.safetensors", "predictions.safetensors", "checkpoint.safetensors"
+MOST_BYTES = 2**33
+HEADER = record({"format": text(), "run": text(), "facts": text(most=MOST_HEADER)}, more=anything)
 
 
 def write_run(folder: Path, run: Run) -> None:
@@ -45,7 +51,7 @@ def write_run(folder: Path, run: Run) -> None:
 
 
 def read_run(folder: Path, config: RunConfig) -> Run | None:
-    """The run in ``folder``, None if it is not complete; ``DataError`` if one of its files is not what was written."""
+    """Return the run in ``folder``, None if it is not complete; ``DataError`` if a file is not what was written."""
     if not (folder / CURVES).exists():
         return None
     try:
@@ -55,42 +61,41 @@ def read_run(folder: Path, config: RunConfig) -> Run | None:
 
 
 def _read_run(folder: Path, config: RunConfig) -> Run:
-    curves, facts = arrays_from_bytes((folder / CURVES).read_bytes(), folder / CURVES, config.key)
+    facts, curves = read_arrays(folder / CURVES, config.key, CURVE_FACTS)
     if _json_bytes(read_config(folder).to_json()) != _json_bytes(config.to_json()):
         raise DataError("the configuration of another run with the same key.", folder / CONFIG)
-    environment, predictions = (folder / ENVIRONMENT).read_bytes(), (folder / PREDICTIONS).read_bytes()
+    environment = read_regular(folder / ENVIRONMENT, MOST_JSON)
     if hashlib.sha256(environment).hexdigest() != facts["environment"]:
         raise DataError(f"not the file that was written with {CURVES}.", folder / ENVIRONMENT)
-    if check_seal(predictions, folder / PREDICTIONS) != facts["predictions"]:
+    _, predictions = read_arrays(folder / PREDICTIONS, config.key, NO_FACTS)
+    if predictions.digest != facts["predictions"]:
         raise DataError(f"not the file that was written with {CURVES}.", folder / PREDICTIONS)
-    return Run(
-        config=config,
-        curves=_to_numpy(curves),
-        predictions=_to_numpy(arrays_from_bytes(predictions, folder / PREDICTIONS, config.key)[0]),
-        chosen_epoch=facts["chosen_epoch"],
-        stopped=facts["stopped"],
-        environment=json.loads(environment),
-    )
+    chosen_epoch, stopped = facts["chosen_epoch"], facts["stopped"]
+    with blamed_on(folder, "not the figures of a run: "):
+        check_run(config, curves.arrays, predictions.arrays, chosen_epoch, stopped)
+    with blamed_on(folder / ENVIRONMENT):
+        circumstances = check_environment(parse_json(environment))
+    return Run(config, _to_numpy(curves), _to_numpy(predictions), chosen_epoch, stopped, circumstances)
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """The configuration, unless it is there."""
-    path, content = folder / CONFIG, _json_bytes(config.to_json())
-    if not path.is_file() or path.read_bytes() != content:
+    """Write the configuration, unless it is there; ``DataError`` for one that could not be read again."""
+    path = folder / CONFIG
+    content = _json_bytes(config.to_json())
+    if not path.is_file() or path.stat().st_size != len(content) or path.read_bytes() != content:
+        RunConfig.from_json(parse_json(content))
         with whole_file(path) as temporary:
             temporary.write_bytes(content)
 
 
 def read_config(folder: Path) -> RunConfig:
-    """The configuration in a folder named by its key; ``DataError`` if it is damaged or of another version."""
+    """Return the configuration in a folder named by its key; ``DataError`` if it is damaged or of another version."""
     path = folder / CONFIG
-    try:
-        config = RunConfig.from_json(json.loads(path.read_bytes()))
-        if config.key == folder.name:
-            return config
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"not the configuration of a run: damaged, or of another version ({error}).", path) from error
-    raise DataError(f"the configuration of run {config.key}, not of {folder.name}.", path)
+    with blamed_on(path, "not the configuration of a run: damaged, or of another version: "):
+        config = RunConfig.from_json(read_json(path))
+    if config.key != folder.name:
+        raise DataError(f"the configuration of run {config.key}, not of {folder.name}.", path)
+    return config
 
 
 def arrays_to_bytes(arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any], key: str) -> bytes:
@@ -98,37 +103,29 @@ def arrays_to_bytes(arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, 
     return seal(arrays, {"format": FORMAT, "run": key, "facts": json.dumps(facts)})
 
 
-def arrays_from_bytes(content: bytes, path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The arrays and facts that :func:`arrays_to_bytes` was given; ``DataError`` if a single bit is another."""
-    check_seal(content, path)
-    return load(content), _facts(content, path, key)
+def read_arrays(path: Path, key: str, facts: Check) -> tuple[dict[str, Any], Sealed]:
+    """Return the facts and arrays that :func:`arrays_to_bytes` was given; ``DataError`` if a single bit is another."""
+    return read_sealed(path, MOST_BYTES, partial(_facts, key=key, check=facts))
 
 
-def read_facts(path: Path, key: str) -> dict[str, Any]:
-    """The facts alone, from the head of a file, without a look at the arrays: for lists."""
-    # Not with safe_open: it calls every file that cannot be opened, for whatever reason, one that does not exist.
-    with path.open("rb") as file:
-        length = file.read(8)
-        head = length + file.read(min(int.from_bytes(length, "little"), path.stat().st_size))
-    return _facts(head, path, key)
+def read_facts(path: Path, key: str, facts: Check) -> dict[str, Any]:
+    """Return the facts alone, from the head of a file, without a look at the arrays: for lists."""
+    return read_sealed_header(path, MOST_BYTES, partial(_facts, key=key, check=facts))
 
 
-def _facts(content: bytes, path: Path, key: str) -> dict[str, Any]:
-    try:
-        about = read_header(content)
-        found, run, facts = about["format"], about["run"], json.loads(about["facts"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError("not a whole file of a run: its header cannot be read.", path) from error
-    if found != FORMAT:
-        raise DataError(f"expected {FORMAT!r}, found {found!r}: written by another version or program.", path)
-    if run != key:
-        raise DataError(f"a file of run {run}, not of {key}.", path)
-    return dict(facts)
+def _facts(header: dict[str, str], key: str, check: Check) -> dict[str, Any]:
+    about = HEADER(header, "the header")
+    if about["format"] != FORMAT:
+        raise DataError(f"expected {FORMAT!r}, found {about['format']!r}: written by another version or program.")
+    if about["run"] != key:
+        raise DataError(f"a file of run {about['run']}, not of {key}.")
+    facts: dict[str, Any] = check(parse_facts(about["facts"]), "facts")
+    return facts
 
 
 def _json_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
 
 
-def _to_numpy(arrays: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    return {name: tensor.numpy() for name, tensor in arrays.items()}
+def _to_numpy(file: Sealed) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy() for name, tensor in file.arrays.items()}

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from sopool.data.errors import DataError
 from sopool.training.config import RunConfig
 from sopool.training.run_files import CHECKPOINT, CURVES, read_config, read_facts
+from sopool.training.run_schema import CHECKPOINT_FACTS, CURVE_FACTS
 
 UNSET = "not set"
 
@@ -53,6 +54,8 @@ def run_info(folder: Path) -> RunInfo | None:
         kind = "interrupted" if kind == "interrupted" else "unreadable"
     except DataError:
         kind = "unreadable"
+    if config is not None and epoch is not None and epoch >= config.epochs:
+        epoch = 0  # no such checkpoint can be gone on from
     size, when = _on_disk(folder)
     return RunInfo(folder.name, config, kind, epoch, size, when) if when else None
 
@@ -73,17 +76,16 @@ def _on_disk(folder: Path) -> tuple[int, datetime | None]:
 
 def _standing(folder: Path) -> tuple[Kind, int | None]:
     try:
-        stopped = read_facts(folder / CURVES, folder.name).get("stopped")
+        stopped = read_facts(folder / CURVES, folder.name, CURVE_FACTS)["stopped"]
         return ("finished" if stopped is None else "stopped"), None
     except (FileNotFoundError, NotADirectoryError):
         pass
     except DataError:
         return "unreadable", None
     try:
-        epoch = read_facts(folder / CHECKPOINT, folder.name).get("epoch")
+        return "interrupted", read_facts(folder / CHECKPOINT, folder.name, CHECKPOINT_FACTS)["epoch"]
     except (FileNotFoundError, NotADirectoryError, DataError):
-        epoch = None
-    return "interrupted", epoch if isinstance(epoch, int) else 0
+        return "interrupted", 0
 
 
 def differences(a: RunConfig, b: RunConfig) -> Difference:

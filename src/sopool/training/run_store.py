@@ -18,8 +18,8 @@ from sopool.training.dataset_facts import DatasetFacts, facts_file, read_facts_f
 from sopool.training.record import Run
 from sopool.training.run_files import (
     CHECKPOINT,
-    arrays_from_bytes,
     arrays_to_bytes,
+    read_arrays,
     read_config,
     read_run,
     write_config,
@@ -28,6 +28,7 @@ from sopool.training.run_files import (
 from sopool.training.run_info import Difference, RunInfo, differences, run_info
 from sopool.training.run_layout import KEY
 from sopool.training.run_locks import CLAIM, WRITE, RunLocks
+from sopool.training.run_schema import CHECKPOINT_FACTS
 
 REMOVED = ".removed."
 
@@ -73,7 +74,11 @@ class RunStore:
     def save_checkpoint(
         self, config: RunConfig, arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any]
     ) -> None:
-        """Keep where a run stands. ``facts`` must be JSON; ``facts["epoch"]``, the epochs done, is shown in lists."""
+        """Keep where a run stands.
+
+        ``facts``: ``epoch``, the epochs done, ``chosen_epoch``, the best of them so far or None, and ``layout``, a name
+        for what the arrays stand for.
+        """
         folder = self.folder / config.key
         content = arrays_to_bytes(arrays, facts, config.key)
         with self._errors("written"), self._locks.writing(config.key):
@@ -86,7 +91,8 @@ class RunStore:
         path = self.folder / config.key / CHECKPOINT
         with self._errors("read"):
             try:
-                return arrays_from_bytes(path.read_bytes(), path, config.key)
+                facts, found = read_arrays(path, config.key, CHECKPOINT_FACTS)
+                return found.arrays, facts
             except FileNotFoundError:
                 return None
             except DataError as error:

@@ -20,6 +20,7 @@ from sopool.training.environment import environment, peak_memory
 from sopool.training.outcome import describe
 from sopool.training.record import Run
 from sopool.training.recorder import Recorder
+from sopool.training.run_schema import check_checkpoint
 from sopool.training.shortage import oversized, shortage
 from sopool.training.splits import Splitter
 from sopool.training.tables import GraphTables
@@ -124,14 +125,17 @@ class Trainer:
         if saved is None:
             return recorder, 0, None
         arrays, facts = saved
-        if facts.get("layout") != layout_of(config, self.tables.features.width, self.tables.classes):
+        layout = layout_of(config, self.tables.features.width, self.tables.classes)
+        if facts["layout"] != layout.name:
             return recorder, 0, None  # written by a version whose models look otherwise
         try:
-            state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
-            recorder.restore(arrays, facts["epoch"], facts["chosen_epoch"])
-        except (DataError, KeyError) as error:
-            warnings.warn(f"The checkpoint of run {config.key} cannot be used ({error}): it starts over.", stacklevel=2)
+            sizes = (layout.parameters, layout.statistics, len(recorder.split.test), self.tables.classes)
+            check_checkpoint(config, arrays, facts, sizes)
+        except DataError as error:
+            warnings.warn(f"the checkpoint of run {config.key} cannot be used: {error} It starts over.", stacklevel=2)
             return recorder, 0, None
+        recorder.restore(arrays, facts["chosen_epoch"])
+        state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
         self.report(Progress(1, facts["epoch"]))
         return recorder, facts["epoch"], state
 
@@ -191,7 +195,7 @@ class Trainer:
         layout = layout_of(bank.configs[0], self.tables.features.width, self.tables.classes)
         for m, recorder in enumerate(recorders):
             state = {name: tensor[m] for name, tensor in vars(bank.state).items()}
-            facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch, "layout": layout}
+            facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch, "layout": layout.name}
             self.store.save_checkpoint(recorder.config, state | recorder.arrays(), facts)
 
     def _finish(self, bank: Bank, recorders: list[Recorder], which: Iterable[int]) -> None:

@@ -11,6 +11,7 @@ from sopool.experiments.executors.desk import Desk, Line, SupersededError, Ticke
 from sopool.training.run_store import RunStore
 from sopool.training.trainer import Progress, Trainer
 from tests.training.graphs import little_store, run_config, tables_of
+from tests.training.run_saver import checkpoint_facts
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,7 @@ def test_deaths_count_until_something_is_saved(tmp_path):
     line = worker(desk, Ticket(0, 1))
     line.begin()
     assert desk.died(0) == 2
-    line.save_checkpoint(config, {"x": np.zeros(2)}, {"epoch": 1})
+    line.save_checkpoint(config, {"x": np.zeros(2)}, checkpoint_facts(1))
     assert desk.died(0) == 1
     desk.give_up(0)
     with RunStore(tmp_path).claim(config) as mine:
@@ -168,5 +169,5 @@ def test_many_runs_write_checkpoints_less_often(tmp_path, monkeypatch):
         desk.begin(Ticket(bank, 0), sopool.__version__)
     assert desk.pulse(Ticket(0, 0), []).pause == 4.0
     monkeypatch.setattr("sopool.experiments.executors.desk.time.monotonic", lambda: float(next(clock)))
-    desk.save_checkpoint(Ticket(0, 0), configs(epochs=9)[0], {"x": np.zeros(1)}, {"epoch": 1})
+    desk.save_checkpoint(Ticket(0, 0), configs(epochs=9)[0], {"x": np.zeros(1)}, checkpoint_facts(1))
     assert desk.pulse(Ticket(0, 0), [Progress(3, 1)]).pause == pytest.approx(6 * 1.0 / 0.1)

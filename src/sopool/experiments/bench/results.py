@@ -1,13 +1,25 @@
 """What was measured, on which machine; to JSON and back."""
 
-import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, get_type_hints
 
 import torch
 
 from sopool.data.errors import DataError
+from sopool.data.schema import (
+    BOOLEAN,
+    SCALAR,
+    Check,
+    choice,
+    list_of,
+    mapping_of,
+    number,
+    optional,
+    record,
+    text,
+    whole,
+)
+from sopool.experiments.bench.jobs import SCALES
 from sopool.experiments.threads import cores
 from sopool.training.environment import environment, package_version
 
@@ -96,24 +108,33 @@ class Results:
         """From what :meth:`to_json` gave; a ``DataError`` for anything else."""
         if not isinstance(saved, dict) or saved.get("format") != FORMAT:
             raise DataError(f'this is not what sopool bench --output writes: "format" is not {FORMAT!r}.')
-        try:
-            parts = {name: saved[name] for name in (item.name for item in fields(cls))}
-            parts["readouts"] = [_row(ReadoutRow, row) for row in parts["readouts"]]
-            parts["bank"] = [_row(BankRow, row) for row in parts["bank"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"this file of sopool bench --output was changed or cut off: {error!r}.") from error
-        return cls(**parts)
+        found = SAVED(saved, "the file")
+        return cls(**{item.name: found[item.name] for item in fields(cls)})
 
 
-Row = TypeVar("Row", ReadoutRow, BankRow)
+KINDS: dict[type, Check] = {str: text(), bool: BOOLEAN, int: whole(), float: number(0)}
 
 
-def _row(make: type[Row], saved: Mapping[str, Any]) -> Row:
-    for name, wanted in get_type_hints(make).items():
-        value = saved[name]
-        if not isinstance(value, wanted) or (isinstance(value, float) and not (math.isfinite(value) and value >= 0)):
-            raise ValueError(f"{name} is {value!r}")
-    return make(**saved)
+def _rows(make: type[ReadoutRow] | type[BankRow]) -> Check:
+    """Return a check of a list of rows, which makes them."""
+    kinds = {name: KINDS[kind] for name, kind in get_type_hints(make).items()}
+    row = record(kinds | ({"scale": choice(*SCALES)} if "scale" in kinds else {}))
+    return list_of(lambda value, where: make(**row(value, where)))
+
+
+SAVED = record(
+    {
+        "format": text(),
+        "units": mapping_of(text()),
+        "machine": mapping_of(SCALAR),
+        "readouts": _rows(ReadoutRow),
+        "bandwidth": optional(number(0)),
+        "bank": _rows(BankRow),
+        "product_speed": optional(number(0)),
+        "notes": list_of(text()),
+        "profiles": list_of(text(most=2**20)),
+    }
+)
 
 
 def machine(device: str) -> dict[str, Any]:

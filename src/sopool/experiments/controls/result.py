@@ -7,6 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from sopool.data.errors import DataError
+from sopool.data.schema import (
+    SCALAR,
+    SHARE,
+    anything,
+    blamed_on,
+    choice,
+    mapping_of,
+    number,
+    optional,
+    read_json,
+    record,
+    text,
+    tuple_of,
+    whole,
+)
 from sopool.data.sealed import json_digest
 from sopool.data.whole_file import whole_file, why
 from sopool.experiments.controls.views import Setting
@@ -34,12 +49,35 @@ class ControlResult:
         return asdict(self) | {"outcome": self.outcome.to_json(), "settings": list(self.settings)}
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> "ControlResult":
-        """From what :meth:`to_json` gave."""
-        outcome = saved["outcome"]
-        folds, balanced, areas = (tuple(outcome[name]) for name in ("folds", "balanced_accuracy", "roc_auc"))
-        kept = Outcome(outcome["protocol"], outcome["optimistic"], folds, (), (), balanced, areas)
-        return cls(**(saved | {"outcome": kept, "settings": tuple(saved["settings"])}))
+    def from_json(cls, saved: Any) -> "ControlResult":
+        """Return the result that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = SAVED(saved, "result")
+        outcome = found["outcome"]
+        folds, balanced, areas = (outcome[name] for name in ("folds", "balanced_accuracy", "roc_auc"))
+        if not len(folds) == len(balanced) == len(areas):
+            raise DataError("result.outcome has figures of different numbers of folds.")
+        return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), balanced, areas)})
+
+
+FIGURES = {
+    "protocol": choice("fair"),
+    "optimistic": choice(""),
+    "folds": tuple_of(SHARE, least=2),
+    "balanced_accuracy": tuple_of(SHARE, least=2),
+    "roc_auc": tuple_of(optional(SHARE), least=2),
+}
+SAVED = record(
+    {
+        "dataset": text(),
+        "fingerprint": text(),
+        "control": text(),
+        "outcome": record(FIGURES, more=anything),  # the others, such as the mean, follow from these
+        "seconds": number(0),
+        "settings": tuple_of(mapping_of(SCALAR)),
+        "version": whole(),
+    }
+)
+FILE = record({"key": text(), "digest": text(), "result": anything})
 
 
 def save(result: ControlResult, path: Path) -> None:
@@ -57,15 +95,15 @@ def save(result: ControlResult, path: Path) -> None:
 def load(path: Path) -> ControlResult | None:
     """What :func:`save` wrote; None if nothing is there or, with a warning, if it is not what was written."""
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        if (saved["key"], saved["digest"]) == (path.stem, json_digest(saved["result"])):
+        with blamed_on(path, "not what was written: "):
+            saved = FILE(read_json(path), "the file")
+            if (saved["key"], saved["digest"]) != (path.stem, json_digest(saved["result"])):
+                raise DataError("the key or the digest differs.")
             return ControlResult.from_json(saved["result"])
-        reason = "the key or the digest differs"
     except FileNotFoundError:
         return None
     except OSError as error:
         raise DataError(f"the result of a control cannot be read: {error}.", path) from error
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-    warnings.warn(f"{path}: not what was written ({reason}). It counts as not there.", stacklevel=3)
-    return None
+    except DataError as error:
+        warnings.warn(f"{error} It counts as not there.", stacklevel=3)
+        return None

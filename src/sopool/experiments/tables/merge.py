@@ -45,7 +45,7 @@ def _merged(parts: Sequence[Reproduction]) -> Reproduction:
 def _datasets(parts: Sequence[Reproduction]) -> tuple[str, ...]:
     found = dict.fromkeys(name for one in parts for name in one.datasets)
     order = read_tables()[parts[0].table].datasets
-    return tuple(sorted(found, key=order.index))
+    return tuple(sorted(found, key=lambda name: order.index(name) if name in order else len(order)))
 
 
 def _rows(parts: Sequence[Reproduction]) -> tuple[Row, ...]:

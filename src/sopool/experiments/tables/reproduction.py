@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from sopool.data.errors import DataError
+from sopool.data.schema import choice, mapping_of, plain, read_json, record, text, tuple_of
 from sopool.data.sealed import json_digest
 from sopool.data.whole_file import whole_file, why
 from sopool.experiments.comparison import Comparison
 from sopool.experiments.statistics import Across
-from sopool.experiments.tables.paper.tables import Figure, Row
+from sopool.experiments.tables.paper.tables import TABLES, Figure, Row
+from sopool.experiments.tables.reproduction_schema import CELL, COMPARED, PROTOCOL, ROW, SETUP
 from sopool.training.config import Setting
 from sopool.training.outcome import Outcome, describe
 from sopool.training.run_layout import TABLE_FILES, place
@@ -87,16 +90,15 @@ class Cell:
         }
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> "Cell":
-        """From what :meth:`to_json` gave."""
+    def from_json(cls, saved: Any, where: str = "cell") -> "Cell":
+        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = CELL(saved, where)
+        paper = None if found["paper"] is None else Figure(**found["paper"])
         names = [item.name for item in fields(Measured)]
         measured = {
-            protocol: Measured(**{name: _tuple(one[name]) for name in names})
-            for protocol, one in saved["measured"].items()
+            protocol: Measured(**{name: one[name] for name in names}) for protocol, one in found["measured"].items()
         }
-        paper = None if saved["paper"] is None else Figure(**saved["paper"])
-        plain = {name: _tuple(saved[name]) for name in ("row", "dataset", "not_above", "model_epochs", "seconds")}
-        return cls(paper=paper, measured=measured, **plain)
+        return cls(**found | {"paper": paper, "measured": measured})
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,12 @@ class Compared:
         return vars(self) | {"comparison": self.comparison.to_json()}
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> "Compared":
-        """From what :meth:`to_json` gave."""
-        found = saved["comparison"]
-        t = found["difference"] * np.inf if found["t"] is None else found["t"]
-        return cls(**{**saved, "comparison": Comparison(**{**found, "t": t})})
+    def from_json(cls, saved: Any, where: str = "comparison") -> "Compared":
+        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = COMPARED(saved, where)
+        test = found["comparison"]
+        t = math.copysign(math.inf, test["difference"]) if test["t"] is None else test["t"]
+        return cls(**found | {"comparison": Comparison(**test | {"t": t})})
 
 
 @dataclass(frozen=True)
@@ -165,21 +168,25 @@ class Reproduction:
         return {"format": FORMAT} | vars(self) | lists
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> "Reproduction":
-        """From what :meth:`to_json` gave; ``KeyError`` or ``TypeError`` if it is something else."""
-        if saved["format"] != FORMAT:
-            raise KeyError(f"format {saved['format']}")
-        cells = tuple(Cell.from_json(cell) for cell in saved["cells"])
-        plain = {key: _tuple(value) for key, value in saved.items() if key != "format"}
-        return cls(
-            **plain
-            | {
-                "rows": tuple(_row(row, cells) for row in saved["rows"]),
-                "cells": cells,
-                "comparisons": tuple(Compared.from_json(one) for one in saved["comparisons"]),
-                "across": tuple(Across.from_json(one) for one in saved["across"]),
-            }
-        )
+    def from_json(cls, saved: Any) -> "Reproduction":
+        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = SAVED(saved, "the table")
+        del found["format"]
+        made = cls(**found | {"rows": tuple(_row(row, found["cells"]) for row in found["rows"])})
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """Raise a ``DataError`` where parts do not fit together."""
+        controls = {row.name for row in self.rows if row.kind == "control"}
+        for cell in self.cells:
+            for protocol, one in cell.measured.items():
+                if len(one.folds) != self.setup["folds"]:
+                    raise DataError(
+                        f"{cell.row} on {cell.dataset} has {len(one.folds)} folds, not {self.setup['folds']}."
+                    )
+                if cell.row in controls and protocol != "fair":
+                    raise DataError(f"the control {cell.row} has figures under {protocol}, expected fair alone.")
 
     @property
     def training(self) -> dict[str, Any]:
@@ -209,22 +216,37 @@ class Reproduction:
 def load_reproduction(path: Path) -> Reproduction:
     """What :meth:`Reproduction.save` wrote; or :meth:`Reproduction.to_json`, which has no digest."""
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        changed = saved.pop("digest", None) not in (None, json_digest(saved))
-        found = Reproduction.from_json(saved)
+        saved = read_json(path)
+        digest = saved.pop("digest", None) if isinstance(saved, dict) else None
+        if digest not in (None, json_digest(saved)):
+            raise DataError(f"is not what was written: the digest differs. {AGAIN}", path)
+        return Reproduction.from_json(saved)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}.", path) from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"is not a reproduced table of this version of sopool: {error!r}. {AGAIN}", path) from error
-    if changed:
-        raise DataError(f"is not what was written: the digest differs. {AGAIN}", path)
-    return found
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(f"is not a reproduced table of this version of sopool: {error} {AGAIN}", path) from error
 
 
 def _row(saved: Mapping[str, Any], cells: Sequence[Cell]) -> Row:
     figures = {cell.dataset: cell.paper for cell in cells if cell.row == saved["name"] and cell.paper is not None}
-    return Row(**{key: _tuple(value) for key, value in saved.items() if key != "kind"}, figures=figures)
+    return Row(**{key: value for key, value in saved.items() if key != "kind"}, figures=figures)
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+SAVED = record(
+    {
+        "format": plain(lambda value: value == FORMAT and type(value) is int, f"{FORMAT}, as this version writes"),
+        "table": choice(*TABLES),
+        "title": text(),
+        "datasets": tuple_of(text()),
+        "protocols": tuple_of(PROTOCOL),
+        "rows": tuple_of(ROW),
+        "cells": tuple_of(Cell.from_json),
+        "comparisons": tuple_of(Compared.from_json),
+        "across": tuple_of(Across.from_json),
+        "notes": tuple_of(text()),
+        "not_run": mapping_of(text()),
+        "setup": SETUP,
+    }
+)

@@ -1,0 +1,129 @@
+"""A model file with a right digest and anything in it: an error in words, or a model that predicts."""
+
+import json
+import os
+import warnings
+
+import pytest
+from safetensors.torch import load
+
+from sopool import GraphClassifier
+from sopool.data import DataError
+from sopool.data.encoders import AttributeEncoder, ConcatEncoder, DegreeEncoder, NodeLabelEncoder
+from tests.estimator.little import LABELS, STORE, tiny
+from tests.forging import changed_arrays, changed_facts, facts_of, forge
+
+MODELS = {
+    "flat": {"pool": "sopool-bimap", "pool_options": {"rank": 3, "normalize": "sqrt"}, "class_weight": "balanced"},
+    "labelled edges": {
+        "pool": "sortpool",
+        "gnn": "gine",
+        "encoder": ConcatEncoder([NodeLabelEncoder(), DegreeEncoder()]),
+    },
+    "blocks": {"pool": "diffpool", "blocks": 2, "pool_options": {"clusters": 4}, "encoder": AttributeEncoder()},
+    "eigenvectors": {"pool": "eigenpool", "pool_options": {"vectors": 2}, "layers": 1},
+}
+
+
+def saved(folder, settings):
+    tiny(epochs=1, **settings).fit(STORE, LABELS).save(folder / "m.sopool")
+    return (folder / "m.sopool").read_bytes()
+
+
+IN_SHORT = ("flat", "blocks")
+PARAMS = [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
+def content(request, tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("model"), MODELS[request.param])
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("model"), MODELS["flat"])
+
+
+@pytest.fixture
+def use(tmp_path):
+    """Write, load and predict; whether that went well. Anything but a ``DataError`` is a failure of the test."""
+    path = tmp_path / "m.sopool"
+
+    def works(content):
+        path.write_bytes(content)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = GraphClassifier.load(path, device="cpu")
+                return len(model.predict(STORE)) == len(STORE)
+        except DataError:
+            return False
+
+    return works
+
+
+def test_every_fact_that_is_another(content, use):
+    failures = []
+    fine = 0
+    facts = facts_of(content)
+    del facts["about"]["environment"]  # says nothing of the model
+    for what, changed in changed_facts(facts):
+        try:
+            fine += use(forge(content, facts=json.dumps(changed)))
+        except Exception as error:
+            failures.append(f"{what}: {error!r}")
+    assert failures == []
+    assert 0 < fine < 200  # what says nothing of the model, such as the name of its data, may be anything
+
+
+def test_every_array_that_is_another(content, use):
+    failures = []
+    for what, arrays in changed_arrays(load(content)):
+        try:
+            use(forge(content, arrays=arrays))
+        except Exception as error:
+            failures.append(f"{what}: {error!r}")
+    assert failures == []
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ({"facts": "null"}, "facts is None, expected an object"),
+        ({"facts": "[" * 10**5}, "the facts in its header are damaged: not JSON"),
+        ({"facts": '{"a": 1, "a": 1}'}, "the key 'a' is there twice"),
+        ({"format": "sopool model null"}, "of version null"),
+        ({"format": ""}, "expected a 'sopool model', found ''"),
+    ],
+)
+def test_other_headers(one, header, says, tmp_path):
+    (tmp_path / "m.sopool").write_bytes(forge(one, **header))
+    with pytest.raises(DataError, match=says):
+        GraphClassifier.load(tmp_path / "m.sopool")
+
+
+def test_metadata_that_is_no_text(one, tmp_path):
+    """As safetensors would never write it: the format of a file was null."""
+    length = int.from_bytes(one[:8], "little")
+    changed = one[8 : 8 + length].replace(b'"sopool model 1"', b"null            ")
+    (tmp_path / "m.sopool").write_bytes(one[:8] + changed + one[8 + length :])
+    with pytest.raises(DataError, match=r"__metadata__\.format is None, expected a text"):
+        GraphClassifier.load(tmp_path / "m.sopool")
+
+
+def test_devices_and_pipes_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(DataError, match="expected a regular file"):
+            GraphClassifier.load(path)
+
+
+def test_a_large_file_that_is_no_model_is_not_read(tmp_path, monkeypatch):
+    """Its first bytes say so: nothing else of it is looked at."""
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.write((2**23).to_bytes(8, "little") + b"{}")
+        file.truncate(2**30)
+    monkeypatch.setattr("sopool.data.sealed.check_seal", lambda *_: pytest.fail("all of it was read"))
+    with pytest.raises(DataError, match="not a whole file: its header cannot be read"):
+        GraphClassifier.load(path)
