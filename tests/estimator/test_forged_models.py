@@ -127,3 +127,9 @@ def test_a_large_file_that_is_no_model_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr("sopool.data.sealed.check_seal", lambda *_: pytest.fail("all of it was read"))
     with pytest.raises(DataError, match="not a whole file: its header cannot be read"):
         GraphClassifier.load(path)
+
+
+def test_the_same_training_gives_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        tiny(class_weight="balanced").fit(STORE, LABELS).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

@@ -2,7 +2,7 @@
 
 A bit that flips on the disk or a file that was cut short is noticed, and never taken for what was written. It is no
 signature: who wants to can make a file with a right digest, so whoever reads one checks what is in it as well, see
-:mod:`sopool.data.schema`.
+:mod:`sopool.data.schema`. Equal arrays and headers give equal bytes.
 """
 
 import hashlib
@@ -61,10 +61,14 @@ class Sealed(NamedTuple):
 
 
 def seal(arrays: Mapping[str, np.ndarray | Tensor], header: Mapping[str, str]) -> bytes:
-    """Return the content of :func:`write_sealed`."""
+    """Return the content of :func:`write_sealed`, if its header is one that :func:`read_sealed` takes."""
     file = io.BytesIO()
     write_sealed(file, arrays, header)
-    return file.getvalue()
+    content = file.getvalue()
+    length = int.from_bytes(content[:8], "little")
+    if length > MOST_FACTS:
+        raise DataError(f"names and settings take {length:,} bytes, a file has room for {MOST_FACTS:,} of them.")
+    return content
 
 
 def write_sealed(file: BinaryIO, arrays: Mapping[str, np.ndarray | Tensor], header: Mapping[str, str]) -> None:

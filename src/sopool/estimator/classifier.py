@@ -1,7 +1,6 @@
 """``GraphClassifier``: graphs in, classes out, by scikit-learn's conventions."""
 
 import copy
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -105,7 +104,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         config_: The shape of the models.
         history_: ``loss``, ``validation_loss`` and ``validation_accuracy`` [models, epochs], NaN once a model stopped.
         best_epochs_: The epoch that was kept of each model, from 0.
-        about_: What it was trained on, with what, and for how long.
+        about_: What it was trained on, and with what.
     """
 
     classes_: np.ndarray
@@ -165,7 +164,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def fit(self, graphs: Any, y: Any = None) -> "GraphClassifier":
         """Train on graphs with a label each; without ``y`` on the labels that the graphs carry."""
         given = checked(self.get_params(deep=False))
-        store, start = as_store(graphs), time.perf_counter()
+        store = as_store(graphs)
         labels = own_labels(graphs) if y is None else as_labels(y, len(store))
         classes, codes = number_classes(labels)
         named = _labelled(store, codes)
@@ -183,11 +182,10 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         device, runs = choose_device(given.device), runs_of(named, given, config, encoder, classes)
         with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
             ensemble, history, epochs = fit_ensemble(tables.to(device), encoder, runs, self.callback)
-        seconds = time.perf_counter() - start
         # All at the end: what fails or is interrupted leaves a model that was fitted before as it was.
         self.classes_, self.encoder_, self.edge_encoder_, self.config_ = classes, encoder, edge_encoder, config
         self.ensemble_, self.history_, self.best_epochs_ = replace(ensemble, edges=edge_encoder), history, epochs
-        self.about_ = describe(named, runs[0].fingerprint, classes, device, seconds)
+        self.about_ = describe(named, runs[0].fingerprint, classes, device)
         return self
 
     def predict(self, graphs: Any) -> np.ndarray:

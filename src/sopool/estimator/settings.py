@@ -109,8 +109,11 @@ def class_weights(given: Any, classes: np.ndarray, labels: np.ndarray) -> tuple[
     return tuple(weights.tolist())
 
 
-def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device: str, seconds: float) -> dict[str, Any]:
-    """What a model was trained on and with; JSON."""
+def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device: str) -> dict[str, Any]:
+    """Return what a model was trained on and with, as JSON.
+
+    The same training gives the same: neither times nor the number of threads, which does not change the model.
+    """
     assert store.labels is not None
     counts = np.bincount(store.labels.cpu().numpy(), minlength=len(classes))
     return {
@@ -121,8 +124,7 @@ def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device:
             "nodes": store.num_nodes,
             "graphs_of_class": counts.tolist(),
         },
-        "environment": environment(device),
-        "seconds": round(seconds, 3),
+        "environment": {name: value for name, value in environment(device).items() if name != "threads"},
     }
 
 
