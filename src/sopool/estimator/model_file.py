@@ -38,7 +38,7 @@ from sopool.data.schema import (
     text,
     whole,
 )
-from sopool.data.sealed import MOST_HEADER, parse_facts, read_sealed, seal
+from sopool.data.sealed import MOST_FACTS, parse_facts, read_sealed, seal
 from sopool.data.whole_file import whole_file
 from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.settings import checked
@@ -79,7 +79,7 @@ CLASS_DTYPES = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 )
 
-HEADER = record({"format": text(), "facts": text(most=MOST_HEADER)}, more=anything)
+HEADER = record({"format": text(), "facts": text(most=MOST_FACTS)}, more=anything)
 DATA = record({"graphs": whole(), "nodes": whole()}, {"graphs": 0, "nodes": 0}, more=anything)
 FACTS = record(
     {

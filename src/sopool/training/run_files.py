@@ -19,7 +19,7 @@ from sopool.data.errors import DataError
 from sopool.data.regular_file import read_regular
 from sopool.data.schema import MOST_BYTES as MOST_JSON
 from sopool.data.schema import Check, anything, blamed_on, parse_json, read_json, record, text
-from sopool.data.sealed import MOST_HEADER, Sealed, check_seal, parse_facts, read_sealed, read_sealed_header, seal
+from sopool.data.sealed import MOST_FACTS, Sealed, check_seal, parse_facts, read_sealed, read_sealed_header, seal
 from sopool.data.whole_file import whole_file
 from sopool.training.config import RunConfig
 from sopool.training.record import Run
@@ -29,7 +29,7 @@ FORMAT = "sopool run 1"
 CONFIG, ENVIRONMENT = "config.json", "environment.json"
 CURVES, PREDICTIONS, CHECKPOINT = "curves.safetensors", "predictions.safetensors", "checkpoint.safetensors"
 MOST_BYTES = 2**33
-HEADER = record({"format": text(), "run": text(), "facts": text(most=MOST_HEADER)}, more=anything)
+HEADER = record({"format": text(), "run": text(), "facts": text(most=MOST_FACTS)}, more=anything)
 
 
 def write_run(folder: Path, run: Run) -> None:
