@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from sopool.data.errors import DataError
+from sopool.data.json_graph import check_names
 from sopool.data.names import Names
 from sopool.data.sealed import check_sealed_file, write_sealed
 from sopool.data.store import PackedGraphs, check_values
@@ -142,7 +143,7 @@ def _mapped(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check: bool) -> PackedGraphs:
     try:
-        content: dict[str, Any] = {name: _names(header.get(name, "[]")) for name in NAMES}
+        content: dict[str, Any] = {name: _names(header.get(name, "[]"), name) for name in NAMES}
         content |= tensors
         store = PackedGraphs(**content, name=header.get("name", path.stem))
         if check:
@@ -152,10 +153,11 @@ def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check
     return store
 
 
-def _names(text: str) -> Names:
+def _names(text: str, what: str) -> Names:
     names = json.loads(text)
-    if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
-        raise ValueError("names must be a list of strings or integers.")
+    if not isinstance(names, list):
+        raise DataError(f"{what} must be a list.")
+    check_names(names, what)
     return tuple(names)
 
 

@@ -31,7 +31,7 @@ def graph_of_line(line: Line) -> tuple[str | int | None, Graph]:
     record = _parse(line.text)
     given = record.get("id")
     if given is not None:
-        _check_names([given], "id")
+        check_names([given], "id")
     try:
         check_nodes(record.get("nodes"), len(line.text))
         return given, _graph(record)
@@ -70,7 +70,7 @@ def _graph(record: dict[str, Any]) -> Graph:
     _check([directed], lambda value: value is None or type(value) is bool, "directed must be true or false")
     if label is not None:
         refuse_fractions([label])
-        _check_names([label], "label")
+        check_names([label], "label")
     edges, rows = _edges(record, nodes, bool(directed))
     values: dict[str, Any] = {key: _values(record, key, nodes) for key in NODE_FIELDS}
     values |= {key: _pick(_values(record, key, len(record["edges"])), rows) for key in EDGE_FIELDS}
@@ -143,12 +143,13 @@ def _values(record: dict[str, Any], key: str, count: int) -> Any:
     if len(given) != count:
         raise DataError(f"{len(given)} {key} for {count} {what}.")
     if key in NAMED:
-        _check_names(given, key)
+        check_names(given, key)
         return given
     return _numbers(given, key)
 
 
-def _check_names(given: list[Any], key: str) -> None:
+def check_names(given: list[Any], key: str) -> None:
+    """Raise unless all of these are whole numbers or strings that can be written to a file."""
     _check_types(given, (int, str), f"{key} must be whole numbers or strings")
     try:
         "".join(value for value in set(given) if type(value) is str).encode()
