@@ -24,6 +24,7 @@ from sopool.experiments.controls.result import load as load_control
 from sopool.experiments.tables.reproduction import load_reproduction
 from sopool.training.run_store import RunStore
 from tests.forging import facts_of, forge, key_of
+from tests.fuzz.registry import target
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -179,3 +180,6 @@ TARGETS: dict[Callable[[bytes], None], list[bytes]] = {
     reproduced_table: [content for path, content in stored_files().items() if path.startswith("reproduce-")],
 }
 """What takes any bytes, and bytes to begin from."""
+WORDS = (b"0", b"-1", b"null", b"1e999", b"[]", b"{}", b'""', b"true", b"\x00", b"\xff", b"9" * 20, b'"x":')
+for read, beginnings in TARGETS.items():
+    target(*beginnings, words=WORDS)(read)

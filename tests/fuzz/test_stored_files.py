@@ -1,28 +1,15 @@
-"""The fuzz targets of stored files, on bytes that were changed here and there."""
+"""Headers of stored files that were changed here and there, with their length put right, as a forger can."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz.stored_files import TARGETS
+from tests.fuzz.stored_files import TARGETS, WORDS
 
-VALUES = [
-    b"0",
-    b"-1",
-    b"null",
-    b"1e999",
-    b"[]",
-    b"{}",
-    b'""',
-    b"true",
-    b"\x00",
-    b"\xff",
-    b"99999999999999999999",
-    b'"x":',
-]
 places = st.lists(
-    st.tuples(st.floats(0, 1), st.integers(0, 8), st.sampled_from(VALUES) | st.binary(max_size=8)), max_size=4
+    st.tuples(st.floats(0, 1), st.integers(0, 8), st.sampled_from(WORDS) | st.binary(max_size=8)), max_size=4
 )
+WITH_HEADER = [read for read, beginnings in TARGETS.items() if not beginnings[0].startswith(b"{")]
 
 
 def changed(content, changes):
@@ -33,21 +20,16 @@ def changed(content, changes):
     return bytes(content)
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)
+@pytest.mark.parametrize("read", WITH_HEADER, ids=lambda read: read.__name__)
 @given(data=st.data())
-def test_any_bytes_are_read_or_refused(target, data):
-    content = data.draw(st.sampled_from(TARGETS[target]))
-    changes = data.draw(places)
-    if content.startswith(b"{") or data.draw(st.booleans()):
-        target(changed(content, changes))
-        return
-    # Most can go wrong in the header: change it, and let its length be right.
+def test_whatever_the_header_no_error_but_our_own(read, data):
+    content = data.draw(st.sampled_from(TARGETS[read]))
     end = 8 + int.from_bytes(content[:8], "little")
-    header = changed(content[8:end], changes)
-    target(len(header).to_bytes(8, "little") + header + content[end:])
+    header = changed(content[8:end], data.draw(places))
+    read(len(header).to_bytes(8, "little") + header + content[end:])
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)
-def test_what_is_whole_and_what_is_nothing(target):
-    for content in (*TARGETS[target], b"", b"{}", b"[" * 100_000):
-        target(content)
+@pytest.mark.parametrize("read", TARGETS, ids=lambda read: read.__name__)
+def test_what_is_nothing_or_deeply_nested(read):
+    for content in (b"", b"{}", b"[" * 100_000):
+        read(content)

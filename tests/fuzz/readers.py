@@ -1,0 +1,196 @@
+"""The readers of data files as fuzzing targets."""
+
+import gzip
+import io
+import json
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+from sopool.data.chem import read_sdf, read_smiles_csv, smiles_to_store
+from sopool.data.file import load_graphs, save_graphs
+from sopool.data.gin_text import read_gin
+from sopool.data.jsonl import read_jsonl
+from sopool.data.pack import Graph, pack
+from sopool.data.splits import read_folds
+from sopool.data.store import PackedGraphs, check_values
+from sopool.data.stream import stream_graphs
+from sopool.data.tu import read_tu
+from tests.data.json_lines import LINE
+from tests.data.tu_files import SMALL
+from tests.fuzz.registry import file_of, target
+
+JSON = "".join(json.dumps(line) + "\n" for line in (LINE, LINE | {"id": 7})).encode()
+JSON_WORDS = (*(f'"{key}":'.encode() for key in LINE), b"null", b"true", b"NaN", b"1e999", b"[[", b"{}", b'"\\ud800"')
+
+CSV = b'name,SMILES,label\nethanol,CCO,0\n"benzene, pure",c1ccccc1,1\nsalt,[Na+].[Cl-],0\n'
+CSV_WORDS = (b'"', b'""', b";", b"\t", b"\r", b"smiles", b"label", b"nan", b"%(123)", b"[13CH4]")
+
+TITLE = b"ethanol\n  made by hand\n\n"
+V2000 = (
+    TITLE
+    + b"  3  2  0  0  0  0  0  0  0  0999 V2000\n"
+    + b"    0.0000    0.0000    0.0000 C   0  0\n" * 2
+    + b"    1.0000    0.0000    0.0000 O   0  0\n"
+    + b"  1  2  1  0\n  2  3  1  0\nM  CHG  1   3  -1\nM  END\n> <label>\nyes\n\n$$$$\n"
+)
+V3000 = (
+    TITLE
+    + b"  0  0  0     0  0            999 V3000\n"
+    + b"M  V30 BEGIN CTAB\nM  V30 COUNTS 2 1 0 0 0\n"
+    + b"M  V30 BEGIN ATOM\nM  V30 1 C 0 0 0 0\nM  V30 2 O 1 -\nM  V30 0 0 0\nM  V30 END ATOM\n"
+    + b"M  V30 BEGIN BOND\nM  V30 1 2 1 2\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n"
+    + b"> <label>\nno\n\n$$$$\n"
+)
+SDF_WORDS = (b"$$$$\n", b"M  END\n", b"M  V30 ", b"V3000", b"COUNTS", b"BEGIN BOND", b"> <label>\n", b"999", b"-\n")
+
+SMILES = (b"CC(=O)Oc1ccccc1C(=O)O", b"[Na+].[Cl-]", b"C12C3C4C1C5C2C3C45", b"N->[Fe]", b"C/C=C/[C@@H](N)O |$;;;;R1$|")
+SMILES_WORDS = (b"%10", b"%(100)", b"[nH]", b"[2H]", b"[*:1]", b"|", b"c1", b"(", b")", b".", b"->", b"@@", b"=", b"$")
+
+GIN = b"2\n3 1\n0 2 1 2\n5 1 0\n0 1 0\n2 -1\n0 1 1\n5 1 0\n"
+GIN_ATTRIBUTES = b"1\n2 0\n0 1 1 0.5 1e-3\n1 1 0 2 -7\n"
+NUMBERS = (b"0", b"-1", b"9" * 30, b"1e400", b"nan", b"inf", b"0x1", b"1_0", b".5", b", ")
+
+FILE_MARK = b"=== "
+
+
+def tu_text(files: dict[str, str]) -> bytes:
+    """Files as one text, each after a line with its name."""
+    return b"".join(FILE_MARK + f"SMALL_{kind}.txt\n{text}".encode() for kind, text in files.items())
+
+
+def tu_zip_of(files: dict[str, str], method: int) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as out:
+        for kind, text in files.items():
+            # Of a fixed date: the same seed in every run.
+            member = zipfile.ZipInfo(f"SMALL/SMALL_{kind}.txt")
+            member.compress_type = method
+            out.writestr(member, text)
+    return packed.getvalue()
+
+
+def graphs_bytes(store: PackedGraphs) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "seed.graphs")
+        save_graphs(store, path)
+        return path.read_bytes()
+
+
+GRAPHS = pack(
+    [
+        Graph(2, [(0, 1), (1, 0)], "a", ["x", "y"], [[0.5], [1.0]], ["single", "single"], None, [1.0, 2.0]),
+        Graph(1, [], "b", ["x"], [[2.0]], [], None, []),
+    ]
+)
+
+
+@target(JSON, b"\xef\xbb\xbf" + JSON, words=JSON_WORDS)
+def json_lines(data: bytes) -> None:
+    with file_of(data, "a.jsonl") as path:
+        check_values(read_jsonl(path))
+
+
+@target(gzip.compress(JSON, mtime=0))
+def packed_json_lines(data: bytes) -> None:
+    with file_of(data, "a.jsonl.gz") as path:
+        check_values(read_jsonl(path))
+
+
+@target(CSV, CSV.replace(b",", b";"), words=CSV_WORDS, needs="rdkit")
+def csv_of_smiles(data: bytes) -> None:
+    with file_of(data, "a.csv") as path:
+        check_values(read_smiles_csv(path)[0])
+
+
+@target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
+def sdf(data: bytes) -> None:
+    with file_of(data, "a.sdf") as path:
+        check_values(read_sdf(path)[0])
+
+
+@target(*SMILES, words=SMILES_WORDS, needs="rdkit")
+def smiles(data: bytes) -> None:
+    store, bad = smiles_to_store(["C", data.decode("utf-8", "surrogateescape")])
+    check_values(store)
+    assert len(store) + len(bad) == 2
+
+
+@target(tu_text(SMALL), words=(FILE_MARK, *NUMBERS))
+def tu_folder(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for part in data.split(FILE_MARK)[1:]:
+            name, _, text = part.partition(b"\n")
+            known = [f"SMALL_{kind}.txt" for kind in SMALL if name == f"SMALL_{kind}.txt".encode()]
+            for file in known:
+                Path(folder, file).write_bytes(text)
+        check_values(read_tu(folder))
+
+
+@target(
+    tu_zip_of(SMALL, zipfile.ZIP_DEFLATED), tu_zip_of(SMALL, zipfile.ZIP_LZMA), tu_zip_of(SMALL, zipfile.ZIP_STORED)
+)
+def tu_zip(data: bytes) -> None:
+    with file_of(data, "a.zip") as path:
+        check_values(read_tu(path))
+
+
+@target(GIN, GIN_ATTRIBUTES, words=NUMBERS)
+def gin_text(data: bytes) -> None:
+    with file_of(data, "a.txt") as path:
+        check_values(read_gin(path))
+
+
+@target(graphs_bytes(GRAPHS), words=(b'"', b"[", b"0", b'"I64"', b'"F32"', b'"classes"'))
+def graphs_file(data: bytes) -> None:
+    with file_of(data, "a.graphs") as path:
+        check_values(load_graphs(path))
+
+
+@target(b'{"test": [[0], [1, 2]]}', b'{"folds": [{"train": [0], "test": [1], "validation": [2]}]}', words=NUMBERS)
+def splits(data: bytes) -> None:
+    with file_of(data, "a.json") as path:
+        read_folds(path, 3)
+
+
+def headed(data: bytes) -> bytes:
+    """The bytes of a .graphs file as its header and its arrays, parted by a mark."""
+    size = int.from_bytes(data[:8], "little")
+    return data[8 : 8 + size] + FILE_MARK + data[8 + size :]
+
+
+@target(headed(graphs_bytes(GRAPHS)), words=(b'\\"[[', b"]", b"1e9", b"null", b"I32", b"F64", b"[0,8]", b"-"))
+def graphs_header(data: bytes) -> None:
+    """Put the length of the header in front of it: changes to a whole file mostly make it wrong."""
+    header, _, arrays = data.partition(FILE_MARK)
+    graphs_file(len(header).to_bytes(8, "little") + header + arrays)
+
+
+@target(JSON, CSV, b"CCO ethanol\n\nC\n", words=(*JSON_WORDS, *CSV_WORDS), needs="rdkit")
+def standard_input(data: bytes) -> None:
+    """Rows may be bad, each by itself; what comes of the others can be used."""
+    with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))):
+        chunks = list(stream_graphs("-", {}))
+    for chunk in chunks:
+        assert len(chunk.rows) == len(chunk.ids) == len(chunk.labels)
+        if chunk.graphs is not None:
+            check_values(chunk.graphs)
+
+
+def streamed(data: bytes, name: str) -> None:
+    with file_of(data, name) as path:
+        for chunk in stream_graphs(path, {}):
+            assert len(chunk.rows) == (0 if chunk.graphs is None else len(chunk.graphs))
+
+
+@target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
+def streamed_sdf(data: bytes) -> None:
+    streamed(data, "a.sdf")
+
+
+@target(CSV, words=CSV_WORDS, needs="rdkit")
+def streamed_csv(data: bytes) -> None:
+    streamed(data, "a.csv")
