@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from sopool.data import DataError
+from sopool.estimator.ensemble import Ensemble
 from sopool.training.shortage import advise, oversized
 from tests.cli.conftest import QUICK
+from tests.estimator.little import STORE
 
 VAST = "Unable to allocate 9.00 TiB for an array"
 
@@ -61,8 +63,19 @@ def test_a_model_that_is_too_large_is_at_fault_where_the_graphs_are_not(call, mo
     assert "there is not enough memory to train: 9.00 TiB were asked for at once. Take a smaller --hidden" in shown.err
 
 
-def test_predict_names_the_largest_graph(call, model, graphs, monkeypatch):
-    monkeypatch.setattr("sopool.estimator.ensemble.Ensemble.scores", out_of_memory)
+@pytest.fixture
+def room_for_tiny_graphs(monkeypatch):
+    """A model that is loaded is tried on two of them, of four nodes together."""
+    scores = Ensemble.scores
+
+    def limited(ensemble, store, *given):
+        return scores(ensemble, store, *given) if store.num_nodes <= 4 else out_of_memory()
+
+    monkeypatch.setattr(Ensemble, "scores", limited)
+
+
+@pytest.mark.usefixtures("room_for_tiny_graphs")
+def test_predict_names_the_largest_graph(call, model, graphs):
     shown = call("predict", model, graphs, "--device", "cpu")
     assert shown.code == 2
     assert "there is not enough memory to predict: " in shown.err
@@ -70,9 +83,9 @@ def test_predict_names_the_largest_graph(call, model, graphs, monkeypatch):
     assert shown.out == ""
 
 
-def test_explain_names_the_graph(call, model, graphs, monkeypatch):
-    monkeypatch.setattr("sopool.estimator.ensemble.Ensemble.scores", out_of_memory)
-    shown = call("explain", model, graphs, "-g", "2", "--device", "cpu")
+@pytest.mark.usefixtures("room_for_tiny_graphs")
+def test_explain_names_the_graph(call, model, graphs):
+    shown = call("explain", model, graphs, "-g", int(STORE.sizes.argmax()), "--device", "cpu")
     assert shown.code == 2
     assert "there is not enough memory to explain it: " in shown.err
     assert "nodes: explain a smaller one" in shown.err

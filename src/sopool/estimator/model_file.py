@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 KIND, VERSION = "sopool model", 1
 MOST_BYTES = 2**31
+MOST_OPTION = 2**16
 MOST_MODELS, MOST_CLASSES, MOST_TEXT = 2**12, 2**20, 2**26
 NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0}
@@ -204,6 +205,10 @@ def _config(saved: Any) -> ModelConfig:
         )
     if "pool_source" in saved and config.pool_source != source_of(config.pool):
         warnings.warn(CHANGED.format(config.pool), stacklevel=5)
+    for name, value in config.pool_options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, int | float) and abs(one) > MOST_OPTION:  # one of a user's own may take memory for it
+                raise DataError(f"config.pool_options.{name} is {one}, expected a number of at most {MOST_OPTION:,}.")
     check_config(config)
     return config
 

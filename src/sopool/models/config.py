@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from sopool.data.schema import BOOLEAN, Check, choice, list_of, mapping_of, plain, record, text, whole
+from sopool.data.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, plain, record, text, whole
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pooling import Way
 
@@ -69,12 +69,11 @@ class ModelConfig:
         return self.gnn + blocks
 
 
-MOST_OPTION = 2**16
 OPTION = plain(
     lambda value: (
-        value is None or type(value) in (bool, str) or (type(value) in (int, float) and abs(value) <= MOST_OPTION)
+        value is None or type(value) in (bool, str) or (type(value) in (int, float) and abs(value) <= LARGEST)
     ),
-    f"an option of a pooling: a number of at most {MOST_OPTION:,}, a text, true, false or null, or a few of them",
+    "an option of a pooling: a number, a text, true, false or null, or a few of them",
 )
 OPTIONS = list_of(OPTION, most=8)
 
