@@ -144,7 +144,9 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Li
 
 
 @LINUX
-@pytest.mark.parametrize(("ready", "delay"), [(has_imported, 0), (has_workers, 0), (has_workers, 0.5)])
+@pytest.mark.parametrize(
+    ("ready", "delay"), [(has_imported, 0), (has_workers, 0), pytest.param(has_workers, 0.5, marks=pytest.mark.slow)]
+)
 def test_fit(ready, delay, tmp_path, clean_environment):
     process = begin(FIT, tmp_path, clean_environment, ready)
     time.sleep(delay)
@@ -162,7 +164,7 @@ def test_fit(ready, delay, tmp_path, clean_environment):
     [
         pytest.param(signal.SIGTERM, os.kill, marks=pytest.mark.slow),
         (signal.SIGTERM, os.killpg),
-        (signal.SIGHUP, os.killpg),
+        pytest.param(signal.SIGHUP, os.killpg, marks=pytest.mark.slow),
         (signal.SIGKILL, os.kill),
     ],
 )

@@ -47,5 +47,6 @@ def test_once_edited_it_is_trained_anew(mine):
     assert "Trained 4 model-epochs" in mine(SCRIPT.replace("2 *", "3 *"), *asked)
 
 
+@pytest.mark.slow
 def test_it_is_listed_among_the_poolings(mine):
     assert json.loads(mine(SCRIPT, "pools", "--json"))[-1]["formula"] == "Twice the sum, [N, f] -> [G, f]."

@@ -130,7 +130,7 @@ def test_what_the_shell_opened_counts(rest, known, model, graphs, tmp_path, clea
 
 
 @pytest.mark.parametrize(
-    "name", ["/dev/stdout", *(pytest.param(name, marks=pytest.mark.slow) for name in ("/dev/fd/1", "-"))]
+    "name", [pytest.param(name, marks=pytest.mark.slow) for name in ("/dev/stdout", "/dev/fd/1", "-")]
 )
 def test_names_of_the_standard_output_add_to_it(name, model, graphs, tmp_path, clean_environment):
     (tmp_path / "log").write_text("before\n")
@@ -184,10 +184,11 @@ def limited(start_at, *arguments, **options):
             "out.sopool: File too large. ",
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             3000,
             ["evaluate", "GRAPHS", "--pool", "sum", *TINY, "--epochs", "60"],
             "the store of runs cannot be written: ",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             100,

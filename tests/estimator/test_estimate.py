@@ -71,6 +71,7 @@ class Killed(GraphClassifier):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_told():
     with pytest.raises(WorkerDiedError, match="fewer --workers"):
         estimate(Killed(), STORE, LABELS, folds=2, workers=2)

@@ -221,6 +221,7 @@ def test_padding_is_not_tried_where_it_makes_no_sense(mutag):
     assert "20 graphs padded to 4,000 nodes would take 1 GB" in bank.reason_against(wide, Point(1))
 
 
+@pytest.mark.slow
 def test_a_whole_run(mutag, small_machine, monkeypatch):
     monkeypatch.setattr(bank, "PATIENCE", 2e8)  # two models fit, three do not
     said = []

@@ -47,6 +47,7 @@ def test_stop_ends_the_job_in_hand_and_leaves_out_the_rest():
     assert len(found) <= 3
 
 
+@pytest.mark.slow
 def test_an_error_comes_through_and_ends_the_others():
     with pytest.raises(ValueError, match="-3 is negative"):
         list(run_jobs(squarer, (0,), [0, -3], 2))
@@ -96,7 +97,8 @@ def reader(path, report, stop):
     return squarer(0, report, stop)
 
 
-@pytest.mark.parametrize("way", ["stopped", pytest.param("left", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["stopped", "left"])
 def test_workers_that_start_are_waited_for(way, tmp_path, capfd):
     file = tmp_path / "needed"
     file.write_text("all")
