@@ -9,14 +9,14 @@ demo: $(INSTALLED)
 	$(VENV)/bin/sopool demo
 
 test: check
-	$(PYTHON) -m pytest -n auto -q
+	$(PYTHON) -m pytest -n auto --dist loadfile -q
 
 # One case of every test, and none that starts a process: for daily work.
 test-fast: $(INSTALLED)
-	SOPOOL_TEST_FAST=1 $(PYTHON) -m pytest -n auto -q -rN tests
+	SOPOOL_TEST_FAST=1 $(PYTHON) -m pytest -n auto --dist loadfile -q -rN tests
 
 test-all: check lowest
-	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto
+	SOPOOL_TEST_ALL=1 $(PYTHON) -m pytest -n auto --dist loadfile
 
 lint: $(INSTALLED)
 	$(PYTHON) -m ruff check .
@@ -27,7 +27,7 @@ types: $(INSTALLED)
 
 # All but the tests, two at a time: each of them keeps one core busy.
 check: $(INSTALLED)
-	$(MAKE) --no-print-directory --jobs 2 lint types docs wheel
+	$(MAKE) --no-print-directory --jobs 2 wheel types docs lint
 
 wheel: $(INSTALLED)
 	$(PYTHON) tests/check_wheel.py

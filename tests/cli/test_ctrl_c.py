@@ -163,7 +163,7 @@ def test_fit(ready, delay, tmp_path, clean_environment):
     ("number", "send"),
     [
         pytest.param(signal.SIGTERM, os.kill, marks=pytest.mark.slow),
-        (signal.SIGTERM, os.killpg),
+        pytest.param(signal.SIGTERM, os.killpg, marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, os.killpg, marks=pytest.mark.slow),
         (signal.SIGKILL, os.kill),
     ],

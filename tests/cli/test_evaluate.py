@@ -181,6 +181,7 @@ def test_what_is_divided_where_nodes_carry_nothing_is_said(call, tmp_path, pools
     assert divided is None or divided in " ".join(shown.err.split())
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_it_ends_with_the_same_figures(start, call, tmp_path):
     process = start(*LONG, "--workers", "1")
     process.stderr.readline()  # training has begun

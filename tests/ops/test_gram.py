@@ -89,8 +89,10 @@ def test_a_graph_does_not_see_its_batch(first, second, seed, dtype):
     torch.testing.assert_close(whole, torch.cat(apart))
 
 
-@pytest.mark.parametrize("sizes", AWKWARD)
-@pytest.mark.parametrize(("p", "q"), THIN_AND_WIDE)
+@pytest.mark.parametrize(
+    ("sizes", "p", "q"),
+    [*((sizes, 3, 2) for sizes in AWKWARD), *(([0, 4, 2], *widths) for widths in THIN_AND_WIDE[1:])],
+)
 def test_gradients(sizes, p, q, check_gradients):
     ptr, n = ptr_of(sizes), sum(sizes)
     x, y, s = (t.requires_grad_() for t in (draw_rows(0, n, p), draw_rows(1, n, q), draw_rows(2, len(sizes), p, q)))
