@@ -49,6 +49,7 @@ def test_measured_here_drawn_from_the_file(tiny, call, tmp_path):
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"readouts.svg", "bank-models.svg"}
 
 
+@pytest.mark.slow
 def test_figures_to_the_standard_output(tiny, call):
     shown = call("bench", "--device", "cpu", "--quick", "--part", "readouts", "--json")
     assert shown.code == 0, shown.err

@@ -145,7 +145,8 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Li
 
 @LINUX
 @pytest.mark.parametrize(
-    ("ready", "delay"), [(has_imported, 0), (has_workers, 0), pytest.param(has_workers, 0.5, marks=pytest.mark.slow)]
+    ("ready", "delay"),
+    [(has_imported, 0), *(pytest.param(has_workers, delay, marks=pytest.mark.slow) for delay in (0, 0.5))],
 )
 def test_fit(ready, delay, tmp_path, clean_environment):
     process = begin(FIT, tmp_path, clean_environment, ready)

@@ -211,7 +211,8 @@ def test_a_full_disk_is_told_in_words(limit, command, named, model, tmp_path, cl
     assert not {name for name in written if name.startswith((".", "out", "curves"))}
 
 
-@pytest.mark.parametrize("options", [[], pytest.param(["--json"], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_full_standard_output(options, tmp_path, clean_environment):
     if not Path("/dev/full").is_char_device():
         pytest.skip("there is no /dev/full")

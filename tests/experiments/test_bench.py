@@ -249,6 +249,7 @@ def test_a_whole_run(mutag, small_machine, monkeypatch):
     assert Results.from_json(json.loads(json.dumps(results.to_json()))) == results
 
 
+@pytest.mark.slow
 def test_a_rival_that_does_not_fit_is_left_out_and_we_are_not(mutag, small_machine, monkeypatch):
     def full(job, point):
         raise torch.OutOfMemoryError("CUDA out of memory.")

@@ -144,7 +144,9 @@ def test_inside_a_pyg_network(first, second):
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own, of what it does where a graph breaks
-@pytest.mark.parametrize(("first", "second"), [("topk", "diff"), ("diff", "multi-head")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("topk", "diff"), pytest.param("diff", "multi-head", marks=pytest.mark.slow)]
+)
 def test_inside_a_compiled_network(first, second, fresh_compiler):
     network, given = network_of(first, second)
     torch.testing.assert_close(torch.compile(network, backend="aot_eager")(*given), network(*given))

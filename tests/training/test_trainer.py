@@ -113,7 +113,12 @@ def small_device(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("most", "epoch", "pause", "plainly"), [(2, 0, 0.0, True), (1, 0, 1e9, False), (1, 3, 0.0, True), (1, 3, 1e9, True)]
+    ("most", "epoch", "pause", "plainly"),
+    [
+        (2, 0, 0.0, True),
+        (1, 3, 1e9, False),
+        *(pytest.param(1, *rest, marks=pytest.mark.slow) for rest in ((0, 1e9, False), (3, 0.0, True), (3, 1e9, True))),
+    ],
 )
 def test_what_has_no_room_side_by_side_is_trained_in_parts(tables, tmp_path, small_device, most, epoch, pause, plainly):
     whole, parts, configs = RunStore(tmp_path / "whole"), RunStore(tmp_path / "parts"), folds(looks="chosen")

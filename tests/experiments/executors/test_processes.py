@@ -53,6 +53,7 @@ def test_an_error_comes_through_and_ends_the_others():
         list(run_jobs(squarer, (0,), [0, -3], 2))
 
 
+@pytest.mark.slow
 def test_an_interruption_here_ends_what_is_at_work_there():
     def interrupted(_):
         raise KeyboardInterrupt
