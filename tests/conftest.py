@@ -14,7 +14,7 @@ FAST = bool(os.environ.get("SOPOOL_TEST_FAST"))
 
 # Fixtures that choose between two ways to compute the same serve all examples of a test.
 once = [HealthCheck.function_scoped_fixture]
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=40, suppress_health_check=once)
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=25, suppress_health_check=once)
 settings.register_profile("long", deadline=None, max_examples=1000, suppress_health_check=list(HealthCheck))
 # In Triton's interpreter an example takes as long as a hundred others.
 few = 40 if ALL else 4
