@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from sopool.experiments.executors.processes import run_jobs
+from tests.marks import starts_processes
+
+pytestmark = starts_processes
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import active_children, get_context
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import torch
@@ -42,6 +43,7 @@ def run_jobs(
     others, pool = set(active_children()), ProcessPoolExecutor(workers, context, _start, setup)
     # It ends in a thread of its own, so that what workers still report is heard meanwhile.
     end = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
+    mine = set[BaseProcess]()
     try:
         with _without_signals():  # which would reach the workers before they can turn them off
             waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
