@@ -6,19 +6,18 @@ from typing import BinaryIO
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.numpy import load
 
 from sopool.data.bounds import check_pointers, first_outside
 from sopool.data.cache import entry, keep, kept
 from sopool.data.errors import DataError
 from sopool.data.file import content_key
-from sopool.data.sealed import check_seal, read_header, write_sealed
+from sopool.data.sealed import read_sealed, write_sealed
 from sopool.data.spectral import ClusterLevel, ClusterSpec, cluster
 from sopool.data.store import PackedGraphs, check_values
 
 METHOD = 2
 """Part of every name: raise it when other clusters are made of the same graphs, or when they are kept otherwise."""
+MOST_BYTES = 2**33
 TYPES = {
     "rows": np.int32,
     "vectors": np.float32,
@@ -46,20 +45,22 @@ def _write(levels: list[ClusterLevel], file: BinaryIO, name: str) -> None:
 
 def _load(path: Path, store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
     """The clusters in a file, if they can be those of the graphs; a ``DataError`` if not."""
-    content = path.read_bytes()
-    check_seal(content, path)
+    _, found = read_sealed(path, MOST_BYTES, partial(_check_entry, name=path.name))
     try:
-        if read_header(content)["entry"] != path.name:
-            raise DataError("these are the clusters of other graphs.")
-        arrays = load(content)
+        arrays = {name: tensor.numpy() for name, tensor in found.arrays.items()}
         levels = [ClusterLevel(*(arrays[f"{name}_{i}"] for name in ClusterLevel._fields)) for i in range(spec.levels)]
         node_ptr = store.node_ptr.cpu()
         for level in levels:
             _check(level, node_ptr, spec.vectors)
             node_ptr = torch.from_numpy(level.node_ptr)
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"not a file of clusters: {error}", path) from error
     return levels
+
+
+def _check_entry(header: dict[str, str], name: str) -> None:
+    if header.get("entry") != name:
+        raise DataError("these are the clusters of other graphs.")
 
 
 def _check(level: ClusterLevel, below: torch.Tensor, vectors: int) -> None:
