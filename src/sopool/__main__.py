@@ -1,4 +1,4 @@
-"""``python -m sopool`` is ``sopool``. Ctrl-C and the like are heard before anything that takes time is imported."""
+"""``python -m sopool`` is ``sopool``. Signals are handled before anything that takes time is imported."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from sopool.visible import visible
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal to stop was heard.
+    """A signal asked the command to stop.
 
     Python dies of a plain ``KeyboardInterrupt`` that it met in code made of text, even if it was caught.
     """

@@ -47,7 +47,7 @@ MEANING = (
 )
 NO_ESTIMATE = "How good it is was not estimated: --folds 5 does."
 MANY_CLASSES = 10
-"""Of so many there should be more than two graphs of each, on average; small examples may have fewer."""
+"""With more classes than this, each should have more than two graphs on average; small examples may have fewer."""
 FAR = 0.1
 UNBALANCED = (
     "balanced accuracy is far below accuracy: graphs of rare classes are taken for common ones. With --class-weight "

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP, heard while a model trains."""
+"""Handle Ctrl-C, SIGTERM and SIGHUP while a model trains."""
 
 import os
 import signal

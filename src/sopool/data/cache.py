@@ -63,8 +63,8 @@ def downloaded(name: str) -> Path:
 def kept(path: Path, load: Callable[[Path], Found]) -> Found | None:
     """Return what ``load`` gives for a file of the cache; None if it is not there or cannot be trusted.
 
-    A file whose content is not what was written costs a warning. What is wrong with its folder is told by
-    :func:`keep`, which comes next.
+    A file whose content is not what was written costs a warning. What is wrong with its folder is
+    reported by :func:`keep`, which comes next.
     """
     if not is_private(path):
         return None

@@ -17,7 +17,7 @@ class CsvRow(NamedTuple):
     number: int
     """The line that the row starts on, from 1."""
     cells: list[str]
-    """Of a row that cannot be read its beginning alone."""
+    """The cells of a row; only the beginning of one that cannot be read."""
     problem: str = ""
 
 

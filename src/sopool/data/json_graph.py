@@ -1,4 +1,4 @@
-"""The graph of one line of JSON; what is wrong with the line is told in words."""
+"""Parse the graph on one line of JSON, with an error that says what is wrong with the line."""
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
