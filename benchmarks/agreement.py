@@ -17,11 +17,11 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
-from sopool.data.catalogue import load
+from sopool.data.sources.catalogue import load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
-from sopool.training.config import Setting
-from sopool.training.run_store import RunStore
+from sopool.models.config import Setting
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Progress
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"

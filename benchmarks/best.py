@@ -16,7 +16,7 @@ from search_page import NINE, ROOT, SLOW, Figures, divided, gain_cell, read, tab
 
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, gain_words
-from sopool.report.papers import grid_markdown
+from sopool.report.store.papers import grid_markdown
 
 BEST, DEFAULT = ROOT + AVERAGED, SLOW + AVERAGED
 ALIKE = {BEST: "sum-avg, no dropout" + AVERAGED, DEFAULT: SUM + AVERAGED}

@@ -36,7 +36,7 @@ from sopool.data import NodeFeatures, PackedGraphs, load, paper_encoder, stratif
 from sopool.experiments.bench import rivals as pyg_way
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
-from sopool.training.run_store import RunStore
+from sopool.training.runs.store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATASETS = ("MUTAG", "IMDB-BINARY", "PROTEINS", "NCI1")

@@ -19,7 +19,7 @@ from sopool import GraphClassifier
 from sopool.cli.options import settings as named_values
 from sopool.data import load
 from sopool.data.splits import stratified_folds
-from sopool.estimator.labels import own_labels
+from sopool.estimator.validation import own_labels
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -13,12 +13,12 @@ import torch
 
 from sopool import GraphClassifier
 from sopool.data import load
+from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import stratified_folds
-from sopool.data.store import PackedGraphs
 from sopool.estimator.deletion import Deletion, delete_in_order
 from sopool.estimator.explaining import seen_by_members
-from sopool.estimator.labels import own_labels
-from sopool.models.explain import gradient_times_input, margins
+from sopool.estimator.validation import own_labels
+from sopool.models.explain.shares import gradient_times_input, margins
 
 POOLS = ("sopool-bimap", "sopool-attn", "sopool-m-attn", "sum")
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sopool.experiments.comparison import Comparison
-from sopool.experiments.tables.reproduction import Reproduction, load_reproduction
+from sopool.experiments.reproduce.reproduction import Reproduction, load_reproduction
 
 WAYS = {
     "per-fold-max": ("#E69F00", "same protocol, per-fold-max (optimistic)"),

@@ -17,7 +17,7 @@ from rich.table import Table
 from sopool.data import load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
-from sopool.training.run_store import RunStore
+from sopool.training.runs.store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 OPTIONS = {

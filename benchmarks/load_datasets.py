@@ -29,7 +29,7 @@ from rich.table import Table
 
 
 def read_zip(folder: Path, name: str) -> Callable[[], int]:
-    from sopool.data.tu import read_tu
+    from sopool.data.formats.tu import read_tu
 
     return lambda: read_tu(folder / f"{name}.zip").num_edges
 

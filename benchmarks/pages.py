@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sopool.experiments.tables.merge import merge
-from sopool.experiments.tables.reproduction import Reproduction, load_reproduction
-from sopool.report.beside import reproduction_grid
+from sopool.experiments.reproduce.merge import merge
+from sopool.experiments.reproduce.reproduction import Reproduction, load_reproduction
+from sopool.models.config import Setting
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, in_words, p_cell, points_cell
-from sopool.report.papers import grid_markdown
-from sopool.training.config import Setting
-from sopool.training.outcome import describe
+from sopool.report.store.beside import reproduction_grid
+from sopool.report.store.papers import grid_markdown
+from sopool.training.protocols.outcome import describe
 
 
 def page(found: Reproduction) -> str:

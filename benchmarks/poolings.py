@@ -27,11 +27,11 @@ from rivals.poolings import RIVALS, RefusedError, rival
 
 from sopool.data import load
 from sopool.experiments.executors.local import TableFacts, tables_for
-from sopool.experiments.presets import model_config
 from sopool.models import clusters_for, make_model
+from sopool.models.presets import model_config
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_readout
-from sopool.ops.graphs import Graphs
-from sopool.training.capture import capture, run_aside
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.training.bank.capture import capture, run_aside
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 CHANNELS, HIDDEN, BLOCKS = 160, 128, 3

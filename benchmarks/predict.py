@@ -29,12 +29,12 @@ from rich.table import Table
 from torch_geometric.loader import DataLoader
 
 from sopool import GraphClassifier
+from sopool._runtime.environment import device_name
+from sopool._runtime.threads import cores, threads
 from sopool.data import load, save_graphs, to_pyg
-from sopool.data.jsonl import write_jsonl
-from sopool.data.store import PackedGraphs, concatenate
+from sopool.data.formats.jsonl import write_jsonl
+from sopool.data.graphs import PackedGraphs, concatenate
 from sopool.experiments.bench.rivals import Model, make_graphs
-from sopool.experiments.threads import cores, threads
-from sopool.training.environment import device_name
 
 BATCHES = (64, 256, 1024)
 MODELS = (1, 5)

@@ -27,15 +27,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from sopool.data.catalogue import load
+from sopool.data.sources.catalogue import load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.cluster import train_on_ray
 from sopool.experiments.executors.desk import Desk, Ticket
 from sopool.experiments.executors.local import TableFacts, Train, tables_for, train_all
 from sopool.experiments.executors.needs import PROCESS, Capacity, Needs
-from sopool.training.bank import Bank
-from sopool.training.config import RunConfig, Setting
-from sopool.training.run_store import RunStore
+from sopool.models.config import Setting
+from sopool.training.bank.bank import Bank
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.store import RunStore
 from sopool.training.splits import Splitter
 
 CASES = [

@@ -26,9 +26,9 @@ from sopool.data import PackedGraphs, load
 from sopool.experiments.evaluation import FINAL_RUNS, Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.nn.registry import READOUTS
-from sopool.training.protocols import PROTOCOLS
-from sopool.training.record import Run
-from sopool.training.run_store import RunStore
+from sopool.training.protocols.protocols import PROTOCOLS
+from sopool.training.runs.record import Run
+from sopool.training.runs.store import RunStore
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 READOUTS[STANDARDIZED] = StandardizedSecondOrderAggregation

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from sopool.nn import BilinearSecondOrderAggregation
-from sopool.nn.stacked import project
-from sopool.nn.symmetric import SymmetricAggregation
+from sopool.nn.aggr.symmetric import SymmetricAggregation
+from sopool.nn.layers import project
 from sopool.ops import segment_gram, segment_mean, segment_sum
-from sopool.ops.rows import EPS, MOMENTUM
+from sopool.ops.many_models.rows import EPS, MOMENTUM
 
 
 class StandardizedSecondOrderAggregation(SymmetricAggregation):

@@ -1,6 +1,6 @@
 """A custom GNN in the bank: residual message passing, eight models trained side by side as one.
 
-A layer made of the package's own parts (``aggregate``, layers of ``sopool.nn.stacked``) works alone and in a stack of
+A layer made of the package's own parts (``aggregate``, layers of ``sopool.nn.layers``) works alone and in a stack of
 models: parameters get one more axis, and a batch holds the graphs of model 0, those of model 1, and so on.
 The learning rate was set by a look at what comes out: the figures are no estimate.
 """
@@ -11,9 +11,9 @@ from torch.nn.functional import cross_entropy
 from sopool.data import default_encoder, load
 from sopool.models import FlatClassifier, ModelConfig, stack
 from sopool.nn.gnn import GNN
-from sopool.nn.stacked import model_rows
-from sopool.ops.neighbors import Neighbors, aggregate
-from sopool.training.tables import GraphTables
+from sopool.nn.layers import model_rows
+from sopool.ops.message_passing.neighbors import Neighbors, aggregate
+from sopool.training.bank.batching import GraphTables
 
 
 class ResidualGNN(GNN):

@@ -23,10 +23,10 @@ from torch import Tensor
 from sopool.data import default_encoder, load
 from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, make_readout
 from sopool.ops import backend
-from sopool.ops.segments import check_edges, check_ptr_values, find_segments
-from sopool.training.capture import capture, run_aside
+from sopool.ops.segment.segments import check_edges, check_ptr_values, find_segments
+from sopool.training.bank.capture import capture, run_aside
 from tests.check_cuda_training import PAIRS, check_bank, check_going_on, check_predictions
-from tests.cuda_cases import (
+from tests.helpers.cuda_cases import (
     BAD,
     CHANNELS,
     LIMITS,

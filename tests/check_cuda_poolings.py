@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import torch
 
-from tests.models.cases import CASES, tables_for
-from tests.training.graphs import bank_of, run_config
+from tests.helpers.model_cases import CASES, tables_for
+from tests.helpers.training_graphs import bank_of, run_config
 
 EPOCHS, LIMIT = 3, 1e-6
 

@@ -12,15 +12,15 @@ import torch
 from sopool import GraphClassifier
 from sopool.data import load
 from sopool.estimator.ensemble import TOGETHER, Ensemble
-from sopool.experiments.presets import FROZEN
 from sopool.models.config import RANDOM
+from sopool.models.presets import FROZEN
 from sopool.nn import READOUTS
 from sopool.nn.gnn import VARIANTS
-from sopool.training.bank import Bank
-from sopool.training.run_store import RunStore
+from sopool.training.bank.bank import Bank
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Trainer
-from tests.cuda_cases import check, error
-from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
+from tests.helpers.cuda_cases import check, error
+from tests.helpers.training_graphs import bank_of, hearing, little_store, run_config, tables_of
 
 PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), [*READOUTS, *FROZEN], strict=False)]
 

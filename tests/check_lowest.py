@@ -33,7 +33,6 @@ SMOKE = (
     "tests/experiments/test_statistics.py",
     "tests/estimator/test_model_file.py",
     "tests/estimator/test_sklearn.py",
-    "tests/report/test_bench.py",
     "tests/report/test_page.py",
     "tests/cli/test_explain.py",
     "tests/cli/test_fit_predict.py",

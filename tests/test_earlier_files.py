@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from sopool import GraphClassifier
-from sopool.data.catalogue import load
+from sopool.data.sources.catalogue import load
 from sopool.experiments.executors.local import encoder_for
-from sopool.report.summary import summarise
-from sopool.training.run_store import RunStore
-from sopool.training.tables import GraphTables
+from sopool.report.store.summary import summarise
+from sopool.training.bank.batching import GraphTables
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Trainer
 
 HERE = Path(__file__).parent / "fixtures"

@@ -12,17 +12,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import sopool
 from sopool.data import load
-from sopool.experiments.controls import CONTROLS, run_control
 from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.reproduce.paper.figure2 import compare_examples
 from sopool.experiments.statistics import signed_rank_test
-from sopool.experiments.tables.paper.figure2 import compare_examples
+from sopool.experiments.systems import CONTROLS, run_control
+from sopool.models.config import Setting
 from sopool.nn.about import about_all
-from sopool.report.graph_picture import layout
-from sopool.training.bank import new_model
-from sopool.training.config import RunConfig, Setting
-from sopool.training.run_store import RunStore
-from tests.estimator.little import LABELS, STORE, tiny
-from tests.models.cases import CASES
+from sopool.report.explanation.graph_picture import layout
+from sopool.training.bank.bank import new_model
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.store import RunStore
+from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.model_cases import CASES
 
 ROOT = Path(sopool.__file__).parent
 BENCHMARK = ROOT / "experiments" / "bench"

@@ -5,7 +5,20 @@ from pathlib import Path
 
 import sopool
 
-ROOMS = ["_runtime", "visible", "ops", "nn", "data", "models", "training", "experiments", "report", "estimator", "cli"]
+ROOMS = [
+    "errors",
+    "_runtime",
+    "_files",
+    "ops",
+    "nn",
+    "data",
+    "models",
+    "training",
+    "estimator",
+    "experiments",
+    "report",
+    "cli",
+]
 ROOT = Path(sopool.__file__).parent
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in ROOMS)
 
@@ -29,6 +42,13 @@ def test_imports_point_downward():
         if ROOMS.index(room) > ROOMS.index(room_of(path))
     ]
     assert not upward
+
+
+def test_the_estimator_and_experiments_know_nothing_of_each_other():
+    rooms = {path: room_of(path) for path in FILES}
+    sideways = {"estimator": "experiments", "experiments": "estimator"}
+    assert set(sideways) <= set(rooms.values())
+    assert not [path for path, room in rooms.items() if sideways.get(room) in set(imported(path))]
 
 
 def test_no_file_grows_long():

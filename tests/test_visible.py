@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.visible import on_one_line, visible
+from sopool._runtime.visible import on_one_line, visible
 
 KEPT = "Grüße, naïve; 漢字; עברית; 👩‍🔬🏳️‍🌈 [red]x[/red] a|b\\n"
 EVERYTHING = st.text(st.characters(categories=None))

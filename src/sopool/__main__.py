@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 from typing import NoReturn
 
 from sopool._runtime.signals import STOPPING, exit_code, kill_workers, leave_lost_terminal
-from sopool.visible import visible
+from sopool._runtime.visible import visible
 
 
 class Stopped(KeyboardInterrupt):

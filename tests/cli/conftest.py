@@ -10,8 +10,8 @@ import pytest
 
 from sopool import cli
 from sopool.data import DegreeEncoder
-from sopool.data.jsonl import write_jsonl
-from tests.estimator.little import LABELS, STORE, tiny
+from sopool.data.formats.jsonl import write_jsonl
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 TINY = ["--epochs", "2", "--steps", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]
 QUICK = ["--epochs", "1", "--models", "2", "--folds", "2", "--workers", "1", "--device", "cpu"]

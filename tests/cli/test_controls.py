@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sopool.experiments.controls import CONTROLS
+from sopool.experiments.systems import CONTROLS
 
 
 def test_all_of_them_in_a_table(call):

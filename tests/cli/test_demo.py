@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from sopool.cli import demo
-from sopool.training.run_store import RunStore
+from sopool.training.runs.store import RunStore
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from sopool._runtime.processes import WorkerDiedError
 from sopool.cli import app
 from sopool.experiments.evaluation import Evaluator
-from sopool.experiments.executors.local import WorkerDiedError
-from sopool.training.run_store import RunStore
+from sopool.training.runs.store import RunStore
 from tests.cli.conftest import TINY
-from tests.training.runs import assert_trained_alike
+from tests.helpers.runs import assert_trained_alike
 
 POOLS = ["--pool", "sopool-bimap,sum-avg", "--hidden", "4,8", "--pool-options", "rank=4"]
 BOTH = ["--protocol", "fair,single-epoch"]

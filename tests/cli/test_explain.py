@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 def test_a_page(model, graphs, call, tmp_path):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import sopool
 from sopool import GraphClassifier
 from sopool.cli.fit import check_classes
-from sopool.data.errors import DataError
 from sopool.data.splits import stratified_folds
+from sopool.errors import DataError
 from tests.cli.conftest import QUICK, TINY
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from sopool import GraphClassifier
 from sopool.data import DegreeEncoder, Graph, load, save_graphs
-from sopool.data.jsonl import write_jsonl
+from sopool.data.formats.jsonl import write_jsonl
 from tests.cli.conftest import QUICK
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 def read_csv(text):

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from sopool.training.run_store import RunStore
-from tests.forging import facts_of, forge
-from tests.report.stores import fill
+from sopool.training.runs.store import RunStore
+from tests.helpers.forging import facts_of, forge
+from tests.helpers.stores import fill
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from sopool import cli
 from sopool.cli import console
 from sopool.cli.usage import _safe_mistakes
 from tests.cli.conftest import QUICK, TINY, Shown
+from tests.helpers.stores import fill
 from tests.report.bench_results import some_results
-from tests.report.stores import fill
 from tests.test_visible import drives_a_terminal
 
 HOSTILE = "Ω漢\x1b]0;owned\x07\x1b[2J[red]r[link=u]\x08\r\x7f\x9b5m\u202e\u2066\u2028:boom:"
@@ -195,7 +195,7 @@ def test_an_error_that_nobody_expected_is_safe(monkeypatch):
 
 
 def test_a_worker_warns_safely():
-    from sopool.experiments.executors.processes import _safe_warning
+    from sopool._runtime.processes import _safe_warning
 
     assert _safe_warning("{}: {}".format, "file", HOSTILE) == f"file: {SEEN}"
 

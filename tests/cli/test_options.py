@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.cli.options import names, numbers, settings, whole_numbers
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from tests.cli.conftest import TINY
 
 

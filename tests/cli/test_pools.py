@@ -2,7 +2,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from sopool.experiments.presets import FROZEN, POOLS
+from sopool.models.presets import FROZEN, POOLS
 from sopool.nn import POOLINGS, BilinearSecondOrderAggregation
 from sopool.nn.registry import GRAPH_READOUTS, READOUTS
 from tests.cli.conftest import TINY

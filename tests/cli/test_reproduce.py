@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sopool.cli import app
-from sopool.experiments.tables.reproduction import load_reproduction
+from sopool.experiments.reproduce.reproduction import load_reproduction
 from tests.cli.conftest import TINY
 
 SMALL = ["--datasets", "MUTAG", "--pools", "sum-avg,sopool-bimap", "--hidden", "4", "--batch-size", "16", *TINY]
@@ -79,10 +79,10 @@ def test_the_second_figure(call):
     assert (one["told_apart"], one["paper"]) == (False, "fails")
 
 
-@pytest.mark.filterwarnings("ignore::sopool.data.catalogue.DatasetNote")
+@pytest.mark.filterwarnings("ignore::sopool.data.sources.catalogue.DatasetNote")
 def test_data_sets_of_the_whole_table_that_are_not_here_are_left_out(call, monkeypatch):
-    from sopool.data import catalogue
-    from sopool.data.errors import DataError
+    from sopool.data.sources import catalogue
+    from sopool.errors import DataError
 
     def no_network(name, *_):
         raise DataError(f"{name} could not be downloaded.")

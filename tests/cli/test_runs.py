@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from sopool.models.config import ModelConfig
-from sopool.training.run_store import RunStore
-from tests.training.run_saver import checkpoint_facts
-from tests.training.runs import CONFIG, looking_run
+from sopool.training.runs.store import RunStore
+from tests.helpers.run_saver import checkpoint_facts
+from tests.helpers.runs import CONFIG, looking_run
 
 LABELS = [0, 1] * 5
 RIGHT = (4, 7, 6)

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from sopool._runtime.out_of_memory import advise, oversized
 from sopool.data import DataError
 from sopool.estimator.ensemble import Ensemble
-from sopool.training.shortage import advise, oversized
 from tests.cli.conftest import QUICK
-from tests.estimator.little import STORE
+from tests.helpers.little_classifier import STORE
 
 VAST = "Unable to allocate 9.00 TiB for an array"
 
@@ -47,7 +47,7 @@ def test_a_graph_that_fills_a_batch_by_itself_is_named(sizes, named):
 
 @pytest.mark.parametrize("command", [["inspect", "g.jsonl"], ["fit", "g.jsonl", "-o", "m.sopool", *QUICK]])
 def test_a_source_that_is_too_large_to_read_is_at_fault_itself(command, call, graphs, monkeypatch):
-    monkeypatch.setattr("sopool.data.catalogue.load", out_of_memory)
+    monkeypatch.setattr("sopool.data.sources.catalogue.load", out_of_memory)
     graphs.rename(graphs.with_name("g.jsonl"))
     shown = call(*command)
     assert shown.code == 2
@@ -92,7 +92,7 @@ def test_explain_names_the_graph(call, model, graphs):
 
 
 def test_what_has_no_advice_of_its_own_blames_the_graphs(call, monkeypatch):
-    monkeypatch.setattr("sopool.data.statistics.statistics", out_of_memory)
+    monkeypatch.setattr("sopool.data.analysis.statistics.statistics", out_of_memory)
     shown = call("inspect", "MUTAG")
     assert shown.code == 2
     assert "Give fewer or smaller graphs." in shown.err

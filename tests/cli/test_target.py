@@ -11,10 +11,10 @@ import pytest
 from typer.main import get_command
 
 from sopool.cli import app
-from sopool.data.jsonl import write_jsonl
+from sopool.data.formats.jsonl import write_jsonl
 from tests.cli.conftest import TINY
-from tests.estimator.little import STORE
-from tests.report.stores import fill
+from tests.helpers.little_classifier import STORE
+from tests.helpers.stores import fill
 
 COMMANDS = [
     ["predict", "MODEL", "GRAPHS", "--format", "csv"],
@@ -42,7 +42,11 @@ def nothing_is_read(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("too late")
 
-    names = ["sopool.data.find_graph.find_graph", "sopool.data.stream.stream_graphs", "sopool.data.catalogue.load"]
+    names = [
+        "sopool.data.sources.find_graph.find_graph",
+        "sopool.data.sources.stream.stream_graphs",
+        "sopool.data.sources.catalogue.load",
+    ]
     names += ["sopool.experiments.stored.load", "sopool.estimator.GraphClassifier.load"]
     for name in names:  # all before the first is replaced: a module that is imported later would keep what it finds
         resolve_name(name)

@@ -6,11 +6,11 @@ import networkx as nx
 import pytest
 import torch
 
-from sopool.data.boxed import boxed_names, load_boxed
-from sopool.data.errors import DataError
-from sopool.data.store import check_values
-from sopool.data.tu import read_tu
-from tests.data.shared import DATA
+from sopool.data.formats.tu import read_tu
+from sopool.data.graphs import check_values
+from sopool.data.sources.boxed import boxed_names, load_boxed
+from sopool.errors import DataError
+from tests.helpers.shared import DATA
 
 BONDS = ("aromatic", "double", "single", "triple")
 # The GIN text file numbers the elements in this order.
@@ -91,7 +91,7 @@ def test_unknown_names():
 
 
 def test_files_are_small_and_come_with_their_licences():
-    folder = files("sopool.data.boxed")
+    folder = files("sopool.data.sources.boxed")
     here = {item.name: len(item.read_bytes()) for item in folder.iterdir() if item.is_file()}
     assert all(size < 100_000 for size in here.values())
     story = (folder / "PROVENANCE.md").read_text(encoding="utf-8")
@@ -105,5 +105,5 @@ def test_files_are_small_and_come_with_their_licences():
 
 
 def test_loading_needs_no_rdkit():
-    code = "import sys; sys.modules['rdkit'] = None; from sopool.data.boxed import load_boxed; load_boxed('SOLUBILITY')"
+    code = "import sys; sys.modules['rdkit'] = None; from sopool.data import load; load('SOLUBILITY')"
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)

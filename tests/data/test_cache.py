@@ -9,13 +9,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from sopool.data import cache, file
-from sopool.data.cache import cache_folder, cached, fingerprint
-from sopool.data.errors import DataError
-from sopool.data.file import FORMAT
+from sopool._files.sealed import seal
+from sopool.data.formats import packed as file
+from sopool.data.formats.packed import FORMAT
 from sopool.data.pack import Graph, pack
-from sopool.data.sealed import seal
-from tests.data.graphs import as_lists
+from sopool.data.sources import cache
+from sopool.data.sources.cache import cache_folder, cached, fingerprint
+from sopool.errors import DataError
+from tests.helpers.data_graphs import as_lists
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
 
@@ -265,7 +266,7 @@ def test_where_the_cache_is(monkeypatch):
 def test_two_processes_at_once(source):
     """Both find nothing, both read and write; both get the graphs, and one whole entry is left."""
     code = (
-        "import sys, time; from pathlib import Path; from sopool.data.cache import cached;"
+        "import sys, time; from pathlib import Path; from sopool.data.sources.cache import cached;"
         "from sopool.data.pack import Graph, pack;"
         "read = lambda: (time.sleep(0.5), pack([Graph(2, [(0, 1)], 'x')]))[1];"
         "assert len(cached(Path(sys.argv[1]), 'S', read)) == 1"

@@ -8,14 +8,14 @@ import zipfile
 import pytest
 from torch_geometric.datasets import TUDataset
 
-from sopool.data.cache import cache_folder
-from sopool.data.catalogue import PAPER, DatasetNote, find, list_datasets, load
-from sopool.data.errors import DataError
-from sopool.data.file import save_graphs
-from sopool.data.find_graph import find_graph
+from sopool.data.formats.packed import save_graphs
 from sopool.data.pack import Graph, pack
-from sopool.data.stream import stream_graphs
-from tests.data.shared import DATA, needs_data
+from sopool.data.sources.cache import cache_folder
+from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
+from sopool.data.sources.find_graph import find_graph
+from sopool.data.sources.stream import stream_graphs
+from sopool.errors import DataError
+from tests.helpers.shared import DATA, needs_data
 
 TU = {
     "A": "1, 2\n2, 1\n3, 4\n4, 3\n",

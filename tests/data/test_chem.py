@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sopool.data.chem import BadMolecule, graph_of_molecule, read_sdf, read_smiles_csv, smiles_to_store
-from sopool.data.errors import DataError
+from sopool.data.formats.molecules import BadMolecule, graph_of_molecule, read_sdf, read_smiles_csv, smiles_to_store
 from sopool.data.pack import pack
-from tests.data.graphs import as_lists
+from sopool.errors import DataError
+from tests.helpers.data_graphs import as_lists
 
 Chem = pytest.importorskip("rdkit.Chem", reason="needs RDKit, the extra chem")
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -6,12 +6,18 @@ import pytest
 import torch
 
 from sopool.data import DataError, Graph, load, pack
-from sopool.data.choices import default_encoder, has_node_attributes, has_node_labels, paper_encoder
 from sopool.data.edges import degrees
-from sopool.data.encoders import DegreeEncoder, NodeLabelEncoder
-from sopool.data.gin_text import read_gin
+from sopool.data.features.encoders import (
+    DegreeEncoder,
+    NodeLabelEncoder,
+    default_encoder,
+    has_node_attributes,
+    has_node_labels,
+    paper_encoder,
+)
+from sopool.data.formats.gin import read_gin
 from sopool.data.synthetic import make_agreement
-from sopool.experiments.presets import SECOND_ORDER, model_config
+from sopool.models.presets import SECOND_ORDER, model_config
 from tests.data.test_encoders import attributed, labelled
 
 

@@ -4,9 +4,9 @@ import torch
 from hypothesis import given
 from torch_geometric.data import Data
 
-from sopool.data.convert import from_networkx, from_pyg, to_networkx, to_pyg
-from sopool.data.errors import DataError
-from tests.data.graphs import as_lists, stores
+from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
+from sopool.errors import DataError
+from tests.helpers.data_graphs import as_lists, stores
 
 
 def by_edges(graphs):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 
 from sopool.data import DataError, Graph, pack
-from sopool.data.edge_labels import EdgeLabelEncoder
-from tests.data.graphs import stores
+from sopool.data.features.edge_labels import EdgeLabelEncoder
+from tests.helpers.data_graphs import stores
 
 BONDS = pack([Graph(3, [(0, 1), (1, 2)], edge_labels=["single", "double"])], name="bonds")
 OTHERS = pack([Graph(4, [(0, 1), (1, 2), (2, 3)], edge_labels=["triple", "single", "ionic"])], name="others")

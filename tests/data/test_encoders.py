@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.data import ConcatEncoder, ConstantEncoder, DataError, DegreeEncoder, Graph, NodeLabelEncoder, pack, remap
-from sopool.data.choices import default_encoder, paper_encoder
-from sopool.data.encoders import AttributeEncoder, encoder_from_json
-from sopool.data.tu import read_tu
-from tests.data.graphs import as_lists, stores
-from tests.data.shared import DATA, needs_data
+from sopool.data.features.encoders import AttributeEncoder, default_encoder, encoder_from_json, paper_encoder
+from sopool.data.formats.tu import read_tu
+from tests.helpers.data_graphs import as_lists, stores
+from tests.helpers.shared import DATA, needs_data
 
 ONE_HOT = (NodeLabelEncoder, DegreeEncoder)
 read = cache(lambda name: read_tu(DATA / f"{name}.zip"))

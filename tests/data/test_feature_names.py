@@ -1,7 +1,13 @@
 import pytest
 
-from sopool.data.encoders import AttributeEncoder, ConcatEncoder, ConstantEncoder, DegreeEncoder, NodeLabelEncoder
-from sopool.data.feature_names import feature_names
+from sopool.data.features.encoders import (
+    AttributeEncoder,
+    ConcatEncoder,
+    ConstantEncoder,
+    DegreeEncoder,
+    NodeLabelEncoder,
+    feature_names,
+)
 from sopool.data.pack import Graph, pack
 
 STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3)])

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from sopool.data import file as file_module
-from sopool.data.errors import DataError
-from sopool.data.file import FORMAT, load_graphs, open_file, renamed, save_graphs
+from sopool.data.formats import packed as file_module
+from sopool.data.formats.packed import FORMAT, load_graphs, open_file, renamed, save_graphs
 from sopool.data.pack import Graph, pack
-from tests.data.graphs import as_lists, stores
+from sopool.errors import DataError
+from tests.helpers.data_graphs import as_lists, stores
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 

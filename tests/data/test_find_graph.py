@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sopool.data import DataError, load
-from sopool.data.find_graph import find_graph
+from sopool.data.sources.find_graph import find_graph
 
 LINES = [
     {"nodes": 2, "edges": [[0, 1]], "id": "first", "label": "odd", "node_labels": ["C", "N"]},

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sopool.data import DataError, Graph, load, pack
-from sopool.data.chem import read_sdf, read_smiles_csv, smiles_to_store
-from sopool.data.jsonl import read_jsonl
+from sopool.data.formats.jsonl import read_jsonl
+from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
 
 NEEDED = "needs RDKit, the extra chem"
 REFUSED = "numbers with fractions are for regression, which is not available yet"

@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data import archive
-from sopool.data.errors import DataError
-from sopool.data.gin_text import read_gin
+from sopool.data.formats import archive
+from sopool.data.formats.gin import read_gin
+from sopool.data.formats.tu import read_tu
+from sopool.data.graphs import check_values
 from sopool.data.pack import Graph, pack
-from sopool.data.store import check_values
-from sopool.data.tu import read_tu
-from tests.data.shared import DATA
+from sopool.errors import DataError
+from tests.helpers.shared import DATA
 
 SMALL = "2\n3 1\n5 1 1\n0 2 0 2\n5 1 1\n2 0\n0 1 1\n0 1 0\n"
 WITH_ATTRIBUTES = "1\n2 -1\n0 1 1 0.5 7\n-3 1 0 1e2 -1\n"

@@ -8,12 +8,12 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sopool.data import jsonl
-from sopool.data.errors import DataError
-from sopool.data.jsonl import read_jsonl, write_jsonl
+from sopool.data.formats import jsonl
+from sopool.data.formats.jsonl import read_jsonl, write_jsonl
 from sopool.data.pack import Graph, pack
-from tests.data.graphs import as_lists, names, stores
-from tests.data.json_lines import LINE, read
+from sopool.errors import DataError
+from tests.helpers.data_graphs import as_lists, names, stores
+from tests.helpers.json_lines import LINE, read
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 

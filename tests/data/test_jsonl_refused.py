@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sopool.data import limits
-from sopool.data.errors import DataError
-from sopool.data.json_graph import KEYS
-from sopool.data.jsonl import read_jsonl
-from tests.data.json_lines import LINE, read
+from sopool.data.formats import limits
+from sopool.data.formats.json_graph import KEYS
+from sopool.data.formats.jsonl import read_jsonl
+from sopool.errors import DataError
+from tests.helpers.json_lines import LINE, read
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.cli import options
-from sopool.data import limits, load
-from sopool.data.chem import read_sdf, read_smiles_csv, smiles_to_store
-from sopool.data.errors import DataError
-from sopool.data.find_graph import find_graph
-from sopool.data.molecules import molecule_of
-from sopool.data.molfile import molfile_size
+from sopool.data import load
+from sopool.data.formats import limits
+from sopool.data.formats.drawable import molecule_of
+from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
+from sopool.data.formats.molfile import molfile_size
 from sopool.data.pack import Graph, pack
-from sopool.data.stream import stream_graphs
+from sopool.data.sources.find_graph import find_graph
+from sopool.data.sources.stream import stream_graphs
+from sopool.errors import DataError
 
 Chem = pytest.importorskip("rdkit.Chem", reason="needs RDKit, the extra chem")
 

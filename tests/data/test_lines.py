@@ -11,15 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from sopool.data import limits, load
-from sopool.data.csv_text import csv_header, csv_rows
-from sopool.data.errors import DataError
-from sopool.data.find_graph import find_graph
-from sopool.data.jsonl import read_jsonl, write_jsonl
-from sopool.data.lines import SHOWN, Line, number_lines, read_lines
+from sopool.data import load
+from sopool.data.formats import limits
+from sopool.data.formats.csv import csv_header, csv_rows
+from sopool.data.formats.jsonl import read_jsonl, write_jsonl
+from sopool.data.formats.lines import SHOWN, Line, number_lines, read_lines
+from sopool.data.formats.sdf import sdf_records
 from sopool.data.pack import Graph, pack
-from sopool.data.sdf import sdf_records
-from sopool.data.stream import stream_graphs
+from sopool.data.sources.find_graph import find_graph
+from sopool.data.sources.stream import stream_graphs
+from sopool.errors import DataError
 
 LIMIT = 1000
 HUGE = 2**20

@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 from sopool.data import load
-from sopool.data.molecules import molecule_of
+from sopool.data.formats.drawable import molecule_of
 from sopool.data.pack import Graph, pack
 
 pytest.importorskip("rdkit")
-from sopool.data.chem import graph_of_molecule, smiles_to_store
+from sopool.data.formats.molecules import graph_of_molecule, smiles_to_store
 
 
 @pytest.mark.parametrize("smiles", ["CCO", "c1ccccc1C#N", "[Na+].[Cl-]", "[H]O[H]", "C[N+](=O)[O-]", "C"])

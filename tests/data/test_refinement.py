@@ -10,14 +10,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data import refinement
+from sopool.data.analysis import refinement
+from sopool.data.analysis.refinement import Duplicates, duplicates, graph_colours, refine
 from sopool.data.edges import degrees, edge_blocks
-from sopool.data.errors import DataError
+from sopool.data.formats.tu import read_tu
 from sopool.data.pack import Graph, pack
-from sopool.data.refinement import Duplicates, duplicates, graph_colours, refine
-from sopool.data.tu import read_tu
-from tests.data.graphs import as_lists, stores
-from tests.data.shared import DATA, needs_data
+from sopool.errors import DataError
+from tests.helpers.data_graphs import as_lists, stores
+from tests.helpers.shared import DATA, needs_data
 
 
 def all_edges(store):

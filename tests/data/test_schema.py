@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from sopool.data.errors import DataError
-from sopool.data.regular_file import open_regular, read_regular
-from sopool.data.schema import (
+from sopool._files.regular import open_regular, read_regular
+from sopool._files.schema import (
     BOOLEAN,
     SHARE,
     Array,
@@ -28,6 +27,7 @@ from sopool.data.schema import (
     tuple_of,
     whole,
 )
+from sopool.errors import DataError
 
 PERSON = record({"name": text("[a-z]+"), "age": whole(0, 150)}, {"age": 30})
 MANY = record({"people": list_of(PERSON, least=1), "by": mapping_of(optional(SHARE))})

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load
 
+from sopool._files.sealed import TYPES, check_seal, read_header, seal
 from sopool.data import DataError
-from sopool.data.sealed import TYPES, check_seal, read_header, seal
 
 CONTENT = seal({"a": np.arange(6.0).reshape(2, 3), "b": torch.arange(4)[::2]}, {"note": 'a "digest":"no one"', "x": ""})
 

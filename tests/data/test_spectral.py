@@ -8,12 +8,13 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from sopool.data import Graph, cluster_cache, pack
-from sopool.data.cluster_cache import clusters_of
-from sopool.data.eigenvectors import LARGE, laplacian_vectors, leading_vectors
-from sopool.data.sealed import seal
-from sopool.data.spectral import ClusterSpec, cluster
-from tests.training.graphs import little_store
+from sopool._files.sealed import seal
+from sopool.data import Graph, pack
+from sopool.data.analysis import cluster_cache
+from sopool.data.analysis.cluster_cache import clusters_of
+from sopool.data.analysis.eigenvectors import LARGE, laplacian_vectors, leading_vectors
+from sopool.data.analysis.spectral import ClusterSpec, cluster
+from tests.helpers.training_graphs import little_store
 
 SPEC = ClusterSpec(size=3, vectors=2, levels=2)
 

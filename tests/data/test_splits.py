@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from sopool.data.errors import DataError
+from sopool.data.formats.tu import read_tu
 from sopool.data.splits import holdout, read_folds, read_splits, stratified_folds
-from sopool.data.tu import read_tu
-from tests.data.shared import DATA, needs_data
+from sopool.errors import DataError
+from tests.helpers.shared import DATA, needs_data
 
 read = cache(lambda name: read_tu(DATA / f"{name}.zip"))
 seeds = st.integers(0, 2**32 - 1)

@@ -12,14 +12,14 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sopool.data import statistics as module
+from sopool.data.analysis import statistics as module
+from sopool.data.analysis.refinement import duplicates
+from sopool.data.analysis.statistics import EIGHTHS, QUANTILES, size_histogram, statistics, warnings
 from sopool.data.edges import edge_blocks
+from sopool.data.formats.tu import read_tu
 from sopool.data.pack import Graph, pack
-from sopool.data.refinement import duplicates
-from sopool.data.statistics import EIGHTHS, QUANTILES, size_histogram, statistics, warnings
-from sopool.data.tu import read_tu
-from tests.data.graphs import as_lists, stores
-from tests.data.shared import DATA, needs_data
+from tests.helpers.data_graphs import as_lists, stores
+from tests.helpers.shared import DATA, needs_data
 
 
 @cache

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data.errors import DataError
+from sopool.data.graphs import check_values, concatenate
 from sopool.data.names import number_names
 from sopool.data.pack import Graph, pack
-from sopool.data.store import check_values, concatenate
-from tests.data.graphs import as_lists, stores
+from sopool.errors import DataError
+from tests.helpers.data_graphs import as_lists, stores
 
 
 @given(stores(), st.data())

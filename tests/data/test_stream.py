@@ -21,11 +21,11 @@ from sopool.data import (
     pack,
     save_graphs,
 )
-from sopool.data import stream as module
-from sopool.data.jsonl import write_jsonl
-from sopool.data.lines import Line
-from sopool.data.stream import stream_graphs
-from tests.training.graphs import little_store
+from sopool.data.formats.jsonl import write_jsonl
+from sopool.data.formats.lines import Line
+from sopool.data.sources import stream as module
+from sopool.data.sources.stream import stream_graphs
+from tests.helpers.training_graphs import little_store
 
 FIELDS = {"node_labels": None, "node_attributes": 2}
 STORE = little_store(graphs=40)

@@ -4,9 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data.convert import to_networkx
+from sopool.data.formats.convert import to_networkx
 from sopool.data.subgraph import without_nodes
-from tests.training.graphs import little_store
+from tests.helpers.training_graphs import little_store
 
 STORE = little_store(directed=True)
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.datasets import TUDataset
 
-from sopool.data import archive
-from sopool.data.errors import DataError
+from sopool.data.formats import archive
+from sopool.data.formats.tu import read_tu
+from sopool.data.graphs import check_values
 from sopool.data.pack import Graph, pack
-from sopool.data.store import check_values
-from sopool.data.tu import read_tu
-from tests.data.shared import DATA, needs_data
-from tests.data.tu_files import SMALL, assert_equal, write_folder, write_zip
+from sopool.errors import DataError
+from tests.helpers.shared import DATA, needs_data
+from tests.helpers.tu_files import SMALL, assert_equal, write_folder, write_zip
 
 slow = pytest.mark.slow
 

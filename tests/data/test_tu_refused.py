@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data import archive, limits
-from sopool.data.errors import DataError
-from sopool.data.store import check_values
-from sopool.data.tu import read_tu
-from tests.data.tu_files import SMALL, write_folder, write_zip
+from sopool.data.formats import archive, limits
+from sopool.data.formats.tu import read_tu
+from sopool.data.graphs import check_values
+from sopool.errors import DataError
+from tests.helpers.tu_files import SMALL, write_folder, write_zip
 
 BAD_TEXT = {
     "word": ("A", "1, 2\n2, x\n", 2, r"node number 'x' is not an integer"),

@@ -11,9 +11,9 @@ from contextlib import nullcontext
 import pytest
 from safetensors import SafetensorError
 
+from sopool._files.atomic import left_overs, whole_file, why
 from sopool.data import save_graphs
 from sopool.data.pack import Graph, pack
-from sopool.data.whole_file import left_overs, whole_file, why
 
 
 def test_flushed_before_it_takes_its_name_and_the_name_after(tmp_path, monkeypatch):

@@ -10,14 +10,13 @@ import torch
 
 from sopool import GraphClassifier
 from sopool.data import DataError, DegreeEncoder, Graph, make_agreement, pack, to_networkx, to_pyg
+from sopool.data.graphs import concatenate
 from sopool.data.splits import holdout
-from sopool.data.store import concatenate
 from sopool.estimator import FitProgress, UnseenWarning
-from sopool.estimator.fitting import judge
-from sopool.estimator.plan import runs_of
-from sopool.estimator.settings import checked
+from sopool.estimator.fitting import judge, runs_of
+from sopool.estimator.validation import checked
 from sopool.training.splits import run_seed
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 def test_it_learns_what_sums_cannot():

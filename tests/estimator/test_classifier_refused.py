@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from sopool.data import AttributeEncoder, DataError, Graph, NodeLabelEncoder, to_pyg
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.experiments.threads import threads
-from tests.estimator.little import LABELS, STORE, tiny
+from sopool._runtime.threads import threads
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 ROUNDING = 1e-4
 """In single precision, on any processor: a product of matrices may be added up in another order for another number of
@@ -32,7 +32,7 @@ def fitted(name):
     return model, np.concatenate([model.predict_proba(STORE[[graph]]) for graph in range(len(STORE))])
 
 
-@pytest.mark.filterwarnings("ignore::sopool.estimator.settings.UnseenWarning")
+@pytest.mark.filterwarnings("ignore::sopool.estimator.validation.UnseenWarning")
 @pytest.mark.parametrize("name", POOLS)
 @given(some_graphs, st.integers(1, 3))
 def test_company_changes_rounding_only(name, graphs, cores):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sopool.data import DataError
-from sopool.data.chem import smiles_to_store
-from tests.estimator.little import LABELS, STORE, tiny
+from sopool.data.formats.molecules import smiles_to_store
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 class Column:

@@ -7,11 +7,11 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_sco
 from sklearn.model_selection import GridSearchCV
 
 from sopool import GraphClassifier
-from sopool.data.errors import DataError
+from sopool._runtime.processes import WorkerDiedError
 from sopool.data.splits import stratified_folds
+from sopool.errors import DataError
 from sopool.estimator.estimate import estimate, fits_of, searched, watched
-from sopool.experiments.executors.local import WorkerDiedError
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 def test_folds_are_scored_by_models_that_have_not_seen_them():

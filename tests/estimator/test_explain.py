@@ -9,8 +9,8 @@ from sopool.data import DataError, DegreeEncoder, load
 from sopool.data.splits import stratified_folds
 from sopool.estimator import GraphClassifier, UnseenWarning
 from sopool.estimator.deletion import delete_in_order
-from sopool.estimator.labels import own_labels
-from tests.estimator.little import LABELS, STORE, tiny
+from sopool.estimator.validation import own_labels
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 FULL = [g for g in range(40) if STORE.sizes[g]]
 EXACT = [

@@ -9,9 +9,9 @@ from safetensors.torch import load
 
 from sopool import GraphClassifier
 from sopool.data import DataError
-from sopool.data.encoders import AttributeEncoder, ConcatEncoder, DegreeEncoder, NodeLabelEncoder
-from tests.estimator.little import LABELS, STORE, tiny
-from tests.forging import changed_arrays, changed_facts, facts_of, forge
+from sopool.data.features.encoders import AttributeEncoder, ConcatEncoder, DegreeEncoder, NodeLabelEncoder
+from tests.helpers.forging import changed_arrays, changed_facts, facts_of, forge
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 MODELS = {
     "flat": {"pool": "sopool-bimap", "pool_options": {"rank": 3, "normalize": "sqrt"}, "class_weight": "balanced"},
@@ -124,7 +124,7 @@ def test_a_large_file_that_is_no_model_is_not_read(tmp_path, monkeypatch):
     with path.open("wb") as file:
         file.write((2**23).to_bytes(8, "little") + b"{}")
         file.truncate(2**30)
-    monkeypatch.setattr("sopool.data.sealed.check_seal", lambda *_: pytest.fail("all of it was read"))
+    monkeypatch.setattr("sopool._files.sealed.check_seal", lambda *_: pytest.fail("all of it was read"))
     with pytest.raises(DataError, match="not a whole file: its header cannot be read"):
         GraphClassifier.load(path)
 

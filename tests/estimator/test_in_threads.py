@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from sopool.training.bank import new_model
-from tests.estimator.little import LABELS, STORE, tiny
-from tests.training.graphs import run_config
+from sopool.training.bank.bank import new_model
+from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.training_graphs import run_config
 
 THREADS = 8
 ROUNDING = 1e-3

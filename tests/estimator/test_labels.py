@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sopool.data import DataError, from_pyg, to_pyg
 from sopool.data.names import reads
 from sopool.estimator import UnseenWarning
-from sopool.estimator.labels import as_labels, number_classes
-from tests.estimator.little import LABELS, STORE, tiny
+from sopool.estimator.validation import as_labels, number_classes
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 CODES = np.arange(40) % 2
 WRAPS = {

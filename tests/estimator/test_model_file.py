@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load
 
 from sopool import GraphClassifier
+from sopool._files.sealed import read_header, seal
 from sopool.data import AttributeEncoder, DataError, DegreeEncoder, NodeLabelEncoder
-from sopool.data.sealed import read_header, seal
 from sopool.nn import READOUTS
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sopool.estimator import SingleGraphWarning, fitting
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
 @pytest.fixture

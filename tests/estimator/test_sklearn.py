@@ -25,7 +25,7 @@ from sopool import GraphClassifier
 from sopool.data import to_networkx, to_pyg
 from sopool.data.names import plain
 from sopool.estimator import UnseenWarning
-from tests.estimator.little import LABELS, STORE, tiny
+from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 FOLDS = StratifiedKFold(2, shuffle=True, random_state=0)
 

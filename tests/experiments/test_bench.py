@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from torch_geometric.data import Batch as PygBatch
 
-from sopool.data.boxed import load_boxed
-from sopool.data.errors import DataError
+from sopool.data.sources.boxed import load_boxed
+from sopool.errors import DataError
 from sopool.experiments.bench import Effort, Request, Results, bank, padded, readouts, rivals, run, timing
 from sopool.experiments.bench.jobs import Point, plan, prepare, random_graphs
 from sopool.experiments.bench.sizes import QUANTILES, draw_sizes
 from sopool.models import FlatClassifier, ModelConfig
-from sopool.training.tables import GraphTables
+from sopool.training.bank.batching import GraphTables
 from tests.report.bench_results import some_results
 
 TINY = Effort(share=0.01, repeats=2, epochs=1, steps=2)

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.data import load, make_agreement, stratified_folds
-from sopool.data.errors import DataError
 from sopool.data.pack import Graph, pack
+from sopool.errors import DataError
 from sopool.experiments import Evaluator, Request
-from sopool.experiments.controls import CONTROLS, run_control
-from sopool.experiments.controls import run as running
-from sopool.experiments.controls.judge import judge, splits_of
-from sopool.experiments.controls.subtree import Kernels
-from sopool.experiments.controls.views import Features, histogram_view
-from sopool.training.config import Setting
-from sopool.training.run_store import RunStore
+from sopool.experiments.systems import CONTROLS, run_control
+from sopool.experiments.systems import run as running
+from sopool.experiments.systems.judge import judge, splits_of
+from sopool.experiments.systems.subtree import Kernels
+from sopool.experiments.systems.views import Features, histogram_view
+from sopool.models.config import Setting
+from sopool.training.runs.store import RunStore
 from sopool.training.splits import Splitter
-from tests.data.graphs import as_lists, stores
+from tests.helpers.data_graphs import as_lists, stores
 
 
 @pytest.fixture(scope="module")

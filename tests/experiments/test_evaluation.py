@@ -9,15 +9,15 @@ import time
 
 import pytest
 
-from sopool.data.catalogue import load
-from sopool.data.errors import DataError
+from sopool.data.sources.catalogue import load
+from sopool.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request, make_grid
 from sopool.experiments.executors.banks import make_banks
-from sopool.training.config import Setting
-from sopool.training.run_store import RunStore
-from tests.experiments.little_evaluation import REQUEST, results
-from tests.training.graphs import little_store
-from tests.training.runs import assert_trained_alike
+from sopool.models.config import Setting
+from sopool.training.runs.store import RunStore
+from tests.helpers.little_evaluation import REQUEST, results
+from tests.helpers.runs import assert_trained_alike
+from tests.helpers.training_graphs import little_store
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def expected(tmp_path_factory):
 
 
 def start(folder, workers=1):
-    command = [sys.executable, "-m", "tests.experiments.little_evaluation", str(folder), str(workers)]
+    command = [sys.executable, "-m", "tests.helpers.little_evaluation", str(folder), str(workers)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
 
 

@@ -8,13 +8,12 @@ import pytest
 
 from sopool.experiments.grids import by_length
 from sopool.experiments.stored import find_experiments, over_seeds
-from sopool.models.config import ModelConfig
-from sopool.report.summary import summarise
-from sopool.training.config import Setting
-from sopool.training.outcome import describe
-from sopool.training.run_info import RunInfo
-from tests.report.stores import configs, facts, fill
-from tests.training.runs import CONFIG
+from sopool.models.config import ModelConfig, Setting
+from sopool.report.store.summary import summarise
+from sopool.training.protocols.outcome import describe
+from sopool.training.runs.info import RunInfo
+from tests.helpers.runs import CONFIG
+from tests.helpers.stores import configs, facts, fill
 
 EVERY = ("test", "validation", "chosen")
 FIRST, SECOND = "sopool-bimap", "covpool"

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from sopool.data import load, make_agreement, stratified_folds
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.grids import place
-from sopool.experiments.presets import (
+from sopool.models import make_model
+from sopool.models.presets import (
     FROZEN,
     HIERARCHICAL,
     POOLS,
@@ -21,10 +22,9 @@ from sopool.experiments.presets import (
     options_of,
     sort_size,
 )
-from sopool.models import make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, BilinearSecondOrderAggregation
-from sopool.training.config import RunConfig
-from sopool.training.run_store import RunStore
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.store import RunStore
 
 PAPER_TABLES = {
     *("sum", "mean", "max", "sum-avg", "sopool", "sopool-bimap", "sopool-attn", "sopool-m-attn", "covpool"),
@@ -157,7 +157,7 @@ def test_the_paper_s_hierarchy(mutag, tmp_path):
 
 def test_names_of_runs_stay_when_settings_are_added():
     """A store of runs made before there were blocks is still good."""
-    from tests.training.runs import CONFIG
+    from tests.helpers.runs import CONFIG
 
     assert CONFIG.key == "4955c9fdf7189e4b"
     assert RunConfig.from_json(CONFIG.to_json()) == CONFIG

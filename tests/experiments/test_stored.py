@@ -3,15 +3,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sopool.data.catalogue import load
-from sopool.data.file import content_key
+from sopool.data.formats.packed import content_key
+from sopool.data.sources.catalogue import load
 from sopool.experiments.stored import facts_of, find_experiments, judge, load_runs, whole_settings
-from sopool.models.config import ModelConfig
-from sopool.training.config import Setting
-from sopool.training.protocols import PROTOCOLS, choose_settings
-from tests.report.stores import configs, facts, fill, made_up
-from tests.training.run_saver import checkpoint_facts
-from tests.training.runs import CONFIG
+from sopool.models.config import ModelConfig, Setting
+from sopool.training.protocols.protocols import PROTOCOLS, choose_settings
+from tests.helpers.run_saver import checkpoint_facts
+from tests.helpers.runs import CONFIG
+from tests.helpers.stores import configs, facts, fill, made_up
 
 
 def only(store):

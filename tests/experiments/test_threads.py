@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 import torch
 
-from sopool.experiments.threads import one_threaded_pool, threads
+from sopool._runtime.threads import one_threaded_pool, threads
 
 
 @pytest.fixture

@@ -10,18 +10,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from sopool.data.chem import read_sdf, read_smiles_csv, smiles_to_store
-from sopool.data.file import load_graphs, save_graphs
-from sopool.data.gin_text import read_gin
-from sopool.data.jsonl import read_jsonl
+from sopool.data.formats.gin import read_gin
+from sopool.data.formats.jsonl import read_jsonl
+from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
+from sopool.data.formats.packed import load_graphs, save_graphs
+from sopool.data.formats.tu import read_tu
+from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.pack import Graph, pack
+from sopool.data.sources.stream import stream_graphs
 from sopool.data.splits import read_folds
-from sopool.data.store import PackedGraphs, check_values
-from sopool.data.stream import stream_graphs
-from sopool.data.tu import read_tu
-from tests.data.json_lines import LINE
-from tests.data.tu_files import SMALL
 from tests.fuzz.registry import file_of, target
+from tests.helpers.json_lines import LINE
+from tests.helpers.tu_files import SMALL
 
 JSON = "".join(json.dumps(line) + "\n" for line in (LINE, LINE | {"id": 7})).encode()
 JSON_WORDS = (*(f'"{key}":'.encode() for key in LINE), b"null", b"true", b"NaN", b"1e999", b"[[", b"{}", b'"\\ud800"')

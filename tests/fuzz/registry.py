@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from sopool import GraphClassifier
-from sopool.data.catalogue import load as load_dataset
-from sopool.data.errors import DataError
-from sopool.data.sealed import BLANK, DIGEST, json_digest
-from sopool.data.store import PackedGraphs
-from sopool.experiments.controls.result import load as load_control
-from sopool.experiments.tables.reproduction import load_reproduction
-from sopool.training.run_store import RunStore
-from tests.forging import facts_of, forge, key_of
+from sopool._files.sealed import BLANK, DIGEST, json_digest
+from sopool.data.graphs import PackedGraphs
+from sopool.data.sources.catalogue import load as load_dataset
+from sopool.errors import DataError
+from sopool.experiments.reproduce.reproduction import load_reproduction
+from sopool.experiments.systems.result import load as load_control
+from sopool.training.runs.store import RunStore
 from tests.fuzz.registry import target
+from tests.helpers.forging import facts_of, forge, key_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

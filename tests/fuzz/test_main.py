@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from tests.fuzz.__main__ import main
 from tests.fuzz.registry import Target, file_of, load_targets
 

@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 
 from sopool.data import make_agreement
 from sopool.models import make_model, named_tensors, stack, stack_of
-from sopool.training.bank import Bank, new_model
-from sopool.training.batches import draw
+from sopool.training.bank.bank import Bank, new_model
+from sopool.training.bank.sampling import draw
 from sopool.training.splits import Splitter
-from tests.models.cases import CASES, batch_of, model_of, permuted, tables_for, without_ties, without_twins
-from tests.training.graphs import bank_of, little_store, run_config
+from tests.helpers.model_cases import CASES, batch_of, model_of, permuted, tables_for, without_ties, without_twins
+from tests.helpers.training_graphs import bank_of, little_store, run_config
 
 every_model = pytest.mark.parametrize("config", CASES.values(), ids=CASES)
 ALL = list(range(24))  # number 5 is empty, number 7 a single node; some have isolated nodes, loops, repeated edges

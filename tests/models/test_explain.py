@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopool.models import ModelConfig
-from sopool.models.explain import explain, gradient_times_input, margins
-from sopool.ops.neighbors import Neighbors, neighbors_of
-from tests.models.cases import CASES, batch_of, flat, model_of, permuted, tables_for
+from sopool.models.explain.shares import explain, gradient_times_input, margins
+from sopool.ops.message_passing.neighbors import Neighbors, neighbors_of
+from tests.helpers.model_cases import CASES, batch_of, flat, model_of, permuted, tables_for
+from tests.helpers.strategies import draw_rows, seeds
+from tests.helpers.training_graphs import little_store, tables_of
 from tests.nn.test_terms import CASES as READOUT_CASES
 from tests.nn.test_terms import EXACT
-from tests.strategies import draw_rows, seeds
-from tests.training.graphs import little_store, tables_of
 
 TABLES = tables_of(little_store(classes=3))
 NORMALISED = [

@@ -8,11 +8,11 @@ import torch
 from sopool.data import make_agreement
 from sopool.models import fold, stack
 from sopool.nn import READOUTS, BilinearSecondOrderAggregation
-from sopool.nn.folded import FoldedGNN
 from sopool.nn.gnn import VARIANTS
-from sopool.ops import compiled
-from tests.models.cases import CASES, batch_of, flat, model_of, tables_for, without_ties
-from tests.training.graphs import hearing, little_store
+from sopool.nn.inference import FoldedGNN
+from sopool.ops.numba import dispatch as compiled
+from tests.helpers.model_cases import CASES, batch_of, flat, model_of, tables_for, without_ties
+from tests.helpers.training_graphs import hearing, little_store
 
 ALL = list(range(24))
 FOLDED = CASES | {f"{gnn}, plain": flat("sopool", **hearing(gnn)) for gnn in VARIANTS}

@@ -7,11 +7,11 @@ import torch
 
 from sopool.models import make_model, stack
 from sopool.nn import READOUTS, BilinearSecondOrderAggregation
-from sopool.training.bank import new_model
+from sopool.training.bank.bank import new_model
 from sopool.training.splits import run_seed
-from tests.models.cases import CASES, tables_for
-from tests.training.graphs import bank_of, little_store, run_config, tables_of
-from tests.training.reference import Reference
+from tests.helpers.model_cases import CASES, tables_for
+from tests.helpers.reference import Reference
+from tests.helpers.training_graphs import bank_of, little_store, run_config, tables_of
 
 FROZEN = {name: config for name, config in CASES.items() if config.frozen}
 every_control = pytest.mark.parametrize("config", FROZEN.values(), ids=FROZEN)

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch_geometric.nn import MedianAggregation
 
-from sopool.data.errors import DataError
-from sopool.experiments.presets import model_config
+from sopool.errors import DataError
+from sopool.models.presets import model_config
 from sopool.nn import READOUTS, SegmentAggregation
-from sopool.nn.stacked import project
+from sopool.nn.layers import project
 from sopool.ops import segment_sum
-from tests.estimator.little import STORE
+from tests.helpers.little_classifier import STORE
 
 
 class Learned(SegmentAggregation):

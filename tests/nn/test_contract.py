@@ -9,8 +9,8 @@ from torch_geometric.nn.aggr import Aggregation
 from sopool.models.stack import stack
 from sopool.nn import SegmentAggregation, make_readout
 from sopool.ops import segment_sum
-from tests.nn.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, readout_of
-from tests.strategies import draw_rows, seeds, sizes
+from tests.helpers.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, readout_of
+from tests.helpers.strategies import draw_rows, seeds, sizes
 
 
 @every_readout

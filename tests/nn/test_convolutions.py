@@ -7,8 +7,8 @@ from torch_geometric import nn as pyg
 from torch_geometric.nn.aggr import Aggregation, MultiAggregation
 
 from sopool.nn import make_readout
-from tests.nn.readouts import CHANNELS, SIZES, batch_of, every_own_readout, readout_of
-from tests.strategies import draw_rows
+from tests.helpers.readouts import CHANNELS, SIZES, batch_of, every_own_readout, readout_of
+from tests.helpers.strategies import draw_rows
 
 EDGES = torch.tensor([[0, 1, 2, 3, 3, 0, 5], [2, 0, 0, 2, 2, 3, 5]])
 KINDS = torch.tensor([0, 1, 2, 0, 1, 2, 0])

@@ -6,8 +6,8 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, SelfAttentionPooling, TopKPooling
-from tests.nn.readouts import CHANNELS, batch_of, every_readout, few_readouts, readout_of
-from tests.strategies import draw_rows
+from tests.helpers.readouts import CHANNELS, batch_of, every_readout, few_readouts, readout_of
+from tests.helpers.strategies import draw_rows
 
 SIZES = [0, 3, 1, 0, 2]
 # SortPool takes windows by a function of torch that has no rule for vmap, and says so.

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils import _python_dispatch
 
-from sopool.nn.drawing import drawing_from, planning
+from sopool._runtime.generators import drawing_from, planning
 
 HALVES = torch.full((40,), 0.5)
 DRAWS = {

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from sopool.nn.dropout import Dropout, random_bits
 from sopool.ops import backend
-from tests.marks import needs_triton
-from tests.strategies import seeds
+from tests.helpers.marks import needs_triton
+from tests.helpers.strategies import seeds
 
 
 def murmur(bits):

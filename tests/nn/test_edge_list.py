@@ -7,14 +7,14 @@ from torch.autograd import gradcheck
 from torch_geometric.nn import GraphConv, global_add_pool
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, SelfAttentionPooling, TopKPooling
-from sopool.nn.edge_list import list_edges
-from sopool.nn.multi_head_pooling import normalize_by_degree
-from sopool.ops.dense import Dense
-from sopool.ops.graphs import Graphs
-from sopool.ops.neighbors import neighbors_of
-from sopool.ops.select import between, select_top
+from sopool.nn.pool.edge_list import list_edges
+from sopool.nn.pool.multi_head import normalize_by_degree
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.message_passing.select import between, select_top
+from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds
 from tests.nn.test_poolings import CHANNELS, pool, random_graphs, sizes
-from tests.strategies import draw_rows, index_of, ptr_of, seeds
 
 SIZES = [5, 0, 1, 8]
 

@@ -5,8 +5,8 @@ import torch
 from torch_geometric.nn import GINEConv
 
 from sopool.nn.gnn import GNN, VARIANTS
+from tests.helpers.strategies import draw_rows
 from tests.ops.test_labelled import labelled, random_graphs
-from tests.strategies import draw_rows
 
 LABELLED = [name for name, variant in VARIANTS.items() if variant.labelled]
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.models.stack import stack
-from sopool.nn.stacked import GraphNorm
-from tests.strategies import draw_rows, seeds
+from sopool.nn.layers import GraphNorm
+from tests.helpers.strategies import draw_rows, seeds
 
 CHANNELS = 3
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, make_readout
-from sopool.ops.first_order import segment_softmax
-from sopool.ops.graphs import Graphs, hear_evenly
-from sopool.ops.neighbors import aggregate, neighbors_of
-from tests.nn.readouts import CHANNELS
-from tests.strategies import draw_rows, ptr_of
+from sopool.ops.message_passing.graphs import Graphs, hear_evenly
+from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
+from sopool.ops.segment.first_order import segment_softmax
+from tests.helpers.readouts import CHANNELS
+from tests.helpers.strategies import draw_rows, ptr_of
 
 SIZES = [70_000, 0, 5]
 halves = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])

@@ -8,8 +8,8 @@ from torch_geometric.nn import MessagePassing, Sequential
 from torch_geometric.nn.aggr import MultiAggregation
 
 from sopool.nn import make_readout
-from tests.nn.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, few_readouts, readout_of
-from tests.strategies import draw_rows
+from tests.helpers.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, few_readouts, readout_of
+from tests.helpers.strategies import draw_rows
 
 
 @every_readout

@@ -14,8 +14,8 @@ from sopool.nn import (
     MultiHeadSecondOrderAggregation,
     SecondOrderAggregation,
 )
-from sopool.nn.normalize import FOR_MATRICES, FOR_VECTORS, normalize_pooled
-from tests.strategies import draw_rows, seeds
+from sopool.nn.aggr.normalize import FOR_MATRICES, FOR_VECTORS, normalize_pooled
+from tests.helpers.strategies import draw_rows, seeds
 
 CHANNELS = 5
 PTR = torch.tensor([0, 4, 4, 9])

@@ -12,9 +12,9 @@ from sopool.nn import (
     SecondOrderAggregation,
     SegmentAggregation,
 )
-from sopool.nn.normalize import FOR_MATRICES, matrix_sqrt, signed_sqrt
+from sopool.nn.aggr.normalize import FOR_MATRICES, matrix_sqrt, signed_sqrt
 from sopool.ops import segment_sum
-from tests.strategies import draw_rows, seeds
+from tests.helpers.strategies import draw_rows, seeds
 
 PTR = torch.tensor([0, 4, 4, 9])
 H = draw_rows(0, 9, 3)

@@ -13,7 +13,7 @@ from sopool.nn import (
     SecondOrderAggregation,
     SoftmaxAttentionAggregation,
 )
-from tests.strategies import draw_rows, seeds
+from tests.helpers.strategies import draw_rows, seeds
 
 
 @given(st.integers(0, 30), st.integers(1, 6), seeds)

@@ -13,9 +13,9 @@ from sopool.nn import (
     TopKPooling,
     make_pooling,
 )
-from sopool.ops.dense import Dense
-from sopool.ops.graphs import Graphs
-from sopool.ops.neighbors import neighbors_of
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.neighbors import neighbors_of
 
 
 def test_bad_options():

@@ -17,12 +17,12 @@ from sopool.nn import (
     TopKPooling,
     make_pooling,
 )
-from sopool.nn.multi_head_pooling import normalize_by_degree
+from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.nn.registry import make_blocks
-from sopool.ops.dense import Dense
-from sopool.ops.graphs import Graphs
-from sopool.ops.neighbors import neighbors_of
-from tests.strategies import draw_rows, index_of, ptr_of, seeds
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.neighbors import neighbors_of
+from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds
 
 CHANNELS = 4
 sizes = st.lists(st.sampled_from([0, 1, 2, 3, 5, 8]), min_size=1, max_size=5)

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.nn.aggr import SortAggregation
 
 from sopool.nn import SortConvolutionAggregation
-from tests.strategies import draw_rows
+from tests.helpers.strategies import draw_rows
 
 CHANNELS = 4
 

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopool.nn import READOUTS, BilinearSecondOrderAggregation, CovarianceAggregation, make_readout
-from sopool.nn.first_order import SumAggregation
-from sopool.nn.normalize import FOR_MATRICES
-from sopool.nn.terms import terms_of
-from tests.strategies import draw_rows, seeds, widths
+from sopool.nn.aggr.first_order import SumAggregation
+from sopool.nn.aggr.normalize import FOR_MATRICES
+from sopool.nn.aggr.terms import terms_of
+from tests.helpers.strategies import draw_rows, seeds, widths
 
 MATRICES = [
     {"triangle": triangle, "normalize": normalize, "moments": moments}

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from sopool.ops import backend, segment_gram
-from tests.marks import needs_triton
-from tests.nn.readouts import OURS, batch_of, every_own_readout, readout_of
-from tests.strategies import draw_rows
+from tests.helpers.marks import needs_triton
+from tests.helpers.readouts import OURS, batch_of, every_own_readout, readout_of
+from tests.helpers.strategies import draw_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 OTHERS = [[5, 1, 0, 9, 3], [2, 1], [1, 1, 1], [300]]

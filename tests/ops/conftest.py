@@ -6,8 +6,9 @@ import torch
 from hypothesis import settings
 from torch.autograd import gradcheck, gradgradcheck
 
-from sopool.ops import backends, compiled
-from tests.ops.ways import derivatives
+from sopool.ops import backends
+from sopool.ops.numba import dispatch as compiled
+from tests.helpers.backends import derivatives
 
 # Triton's interpreter takes most of the time, so that a test runs in it every day only if it says so (``every_way``).
 WAYS = ["loops", "torch", pytest.param("triton", marks=pytest.mark.slow)]

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.ops import compiled, torch_backend
-from tests.strategies import draw_rows, ptr_of, seeds, sizes, widths
+from sopool.ops.numba import dispatch as compiled
+from sopool.ops.segment import torch_backend
+from tests.helpers.strategies import draw_rows, ptr_of, seeds, sizes, widths
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not installed"),
@@ -73,7 +74,7 @@ def test_a_graph_does_not_see_the_others(size, monkeypatch):
 
 def test_where_nothing_can_be_kept_loops_are_compiled_anew():
     """As for a package in an image that can only be read; Numba has no place for functions without a file, either."""
-    from sopool.ops.loops import compiled as compile_loop
+    from sopool.ops.numba.loops import compiled as compile_loop
 
     made = {}
     exec("def twice(x):\n    return 2 * x", made)

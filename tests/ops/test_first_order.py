@@ -2,10 +2,10 @@ import pytest
 import torch
 from hypothesis import given
 
-from sopool.experiments.threads import threads
+from sopool._runtime.threads import threads
 from sopool.ops import segment_mean, segment_softmax, segment_spread, segment_sum
-from tests.ops.ways import every_way, on_cpu
-from tests.strategies import draw_rows, ptr_of, seeds, sizes, widths
+from tests.helpers.backends import every_way, on_cpu
+from tests.helpers.strategies import draw_rows, ptr_of, seeds, sizes, widths
 
 
 def parts(x, sizes):

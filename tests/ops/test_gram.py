@@ -3,9 +3,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.ops import grouping, segment_apply, segment_gram
-from tests.ops.ways import every_way, on_cpu
-from tests.strategies import draw_rows, index_of, ptr_of, seeds, sizes, widths
+from sopool.ops import segment_apply, segment_gram
+from sopool.ops.segment import size_classes as grouping
+from tests.helpers.backends import every_way, on_cpu
+from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds, sizes, widths
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 AWKWARD = [[], [0], [0, 0], [3], [1, 1, 1], [0, 4, 2], [4, 0, 2], [4, 2, 0], [2, 5, 2, 0, 5, 1]]

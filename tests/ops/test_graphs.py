@@ -4,11 +4,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.ops.dense import Dense
-from sopool.ops.graphs import Graphs, degrees, hear, hear_evenly, squared_weights
-from sopool.ops.neighbors import neighbors_of
-from sopool.ops.select import between, select_top
-from tests.strategies import draw_rows, ptr_of, seeds
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.graphs import Graphs, degrees, hear, hear_evenly, squared_weights
+from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.message_passing.select import between, select_top
+from tests.helpers.strategies import draw_rows, ptr_of, seeds
 
 sizes = st.lists(st.sampled_from([0, 1, 2, 4, 7]), min_size=1, max_size=5)
 

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.ops import grouped
-from sopool.ops.gram import segment_apply
-from tests.ops.ways import every_way, on_cpu
-from tests.strategies import draw_rows, ptr_of, seeds
+from sopool.ops.many_models import grouped
+from sopool.ops.segment.gram import segment_apply
+from tests.helpers.backends import every_way, on_cpu
+from tests.helpers.strategies import draw_rows, ptr_of, seeds
 
 rows_of_models = st.lists(st.integers(2, 9), min_size=1, max_size=4)
 

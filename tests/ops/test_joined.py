@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.ops.joined import ALIGNED, join, side_by_side
-from tests.strategies import draw_rows, seeds
+from sopool.ops._columns import ALIGNED, join, side_by_side
+from tests.helpers.strategies import draw_rows, seeds
 
 pytestmark = pytest.mark.parametrize("way", ["torch"], indirect=True)
 some_widths = st.lists(st.integers(1, 40), min_size=2, max_size=5)

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.nn import GINEConv
 
-from sopool.ops.labelled import aggregate_labelled
-from sopool.ops.neighbors import EdgeLabels, Neighbors, neighbors_of
-from sopool.ops.rows import Rows
-from tests.ops.ways import every_way
-from tests.strategies import draw_rows, seeds
+from sopool.ops.many_models.rows import Rows
+from sopool.ops.message_passing.labelled import aggregate_labelled
+from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors, neighbors_of
+from tests.helpers.backends import every_way
+from tests.helpers.strategies import draw_rows, seeds
 
 
 def labelled(edges, labels, nodes, kinds):

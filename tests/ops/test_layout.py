@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from sopool.ops import segment_attend, segment_bilinear, segment_covariance, segment_gram
-from sopool.ops.grouped import grouped_norm_relu
+from sopool.ops.many_models.grouped import grouped_norm_relu
+from tests.helpers.strategies import draw_rows
 from tests.ops.test_transforms import BIAS, CHANNELS, FUNCTIONS, PTR, ROWS, SIZES, WEIGHT
-from tests.strategies import draw_rows
 
 
 def norm(x):

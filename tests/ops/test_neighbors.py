@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.ops.neighbors import Neighbors, aggregate
-from tests.ops.ways import every_way
-from tests.strategies import draw_rows, seeds
+from sopool.ops.message_passing.neighbors import Neighbors, aggregate
+from tests.helpers.backends import every_way
+from tests.helpers.strategies import draw_rows, seeds
 
 
 def lists(matrix):

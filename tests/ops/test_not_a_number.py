@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from sopool.ops.largest import segment_max
-from sopool.ops.neighbors import aggregate
-from sopool.ops.network import Layers, run_network
+from sopool.ops.message_passing.neighbors import aggregate
+from sopool.ops.numba.network import Layers, run_network
+from sopool.ops.segment.largest import segment_max
+from tests.helpers.strategies import draw_rows
 from tests.ops.test_layout import norm
 from tests.ops.test_transforms import CHANNELS, FUNCTIONS, GRAPH, LABELLED, PTR, SIZES
-from tests.strategies import draw_rows
 
 
 def spoilt(row):

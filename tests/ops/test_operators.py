@@ -13,9 +13,9 @@ from sopool.ops import (
     segment_softmax,
     segment_sum,
 )
-from sopool.ops.largest import segment_max
-from tests.ops.ways import by_kernels, every_way
-from tests.strategies import draw_rows, ptr_of
+from sopool.ops.segment.largest import segment_max
+from tests.helpers.backends import by_kernels, every_way
+from tests.helpers.strategies import draw_rows, ptr_of
 
 CHANNELS = 3
 WEIGHT, QUERY, BIAS = draw_rows(11, CHANNELS, 2), draw_rows(12, CHANNELS, 1), draw_rows(13, 1)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from sopool.ops import segment_apply, segment_gram
-from sopool.ops.largest import segment_max
-from tests.ops.ways import by_kernels, on_cpu
+from sopool.ops.segment.largest import segment_max
+from tests.helpers.backends import by_kernels, on_cpu
 
 X = torch.randn(6, 3)
 PTR = torch.tensor([0, 2, 6])

@@ -5,15 +5,15 @@ import torch
 from torch.func import grad, jvp, vmap
 
 from sopool.ops import segment_apply, segment_bilinear, segment_covariance
-from sopool.ops.grouped import grouped_linear, grouped_norm_relu, grouped_scores
-from sopool.ops.labelled import aggregate_labelled
-from sopool.ops.neighbors import aggregate, neighbors_of
-from sopool.ops.rows import Rows
-from sopool.ops.select import rank
+from sopool.ops.many_models.grouped import grouped_linear, grouped_norm_relu, grouped_scores
+from sopool.ops.many_models.rows import Rows
+from sopool.ops.message_passing.labelled import aggregate_labelled
+from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
+from sopool.ops.message_passing.select import rank
+from tests.helpers.backends import by_kernels, on_cpu, weights_like
+from tests.helpers.strategies import draw_rows, ptr_of
 from tests.ops.test_labelled import labelled, random_graphs
 from tests.ops.test_operators import CHANNELS, OPERATORS, OTHERS
-from tests.ops.ways import by_kernels, on_cpu, weights_like
-from tests.strategies import draw_rows, ptr_of
 
 SIZES = [0, 3, 1, 0, 4, 0]
 PTR, ROWS = ptr_of(SIZES), Rows(torch.tensor([0, 3, 8]))

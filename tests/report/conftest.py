@@ -1,7 +1,7 @@
 import pytest
 
-from sopool.report.summary import summarise
-from tests.report.stores import ODD, fill
+from sopool.report.store.summary import summarise
+from tests.helpers.stores import ODD, fill
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 from sopool.cli.console import SafeConsole
 from sopool.data import load
-from sopool.experiments.controls import CONTROLS, ControlResult, run_control
-from sopool.report.beside import read_controls
-from sopool.report.controls import controls_table
-from sopool.report.results import Result, results_table
-from sopool.training.outcome import Outcome
+from sopool.experiments.systems import CONTROLS, ControlResult, run_control
+from sopool.report.store.beside import read_controls
+from sopool.report.terminal.controls import controls_table
+from sopool.report.terminal.results import Result, results_table
+from sopool.training.protocols.outcome import Outcome
 
 OUTCOME = Outcome("fair", "", (0.8, 0.9, 0.7), (), (), (0.8, 0.9, 0.7), (None,) * 3)
 

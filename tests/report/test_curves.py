@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.report.curves import band, plot_curves, spread
-from sopool.training.record import Run
-from tests.training.runs import config
+from sopool.report.figures.curves import band, plot_curves, spread
+from sopool.training.runs.record import Run
+from tests.helpers.runs import config
 
 
 def run(fold, accuracy, looks="test", stopped=None, repeat=0):

@@ -10,11 +10,11 @@ import pytest
 
 from sopool.data import DegreeEncoder, load
 from sopool.data.pack import Graph, pack
-from sopool.report.drawing import AGAINST, FOR, MARKED, NEUTRAL, colour, marked, signed
-from sopool.report.explanation import Subject, explanation_page, nodes_grid
-from sopool.report.graph_picture import MOST, layout, picture_of
-from tests.estimator.little import LABELS, STORE, tiny
-from tests.report.seen import Seen
+from sopool.report.explanation.drawing import AGAINST, FOR, MARKED, NEUTRAL, colour, marked, signed
+from sopool.report.explanation.graph_picture import MOST, layout, picture_of
+from sopool.report.explanation.page import Subject, explanation_page, nodes_grid
+from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.seen import Seen
 from tests.report.test_page import Outline, contrast
 
 EVIL = "<script>alert(1)</script>"

@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from sopool.report.html import page
-from sopool.report.summary import summarise
-from tests.report.seen import Seen
-from tests.report.stores import PROTOCOLS, fill
+from sopool.report.page.html import page
+from sopool.report.store.summary import summarise
+from tests.helpers.seen import Seen
+from tests.helpers.stores import PROTOCOLS, fill
 
 NAMES = ("TOY", "<script>alert(1)</script>")
 POOLS = (("sum", 0.6), ("sopool-bimap", 0.8), ("covpool", 0.7))

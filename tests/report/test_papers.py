@@ -4,9 +4,9 @@ import csv
 import io
 
 from sopool.report.grid import Cell, Grid
-from sopool.report.papers import grid_markdown, latex, markdown, tidy
-from sopool.report.summary import summarise
-from tests.report.stores import ODD, fill
+from sopool.report.store.papers import grid_markdown, latex, markdown, tidy
+from sopool.report.store.summary import summarise
+from tests.helpers.stores import ODD, fill
 
 
 def test_one_line_for_each_fold_as_csv(summary):

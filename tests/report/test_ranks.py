@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from sopool.models.config import ModelConfig
-from sopool.report.html import page
-from sopool.report.summary import summarise
-from tests.report.stores import fill
+from sopool.report.page.html import page
+from sopool.report.store.summary import summarise
+from tests.helpers.stores import fill
 
 ENCODERS = {"sum": "NodeLabelEncoder()", "mean": "DegreeEncoder()"}
 FEW = {"looks": ("test",), "hidden": (8,)}

@@ -3,12 +3,12 @@
 import pytest
 
 from sopool.cli.console import SafeConsole
-from sopool.experiments.tables.paper import Figure, Row
-from sopool.experiments.tables.plan import Planned
-from sopool.experiments.tables.reproduce import across, compare_cells
-from sopool.experiments.tables.reproduction import Cell, Measured, Reproduction
-from sopool.report.plan import plan_table
-from sopool.report.reproduction import reproduction_tables
+from sopool.experiments.reproduce.paper import Figure, Row
+from sopool.experiments.reproduce.plan import Planned
+from sopool.experiments.reproduce.reproducer import across, compare_cells
+from sopool.experiments.reproduce.reproduction import Cell, Measured, Reproduction
+from sopool.report.terminal.plan import plan_table
+from sopool.report.terminal.reproduction import reproduction_tables
 
 PROTOCOLS = ("per-fold-max", "fair")
 

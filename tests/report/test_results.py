@@ -4,10 +4,10 @@ import pytest
 
 from sopool.cli.console import SafeConsole
 from sopool.experiments.comparison import corrected_paired_test
-from sopool.report.results import Result, compare, comparison_table, results_table
-from sopool.training.config import Setting
-from sopool.training.outcome import Outcome, Stop
-from sopool.training.protocols import PROTOCOLS
+from sopool.models.config import Setting
+from sopool.report.terminal.results import Result, compare, comparison_table, results_table
+from sopool.training.protocols.outcome import Outcome, Stop
+from sopool.training.protocols.protocols import PROTOCOLS
 
 GRID = [Setting(hidden, batch) for hidden in (16, 32, 64) for batch in (32, 128)]
 FOLDS = tuple(i / 20 for i in range(10, 20))

@@ -3,10 +3,10 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from sopool.cli.console import SafeConsole
-from sopool.report.runs import groups_table, runs_table
-from sopool.training.config import Setting
-from sopool.training.run_info import RunInfo
-from tests.training.runs import CONFIG
+from sopool.models.config import Setting
+from sopool.report.terminal.runs import groups_table, runs_table
+from sopool.training.runs.info import RunInfo
+from tests.helpers.runs import CONFIG
 
 WHEN = datetime(2030, 1, 2, tzinfo=timezone.utc)
 BASE = replace(CONFIG, data="REDDIT-MULTI-5K", looks="validation", model=replace(CONFIG.model, pool="sopool-m-attn"))

@@ -8,24 +8,24 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sopool.data.catalogue import load
-from sopool.data.errors import DataError
+from sopool.data.sources.catalogue import load
+from sopool.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
-from sopool.experiments.controls import run_control
-from sopool.experiments.tables.paper.tables import Figure, Row
-from sopool.experiments.tables.reproduction import Cell as TableCell
-from sopool.experiments.tables.reproduction import Measured, Reproduction
-from sopool.report import summary as module
-from sopool.report.beside import read_controls, read_reproductions
-from sopool.report.charts import POINTS, curves_chart, groups, label, thin
+from sopool.experiments.reproduce.paper.tables import Figure, Row
+from sopool.experiments.reproduce.reproduction import Cell as TableCell
+from sopool.experiments.reproduce.reproduction import Measured, Reproduction
+from sopool.experiments.systems import run_control
 from sopool.report.grid import Cell, Grid, interval_words, points
-from sopool.report.html import page
-from sopool.report.papers import tidy
-from sopool.report.summary import summarise
-from sopool.report.tables import accuracy_grid, confusion_grid, cost_grid, gains_grid
-from sopool.training.run_store import RunStore
-from tests.report.stores import ODD, PROTOCOLS, facts, fill
-from tests.training.run_saver import checkpoint_facts
+from sopool.report.page.charts import POINTS, curves_chart, groups, label, thin
+from sopool.report.page.html import page
+from sopool.report.store import summary as module
+from sopool.report.store.beside import read_controls, read_reproductions
+from sopool.report.store.papers import tidy
+from sopool.report.store.summary import summarise
+from sopool.report.store.tables import accuracy_grid, confusion_grid, cost_grid, gains_grid
+from sopool.training.runs.store import RunStore
+from tests.helpers.run_saver import checkpoint_facts
+from tests.helpers.stores import ODD, PROTOCOLS, facts, fill
 
 SETUP = {
     "preset": "paper",

@@ -1,6 +1,6 @@
 import pytest
 
-from sopool.training.run_store import RunStore
+from sopool.training.runs.store import RunStore
 
 
 @pytest.fixture

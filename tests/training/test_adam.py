@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from sopool.ops import backend
-from sopool.training.adam import Adam, fresh_shares, unbias
-from tests.marks import needs_triton
+from sopool.training.bank.optimizer import Adam, fresh_shares, unbias
+from tests.helpers.marks import needs_triton
 
 
 @pytest.mark.parametrize("way", ["torch", pytest.param("triton", marks=needs_triton)])

@@ -12,11 +12,11 @@ from torch.optim.swa_utils import AveragedModel
 from sopool.nn import READOUTS, SegmentAggregation
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import segment_sum
-from sopool.training.bank import Bank, new_model
-from sopool.training.batches import draw
+from sopool.training.bank.bank import Bank, new_model
+from sopool.training.bank.sampling import draw
 from sopool.training.splits import run_seed
-from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
-from tests.training.reference import Reference
+from tests.helpers.reference import Reference
+from tests.helpers.training_graphs import bank_of, hearing, little_store, run_config, tables_of
 
 GRID = list(itertools.product(VARIANTS, READOUTS))
 # Every GNN and every readout at least once; all pairs in make test-all.

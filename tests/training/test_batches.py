@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.training.batches import draw
+from sopool.training.bank.sampling import draw
 
 
 @given(st.lists(st.integers(3, 40), min_size=1, max_size=4), st.integers(1, 3), st.integers(0, 9), st.integers(1, 6))

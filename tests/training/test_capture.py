@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sopool.nn import GRAPH_READOUTS, READOUTS
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import backends
-from sopool.training import capture as capture_module
-from sopool.training import watch as watch_module
-from sopool.training.bank import Bank
-from sopool.training.capture import Steps, find_room, round_up
-from sopool.training.tables import GraphTables, Room
-from tests.marks import needs_triton
-from tests.training.graphs import bank_of, hearing, little_store, run_config, tables_of
+from sopool.training.bank import capture as capture_module
+from sopool.training.bank import scoring as watch_module
+from sopool.training.bank.bank import Bank
+from sopool.training.bank.batching import GraphTables, Room
+from sopool.training.bank.capture import Steps, find_room, round_up
+from tests.helpers.marks import needs_triton
+from tests.helpers.training_graphs import bank_of, hearing, little_store, run_config, tables_of
 
 LITTLE = {"pool": "sopool-bimap", "layers": 1, "hidden": 2}
 counts = st.integers(0, 10**7)

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from sopool.data.spectral import ClusterSpec, cluster
+from sopool.data.analysis.spectral import ClusterSpec, cluster
 from sopool.nn import EigenPooling
-from sopool.ops.graphs import Graphs
-from sopool.ops.neighbors import Neighbors
-from sopool.training.clusters import ClusterTables
-from tests.strategies import draw_rows
-from tests.training.graphs import little_store
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.training.bank.clusters import ClusterTables
+from tests.helpers.strategies import draw_rows
+from tests.helpers.training_graphs import little_store
 
 SPEC = ClusterSpec(3, 2, 2)
 

@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sopool.data.catalogue import load
-from sopool.data.file import content_key
-from sopool.training.dataset_facts import DatasetFacts, facts_file
-from sopool.training.run_store import RunStore
+from sopool.data.formats.packed import content_key
+from sopool.data.sources.catalogue import load
+from sopool.training.runs.dataset_facts import DatasetFacts, facts_file
+from sopool.training.runs.store import RunStore
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import sopool
-from sopool.training import environment as module
-from sopool.training.environment import commit, device_name, environment
+from sopool._runtime import environment as module
+from sopool._runtime.environment import commit, device_name, environment
 
 KEYS = ["sopool", "python", "torch", "torch-geometric", "numpy", "numba", "platform", "device", "threads", "commit"]
 

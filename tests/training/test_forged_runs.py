@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from safetensors.torch import load
 
-from sopool.data.errors import DataError
-from sopool.data.sealed import json_digest, read_header
-from sopool.experiments.controls.result import ControlResult, save
-from sopool.report.beside import controls_grid, read_controls, read_reproductions, reproduction_grid
-from sopool.report.html import page
-from sopool.report.reproduction import reproduction_notes, reproduction_tables
-from sopool.report.summary import summarise
-from sopool.training.outcome import Outcome
-from sopool.training.run_store import RunStore
+from sopool._files.sealed import json_digest, read_header
+from sopool.errors import DataError
+from sopool.experiments.systems.result import ControlResult, save
+from sopool.report.page.html import page
+from sopool.report.store.beside import controls_grid, read_controls, read_reproductions, reproduction_grid
+from sopool.report.store.summary import summarise
+from sopool.report.terminal.reproduction import reproduction_notes, reproduction_tables
+from sopool.training.protocols.outcome import Outcome
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Trainer
-from tests.forging import changed_arrays, changed_facts, facts_of, forge, key_of
-from tests.report.stores import facts, fill
-from tests.training.graphs import little_store, run_config, tables_of
+from tests.helpers.forging import changed_arrays, changed_facts, facts_of, forge, key_of
+from tests.helpers.stores import facts, fill
+from tests.helpers.training_graphs import little_store, run_config, tables_of
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
-from sopool.training.metrics import score
+from sopool.training.protocols.metrics import score
 
 
 @st.composite

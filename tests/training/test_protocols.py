@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data.errors import DataError
-from sopool.models.config import ModelConfig
-from sopool.training.config import Setting
-from sopool.training.protocols import PROTOCOLS, choose_settings, fair, per_fold_max, single_epoch
-from tests.training.runs import config, final_run, looking_run, validated_run
+from sopool.errors import DataError
+from sopool.models.config import ModelConfig, Setting
+from sopool.training.protocols.protocols import PROTOCOLS, choose_settings, fair, per_fold_max, single_epoch
+from tests.helpers.runs import config, final_run, looking_run, validated_run
 
 LABELS = np.arange(30) % 2
 SMALL, LARGE = Setting(hidden=16), Setting(hidden=64)

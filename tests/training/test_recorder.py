@@ -6,7 +6,7 @@ import torch
 
 from sopool.training.recorder import Recorder
 from sopool.training.splits import Split
-from tests.training.graphs import run_config
+from tests.helpers.training_graphs import run_config
 
 LABELS = np.array([0, 1] * 5)
 SPLIT = Split(np.arange(4), np.arange(4, 8), np.arange(8, 10))

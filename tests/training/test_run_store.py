@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from sopool.models.config import ModelConfig
-from sopool.training.config import RunConfig
-from sopool.training.record import Run
-from sopool.training.run_info import differences
-from sopool.training.run_schema import curve_arrays
-from sopool.training.run_store import RunStore
-from tests.training.run_saver import FILES, a_config, a_run, checkpoint_facts, interrupt, is_of_one_piece, kinds, names
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.info import differences
+from sopool.training.runs.record import Run
+from sopool.training.runs.schema import curve_arrays
+from sopool.training.runs.store import RunStore
+from tests.helpers.run_saver import FILES, a_config, a_run, checkpoint_facts, interrupt, is_of_one_piece, kinds, names
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 dtypes = st.sampled_from([np.float32, np.float64, np.int64, np.bool_])

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sopool.data.errors import DataError
-from sopool.training import run_locks
-from sopool.training.run_store import RunStore
-from tests.training.run_saver import FILES, a_config, a_run, interrupt, is_of_one_piece, kinds, names, train
+from sopool.errors import DataError
+from sopool.training.runs import locks as run_locks
+from sopool.training.runs.store import RunStore
+from tests.helpers.run_saver import FILES, a_config, a_run, interrupt, is_of_one_piece, kinds, names, train
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def stores_of_others(tmp_path_factory):
     """What other processes left, killed or at once. All from one process that forks them: imports take seconds."""
     folder = tmp_path_factory.mktemp("others")
-    subprocess.run([sys.executable, "-m", "tests.training.run_saver", folder], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "tests.helpers.run_saver", folder], cwd=ROOT, check=True)
     return folder
 
 

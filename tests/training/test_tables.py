@@ -6,14 +6,14 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sopool.data.choices import default_encoder
-from sopool.data.edge_labels import EdgeLabelEncoder
-from sopool.data.errors import DataError
+from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.encoders import default_encoder
 from sopool.data.pack import Graph, pack
-from sopool.training.tables import GraphTables, Room
-from tests.data.graphs import stores
-from tests.marks import needs_triton
-from tests.training.graphs import EDGE_LABELS, little_store, tables_of
+from sopool.errors import DataError
+from sopool.training.bank.batching import GraphTables, Room
+from tests.helpers.data_graphs import stores
+from tests.helpers.marks import needs_triton
+from tests.helpers.training_graphs import EDGE_LABELS, little_store, tables_of
 
 
 @given(stores(), st.data())

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from sopool.training import trainer as trainer_module
-from sopool.training.bank import Layout
-from sopool.training.run_store import RunStore
+from sopool.training.bank.bank import Layout
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Trainer
-from tests.training.graphs import little_store, run_config, tables_of
+from tests.helpers.training_graphs import little_store, run_config, tables_of
 
 
 @pytest.fixture(scope="module")

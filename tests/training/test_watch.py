@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sopool.training import watch
-from tests.training.graphs import bank_of, little_store, run_config, tables_of
+from sopool.training.bank import scoring as watch
+from tests.helpers.training_graphs import bank_of, little_store, run_config, tables_of
 
 TABLES = tables_of(little_store(graphs=30))
 CONFIGS = [run_config(fold=fold) for fold in range(2)]

@@ -1,1 +1,1 @@
-"""What every part of the package may need of the running process; imports the standard library only."""
+"""What every part of the package may need of the running process: signals, threads, worker processes, devices."""

@@ -95,14 +95,14 @@ def main() -> None:
         )
         sys.exit(2)
     except ValueError as error:
-        from sopool.data.errors import DataError
+        from sopool.errors import DataError
 
         if not isinstance(error, DataError):
             raise
         say("error", str(error))
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
-        from sopool.training.shortage import shortage
+        from sopool._runtime.out_of_memory import shortage
 
         short = shortage(error)
         if short is None:
@@ -113,7 +113,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(141)
     except OSError as error:
-        from sopool.data.whole_file import why
+        from sopool._files.atomic import why
 
         say("error", why(error))
         _give_up_stdout()

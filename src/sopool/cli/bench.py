@@ -88,7 +88,7 @@ def _measure(request: "Request", output: Path | None, as_json: bool) -> "Results
     """Measure and show. Figures are written piece by piece: what stops it costs no more than the piece at hand."""
     import torch
 
-    from sopool.data.whole_file import is_stream
+    from sopool._files.atomic import is_stream
     from sopool.experiments.bench import Results, machine, run
 
     results, code = Results(machine(request.device)), 0
@@ -121,8 +121,8 @@ def _show(results: "Results", output: Path | None, as_json: bool) -> None:
 
 
 def _read(path: Path) -> "Results":
-    from sopool.data.errors import DataError
-    from sopool.data.schema import blamed_on, read_json
+    from sopool._files.schema import blamed_on, read_json
+    from sopool.errors import DataError
     from sopool.experiments.bench import Results
 
     try:
@@ -133,7 +133,7 @@ def _read(path: Path) -> "Results":
 
 
 def _check_folder(folder: Path) -> None:
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     if folder.is_dir():
         check_file(folder / "readouts.svg")
@@ -146,7 +146,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _refuse_to_measure(context: typer.Context) -> None:
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     sources = {name: context.get_parameter_source(name) for name in ONLY_TO_MEASURE}
     given = [f"--{name}" for name, one in sources.items() if one and one.name == "COMMANDLINE"]

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from sopool.visible import on_one_line, visible
+from sopool._runtime.visible import on_one_line, visible
 
 WIDE = 160
 CLEAR_LINE = "\r\x1b[2K"

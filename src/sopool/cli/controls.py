@@ -39,9 +39,9 @@ def controls(
     as_json: AsJson = False,
 ) -> None:
     """What a pooling must beat: classifiers without a network, on the same folds, under the fair protocol."""
-    from sopool.experiments.controls import CONTROLS, run_control
-    from sopool.experiments.presets import check_name
-    from sopool.report.controls import controls_table
+    from sopool.experiments.systems import CONTROLS, run_control
+    from sopool.models.presets import check_name
+    from sopool.report.terminal.controls import controls_table
 
     wanted = list(CONTROLS) if controls is None else names("--controls", controls)
     for name in wanted:

@@ -14,7 +14,7 @@ from sopool.cli.training import choose_device, choose_executor, curves_of, resul
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluation
-    from sopool.report.results import Result
+    from sopool.report.terminal.results import Result
 
 FOLDER = Path("sopool-demo")
 POOLS = ("sopool-bimap", "sum-avg")
@@ -28,10 +28,10 @@ def demo(
     plot: Annotated[Path, typer.Option(metavar="FILE", help="The picture of the curves.")] = FOLDER / "curves.svg",
 ) -> None:
     """Second-order pooling against a plain sum on MUTAG, honestly compared: about a minute on two cores."""
-    from sopool.data.boxed import load_boxed
+    from sopool.data.sources.boxed import load_boxed
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
-    from sopool.report.curves import check_picture
-    from sopool.training.run_store import RunStore
+    from sopool.report.figures.curves import check_picture
+    from sopool.training.runs.store import RunStore
 
     if plot.parent == FOLDER:
         FOLDER.mkdir(exist_ok=True)
@@ -56,7 +56,7 @@ def demo(
 def meaning(results: "Sequence[Result]") -> str:
     """What the figures say, and what they do not."""
     from sopool.report.grid import interval_words, points
-    from sopool.report.results import compare
+    from sopool.report.terminal.results import compare
 
     ((_, _, found),) = compare(results, POOLS[1])
     verdict = "which includes 0: neither is shown to be better"
@@ -71,7 +71,7 @@ def meaning(results: "Sequence[Result]") -> str:
 
 
 def _draw(evaluations: Sequence["Evaluation"], path: Path) -> str:
-    from sopool.report.curves import plot_curves
+    from sopool.report.figures.curves import plot_curves
 
     try:
         plot_curves(curves_of(evaluations, "fair"), path)

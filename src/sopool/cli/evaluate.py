@@ -115,8 +115,8 @@ def evaluate(
     is finished is not trained again.
     """
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
-    from sopool.experiments.presets import PRESETS
-    from sopool.training.run_store import RunStore
+    from sopool.models.presets import PRESETS
+    from sopool.training.runs.store import RunStore
 
     pools, protocols = names("--pool", pool), names("--protocol", protocol)
     recipe = PRESETS[preset]
@@ -162,7 +162,7 @@ def evaluate(
     say_copies(store)
     give_figures([one.to_json() for one in evaluations], output, as_json)
     if plot:
-        from sopool.report.curves import plot_curves
+        from sopool.report.figures.curves import plot_curves
 
         plot_curves(curves_of(evaluations, results[0].outcome.protocol), plot)
         said += f" The curves are in {plot}."
@@ -170,7 +170,7 @@ def evaluate(
 
 
 def _reference(wanted: str | None, pools: list[str]) -> str:
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     if wanted is not None and wanted not in pools:
         raise DataError(f"--reference {wanted} is not among the poolings to evaluate: {', '.join(pools)}.")
@@ -178,8 +178,8 @@ def _reference(wanted: str | None, pools: list[str]) -> str:
 
 
 def _check_plot(path: Path, files: list[str | Path]) -> None:
-    from sopool.data.errors import DataError
-    from sopool.report.curves import check_picture
+    from sopool.errors import DataError
+    from sopool.report.figures.curves import check_picture
 
     check_file(path, *files)
     check_picture(path)
@@ -199,7 +199,7 @@ def _how(evaluator: "Evaluator") -> list[str]:
 
 def _say_divided(evaluator: "Evaluator") -> None:
     """By the number of nodes, which the name of a pooling does not tell; who asked for it knows."""
-    from sopool.nn.normalize import DIVIDED
+    from sopool.nn.aggr.normalize import DIVIDED
 
     each = evaluator.models.items()
     divided = [pool for pool, model in each if model.pool_options.get("normalize") in DIVIDED.values()]

@@ -19,9 +19,9 @@ from sopool.cli.output import say, to_text
 from sopool.cli.target import STDIN, check_target, format_of, is_stdout, write_target
 
 if TYPE_CHECKING:
-    from sopool.data.find_graph import FoundGraph
+    from sopool.data.sources.find_graph import FoundGraph
     from sopool.estimator import GraphClassifier
-    from sopool.models.explanation import Explanation
+    from sopool.models.explain.explanation import Explanation
 
 AHEAD = 1000
 """Rows after the one that was taken in which the number is looked for as an id: reading all may take long."""
@@ -58,10 +58,10 @@ def explain(
     For sums, means, attention and second-order poolings these are the exact terms of the score; for others, and where
     normalize is trace or sqrt, they are gradient x input, and the page says so.
     """
-    from sopool.data.find_graph import find_graph, has_id, row_number
+    from sopool._runtime.out_of_memory import advise
+    from sopool.data.sources.find_graph import find_graph, has_id, row_number
     from sopool.estimator import GraphClassifier
-    from sopool.report.render import check_extras
-    from sopool.training.shortage import advise
+    from sopool.report.page.render import check_extras
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, "html", "json")
@@ -90,7 +90,7 @@ def _name(found: "FoundGraph") -> str:
 
 
 def _page(explanation: "Explanation", found: "FoundGraph", classifier: "GraphClassifier", model: Path) -> str:
-    from sopool.report.explanation import Subject, explanation_page
+    from sopool.report.explanation.page import Subject, explanation_page
 
     label = None if found.label is None else str(found.label)
     words = f"The model is {model.name}: {classifier.config_.gnn} with {classifier.config_.pool_name}."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from sopool._runtime.visible import on_one_line
 from sopool.cli.console import out, tell
 from sopool.cli.loading import load_source, say_copies, source_files
 from sopool.cli.options import (
@@ -30,15 +31,14 @@ from sopool.cli.output import say
 from sopool.cli.progress import Tally, training_progress
 from sopool.cli.target import check_file
 from sopool.cli.training import choose_device
-from sopool.visible import on_one_line
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from sopool.data.store import PackedGraphs
+    from sopool.data.graphs import PackedGraphs
     from sopool.estimator import FitProgress
     from sopool.estimator.estimate import Estimate, Watch
-    from sopool.training.metrics import Scores
+    from sopool.training.protocols.metrics import Scores
     from sopool.training.trainer import Report
 
 MEANING = (
@@ -91,13 +91,13 @@ def fit(
     and width are chosen on training graphs only, and each graph is predicted by models that have not seen it. Then the
     model is trained on all graphs.
     """
-    from sopool.data.errors import DataError
+    from sopool._runtime.out_of_memory import advise
+    from sopool._runtime.threads import cores
+    from sopool.errors import DataError
     from sopool.estimator import GraphClassifier
     from sopool.estimator.estimate import INNER_FOLDS, check_settings, fits_of, searched
-    from sopool.estimator.labels import own_labels
-    from sopool.experiments.threads import cores
-    from sopool.report.estimates import estimate_table, no_better
-    from sopool.training.shortage import advise
+    from sopool.estimator.validation import own_labels
+    from sopool.report.terminal.estimates import estimate_table, no_better
 
     check_file(output, *source_files(source, root))
     if folds == 1:
@@ -156,8 +156,8 @@ class Work:
 
     def estimate(self, model: Any, folds: int, workers: int) -> "Estimate":
         """By cross-validation, with a line for each fold that is done."""
+        from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
-        from sopool.experiments.executors.local import WorkerDiedError
         from sopool.training.trainer import Progress
 
         done = 0
@@ -189,7 +189,7 @@ class Work:
 
 def _advice(store: "PackedGraphs", batch: int) -> str:
     """Say what helps where there is not enough memory to train."""
-    from sopool.training.shortage import oversized
+    from sopool._runtime.out_of_memory import oversized
 
     smaller = "Take a smaller --hidden or rank, or fewer --models or --workers."
     return oversized(store.sizes, batch) or smaller
@@ -197,7 +197,7 @@ def _advice(store: "PackedGraphs", batch: int) -> str:
 
 def check_classes(labels: list[Any], folds: int, needed: int) -> None:
     """Raise a ``DataError`` where so many graphs of each class are ``needed`` to train on and a fold leaves fewer."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     counts = Counter(labels)
     if MANY_CLASSES < len(counts) > len(labels) / 2:
@@ -221,8 +221,8 @@ def check_classes(labels: list[Any], folds: int, needed: int) -> None:
 
 def _check_folds(labels: list[Any], folds: int, way_out: str) -> None:
     """In the words of the folds themselves, and with the way out that only this command has."""
-    from sopool.data.errors import DataError
     from sopool.data.splits import stratified_folds
+    from sopool.errors import DataError
 
     try:
         stratified_folds(labels, folds)
@@ -238,7 +238,7 @@ def _left(count: int, folds: int) -> int:
 def _classes(labels: list[Any]) -> str:
     """All that were found, with how many graphs each has: one that is none, such as N/A, is seen so."""
     from sopool.data.names import sort_names
-    from sopool.report.terminal import class_shares
+    from sopool.report.terminal.datasets import class_shares
 
     counts = Counter(labels)
     each = [(name, counts[name]) for name in sort_names(labels)]

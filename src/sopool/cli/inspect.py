@@ -20,8 +20,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Look at a data set: sizes, classes, oddities, and what a network can tell apart at best."""
-    from sopool.data.statistics import statistics, warnings
-    from sopool.report.terminal import inspection
+    from sopool.data.analysis.statistics import statistics, warnings
+    from sopool.report.terminal.datasets import inspection
 
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
     found = statistics(store, rounds)

@@ -13,7 +13,7 @@ from sopool.cli.output import say
 from sopool.cli.target import STDIN
 
 if TYPE_CHECKING:
-    from sopool.data.store import PackedGraphs
+    from sopool.data.graphs import PackedGraphs
 
 
 def load_source(
@@ -25,9 +25,9 @@ def load_source(
     max_atoms: int = MAX_ATOMS,
 ) -> "PackedGraphs":
     """The graphs of a name or path."""
-    from sopool.data.catalogue import load
-    from sopool.data.errors import DataError
-    from sopool.training.shortage import advise
+    from sopool._runtime.out_of_memory import advise
+    from sopool.data.sources.catalogue import load
+    from sopool.errors import DataError
 
     if source == STDIN:
         raise DataError(
@@ -49,7 +49,7 @@ def load_source(
 
 def say_copies(store: "PackedGraphs") -> None:
     """A note where many graphs look like another one: cross-validation is kinder there than it should be."""
-    from sopool.data.refinement import caution_of_copies, duplicates
+    from sopool.data.analysis.refinement import caution_of_copies, duplicates
 
     caution = caution_of_copies(duplicates(store), len(store))
     if caution is not None:
@@ -58,14 +58,14 @@ def say_copies(store: "PackedGraphs") -> None:
 
 def source_files(source: str, root: Path | None) -> list[str | Path]:
     """The files that a command would read for a source, which it must not write to."""
-    from sopool.data.catalogue import files_of
+    from sopool.data.sources.catalogue import files_of
 
     return [source] if source == STDIN else [*files_of(source, root)]
 
 
 def stored_files(runs: Path, *targets: Path | None) -> list[Path]:
     """Those of the targets that are kept in a folder of runs: a command must not write its figures to them."""
-    from sopool.training.run_layout import is_kept
+    from sopool.training.runs.layout import is_kept
 
     folder = runs.resolve()  # not listed: it may hold very many
     places = [(path, path.resolve()) for path in targets if path is not None]

@@ -22,7 +22,7 @@ SmilesColumn = Annotated[str | None, typer.Option(help="The column of a CSV that
 LabelColumn = Annotated[str | None, typer.Option(help="The column of a CSV, or property of an SDF, to predict.")]
 WhenUnreadable = Annotated[OnError, typer.Option(help="What to do about a molecule that cannot be read.")]
 MAX_ATOMS = 1000
-"""The same as ``sopool.data.limits.MAX_ATOMS``, which takes long to import."""
+"""The same as ``sopool.data.formats.limits.MAX_ATOMS``, which takes long to import."""
 MaxAtoms = Annotated[
     int,
     typer.Option(min=1, help="Atoms of the largest molecule to read; larger ones count as unreadable."),
@@ -75,7 +75,7 @@ def numbers(option: str, text: str) -> list[float]:
 
 def settings(option: str, text: str) -> dict[str, str | int | float | bool | None]:
     """Names with values, ``heads=32,normalize=none``: numbers, true, false, none, else words."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     found: dict[str, str | int | float | bool | None] = {}
     for item in names(option, text):
@@ -108,7 +108,7 @@ def _finite(text: str) -> float:
 
 
 def _items(option: str, text: str, convert: Callable[[str], Item], kind: str) -> list[Item]:
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     found = []
     for part in text.split(","):

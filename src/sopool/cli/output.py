@@ -8,9 +8,9 @@ from typing import Any, Literal
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from sopool._runtime.visible import on_one_line
 from sopool.cli.console import error_console, out, print_data
 from sopool.cli.target import check_file, write_target
-from sopool.visible import on_one_line
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "yellow"}
 

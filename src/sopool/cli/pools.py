@@ -14,7 +14,7 @@ def pools(
 ) -> None:
     """List the poolings: formula, cost, parameters, how a flat network gets a vector from each, where it is from."""
     from sopool.nn.about import about_all
-    from sopool.report.pools import pools_table
+    from sopool.report.terminal.pools import pools_table
 
     found = about_all()
     print_result(as_json, lambda: [one.to_json(channels) for one in found], lambda: pools_table(found, channels))

@@ -25,8 +25,8 @@ from sopool.cli.target import check_target, format_of, is_stdout, open_target
 if TYPE_CHECKING:
     import numpy as np
 
-    from sopool.data.store import PackedGraphs
-    from sopool.data.stream import BadRow
+    from sopool.data.graphs import PackedGraphs
+    from sopool.data.sources.stream import BadRow
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count
 
@@ -64,10 +64,10 @@ def predict(
     Each line of the output has the row, its id if it has one, the prediction, the probability of each class, and how
     far the networks of the model disagree (uncertainty).
     """
-    from sopool.data.stream import stream_graphs
+    from sopool._runtime.out_of_memory import advise
+    from sopool.data.sources.stream import stream_graphs
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count, Writer, predict_stream
-    from sopool.training.shortage import advise
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, *FORMATS)
@@ -89,7 +89,7 @@ def predict(
 
 
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
-    from sopool.data.stream import place_of
+    from sopool.data.sources.stream import place_of
 
     place, said = place_of(source), 0
 
@@ -109,7 +109,7 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
 
 def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]") -> bool:
     """Whether the model was trained on these; not if they could not be trained on at all."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -120,8 +120,8 @@ def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]"
 
 
 def _check_any(count: "Count", source: str) -> None:
-    from sopool.data.errors import DataError
-    from sopool.data.stream import place_of
+    from sopool.data.sources.stream import place_of
+    from sopool.errors import DataError
 
     if not count.graphs:
         bad = f"all {count.bad:,} rows are bad." if count.bad > 1 else "the only row is bad."
@@ -129,8 +129,7 @@ def _check_any(count: "Count", source: str) -> None:
 
 
 def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray") -> None:
-    from sopool.estimator.labels import foreign_message
-    from sopool.estimator.settings import unknown_messages
+    from sopool.estimator.validation import foreign_message, unknown_messages
 
     where = "" if is_stdout(output) else f" They are in {output}."
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""

@@ -31,10 +31,10 @@ def report(
     root: Root = None,
 ) -> None:
     """Everything in a store of runs, as one page to look at, offline too, or as tables for a paper."""
-    from sopool.data.errors import DataError
-    from sopool.report.render import check_extras
-    from sopool.report.write import FORMATS
-    from sopool.training.run_store import RunStore
+    from sopool.errors import DataError
+    from sopool.report.page.render import check_extras
+    from sopool.report.store.write import FORMATS
+    from sopool.training.runs.store import RunStore
 
     check_target(target, *stored_files(runs, target))
     to_stdout = is_stdout(target)
@@ -45,7 +45,7 @@ def report(
         raise DataError("there is no such folder of runs.", runs)
     if form == "html":
         check_extras("jinja2", "plotly")
-    from sopool.report.summary import summarise
+    from sopool.report.store.summary import summarise
 
     with _bar() as progress:
         summary = summarise(RunStore(runs), root, reference, progress)

@@ -26,9 +26,9 @@ from sopool.cli.progress import Tally
 from sopool.cli.training import choose_device, choose_executor, summary, watched
 
 if TYPE_CHECKING:
-    from sopool.data.store import PackedGraphs
-    from sopool.experiments.tables.reproduce import Reproducer
-    from sopool.experiments.tables.selection import Selection
+    from sopool.data.graphs import PackedGraphs
+    from sopool.experiments.reproduce.reproducer import Reproducer
+    from sopool.experiments.reproduce.selection import Selection
 
 
 def reproduce(
@@ -84,10 +84,10 @@ def reproduce(
         check_figures(output)
         _figure2(console, output, as_json)
         return
-    from sopool.experiments.tables.paper import read_tables
-    from sopool.experiments.tables.reproduce import Reproducer
-    from sopool.experiments.tables.selection import Selection
-    from sopool.training.run_store import RunStore
+    from sopool.experiments.reproduce.paper import read_tables
+    from sopool.experiments.reproduce.reproducer import Reproducer
+    from sopool.experiments.reproduce.selection import Selection
+    from sopool.training.runs.store import RunStore
 
     selection = Selection(
         read_tables()[what],
@@ -116,7 +116,7 @@ def reproduce(
     tally = Tally(reproducer.total_epochs, reproducer.total_runs)
     found = watched(lambda report, stop: reproducer.run(place, workers, report, stop, tell, train), tally, runs)
     kept = found.save(runs)
-    from sopool.report.reproduction import reproduction_notes, reproduction_tables
+    from sopool.report.terminal.reproduction import reproduction_notes, reproduction_tables
 
     for table in () if as_json else reproduction_tables(found):
         console.print(table)
@@ -127,8 +127,8 @@ def reproduce(
 
 
 def _figure2(console: Console, output: Path | None, as_json: bool) -> None:
-    from sopool.experiments.tables.paper.figure2 import compare_examples
-    from sopool.report.figure2 import figure2_table
+    from sopool.experiments.reproduce.paper.figure2 import compare_examples
+    from sopool.report.terminal.figure2 import figure2_table
 
     verdicts = compare_examples()
     if not as_json:
@@ -138,7 +138,7 @@ def _figure2(console: Console, output: Path | None, as_json: bool) -> None:
 
 def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
     """The data sets; those of the whole table that cannot be had are left out, with the reason."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     stores: dict[str, PackedGraphs] = {}
     not_run: dict[str, str] = {}
@@ -158,8 +158,8 @@ def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[
 def _plan(
     reproducer: "Reproducer", device: str, workers: int | None, console: Console, output: Path | None, as_json: bool
 ) -> None:
-    from sopool.experiments.tables.plan import plan
-    from sopool.report.plan import plan_table
+    from sopool.experiments.reproduce.plan import plan
+    from sopool.report.terminal.plan import plan_table
 
     lines = plan(reproducer, device, workers, tell)
     if not as_json:

@@ -12,8 +12,8 @@ from sopool.cli.options import AsJson
 from sopool.cli.output import print_result
 
 if TYPE_CHECKING:
-    from sopool.training.run_info import RunInfo
-    from sopool.training.run_store import RunStore
+    from sopool.training.runs.info import RunInfo
+    from sopool.training.runs.store import RunStore
 
 app = typer.Typer(
     help="List, compare and clean up the runs of evaluations.",
@@ -47,7 +47,7 @@ def compare(
     folder: Folder = None,
 ) -> None:
     """Show where two runs differ, and what came out."""
-    from sopool.report.runs import pair_table
+    from sopool.report.terminal.runs import pair_table
 
     store = _store(context, folder)
     differences = store.compare(a, b)
@@ -79,13 +79,13 @@ def remove(
 
 
 def _store(context: typer.Context, folder: Path | None) -> "RunStore":
-    from sopool.training.run_store import RunStore
+    from sopool.training.runs.store import RunStore
 
     return RunStore(folder or context.obj or Path("runs"))
 
 
 def _list(store: "RunStore", every: bool, as_json: bool) -> None:
-    from sopool.report.runs import groups_table, runs_table
+    from sopool.report.terminal.runs import groups_table, runs_table
 
     infos = store.list()
     if not infos and not as_json:

@@ -23,7 +23,7 @@ def is_stdout(path: Path) -> bool:
 
 def format_of(path: Path, *known: Name) -> Name:
     """What to write there, by its name; to the standard output the first of those known."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     if is_stdout(path):
         return known[0]
@@ -36,7 +36,7 @@ def format_of(path: Path, *known: Name) -> Name:
 
 def check_target(path: Path, *inputs: str | Path) -> None:
     """Raise a ``DataError`` now for a file that could not be written later, or that is among what is to be read."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     if not is_stdout(path):
         _check_place(path)
@@ -48,7 +48,7 @@ def check_target(path: Path, *inputs: str | Path) -> None:
 
 def check_file(path: Path, *inputs: str | Path, instead: str = "") -> None:
     """Likewise, of what the standard output cannot take; ``instead``: what can be printed there, and how."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
 
     if is_stdout(path):
         raise DataError(f"this is the standard output; the name of a file is needed.{instead}", path)
@@ -58,7 +58,7 @@ def check_file(path: Path, *inputs: str | Path, instead: str = "") -> None:
 @contextmanager
 def open_target(path: Path) -> Iterator[TextIO]:
     """To write text to: whole, to a file, or as it comes."""
-    from sopool.data.whole_file import whole_file
+    from sopool._files.atomic import whole_file
 
     if is_stdout(path):
         yield data_stream(sys.stdout)
@@ -74,8 +74,8 @@ def write_target(path: Path, text: str) -> None:
 
 
 def _check_place(path: Path) -> None:
-    from sopool.data.errors import DataError
-    from sopool.data.whole_file import is_stream
+    from sopool._files.atomic import is_stream
+    from sopool.errors import DataError
 
     if path.is_dir():
         raise DataError("this is a folder; the name of a file is needed.", path)

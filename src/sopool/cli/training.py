@@ -15,8 +15,8 @@ from sopool.cli.progress import Tally, training_progress
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluation, Evaluator
     from sopool.experiments.executors.local import Train
-    from sopool.report.results import Result
-    from sopool.training.record import Run
+    from sopool.report.terminal.results import Result
+    from sopool.training.runs.record import Run
     from sopool.training.trainer import Report
 
 Found = TypeVar("Found")
@@ -28,7 +28,7 @@ def choose_device(wanted: str, executor: str = "local") -> str:
         from sopool.experiments.executors.ray_cluster import device_for
 
         return device_for(wanted)
-    from sopool.training import devices
+    from sopool._runtime import devices
 
     return devices.choose_device(wanted)
 
@@ -44,7 +44,7 @@ def train(
 
 def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally, folder: Path) -> Found:
     """What ``work`` finds, with progress. Interrupted (it gives None) or failed, it says so and leaves the program."""
-    from sopool.experiments.executors.local import WorkerDiedError
+    from sopool._runtime.processes import WorkerDiedError
 
     kept = "What was trained"
     with Interruption() as interruption:
@@ -66,7 +66,7 @@ def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally
 
 def choose_executor(executor: str = "local", address: str | None = None) -> "Train":
     """``local``: this machine. ``ray``: the cluster at ``address``, joined now; a ``DataError`` if it cannot be."""
-    from sopool.data.errors import DataError
+    from sopool.errors import DataError
     from sopool.experiments.executors.local import train_all
 
     if executor == "local":
@@ -83,8 +83,8 @@ def choose_executor(executor: str = "local", address: str | None = None) -> "Tra
 
 def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:
     """One for each pooling and protocol, with the time that its runs took; a warning for each that there is none of."""
-    from sopool.data.errors import DataError
-    from sopool.report.results import Result
+    from sopool.errors import DataError
+    from sopool.report.terminal.results import Result
 
     for one in evaluations:
         for why in one.missing.values():
@@ -100,7 +100,7 @@ def results_of(evaluations: Sequence["Evaluation"]) -> list["Result"]:
 
 def show_results(results: Sequence["Result"], reference: str, console: Console, said: Sequence[str] = ()) -> None:
     """The tables, with what is to be ``said`` below; the second one only of what has something to compare with."""
-    from sopool.report.results import comparison_table, results_table
+    from sopool.report.terminal.results import comparison_table, results_table
 
     console.print(results_table(results, said))
     known = {result.outcome.protocol for result in results if result.pool == reference}
@@ -120,14 +120,14 @@ def summary(tally: Tally, folder: Path) -> str:
 
 def default_reference(pools: Sequence[str]) -> str:
     """What the others are compared with: the first first-order pooling, else the first of all."""
-    from sopool.experiments.presets import FIRST_ORDER
+    from sopool.models.presets import FIRST_ORDER
 
     return next((pool for pool in pools if pool in (*FIRST_ORDER, "sum-avg")), pools[0])
 
 
 def curves_of(evaluations: Sequence["Evaluation"], protocol: str) -> dict[str, Sequence["Run"]]:
     """The runs that a protocol reports, for a picture: the final ones, or those of the setting that was best."""
-    from sopool.training.protocols import PROTOCOLS
+    from sopool.training.protocols.protocols import PROTOCOLS
 
     looks = PROTOCOLS[protocol].looks[-1]
     series: dict[str, Sequence[Run]] = {}
@@ -143,7 +143,7 @@ def curves_of(evaluations: Sequence["Evaluation"], protocol: str) -> dict[str, S
 def _seconds(evaluation: "Evaluation", protocol: str) -> float:
     import numpy as np
 
-    from sopool.training.protocols import PROTOCOLS
+    from sopool.training.protocols.protocols import PROTOCOLS
 
     runs = [run for looks in PROTOCOLS[protocol].looks for run in evaluation.runs.get(looks, [])]
     return float(sum(np.nansum(run.curves["seconds"]) for run in runs))

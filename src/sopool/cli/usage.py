@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from sopool.visible import on_one_line
+from sopool._runtime.visible import on_one_line
 
 
 class UsageMistake(typer.BadParameter):

@@ -1,24 +1,25 @@
 """Graphs from anywhere, packed end to end, and features for their nodes."""
 
-from sopool.data.catalogue import PAPER, DatasetNote, find, list_datasets, load
-from sopool.data.choices import default_encoder, paper_encoder
-from sopool.data.convert import from_networkx, from_pyg, to_networkx, to_pyg
-from sopool.data.edge_labels import EdgeCodes, EdgeLabelEncoder
-from sopool.data.encoders import (
+from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
+from sopool.data.features.encoders import (
     AttributeEncoder,
     ConcatEncoder,
     ConstantEncoder,
     DegreeEncoder,
     NodeLabelEncoder,
+    default_encoder,
     encoder_from_json,
+    paper_encoder,
 )
-from sopool.data.errors import DataError
-from sopool.data.features import NodeFeatures, remap
-from sopool.data.file import load_graphs, save_graphs
+from sopool.data.features.node_features import NodeFeatures, remap
+from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
+from sopool.data.formats.packed import load_graphs, save_graphs
+from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
 from sopool.data.pack import Graph, pack
+from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.splits import read_splits, stratified_folds
-from sopool.data.store import GraphBatch, PackedGraphs, concatenate
 from sopool.data.synthetic import make_agreement
+from sopool.errors import DataError
 
 __all__ = [
     "PAPER",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from sopool.data.store import PackedGraphs
+from sopool.data.graphs import PackedGraphs
 
 BLOCK = 4_000_000
 """Edges looked at together: bounds the memory, whatever the number of edges."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 
 Names = tuple[str | int, ...]
 WHOLE = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")

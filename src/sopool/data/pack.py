@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.errors import DataError
+from sopool.data.graphs import PackedGraphs
 from sopool.data.names import Names, number_names, plain, refuse_fractions
-from sopool.data.store import PackedGraphs
+from sopool.errors import DataError
 
 Label = str | int
 

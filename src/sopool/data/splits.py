@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from sopool.data.errors import DataError
-from sopool.data.schema import blamed_on, read_json
+from sopool._files.schema import blamed_on, read_json
+from sopool.errors import DataError
 
 Labels = Tensor | np.ndarray | Sequence[str | int]
 PARTS = ("train", "test", "validation")

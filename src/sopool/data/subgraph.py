@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sopool.data.store import EDGE_FIELDS, NODE_FIELDS, PackedGraphs
+from sopool.data.graphs import EDGE_FIELDS, NODE_FIELDS, PackedGraphs
 
 
 def without_nodes(graph: PackedGraphs, nodes: Tensor) -> PackedGraphs:

@@ -8,8 +8,8 @@ counts, an entry of H^T H.
 
 import numpy as np
 
+from sopool.data.graphs import PackedGraphs
 from sopool.data.pack import Graph, pack
-from sopool.data.store import PackedGraphs
 
 
 def make_agreement(graphs: int = 200, most_nodes: int = 32, seed: int = 0) -> PackedGraphs:

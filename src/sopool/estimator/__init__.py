@@ -3,8 +3,8 @@
 from sopool.estimator.classifier import GraphClassifier, Prediction
 from sopool.estimator.deletion import delete_in_order
 from sopool.estimator.fitting import FitProgress
-from sopool.estimator.settings import SingleGraphWarning, UnseenWarning
-from sopool.models.explanation import Explanation, Margin, NamedPair
+from sopool.estimator.validation import SingleGraphWarning, UnseenWarning
+from sopool.models.explain.explanation import Explanation, Margin, NamedPair
 
 __all__ = [
     "Explanation",

@@ -15,37 +15,38 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from sopool.data.base_encoder import Encoder
-from sopool.data.choices import default_encoder
-from sopool.data.edge_labels import EdgeLabelEncoder
-from sopool.data.errors import DataError
-from sopool.data.features import NodeFeatures
-from sopool.data.file import content_key
-from sopool.data.store import PackedGraphs
-from sopool.estimator.ensemble import Ensemble
-from sopool.estimator.fitting import FitProgress, fit_ensemble
-from sopool.estimator.inputs import as_store
-from sopool.estimator.labels import as_labels, codes_of, foreign_message, number_classes, own_labels
-from sopool.estimator.overflow import finite
-from sopool.estimator.plan import runs_of, shape_of
-from sopool.estimator.settings import (
+from sopool._runtime.devices import choose_device
+from sopool._runtime.threads import threads
+from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.encoders import Encoder, default_encoder
+from sopool.data.features.node_features import NodeFeatures
+from sopool.data.formats.packed import content_key
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
+from sopool.estimator.ensemble import Ensemble, finite
+from sopool.estimator.fitting import FitProgress, fit_ensemble, runs_of, shape_of
+from sopool.estimator.validation import (
     SingleGraphWarning,
     UnseenWarning,
+    as_labels,
+    as_store,
     check,
     checked,
+    codes_of,
     count,
     describe,
     empty_messages,
+    foreign_message,
+    number_classes,
+    own_labels,
     single_messages,
     unknown_messages,
 )
-from sopool.experiments.threads import threads
 from sopool.models.config import ModelConfig
-from sopool.models.explanation import Explanation
+from sopool.models.explain.explanation import Explanation
 from sopool.models.make import clusters_for
-from sopool.training.clusters import ClusterTables
-from sopool.training.devices import choose_device
-from sopool.training.tables import GraphTables
+from sopool.training.bank.batching import GraphTables
+from sopool.training.bank.clusters import ClusterTables
 
 
 class Prediction(NamedTuple):

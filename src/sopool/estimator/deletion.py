@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from sopool.data.store import PackedGraphs, concatenate
+from sopool.data.graphs import PackedGraphs, concatenate
 from sopool.data.subgraph import without_nodes
-from sopool.models.explain import margins
+from sopool.models.explain.shares import margins
 
 if TYPE_CHECKING:
     from sopool.estimator.classifier import GraphClassifier

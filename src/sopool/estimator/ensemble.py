@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.base_encoder import Encoder
-from sopool.data.edge_labels import EdgeCodes, EdgeLabelEncoder
-from sopool.data.errors import DataError
-from sopool.data.features import NodeFeatures
-from sopool.data.spectral import cluster
-from sopool.data.store import PackedGraphs
-from sopool.experiments.threads import one_threaded_pool, threads
-from sopool.models.classifier import Classifier
-from sopool.models.fold import fold
+from sopool._runtime.threads import one_threaded_pool, threads
+from sopool.data.analysis.spectral import cluster
+from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
+from sopool.data.features.encoders import Encoder
+from sopool.data.features.node_features import NodeFeatures
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
+from sopool.models.base import Classifier
+from sopool.models.inference import fold
 from sopool.models.make import clusters_for
-from sopool.training.clusters import ClusterTables
-from sopool.training.tables import Batch, GraphTables
+from sopool.training.bank.batching import Batch, GraphTables
+from sopool.training.bank.clusters import ClusterTables
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """Nodes of all models that are worked on at a time: on a CPU a cache-full."""
@@ -131,3 +131,29 @@ def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
     piece = np.cumsum(sizes) // nodes
     ends = np.flatnonzero(np.diff(piece, append=-1)) + 1
     yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+
+
+def overflows(values: Tensor) -> list[int]:
+    """The graphs for which some model's ``values`` [M, G, w] are not finite."""
+    graphs: list[int] = (~values.isfinite()).any(2).any(0).nonzero().flatten().tolist()
+    return graphs
+
+
+def reason(values: str) -> str:
+    """What to say of such a graph; ``values``: scores, embeddings."""
+    return f"its numbers are too large for the model, whose {values} of it are not finite: scale or remove it."
+
+
+def finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
+    """The ``values`` [M, G, w] of some graphs; a ``DataError`` that names the first for which they are not finite."""
+    graphs = overflows(values)
+    if graphs:
+        raise DataError(f"graph {graphs[0]}: {reason(called)} Found {largest(store[graphs[0]])}.")
+    return values
+
+
+def largest(graph: PackedGraphs) -> str:
+    """How large the numbers of a graph are."""
+    if graph.node_attributes is None or not graph.node_attributes.numel():
+        return f"{graph.num_nodes:,} nodes without attributes"
+    return f"attributes of up to {float(graph.node_attributes.abs().max()):g}"

@@ -4,7 +4,6 @@ import statistics
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,18 +12,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 
+from sopool._runtime.processes import run_jobs
+from sopool._runtime.threads import threads
+from sopool.data.formats.worker_file import GraphsFile, graphs_file
+from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import stratified_folds
-from sopool.data.store import PackedGraphs
 from sopool.estimator.classifier import GraphClassifier
-from sopool.estimator.fitting import FitProgress
-from sopool.estimator.labels import number_classes
-from sopool.estimator.plan import shape_of
-from sopool.estimator.settings import SingleGraphWarning, UnseenWarning, checked
-from sopool.experiments.executors.graphs_file import GraphsFile, graphs_file
-from sopool.experiments.executors.local import WorkerDiedError
-from sopool.experiments.executors.processes import run_jobs
-from sopool.experiments.threads import threads
-from sopool.training.metrics import Scores, score
+from sopool.estimator.fitting import FitProgress, shape_of
+from sopool.estimator.validation import SingleGraphWarning, UnseenWarning, checked, number_classes
+from sopool.training.protocols.metrics import Scores, score
 
 MEASURES = ("accuracy", "balanced_accuracy", "roc_auc")
 INNER_FOLDS = 3
@@ -142,12 +138,7 @@ def _scores(
         yield from map(_scorer(watched(model, watch), store, labels, codes), jobs)
         return
     with graphs_file(store) as graphs:
-        try:
-            yield from run_jobs(_worker, (graphs, model, labels, codes), jobs, workers, watch)
-        except BrokenProcessPool as error:
-            raise WorkerDiedError(
-                "A worker process was killed, perhaps for want of memory: run the same command with fewer --workers."
-            ) from error
+        yield from run_jobs(_worker, (graphs, model, labels, codes), jobs, workers, watch)
 
 
 def _worker(

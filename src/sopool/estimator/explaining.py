@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from sopool.data.feature_names import feature_names
-from sopool.data.features import NodeFeatures
-from sopool.data.store import PackedGraphs
+from sopool.data.features.encoders import feature_names
+from sopool.data.features.node_features import NodeFeatures
+from sopool.data.graphs import PackedGraphs
 from sopool.estimator.ensemble import Ensemble
-from sopool.models.classifier import Classifier
-from sopool.models.explain import Explained, Feature, explain
-from sopool.models.explanation import Explanation, NamedPair
+from sopool.models.base import Classifier
+from sopool.models.explain.explanation import Explanation, NamedPair
+from sopool.models.explain.shares import Explained, Feature, explain
 from sopool.models.make import clusters_for
 from sopool.models.stack import member_of
-from sopool.training.clusters import ClusterTables
-from sopool.training.tables import Batch, GraphTables
+from sopool.training.bank.batching import Batch, GraphTables
+from sopool.training.bank.clusters import ClusterTables
 
 if TYPE_CHECKING:
     from sopool.estimator.classifier import GraphClassifier

@@ -1,23 +1,30 @@
 """Training an ensemble as one bank, each model stopped early on graphs that were held out from it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from sklearn.utils import check_random_state
 from torch import Tensor
 
-from sopool.data.base_encoder import Encoder
-from sopool.data.errors import DataError
+from sopool.data.features.encoders import Encoder
+from sopool.data.formats.packed import content_key
+from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import holdout
+from sopool.errors import DataError
 from sopool.estimator.ensemble import Ensemble
+from sopool.estimator.validation import class_weights, share_held_out, steps_for
+from sopool.models.config import ModelConfig
+from sopool.models.presets import model_config, share_options
 from sopool.models.stack import named_tensors, stack_of
-from sopool.training.bank import Bank, ModelState
-from sopool.training.config import RunConfig
-from sopool.training.metrics import cross_entropy
+from sopool.training.bank.bank import Bank, ModelState
+from sopool.training.bank.batching import GraphTables
+from sopool.training.protocols.metrics import cross_entropy
+from sopool.training.runs.config import RunConfig
 from sopool.training.splits import Split, run_seed
-from sopool.training.tables import GraphTables
 
 LARGE = 1e6
 """The magnitude of node features from which on they may be why a loss is not finite."""
@@ -175,3 +182,46 @@ def _ensemble(
     tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}
     model = stack_of(bank.model, tensors).requires_grad_(False)
     return Ensemble(model, encoder, bank.substitutes, tables.classes)
+
+
+def shape_of(store: PackedGraphs, given: SimpleNamespace) -> ModelConfig:
+    """What the models look like."""
+    options = share_options([given.pool], given.blocks, given.pool_options or {})[given.pool]
+    made = model_config(store, given.gnn, given.pool, blocks=given.blocks, options=options)
+    if given.weight_decay and "lr_scale" not in options:  # on a slow mapping it would weigh a hundred times as much
+        made.pool_options.pop("lr_scale", None)
+    return replace(made, hidden=given.hidden, layers=given.layers)
+
+
+def runs_of(
+    store: PackedGraphs, given: SimpleNamespace, model: ModelConfig, encoder: Encoder, classes: np.ndarray
+) -> list[RunConfig]:
+    """One for each model."""
+    assert store.labels is not None
+    codes = store.labels.numpy()
+    run = RunConfig(
+        data=store.name,
+        fingerprint=content_key(store),
+        encoder=repr(encoder),
+        model=model,
+        fold=0,
+        seed=_seed(given.random_state),
+        looks="validation",
+        holdout=share_held_out(given.validation_fraction, codes),
+        epochs=given.epochs,
+        steps=given.steps or steps_for(len(store), given.batch_size),
+        batch_size=given.batch_size,
+        lr=given.lr,
+        dropout=given.dropout,
+        weight_decay=given.weight_decay,
+        average=given.average,
+        patience=given.patience,
+        class_weights=class_weights(given.class_weight, classes, classes[codes]),
+    )
+    return [replace(run, repeat=number) for number in range(given.n_models)]
+
+
+def _seed(random_state: Any) -> int:
+    """Draw the seed of a fit; without a random state a new one, and never from NumPy's global generator."""
+    own = np.random.RandomState() if random_state is None else check_random_state(random_state)
+    return int(own.randint(2**31 - 1))

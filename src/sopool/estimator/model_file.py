@@ -15,14 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.base_encoder import Encoder
-from sopool.data.edge_labels import EdgeLabelEncoder
-from sopool.data.encoders import encoder_from_json
-from sopool.data.errors import DataError
-from sopool.data.features import NodeFeatures
-from sopool.data.names import plain
-from sopool.data.pack import Graph, pack
-from sopool.data.schema import (
+from sopool._files.atomic import whole_file
+from sopool._files.schema import (
     BOOLEAN,
     SCALAR,
     Array,
@@ -38,20 +32,25 @@ from sopool.data.schema import (
     text,
     whole,
 )
-from sopool.data.sealed import MOST_FACTS, parse_facts, read_sealed, seal
-from sopool.data.whole_file import whole_file
+from sopool._files.sealed import MOST_FACTS, parse_facts, read_sealed, seal
+from sopool._runtime.devices import choose_device
+from sopool._runtime.generators import planning
+from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.encoders import Encoder, encoder_from_json
+from sopool.data.features.node_features import NodeFeatures
+from sopool.data.names import plain
+from sopool.data.pack import Graph, pack
+from sopool.errors import DataError
 from sopool.estimator.ensemble import Ensemble
-from sopool.estimator.settings import checked
-from sopool.experiments.presets import check_config
-from sopool.models.classifier import Classifier
+from sopool.estimator.validation import checked
+from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
+from sopool.models.presets import check_config
 from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
-from sopool.nn.drawing import planning
 from sopool.nn.own import source_of
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
-from sopool.training.devices import choose_device
 
 if TYPE_CHECKING:
     from sopool.estimator.classifier import GraphClassifier

@@ -10,13 +10,13 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TextIO
 
+from sopool._runtime.out_of_memory import advise
+from sopool._runtime.threads import one_threaded_pool, threads
 from sopool.data.names import reads, whole_number
 from sopool.data.pack import Label
-from sopool.data.stream import NO_NODES, BadRow, Chunk
+from sopool.data.sources.stream import NO_NODES, BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
-from sopool.estimator.overflow import largest, overflows, reason
-from sopool.experiments.threads import one_threaded_pool, threads
-from sopool.training.shortage import advise
+from sopool.estimator.ensemble import largest, overflows, reason
 
 Format = Literal["csv", "jsonl"]
 DIGITS = 6

@@ -2,6 +2,6 @@
 
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.evaluation import Evaluation, Evaluator, Request, make_grid
-from sopool.experiments.presets import POOLS, model_config
+from sopool.models.presets import POOLS, model_config
 
 __all__ = ["POOLS", "Evaluation", "Evaluator", "Request", "corrected_paired_test", "make_grid", "model_config"]

@@ -10,18 +10,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from sopool.data.errors import DataError, check_kind
-from sopool.data.file import content_key
-from sopool.data.store import PackedGraphs
+from sopool.data.formats.packed import content_key
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError, check_kind
 from sopool.experiments.executors.local import Train, encoder_for, train_all
-from sopool.experiments.presets import PRESETS, Preset, check_name, model_config, share_options, sort_size
-from sopool.models.config import Head, ModelConfig
-from sopool.nn.pooling import Way
-from sopool.training.config import Looks, RunConfig, Setting
-from sopool.training.dataset_facts import DatasetFacts
-from sopool.training.protocols import PROTOCOLS, Outcome, choose_settings
-from sopool.training.record import Run
-from sopool.training.run_store import RunStore
+from sopool.models.config import Head, ModelConfig, Setting
+from sopool.models.presets import PRESETS, Preset, check_name, model_config, share_options, sort_size
+from sopool.nn.pool.base import Way
+from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_settings
+from sopool.training.runs.config import Looks, RunConfig
+from sopool.training.runs.dataset_facts import DatasetFacts
+from sopool.training.runs.record import Run
+from sopool.training.runs.store import RunStore
 from sopool.training.splits import evaluation_folds
 from sopool.training.trainer import Report
 
@@ -144,7 +144,7 @@ class Evaluator:
 
     def __init__(self, store: PackedGraphs, request: Request, runs: RunStore) -> None:
         check_kind(store, PackedGraphs, "the graphs of an evaluation are what sopool.data.load(...) or pack(...) gives")
-        check_kind(runs, RunStore, "the store of its runs is a sopool.training.run_store.RunStore(folder)")
+        check_kind(runs, RunStore, "the store of its runs is a sopool.training.runs.store.RunStore(folder)")
         request.check()
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")

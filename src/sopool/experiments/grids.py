@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from sopool.training.config import RunConfig, Setting
+from sopool.models.config import Setting
+from sopool.training.runs.config import RunConfig
 
 Settings = frozenset[Setting]
 Length = Callable[[RunConfig], object]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sopool.data.schema import SHARE, mapping_of, number, optional, record, text, tuple_of, whole
+from sopool._files.schema import SHARE, mapping_of, number, optional, record, text, tuple_of, whole
 
 LEVEL = 0.05
 FEW = 5

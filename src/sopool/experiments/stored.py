@@ -8,17 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from sopool.data.catalogue import DatasetNote, find, load
-from sopool.data.errors import DataError
-from sopool.data.file import content_key
+from sopool.data.formats.packed import content_key
+from sopool.data.sources.catalogue import DatasetNote, find, load
+from sopool.errors import DataError
 from sopool.experiments.grids import LENGTHS, Settings, by_grid, by_length, place
-from sopool.training.config import Looks, RunConfig, Setting
-from sopool.training.dataset_facts import DatasetFacts
-from sopool.training.outcome import Outcome
-from sopool.training.protocols import PROTOCOLS, choose_settings
-from sopool.training.record import Run
-from sopool.training.run_info import RunInfo
-from sopool.training.run_store import RunStore
+from sopool.models.config import Setting
+from sopool.training.protocols.outcome import Outcome
+from sopool.training.protocols.protocols import PROTOCOLS, choose_settings
+from sopool.training.runs.config import Looks, RunConfig
+from sopool.training.runs.dataset_facts import DatasetFacts
+from sopool.training.runs.info import RunInfo
+from sopool.training.runs.record import Run
+from sopool.training.runs.store import RunStore
 
 SORTED = ("sortpool", "k")
 Configs = dict[Looks, list[RunConfig]]

@@ -1,10 +1,10 @@
 """Classifiers of graphs, assembled from the layers and readouts of :mod:`sopool.nn`."""
 
-from sopool.models.classifier import Classifier, Scored
+from sopool.models.base import Classifier, Scored
 from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
-from sopool.models.fold import fold
 from sopool.models.hierarchical import HierarchicalClassifier
+from sopool.models.inference import fold
 from sopool.models.make import clusters_for, make_model
 from sopool.models.stack import member_of, named_tensors, stack, stack_of
 

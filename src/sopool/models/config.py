@@ -1,11 +1,11 @@
 """What kind of model: everything that decides its shape."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from sopool.data.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, plain, record, text, whole
+from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, plain, record, text, whole
 from sopool.nn.gnn import VARIANTS
-from sopool.nn.pooling import Way
+from sopool.nn.pool.base import Way
 
 Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
@@ -15,6 +15,15 @@ RANDOM = "-random"
 """How the names of frozen poolings end."""
 LATER = ("blocks", "head", "block_readout", "frozen", "edge_labels", "pooled_norm", "head_hidden", "pool_source")
 """Settings that earlier versions did not have."""
+
+
+class Setting(NamedTuple):
+    """What a grid varies."""
+
+    hidden: int = 32
+    batch_size: int = 32
+    lr: float = 0.01
+    dropout: float = 0.5
 
 
 @dataclass(frozen=True)

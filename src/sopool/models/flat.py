@@ -3,17 +3,17 @@
 import torch
 from torch import Tensor
 
-from sopool.models.classifier import Classifier, Scored, add
+from sopool.models.base import Classifier, Scored, add
 from sopool.models.config import ModelConfig
 from sopool.models.frozen import freeze
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
-from sopool.nn.pooling import PooledReadout
+from sopool.nn.layers import GraphNorm, Linear
+from sopool.nn.pool.base import PooledReadout
 from sopool.nn.registry import make_readout
-from sopool.nn.stacked import GraphNorm, Linear
-from sopool.ops.graphs import Graphs
-from sopool.ops.joined import join
-from sopool.ops.neighbors import Neighbors
+from sopool.ops._columns import join
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.neighbors import Neighbors
 
 
 class FlatClassifier(Classifier):

@@ -9,16 +9,16 @@ The paper's model, after `"Self-Attention Graph Pooling" <https://arxiv.org/abs/
 import torch
 from torch import Tensor
 
-from sopool.models.classifier import Classifier, Scored, add
+from sopool.models.base import Classifier, Scored, add
 from sopool.models.config import ModelConfig
 from sopool.models.frozen import freeze
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
-from sopool.nn.pooling import GraphPooling, Pooled, read_out, readout_width
+from sopool.nn.layers import Linear
+from sopool.nn.pool.base import GraphPooling, Pooled, read_out, readout_width
 from sopool.nn.registry import make_blocks
-from sopool.nn.stacked import Linear
-from sopool.ops.graphs import Graphs
-from sopool.ops.neighbors import Neighbors
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.neighbors import Neighbors
 
 
 class HierarchicalClassifier(Classifier):

@@ -1,12 +1,12 @@
 """From a configuration to a model, and to what it must be told about each graph."""
 
-from sopool.data.spectral import ClusterSpec
-from sopool.models.classifier import Classifier
+from sopool.data.analysis.spectral import ClusterSpec
+from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
 from sopool.models.hierarchical import HierarchicalClassifier
-from sopool.nn.eigen import EigenPooling
-from sopool.nn.pooling import PooledReadout
+from sopool.nn.pool.base import PooledReadout
+from sopool.nn.pool.eigen import EigenPooling
 from sopool.nn.registry import make_pooling, make_readout
 
 

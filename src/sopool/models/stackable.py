@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from sopool.data.errors import DataError
+from sopool._runtime.generators import drawing_from, planning
+from sopool.errors import DataError
 from sopool.models.flat import pooled_width
 from sopool.models.frozen import freeze
 from sopool.models.stack import stack
-from sopool.nn.drawing import drawing_from, planning
 from sopool.nn.registry import make_readout
 
 LARGE = 2**20
@@ -46,7 +46,7 @@ def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> Non
             raise DataError(
                 f"{name} cannot be trained: models are trained in stacks, where a parameter has one axis more, and "
                 f"there it does not give what it gives by itself ({first_line(error)}). Let a learned matrix meet the "
-                "nodes through sopool.nn.stacked.project(x, weight, ptr) instead of x @ weight."
+                "nodes through sopool.nn.layers.project(x, weight, ptr) instead of x @ weight."
             ) from error
 
 

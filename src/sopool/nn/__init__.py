@@ -1,20 +1,20 @@
 """Readouts and pooling layers for PyTorch Geometric."""
 
-from sopool.nn.attentional import AttentionalSecondOrderAggregation
-from sopool.nn.base import SegmentAggregation
-from sopool.nn.bilinear import BilinearSecondOrderAggregation
-from sopool.nn.covariance import CovarianceAggregation
-from sopool.nn.diff import DiffPooling
-from sopool.nn.eigen import EigenPooling
-from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
-from sopool.nn.multi_head_pooling import MultiHeadSecondOrderPooling, PooledGraphs
-from sopool.nn.pooling import GraphPooling, Pooled, PooledReadout
+from sopool.nn.aggr.attentional import AttentionalSecondOrderAggregation
+from sopool.nn.aggr.base import SegmentAggregation
+from sopool.nn.aggr.bilinear import BilinearSecondOrderAggregation
+from sopool.nn.aggr.covariance import CovarianceAggregation
+from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
+from sopool.nn.aggr.second_order import SecondOrderAggregation
+from sopool.nn.aggr.softmax_attention import SoftmaxAttentionAggregation
+from sopool.nn.aggr.sort import SortConvolutionAggregation
+from sopool.nn.pool.base import GraphPooling, Pooled, PooledReadout
+from sopool.nn.pool.diff import DiffPooling
+from sopool.nn.pool.eigen import EigenPooling
+from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling, PooledGraphs
+from sopool.nn.pool.self_attention import SelfAttentionPooling
+from sopool.nn.pool.top_k import TopKPooling
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout
-from sopool.nn.second_order import SecondOrderAggregation
-from sopool.nn.self_attention import SelfAttentionPooling
-from sopool.nn.softmax_attention import SoftmaxAttentionAggregation
-from sopool.nn.sort_pool import SortConvolutionAggregation
-from sopool.nn.top_k import TopKPooling
 
 __all__ = [
     "GRAPH_READOUTS",

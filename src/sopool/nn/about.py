@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sopool.nn.drawing import drawing_from
+from sopool._runtime.generators import drawing_from
 from sopool.nn.own import own_readouts
 from sopool.nn.registry import POOLINGS, make_pooling, make_readout
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops.transforms import transformed
+from sopool.ops._autograd import transformed
 
 # Multipliers of murmur3's 32-bit finaliser and of a Weyl sequence, as signed numbers; products wrap around.
 WEYL, FIRST, SECOND = -1640531527, -2048144789, -1028477387

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
-from sopool.nn.stacked import NormedLinear, model_rows
+from sopool.nn.layers import NormedLinear, model_rows
 from sopool.ops import backends
-from sopool.ops.first_order import segment_spread
-from sopool.ops.joined import side_by_side
-from sopool.ops.labelled import aggregate_labelled
-from sopool.ops.neighbors import How, Neighbors, aggregate
-from sopool.ops.rows import Rows
+from sopool.ops._columns import side_by_side
+from sopool.ops.many_models.rows import Rows
+from sopool.ops.message_passing.labelled import aggregate_labelled
+from sopool.ops.message_passing.neighbors import How, Neighbors, aggregate
+from sopool.ops.segment.first_order import segment_spread
 
 
 class Variant(NamedTuple):
@@ -77,7 +77,7 @@ class EdgeVectors(torch.nn.Module):
 
 
 class GNN(torch.nn.Module):
-    """Message-passing layers of one variant; alone, or as a stack of models (see :mod:`sopool.nn.stacked`).
+    """Message-passing layers of one variant; alone, or as a stack of models (see :mod:`sopool.nn.layers`).
 
     ``edge_labels``: how many there are, for a variant that hears them.
     """

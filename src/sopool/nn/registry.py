@@ -8,20 +8,20 @@ from typing import Any
 
 from torch_geometric.nn.aggr import Aggregation
 
-from sopool.nn.attentional import AttentionalSecondOrderAggregation
-from sopool.nn.bilinear import BilinearSecondOrderAggregation
-from sopool.nn.covariance import CovarianceAggregation
-from sopool.nn.diff import DiffPooling
-from sopool.nn.eigen import EigenPooling
-from sopool.nn.first_order import MaxAggregation, MeanAggregation, SumAggregation
-from sopool.nn.multi_head import MultiHeadSecondOrderAggregation
-from sopool.nn.multi_head_pooling import MultiHeadSecondOrderPooling
-from sopool.nn.pooling import GraphPooling, PooledReadout, Way
-from sopool.nn.second_order import SecondOrderAggregation
-from sopool.nn.self_attention import SelfAttentionPooling
-from sopool.nn.softmax_attention import SoftmaxAttentionAggregation
-from sopool.nn.sort_pool import SortConvolutionAggregation
-from sopool.nn.top_k import TopKPooling
+from sopool.nn.aggr.attentional import AttentionalSecondOrderAggregation
+from sopool.nn.aggr.bilinear import BilinearSecondOrderAggregation
+from sopool.nn.aggr.covariance import CovarianceAggregation
+from sopool.nn.aggr.first_order import MaxAggregation, MeanAggregation, SumAggregation
+from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
+from sopool.nn.aggr.second_order import SecondOrderAggregation
+from sopool.nn.aggr.softmax_attention import SoftmaxAttentionAggregation
+from sopool.nn.aggr.sort import SortConvolutionAggregation
+from sopool.nn.pool.base import GraphPooling, PooledReadout, Way
+from sopool.nn.pool.diff import DiffPooling
+from sopool.nn.pool.eigen import EigenPooling
+from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
+from sopool.nn.pool.self_attention import SelfAttentionPooling
+from sopool.nn.pool.top_k import TopKPooling
 
 READOUTS: dict[str, Callable[..., Aggregation]] = {
     "sum": SumAggregation,

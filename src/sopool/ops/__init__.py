@@ -1,11 +1,11 @@
 """The primitive every pooling here is made of, and its backends. Knows tensors only."""
 
-from sopool.ops.attend import segment_attend
 from sopool.ops.backends import backend
-from sopool.ops.bilinear import segment_bilinear
-from sopool.ops.covariance import segment_covariance
-from sopool.ops.first_order import segment_mean, segment_softmax, segment_spread, segment_sum
-from sopool.ops.gram import segment_apply, segment_gram
+from sopool.ops.segment.attend import segment_attend
+from sopool.ops.segment.bilinear import segment_bilinear
+from sopool.ops.segment.covariance import segment_covariance
+from sopool.ops.segment.first_order import segment_mean, segment_softmax, segment_spread, segment_sum
+from sopool.ops.segment.gram import segment_apply, segment_gram
 
 __all__ = [
     "backend",

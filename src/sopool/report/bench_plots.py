@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sopool.data.whole_file import whole_file
+from sopool._files.atomic import whole_file
 from sopool.experiments.bench.results import BankRow, ReadoutRow, Results
 from sopool.report.bench import AXES, USUAL, place
 

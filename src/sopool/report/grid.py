@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sopool.experiments.comparison import Comparison
-from sopool.training.protocols import PROTOCOLS
+from sopool.training.protocols.protocols import PROTOCOLS
 
 
 class Cell(NamedTuple):

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.training.config import RunConfig
-from sopool.training.metrics import cross_entropy
-from sopool.training.record import Run
-from sopool.training.run_schema import LOOKED_AT, curve_arrays
+from sopool.training.protocols.metrics import cross_entropy
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.record import Run
+from sopool.training.runs.schema import LOOKED_AT, curve_arrays
 from sopool.training.splits import Split
 
 

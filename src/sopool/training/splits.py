@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sopool.data.graphs import PackedGraphs
 from sopool.data.pack import Label
 from sopool.data.splits import check_holdout, holdout, stratified_folds
-from sopool.data.store import PackedGraphs
-from sopool.training.config import RunConfig
+from sopool.training.runs.config import RunConfig
 
 
 class Split(NamedTuple):

@@ -12,18 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.errors import DataError
-from sopool.training.bank import Bank, ModelState, layout_of, learning_rate
-from sopool.training.capture import free_memory
-from sopool.training.config import RunConfig
-from sopool.training.environment import environment, peak_memory
-from sopool.training.outcome import describe
-from sopool.training.record import Run
+from sopool._runtime.environment import environment, peak_memory
+from sopool._runtime.out_of_memory import oversized, shortage
+from sopool.errors import DataError
+from sopool.training.bank.bank import Bank, ModelState, layout_of, learning_rate
+from sopool.training.bank.batching import GraphTables
+from sopool.training.bank.capture import free_memory
+from sopool.training.protocols.outcome import describe
 from sopool.training.recorder import Recorder
-from sopool.training.run_schema import check_checkpoint
-from sopool.training.shortage import oversized, shortage
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.record import Run
+from sopool.training.runs.schema import check_checkpoint
 from sopool.training.splits import Splitter
-from sopool.training.tables import GraphTables
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -48,7 +48,7 @@ Report = Callable[[Progress], None]
 
 
 class Runs(Protocol):
-    """What a trainer asks of a store: :class:`~sopool.training.run_store.RunStore`, or a way to one elsewhere."""
+    """What a trainer asks of a store: :class:`~sopool.training.runs.store.RunStore`, or a way to one elsewhere."""
 
     def claim(self, config: RunConfig) -> AbstractContextManager[bool]:
         """Whether the run is ours, for the block."""

@@ -7,17 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sopool.data.catalogue import load
-from sopool.data.errors import DataError
+from sopool._runtime.processes import WorkerDiedError
+from sopool.data.sources.catalogue import load
+from sopool.errors import DataError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors import cluster as executor
 from sopool.experiments.executors.cluster import train_on_ray
 from sopool.experiments.executors.desk import Line
-from sopool.experiments.executors.local import WorkerDiedError, train_all
+from sopool.experiments.executors.local import train_all
+from sopool.models.config import Setting
 from sopool.training import trainer
-from sopool.training.config import Setting
-from sopool.training.run_store import RunStore
-from tests.training.runs import assert_trained_alike
+from sopool.training.runs.store import RunStore
+from tests.helpers.runs import assert_trained_alike
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'sopool[cluster]'")
 pytestmark = [

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import sopool
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from sopool.experiments.executors.desk import Desk, Line, SupersededError, Ticket
-from sopool.training.run_store import RunStore
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Progress, Trainer
-from tests.training.graphs import little_store, run_config, tables_of
-from tests.training.run_saver import checkpoint_facts
+from tests.helpers.run_saver import checkpoint_facts
+from tests.helpers.training_graphs import little_store, run_config, tables_of
 
 
 @pytest.fixture(scope="module")

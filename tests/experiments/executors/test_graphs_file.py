@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from sopool._runtime.processes import run_jobs
 from sopool.data import Graph, load_graphs, pack, save_graphs
-from sopool.data.file import renamed
-from sopool.experiments.executors import graphs_file as module
-from sopool.experiments.executors.graphs_file import graphs_file
-from sopool.experiments.executors.processes import run_jobs
-from tests.data.graphs import as_lists
+from sopool.data.formats import worker_file as module
+from sopool.data.formats.packed import renamed
+from sopool.data.formats.worker_file import graphs_file
+from tests.helpers.data_graphs import as_lists
 
 STORE = pack([Graph(2, [(0, 1)], "x"), Graph(1, [], "y")], name="made here")
 DESCRIPTORS = pytest.mark.skipif(not module.DESCRIPTORS.is_dir(), reason="files cannot be handed on by descriptors")

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from sopool.experiments.executors.needs import PROCESS, Capacity, Needs, share
-from sopool.training.memory import bank_memory, peak_bytes, typical
+from sopool.training.bank.memory import bank_memory, peak_bytes, typical
 from sopool.training.splits import Splitter
-from tests.training.graphs import little_store, run_config, tables_of
+from tests.helpers.training_graphs import little_store, run_config, tables_of
 
 STORE = little_store()
 TABLES = tables_of(STORE)

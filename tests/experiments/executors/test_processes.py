@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sopool.experiments.executors.processes import run_jobs
-from tests.marks import starts_processes
+from sopool._runtime.processes import run_jobs
+from tests.helpers.marks import starts_processes
 
 pytestmark = starts_processes
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from sopool.experiments.executors.ray_cluster import connect, hush
 
 

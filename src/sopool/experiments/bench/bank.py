@@ -17,8 +17,8 @@ from sopool.experiments.bench.padded import PaddedBank
 from sopool.experiments.bench.results import BankRow, Results
 from sopool.experiments.bench.rivals import LAYERS, PygTrainer
 from sopool.experiments.bench.timing import Effort, clean_up, kind, peak_bytes, product_speed, seconds
-from sopool.training.bank import Bank
-from sopool.training.tables import GraphTables
+from sopool.training.bank.bank import Bank
+from sopool.training.bank.batching import GraphTables
 
 TABLE = {"cpu": 1 << 30, "cuda": 1 << 34}
 """Bytes of dense adjacency from which on padding is not tried."""

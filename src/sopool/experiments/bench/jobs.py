@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sopool.data import NodeFeatures, PackedGraphs
-from sopool.data.errors import DataError
 from sopool.data.pack import Graph, pack
+from sopool.errors import DataError
 from sopool.experiments.bench.rivals import BATCH, HIDDEN, LAYERS, RANK, STEPS
 from sopool.experiments.executors.local import encoder_for
-from sopool.experiments.presets import model_config
-from sopool.training.config import RunConfig
+from sopool.models.presets import model_config
+from sopool.training.runs.config import RunConfig
 from sopool.training.splits import Split, Splitter
 
 FOLDS = 10

@@ -13,8 +13,8 @@ from torch_geometric.utils import to_dense_batch
 
 from sopool.data import NodeFeatures, PackedGraphs
 from sopool.experiments.bench.rivals import DROPOUT, LAYERS, LEARNING_RATE, RANK
-from sopool.training.batches import draw
-from sopool.training.capture import capture, run_aside
+from sopool.training.bank.capture import capture, run_aside
+from sopool.training.bank.sampling import draw
 
 MOMENTUM, EPS = 0.1, 1e-5
 TOGETHER = 1 << 24

@@ -5,8 +5,7 @@ from typing import Any, get_type_hints
 
 import torch
 
-from sopool.data.errors import DataError
-from sopool.data.schema import (
+from sopool._files.schema import (
     BOOLEAN,
     SCALAR,
     Check,
@@ -19,9 +18,10 @@ from sopool.data.schema import (
     text,
     whole,
 )
+from sopool._runtime.environment import environment, package_version
+from sopool._runtime.threads import cores
+from sopool.errors import DataError
 from sopool.experiments.bench.jobs import SCALES
-from sopool.experiments.threads import cores
-from sopool.training.environment import environment, package_version
 
 FORMAT = "sopool bench 1"
 UNITS = {

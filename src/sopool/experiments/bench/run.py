@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import torch
 
+from sopool._runtime.threads import threads
 from sopool.data import PackedGraphs
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from sopool.experiments.bench.bank import measure_bank, profile_epoch
 from sopool.experiments.bench.jobs import BESIDE, MODELS, SCALES, Point, prepare
 from sopool.experiments.bench.readouts import measure_readouts
 from sopool.experiments.bench.results import Results, machine
 from sopool.experiments.bench.timing import FULL, Effort, kind
-from sopool.experiments.presets import check_name
-from sopool.experiments.threads import threads
+from sopool.models.presets import check_name
 
 PARTS = ("readouts", "bank")
 

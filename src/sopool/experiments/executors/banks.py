@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from sopool.data.store import PackedGraphs
-from sopool.training.config import RunConfig
+from sopool.data.graphs import PackedGraphs
+from sopool.training.runs.config import RunConfig
 from sopool.training.splits import Splitter
 
 MOST = {"cpu": 10, "cuda": 256}

@@ -13,18 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from sopool.data.store import PackedGraphs
+from sopool._runtime.processes import WorkerDiedError
+from sopool._runtime.threads import threads
+from sopool.data.graphs import PackedGraphs
 from sopool.experiments.executors import ray_cluster as cluster
 from sopool.experiments.executors.banks import banks_of
 from sopool.experiments.executors.desk import Desk, Line, Ticket
-from sopool.experiments.executors.local import TableFacts, WorkerDiedError, tables_for
+from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.experiments.executors.needs import Needs
 from sopool.experiments.executors.rounds import in_rounds
-from sopool.experiments.threads import threads
 from sopool.training import trainer
-from sopool.training.config import RunConfig
-from sopool.training.run_store import RunStore
-from sopool.training.tables import GraphTables
+from sopool.training.bank.batching import GraphTables
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Progress, Report, Trainer
 
 QUEUED = 4096

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 import sopool
-from sopool.data.errors import DataError
-from sopool.training.config import RunConfig
-from sopool.training.record import Run
-from sopool.training.run_store import RunStore
+from sopool.errors import DataError
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.record import Run
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Progress
 
 SHARE = 0.1

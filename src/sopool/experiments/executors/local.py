@@ -5,7 +5,6 @@ trains a run, and beside which others, does not change its result.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,32 +12,30 @@ from typing import NamedTuple
 
 import torch
 
-from sopool.data.base_encoder import Encoder
-from sopool.data.choices import default_encoder
-from sopool.data.edge_labels import EdgeLabelEncoder
-from sopool.data.spectral import ClusterSpec
-from sopool.data.store import PackedGraphs
+from sopool._runtime.processes import run_jobs
+from sopool._runtime.threads import cores, threads
+from sopool.data.analysis.spectral import ClusterSpec
+from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.encoders import Encoder, default_encoder
+from sopool.data.formats.worker_file import GraphsFile, graphs_file
+from sopool.data.graphs import PackedGraphs
 from sopool.experiments.executors.banks import banks_of
-from sopool.experiments.executors.graphs_file import GraphsFile, graphs_file
-from sopool.experiments.executors.processes import run_jobs
 from sopool.experiments.executors.rounds import in_rounds
-from sopool.experiments.threads import cores, threads
 from sopool.models.make import clusters_for
-from sopool.training.clusters import ClusterTables
-from sopool.training.config import Looks, RunConfig
-from sopool.training.run_store import RunStore
-from sopool.training.tables import GraphTables
+from sopool.training.bank.batching import GraphTables
+from sopool.training.bank.clusters import ClusterTables
+from sopool.training.runs.config import Looks, RunConfig
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report, Trainer
 
 WORTH_A_PROCESS = 5e6
 """Node visits from which on starting processes (seconds) pays."""
 
+GO_ON = (
+    "Nothing finished is lost: run the same command again to continue, with fewer --workers if there is little memory."
+)
 Train = Callable[[PackedGraphs, RunStore, Sequence[RunConfig], str, int | None, Report, Callable[[], bool]], bool]
 """A way to train runs: :func:`train_all`, or that of a cluster."""
-
-
-class WorkerDiedError(RuntimeError):
-    """A worker process was killed from outside, most often for want of memory."""
 
 
 def encoder_for(store: PackedGraphs, looks: Looks) -> Encoder:
@@ -130,14 +127,8 @@ def _in_processes(
 ) -> list[RunConfig]:
     left: list[RunConfig] = []
     with graphs_file(store) as graphs:
-        try:
-            for rest in run_jobs(_worker, (graphs, runs.folder), map(list, banks), workers, report, stop):
-                left += rest
-        except BrokenProcessPool as error:
-            raise WorkerDiedError(
-                "A worker process was killed, perhaps for want of memory. Nothing finished is lost: run the same "
-                "command again to go on, with fewer --workers if memory is short."
-            ) from error
+        for rest in run_jobs(_worker, (graphs, runs.folder), map(list, banks), workers, report, stop, GO_ON):
+            left += rest
     return left
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sopool.experiments.executors.banks import shape
-from sopool.training.config import RunConfig
-from sopool.training.memory import BankMemory, bank_memory
+from sopool.training.bank.batching import GraphTables
+from sopool.training.bank.memory import BankMemory, bank_memory
+from sopool.training.runs.config import RunConfig
 from sopool.training.splits import Splitter
-from sopool.training.tables import GraphTables
 
 PROCESS = {"cpu": 600 << 20, "cuda": 1 << 30}
 """What a worker takes before it has done anything, on the device: libraries; CUDA's context and captured graphs."""

@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 import torch
 
-from sopool.data.errors import DataError
+from sopool.errors import DataError
 from sopool.experiments.executors.needs import Capacity
 
 PORT = 6379

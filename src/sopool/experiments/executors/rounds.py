@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
-from sopool.training.config import RunConfig
-from sopool.training.run_store import RunStore
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Progress, Report
 
 

@@ -22,7 +22,7 @@ def adam_step(
     betas: tuple[float, float],
     eps: float,
 ) -> None:
-    """Adam's step in place, all [M, n] and contiguous; see :class:`sopool.training.adam.Adam`."""
+    """Adam's step in place, all [M, n] and contiguous; see :class:`sopool.training.bank.optimizer.Adam`."""
     constants = {"BETA1": betas[0], "BETA2": betas[1], "EPS": eps}
     _launch(adam_kernel, values, gradient, mean, square, pace, root, values.shape[1], **constants)
 

@@ -1,4 +1,7 @@
-"""The layers of :mod:`sopool.ops.grouped` by kernels: nothing waits for the device, shapes follow from the inputs'."""
+"""The layers of :mod:`sopool.ops.many_models.grouped` by kernels.
+
+Nothing waits for the device, and shapes follow from those of the inputs.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +10,8 @@ import torch
 import triton
 from torch import Tensor
 
-from sopool.ops.once import once_differentiable
-from sopool.ops.rows import EPS, MOMENTUM
+from sopool.ops._autograd import once_differentiable
+from sopool.ops.many_models.rows import EPS, MOMENTUM
 from sopool.ops.triton.launching import launch, lay_out, width
 from sopool.ops.triton.linear import multiply_rows, weight_gradient
 from sopool.ops.triton.norm import norm_relu_backward_kernel, norm_relu_kernel

@@ -1,4 +1,4 @@
-"""Kernels for message passing along edges with labels, see :mod:`sopool.ops.labelled`."""
+"""Kernels for message passing along edges with labels, see :mod:`sopool.ops.message_passing.labelled`."""
 
 from typing import TYPE_CHECKING
 
@@ -6,13 +6,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sopool.ops.rows import Rows
+from sopool.ops.many_models.rows import Rows
 from sopool.ops.triton.launching import launch, lay_out, wide
 from sopool.ops.triton.neighbors import inside, launch_lists, lists_of, members_of
 from sopool.ops.triton.products import relu
 
 if TYPE_CHECKING:
-    from sopool.ops.labelled import Lists
+    from sopool.ops.message_passing.labelled import Lists
 
 PARTS = 16
 """Sums that the gradient of a vector is made of: the same for any batch, so that company changes no bit."""

@@ -1,0 +1,411 @@
+"""What every encoder of nodes has in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+from sopool.data.edges import degrees
+from sopool.data.features.node_features import Graphs, NodeFeatures, nodes_of
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
+
+E = TypeVar("E", bound="Encoder")
+
+
+class Encoder(ABC):
+    """Turns nodes into features. What it needs to know, it learns from the graphs that it is fitted on."""
+
+    kind: ClassVar[str]
+    saved: ClassVar[tuple[str, ...]] = ()
+    """What :meth:`to_json` holds besides the kind."""
+    _width: int | None = None
+
+    @property
+    def width(self) -> int:
+        """How many columns it makes."""
+        return self._check_fitted()
+
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """What the nodes of a graph must have: the names of :class:`Graph`, with the width of attributes."""
+        return {}
+
+    def fit(self: E, store: PackedGraphs, graphs: Graphs = None) -> E:
+        """Learn from some graphs of a store, or from all."""
+        self._width = self._learn(store, nodes_of(store, graphs))
+        return self
+
+    def transform(self, store: PackedGraphs) -> NodeFeatures:
+        """The features of all nodes of a store, on its device."""
+        return self._encode(store, self.width)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything it has learned, for :func:`encoder_from_json`."""
+        self._check_fitted()
+        return {"kind": self.kind, **self._state()}
+
+    def _check_fitted(self) -> int:
+        if self._width is None:
+            raise RuntimeError(f"This {type(self).__name__} has not seen any graphs yet: call fit first.")
+        return self._width
+
+    @abstractmethod
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        """Learn from the nodes in the mask [N]; the width."""
+
+    @abstractmethod
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures: ...
+
+    def _state(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.saved}
+
+    @classmethod
+    @abstractmethod
+    def _load(cls, state: dict[str, Any]) -> "Encoder":
+        """From what is stored under the names in ``saved``, which may be anything."""
+
+
+class _OneHotEncoder(Encoder):
+    """One column for each value seen in fitting, and with ``unknown`` a last one for all others.
+
+    Without it a value that was not seen is an error: fit on all graphs, as the paper's code does.
+    """
+
+    saved = ("unknown", "values")
+    what: ClassVar[str]
+
+    def __init__(self, unknown: bool = True) -> None:
+        self.unknown = unknown
+        self.values: list[str | int] = []
+
+    def __repr__(self) -> str:
+        values = "not fitted" if self._width is None else f"{len(self.values)} values"
+        return f"{type(self).__name__}({values}, unknown={self.unknown})"
+
+    @abstractmethod
+    def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
+        """A number for each node [N], int64, and the values that these numbers stand for."""
+
+    @staticmethod
+    @abstractmethod
+    def _valid(value: Any) -> bool:
+        """Whether this, from a file, can be a value."""
+
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        codes, names = self._codes(store)
+        values = [names[code] for code in codes[nodes].unique().tolist()]
+        if not values:
+            raise DataError(f"the graphs of {store.name} to fit on have no nodes: there is no {self.what} to learn.")
+        self.values = sorted(values, key=lambda value: (isinstance(value, str), value))
+        return len(values) + self.unknown
+
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
+        codes, names = self._codes(store)
+        known = len(self.values)
+        column = {value: i for i, value in enumerate(self.values)}
+        table = torch.tensor([column.get(name, known) for name in names], dtype=torch.int32, device=store.device)
+        columns = table[codes]
+        if not self.unknown and bool((columns == known).any()):
+            new = codes[columns == known]
+            raise DataError(
+                f"{new.numel()} nodes of {store.name} have a {self.what} that was not seen in fitting, the first "
+                f"{names[int(new[0])]!r}. Fit on graphs that have them all, or allow for others with unknown=True."
+            )
+        return NodeFeatures(columns[:, None], torch.full((width,), known if self.unknown else -1, device=store.device))
+
+    @classmethod
+    def _load(cls, state: dict[str, Any]) -> "Encoder":
+        unknown, values = state["unknown"], state["values"]
+        if not isinstance(unknown, bool):
+            raise DataError(f"encoder: unknown is {unknown!r}, expected true or false.")
+        plain = isinstance(values, list) and values and all(map(cls._valid, values))
+        if not plain or len(set(values)) < len(values):
+            raise DataError(f"encoder: expected values to be a list of distinct {cls.what}s.")
+        encoder = cls(unknown)
+        encoder.values, encoder._width = values, len(values) + unknown
+        return encoder
+
+
+class NodeLabelEncoder(_OneHotEncoder):
+    """One-hot node labels. They are matched by name, so stores that number them differently go together."""
+
+    kind = "node-labels"
+    what = "node label"
+
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """Node labels."""
+        return {"node_labels": None}
+
+    def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
+        if store.node_labels is None:
+            raise DataError(f"the nodes of {store.name} have no labels: use another encoder, such as DegreeEncoder.")
+        return store.node_labels.long(), store.node_label_names
+
+    @staticmethod
+    def _valid(value: Any) -> bool:
+        return type(value) in (str, int)
+
+
+class DegreeEncoder(_OneHotEncoder):
+    """One-hot number of edges out of a node: a column for each that occurs, not for each up to the largest."""
+
+    kind = "degree"
+    what = "degree"
+
+    def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
+        values, codes = degrees(store).unique(return_inverse=True)
+        return codes, values.tolist()
+
+    @staticmethod
+    def _valid(value: Any) -> bool:
+        return type(value) is int and value >= 0
+
+
+class ConstantEncoder(Encoder):
+    """A single feature that is one for every node."""
+
+    kind = "constant"
+    _width = 1
+
+    def __repr__(self) -> str:
+        return "ConstantEncoder()"
+
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        return 1
+
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
+        codes = torch.zeros(store.num_nodes, 1, dtype=torch.int32, device=store.device)
+        return NodeFeatures(codes, torch.zeros(width, dtype=torch.long, device=store.device))
+
+    @classmethod
+    def _load(cls, state: dict[str, Any]) -> "Encoder":
+        return cls()
+
+
+class AttributeEncoder(Encoder):
+    """Node attributes, shifted and scaled to mean 0 and standard deviation 1 over the nodes of the fitted graphs.
+
+    Columns that are constant there are shifted only. Without ``standardize`` attributes stay as they are.
+    """
+
+    kind = "attributes"
+    saved = ("standardize", "mean", "std")
+
+    def __init__(self, standardize: bool = True) -> None:
+        self.standardize = standardize
+        self.mean: list[float] = []
+        self.std: list[float] = []
+
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """Node attributes, as many as there were in fitting."""
+        return {"node_attributes": self.width}
+
+    def __repr__(self) -> str:
+        columns = "not fitted" if self._width is None else f"{self._width} columns"
+        return f"AttributeEncoder({columns}, standardize={self.standardize})"
+
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        values = _attributes(store)[nodes].double()
+        if not len(values):
+            raise DataError(f"the graphs of {store.name} to fit on have no nodes: there are no attributes to learn.")
+        mean, std = torch.zeros_like(values[0]), torch.ones_like(values[0])
+        if self.standardize:
+            low, high = values.aminmax(dim=0)
+            constant = low == high  # looked for, since the deviation of equal numbers is not always zero to the bit
+            mean = torch.where(constant, low, values.mean(0))
+            std = torch.where(constant, std, values.std(0, correction=0))
+        self.mean, self.std = mean.tolist(), std.tolist()
+        return len(self.mean)
+
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
+        values = _attributes(store)
+        if values.shape[1] != width:
+            raise DataError(f"{store.name} has {values.shape[1]} attributes per node, the fitted graphs had {width}.")
+        mean, std = torch.tensor([self.mean, self.std], dtype=torch.float64, device=store.device)
+        codes = torch.empty(len(values), 0, dtype=torch.int32, device=store.device)
+        columns = torch.arange(width, device=store.device)
+        return NodeFeatures(codes, columns, ((values - mean) / std).float(), columns)
+
+    @classmethod
+    def _load(cls, state: dict[str, Any]) -> "Encoder":
+        standardize, mean, std = state["standardize"], state["mean"], state["std"]
+        if not isinstance(standardize, bool):
+            raise DataError(f"encoder: standardize is {standardize!r}, expected true or false.")
+        if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
+            raise DataError("encoder: expected mean and std to be as many finite numbers, those of std above 0.")
+        encoder = cls(standardize)
+        encoder.mean, encoder.std, encoder._width = mean, std, len(mean)
+        return encoder
+
+
+class ConcatEncoder(Encoder):
+    """The columns of several encoders, side by side."""
+
+    kind = "concat"
+    saved = ("parts",)
+
+    def __init__(self, parts: Sequence[Encoder]) -> None:
+        if not parts:
+            raise ValueError("ConcatEncoder needs at least one encoder.")
+        nested = [part.parts if isinstance(part, ConcatEncoder) else [part] for part in parts]
+        self.parts: list[Encoder] = [part for some in nested for part in some]
+
+    def __repr__(self) -> str:
+        return f"ConcatEncoder({self.parts})"
+
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """Those of all parts."""
+        return {name: width for part in self.parts for name, width in part.fields.items()}
+
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        for part in self.parts:
+            part._width = part._learn(store, nodes)
+        return sum(part.width for part in self.parts)
+
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
+        codes, fallback, dense, columns, start = [], [], [], [], 0
+        for part in self.parts:
+            made = part.transform(store)
+            codes.append(made.codes + start)
+            fallback.append(torch.where(made.fallback < 0, -1, made.fallback + start))
+            if made.dense is not None and made.dense_columns is not None:
+                dense.append(made.dense)
+                columns.append(made.dense_columns + start)
+            start += made.width
+        numbers = (torch.cat(dense, 1), torch.cat(columns)) if dense else (None, None)
+        return NodeFeatures(torch.cat(codes, 1), torch.cat(fallback), *numbers)
+
+    def _state(self) -> dict[str, Any]:
+        return {"parts": [part.to_json() for part in self.parts]}
+
+    @classmethod
+    def _load(cls, state: dict[str, Any]) -> "Encoder":
+        parts = state["parts"]
+        if not isinstance(parts, list) or not parts:
+            raise DataError("encoder: expected parts to be a list of encoders.")
+        if any(isinstance(part, dict) and part.get("kind") == cls.kind for part in parts):
+            raise DataError(f"encoder: a part of a {cls.kind!r} encoder cannot be another one.")
+        encoder = cls([encoder_from_json(part) for part in parts])
+        encoder._width = sum(part.width for part in encoder.parts)
+        return encoder
+
+
+KINDS = (NodeLabelEncoder, DegreeEncoder, ConstantEncoder, AttributeEncoder, ConcatEncoder)
+ENCODERS: dict[str, type[Encoder]] = {cls.kind: cls for cls in KINDS}
+LARGEST = 3.5e38  # no float32 exceeds it
+
+
+def encoder_from_json(saved: Any) -> Encoder:
+    """The encoder that :meth:`Encoder.to_json` has written. Everything is checked: the file may come from anywhere."""
+    kind = saved.get("kind") if isinstance(saved, dict) else None
+    if not isinstance(kind, str) or kind not in ENCODERS:
+        raise DataError(f"encoder: expected a dictionary with a kind out of {sorted(ENCODERS)}, found kind {kind!r}.")
+    expected = {"kind", *ENCODERS[kind].saved}
+    if set(saved) != expected:
+        raise DataError(f"encoder: {kind!r} has {sorted(map(str, saved))}, expected {sorted(expected)}.")
+    return ENCODERS[kind]._load(saved)
+
+
+def _attributes(store: PackedGraphs) -> Tensor:
+    if store.node_attributes is None or not store.node_attributes.shape[1]:
+        raise DataError(f"the nodes of {store.name} have no attributes: use another encoder, such as DegreeEncoder.")
+    return store.node_attributes
+
+
+def _are_numbers(values: Any) -> bool:
+    """Whether this is a list of finite numbers, at least one; a comparison with NaN is false."""
+    some = isinstance(values, list) and len(values) > 0
+    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)
+
+
+LABELLED = ("MUTAG", "PTC", "PROTEINS", "NCI1", "DD")
+BY_DEGREE = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI")
+FEATURELESS = ("REDDIT-BINARY", "REDDIT-MULTI-5K")
+
+
+def paper_encoder(name: str, unknown: bool = True) -> Encoder:
+    """The features that the paper's models get on one of its ten data sets (in its code, without ``unknown``)."""
+    if name in LABELLED:
+        return NodeLabelEncoder(unknown)
+    if name in BY_DEGREE:
+        return DegreeEncoder(unknown)
+    if name in FEATURELESS:
+        return ConstantEncoder()
+    raise DataError(f"{name!r} is not a data set of the paper: {', '.join(LABELLED + BY_DEGREE + FEATURELESS)}.")
+
+
+def default_encoder(store: PackedGraphs, unknown: bool = True) -> Encoder:
+    """The paper's choice for its data sets; else node labels and attributes, as far as they are there, else degree."""
+    if store.name in BY_DEGREE + FEATURELESS or (store.name in LABELLED and store.node_labels is not None):
+        return paper_encoder(store.name, unknown)
+    parts: list[Encoder] = [NodeLabelEncoder(unknown)] if has_node_labels(store) else []
+    if has_node_attributes(store):
+        parts.append(AttributeEncoder())
+    return ConcatEncoder(parts) if len(parts) > 1 else parts[0] if parts else DegreeEncoder(unknown)
+
+
+def has_node_labels(store: PackedGraphs) -> bool:
+    """Whether nodes carry labels that say more than the structure does.
+
+    The text format of GIN has a tag for every node: of social networks, whose nodes have no labels, that is 0
+    everywhere, or the degree.
+    """
+    labels = store.node_labels
+    if labels is None or store.name in BY_DEGREE + FEATURELESS:
+        return False
+    if store.name in LABELLED:
+        return True
+    if not labels.numel() or bool((labels == labels[0]).all()):
+        return False
+    return not _are_degrees(labels, store)
+
+
+def has_node_attributes(store: PackedGraphs) -> bool:
+    """Whether nodes carry attributes."""
+    return store.node_attributes is not None and store.node_attributes.shape[1] > 0
+
+
+def _are_degrees(labels: Tensor, store: PackedGraphs) -> bool:
+    if any(isinstance(name, str) for name in store.node_label_names):
+        return False
+    possible = [name if 0 <= int(name) <= store.num_edges else -1 for name in store.node_label_names]  # of any size
+    names = torch.tensor(possible, dtype=torch.long, device=labels.device)
+    return bool((names[labels.long()] == degrees(store)).all())
+
+
+@singledispatch
+def feature_names(encoder: Encoder) -> list[str]:
+    """A name for each column of a fitted encoder."""
+    return [f"feature {column}" for column in range(encoder.width)]
+
+
+@feature_names.register
+def _(encoder: NodeLabelEncoder) -> list[str]:
+    return [f"label {value}" for value in encoder.values] + ["unknown label"] * encoder.unknown
+
+
+@feature_names.register
+def _(encoder: DegreeEncoder) -> list[str]:
+    return [f"degree {value}" for value in encoder.values] + ["unknown degree"] * encoder.unknown
+
+
+@feature_names.register
+def _(encoder: ConstantEncoder) -> list[str]:
+    return ["constant"]
+
+
+@feature_names.register
+def _(encoder: AttributeEncoder) -> list[str]:
+    return [f"attribute {column}" for column in range(encoder.width)]
+
+
+@feature_names.register
+def _(encoder: ConcatEncoder) -> list[str]:
+    return [name for part in encoder.parts for name in feature_names(part)]

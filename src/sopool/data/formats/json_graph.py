@@ -1,0 +1,174 @@
+"""Parse the graph on one line of JSON, with an error that says what is wrong with the line."""
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from reprlib import repr as show
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sopool._files.schema import parse_strictly
+from sopool.data.formats import limits
+from sopool.data.formats.lines import Line
+from sopool.data.graphs import EDGE_FIELDS, NAMED, NODE_FIELDS
+from sopool.data.names import refuse_fractions
+from sopool.data.pack import Graph
+from sopool.errors import DataError
+
+KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS)
+LONGEST_KEY = max(map(len, KEYS))
+MAX_NUMBER = 3.4028235e38  # the largest float32, as it is written
+
+Array = npt.NDArray[Any]
+
+
+def graph_of_line(line: Line) -> tuple[str | int | None, Graph]:
+    """The id, if there is one, and the graph of one line; a ``DataError`` says what is wrong."""
+    if line.problem:
+        raise DataError(line.problem)
+    record = _parse(line.text)
+    given = record.get("id")
+    if given is not None:
+        check_names([given], "id")
+    try:
+        check_nodes(record.get("nodes"), len(line.text))
+        return given, _graph(record)
+    except DataError as error:
+        raise DataError(f"graph {show(given)}: {error}" if given is not None else str(error)) from error
+
+
+def _parse(text: str) -> dict[str, Any]:
+    record = parse_strictly(text)
+    if not isinstance(record, dict):
+        raise DataError(f'expected an object such as {{"nodes": 2, "edges": [[0, 1]]}}, found {show(record)}.')
+    for key in record:
+        if key not in KEYS:
+            # Comparing takes memory for each letter of the key.
+            close = difflib.get_close_matches(key, KEYS, 1) if len(key) <= 2 * LONGEST_KEY else []
+            hint = f"Did you mean {close[0]!r}?" if close else f"The keys are {', '.join(KEYS)}."
+            raise DataError(f"unknown key {show(key)}. {hint}")
+    return record
+
+
+def check_nodes(nodes: Any, size: int) -> None:
+    """Raise unless this may be the number of nodes of a graph whose line has ``size`` characters."""
+    if nodes is None:
+        raise DataError("nodes is missing: give the number of nodes.")
+    largest = limits.MAX_NODES
+    _check([nodes], lambda value: type(value) is int and 0 <= value <= largest, f"nodes must be 0 to {largest}")
+    if nodes > max(size, limits.MAX_BARE_NODES):
+        raise DataError(
+            f"{nodes:,} nodes on a line of {size:,} characters: most of them have neither edges nor labels nor "
+            f"attributes, and more than {limits.MAX_BARE_NODES:,} such nodes are not read. Leave them out."
+        )
+
+
+def _graph(record: dict[str, Any]) -> Graph:
+    nodes, label, directed = record["nodes"], record.get("label"), record.get("directed")
+    _check([directed], lambda value: value is None or type(value) is bool, "directed must be true or false")
+    if label is not None:
+        refuse_fractions([label])
+        check_names([label], "label")
+    edges, rows = _edges(record, nodes, bool(directed))
+    values: dict[str, Any] = {key: _values(record, key, nodes) for key in NODE_FIELDS}
+    values |= {key: _pick(_values(record, key, len(record["edges"])), rows) for key in EDGE_FIELDS}
+    return Graph(nodes, edges, label, **values)
+
+
+def _pick(values: Any, rows: Array) -> Any:
+    if isinstance(values, list):
+        return [values[row] for row in rows.tolist()]
+    return None if values is None else values[rows]
+
+
+def _check(values: Iterable[Any], fine: Callable[[Any], bool], rule: str) -> None:
+    for value in values:
+        if not fine(value):
+            raise DataError(f"{rule}, found {show(value)}.")
+
+
+def _check_types(values: Sequence[Any], types: tuple[type, ...], rule: str) -> None:
+    """Likewise for their types, all at once: there may be millions of values, and one that is wrong is rare."""
+    if not set(types).issuperset(map(type, values)):
+        _check(values, lambda value: type(value) in types, rule)
+
+
+def _edges(record: dict[str, Any], nodes: int, directed: bool) -> tuple[Array, Array]:
+    """Directed edges [e, 2], and the entry of the list that each comes from [e]."""
+    given = record.get("edges")
+    if given is None:
+        raise DataError("edges is missing: give pairs of node numbers, [] for none.")
+    _check([given], lambda value: type(value) is list, "edges must be a list of pairs")
+    _check_types(given, (list,), "an edge must be a pair [source, target]")
+    if not {2}.issuperset(map(len, given)):
+        _check(given, lambda pair: len(pair) == 2, "an edge must be a pair [source, target]")
+    ends = list(chain.from_iterable(given))
+    if not {int}.issuperset(map(type, ends)):
+        _check(given, lambda pair: type(pair[0]) is type(pair[1]) is int, "an edge must be two whole numbers")
+    if ends and not (min(ends) >= 0 and max(ends) < nodes):
+        pair = next(pair for pair in given if not (min(pair) >= 0 and max(pair) < nodes))
+        within = f"whose nodes are 0 to {nodes - 1}" if nodes else "which has no nodes"
+        raise DataError(f"the edge {show(pair)} leaves the graph, {within}.")
+    edges = np.array(ends, dtype=np.int32).reshape(-1, 2)
+    rows = np.arange(len(edges))
+    return (edges, rows) if directed else _both_ways(edges, rows)
+
+
+def _both_ways(edges: Array, rows: Array) -> tuple[Array, Array]:
+    """Each edge followed by its reverse, a self-loop alone."""
+    pairs = set(zip(*edges.T.tolist(), strict=True))
+    double = next(((a, b) for a, b in pairs if a < b and (b, a) in pairs), None)
+    if double is not None:
+        raise DataError(
+            f"the edges {list(double)} and {list(double[::-1])} are the same one, as directed is not true. "
+            'List it once, or add "directed": true if all edges are listed both ways.'
+        )
+    rows = rows.repeat(2 - (edges[:, 0] == edges[:, 1]))
+    result = edges[rows]
+    second = np.flatnonzero(rows[1:] == rows[:-1]) + 1
+    result[second] = result[second, ::-1]
+    return result, rows
+
+
+def _values(record: dict[str, Any], key: str, count: int) -> Any:
+    """The names (a list) or numbers (an array) of all nodes or edges of a graph, None if not given."""
+    given = record.get(key)
+    if given is None:
+        return None
+    what = "nodes" if key in NODE_FIELDS else "edges"
+    if type(given) is not list:
+        raise DataError(f"{key} must be a list, one entry for each of the {what}, found {show(given)}.")
+    if len(given) != count:
+        raise DataError(f"{len(given)} {key} for {count} {what}.")
+    if key in NAMED:
+        check_names(given, key)
+        return given
+    return _numbers(given, key)
+
+
+def check_names(given: list[Any], key: str) -> None:
+    """Raise unless all of these are whole numbers or strings that can be written to a file."""
+    _check_types(given, (int, str), f"{key} must be whole numbers or strings")
+    try:
+        "".join(value for value in set(given) if type(value) is str).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{key} has half a character (a lone surrogate): {show(error.object)}.") from error
+
+
+def _numbers(given: list[Any], key: str) -> Array:
+    """[n] for weights, [n, d] for attributes; a flat list of attributes is one each."""
+    table = key.endswith("attributes")
+    if table and any(type(row) is list for row in given):
+        _check(given, lambda row: type(row) is list, f"{key} must be all lists or all numbers")
+        _check(
+            given, lambda row: len(row) == len(given[0]), f"{key} must have {len(given[0])} numbers each, as the first"
+        )
+        width, flat = len(given[0]), list(chain.from_iterable(given))
+    else:
+        width, flat = 1, given
+    _check_types(flat, (int, float), f"{key} must be numbers")
+    _check(flat, lambda value: abs(value) <= MAX_NUMBER, f"{key} must be at most {MAX_NUMBER} in size")
+    array = np.array(flat, dtype=np.float32)
+    return array.reshape(len(given), width) if table else array

@@ -1,0 +1,155 @@
+"""Lines of text files, plain or packed with gzip, numbered for error messages."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from sopool.data.formats import limits
+from sopool.errors import DataError
+
+SHOWN = 200
+"""Characters that are kept of a line that is too long."""
+PIECE = 2**16
+"""Bytes of such a line that are read at a time, to be dropped."""
+ADVICE = "Look for missing line ends. Graphs this large are read from TU files or from a .graphs file."
+
+WITHOUT_COLUMNS = ("", ".zip", ".txt", ".jsonl", ".graphs", ".sdf")
+"""Names of data sets, folders, and files; those of SDF files have properties instead."""
+
+
+class Line(NamedTuple):
+    """A line of a text, or the beginning of one that is too long."""
+
+    number: int
+    """From 1."""
+    text: str
+    problem: str = ""
+    """Why the line cannot be used."""
+    quotes: int = 0
+    """The quotation marks of a line that is too long; an odd number leaves a cell of a CSV open."""
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing on the line."""
+        return not (self.problem or self.text.strip())
+
+
+class LineSource(Protocol):
+    """A file of bytes or text."""
+
+    def readline(self, size: int, /) -> str | bytes:
+        """Return the next line, or at most ``size`` bytes or characters of it; nothing at the end."""
+
+
+def kind_of(path: Path) -> str:
+    """The last suffix of a name, in small letters; the last two of one that is packed, such as ``.csv.gz``."""
+    return "".join(path.suffixes[-2 if is_packed(path) else -1 :]).lower()
+
+
+def check_columns(source: str | Path, smiles_column: str | None, label_column: str | None) -> None:
+    """Raise a ``DataError`` for a column that was named of a source which has none: it would count for nothing."""
+    kind = kind_of(Path(source)).removesuffix(".gz")
+    given = {"smiles_column": smiles_column, "label_column": None if kind == ".sdf" else label_column}
+    for option, name in given.items():
+        if name is not None and kind in WITHOUT_COLUMNS:
+            raise DataError(
+                f"there are no columns here, so none can be {name!r} ({option}). Leave that out; or, if this is a "
+                "table of molecules, call it .csv.",
+                source,
+            )
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the name says so: it ends in ``.gz``."""
+    return path.suffix.lower() == ".gz"
+
+
+def read_lines(path: str | Path, errors: str = "strict") -> Iterator[Line]:
+    """Read the lines of a UTF-8 file, unpacked if its name ends in ``.gz``.
+
+    ``errors`` is that of ``bytes.decode``: "replace" for formats whose text is free and does not matter.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if is_packed(Path(path)):
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield from number_lines(_Unpacked(unpacked, path), path, errors)
+            else:
+                yield from number_lines(file, path, errors)
+    except FileNotFoundError as error:
+        raise DataError("there is no such file.", path) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"not a whole gzip file ({error}). Pack it again, or give it unpacked.", path) from error
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror or error}).", path) from error
+
+
+def number_lines(file: LineSource, path: str | Path, errors: str = "strict") -> Iterator[Line]:
+    """Number the lines of an open file from 1; a byte order mark is dropped.
+
+    Of a line longer than ``limits.MAX_LINE`` only the beginning is kept, with what is wrong with it; the rest is read
+    piece by piece and dropped, so that the next line can be read.
+    """
+    number = 0
+    try:
+        while line := file.readline(limits.MAX_LINE + 1):
+            number += 1
+            if len(line) > limits.MAX_LINE:
+                yield _too_long(line, file, number)
+                continue
+            text = line if isinstance(line, str) else _decode(line, path, number, errors)
+            yield Line(number, text.removeprefix("\ufeff") if number == 1 else text)
+    except UnicodeDecodeError as error:  # of a text stream, which decodes ahead of the line it hands out
+        raise DataError("not UTF-8 text. Save it as UTF-8.", path) from error
+
+
+def not_blank(lines: Iterator[Line]) -> Line | None:
+    """Return the first line that is not blank, None if there is none; the lines before it are not kept."""
+    return next((line for line in lines if not line.blank), None)
+
+
+def too_long(what: str, advice: str) -> str:
+    """Say that a line or a record is longer than one may be, and what to do."""
+    return f"The {what} is longer than {limits.MAX_LINE:,} bytes, which is the limit. {advice}"
+
+
+def _too_long(line: str | bytes, file: LineSource, number: int) -> Line:
+    start = line[:SHOWN]
+    quotes = 0
+    while True:
+        quotes += line.count('"') if isinstance(line, str) else line.count(b'"')
+        if not line or _is_ended(line):
+            break
+        line = file.readline(PIECE)
+    text = start if isinstance(start, str) else start.decode("utf-8", "replace")
+    return Line(number, text, too_long("line", ADVICE), quotes)
+
+
+def _is_ended(line: str | bytes) -> bool:
+    return line.endswith("\n") if isinstance(line, str) else line.endswith(b"\n")
+
+
+def _decode(line: bytes, path: str | Path, number: int, errors: str) -> str:
+    try:
+        return line.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise DataError(f"not UTF-8 text ({error.reason}). Save it as UTF-8.", path, number) from error
+
+
+class _Unpacked:
+    """An unpacked gzip file that may not grow beyond ``limits.MAX_UNPACKED``."""
+
+    def __init__(self, file: gzip.GzipFile, path: str | Path) -> None:
+        self.file = file
+        self.path = path
+        self.left = limits.MAX_UNPACKED
+
+    def readline(self, size: int, /) -> bytes:
+        line = self.file.readline(min(size, self.left + 1))
+        self.left -= len(line)
+        if self.left < 0:
+            message = f"unpacks to more than {limits.MAX_UNPACKED:,} bytes. Unpack it first if it is to be read."
+            raise DataError(message, self.path)
+        return line

@@ -1,0 +1,178 @@
+"""Lines of numbers to arrays: streamed, without a Python object per line or number where the text is plain."""
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sopool.data.formats import limits
+from sopool.data.formats.archive import Text
+from sopool.data.names import Names
+from sopool.errors import DataError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DIGITS = b"0123456789"
+NOT_SEPARATORS = bytes(sorted(set(range(256)) - set(b",\n")))
+INT64 = np.iinfo(np.int64)
+
+
+class Block(NamedTuple):
+    """Some whole lines of a file, the last one ended, none of them blank at the end."""
+
+    text: bytes
+    rows: int
+    first: int
+    """The line number of its first line, from 1."""
+
+
+def line_blocks(text: Text) -> Iterator[Block]:
+    """Cut chunks at line ends. Blank lines may end the file; line ends and the byte order mark of Windows go."""
+    first, blank, rest = 1, 0, b""
+    for chunk in chain(text.chunks, (b"\n",)):
+        joined = rest + chunk
+        cut = joined.rfind(b"\n") + 1
+        lines, rest = joined[:cut], joined[cut:]
+        if len(rest) > limits.MAX_LINE:
+            raise DataError(f"a line of over {limits.MAX_LINE:,} bytes: this is no text of numbers.", text.where, first)
+        if first == 1:
+            lines = lines.removeprefix(BYTE_ORDER_MARK)
+        if b"\r" in lines:
+            lines = lines.replace(b"\r\n", b"\n")
+        body = lines.rstrip()
+        if body and blank:
+            raise DataError("a blank line, expected numbers.", text.where, first)
+        rows = body.count(b"\n") + 1 if body else 0
+        if body:
+            yield Block(body + b"\n", rows, first)
+        blank += lines.count(b"\n", len(body)) - (1 if body else 0)
+        first += rows
+    if first == 1:
+        raise DataError("the file is empty.", text.where)
+
+
+def integer_blocks(text: Text, what: str, columns: int | None = None) -> Iterator[tuple[int, Ints]]:
+    """(line number, integers [rows, columns]) block by block; as many columns as the first line has if not given."""
+    for block in line_blocks(text):
+        columns = columns or _width(block)
+        values = _plain(block, columns)
+        if values is None:
+            values = _parsed(block, columns, int, np.int64)
+        if values is None:
+            _report(block, columns, _integer_fault, text.where, what)
+        yield block.first, values
+
+
+def read_integers(text: Text, what: str, columns: int | None = None) -> Ints:
+    """All of a file of integers [rows, columns], ``what`` being what one of them is called in errors."""
+    return np.concatenate([values for _, values in integer_blocks(text, what, columns)])
+
+
+def read_floats(text: Text, what: str) -> Floats:
+    """All of a file of finite numbers [rows, columns]."""
+    blocks: list[Floats] = []
+    for block in line_blocks(text):
+        columns = blocks[0].shape[1] if blocks else _width(block)
+        values = _parsed(block, columns, float, np.float64)
+        with np.errstate(over="ignore"):
+            small = None if values is None else values.astype(np.float32)
+        if small is None or not np.isfinite(small).all():
+            _report(block, columns, _float_fault, text.where, what)
+        blocks.append(small)
+    return np.concatenate(blocks)
+
+
+def label_codes(rows: Ints) -> tuple[Tensor, Names]:
+    """Rows of integers [n, k] as numbers from 0 in sorted order, and what they stand for: an integer, or "0,3"."""
+    if rows.shape[1] == 1:
+        values, codes = np.unique(rows[:, 0], return_inverse=True)
+        return torch.from_numpy(codes), tuple(values.tolist())
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(1)])
+    codes = np.empty_like(order)
+    codes[order] = new.cumsum() - 1
+    return torch.from_numpy(codes), tuple(",".join(map(str, row)) for row in ordered[new].tolist())
+
+
+def shown(field: bytes) -> str:
+    """A piece of a file for an error message."""
+    text = field.strip()
+    return repr(text if len(text) <= 40 else text[:40] + b"...").removeprefix("b")
+
+
+def _width(block: Block) -> int:
+    return block.text.count(b",", 0, block.text.index(b"\n")) + 1
+
+
+def _repeats(text: bytes, line: bytes, rows: int) -> bool:
+    return len(text) == len(line) * rows and text == line * rows
+
+
+def _plain(block: Block, columns: int) -> Ints | None:
+    """Digits with one kind of comma, parsed in C; None if the text is not all so, or overflows."""
+    # numpy's parser takes any blank for a separator and stops silently at what it does not know. What is left without
+    # the digits shows that there is nothing such, and the number of numbers that none is missing.
+    left = block.text.translate(None, DIGITS)
+    if not any(_repeats(left, comma * (columns - 1) + b"\n", block.rows) for comma in (b", ", b",")):
+        return None
+    values: Ints = np.fromstring(block.text.replace(b",", b" "), np.int64, sep=" ")
+    if values.size != block.rows * columns or values.max() == INT64.max:
+        return None
+    return values.reshape(block.rows, columns)
+
+
+def _parsed(block: Block, columns: int, number: Callable[[bytes], float], dtype: type[Any]) -> NDArray[Any] | None:
+    """Anything that Python reads as numbers; None if the text is not all so."""
+    left = block.text.translate(None, NOT_SEPARATORS)
+    if not _repeats(left, b"," * (columns - 1) + b"\n", block.rows) or b"_" in block.text:
+        return None
+    fields = block.text[:-1].replace(b"\n", b",").split(b",")
+    try:
+        return np.fromiter(map(number, fields), dtype, len(fields)).reshape(block.rows, columns)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _report(block: Block, columns: int, fault: Callable[[bytes], str], where: str, what: str) -> NoReturn:
+    """Look for the first bad line of a block that could not be parsed."""
+    for number, line in enumerate(block.text[:-1].split(b"\n"), block.first):
+        if not line.strip():
+            raise DataError("a blank line, expected numbers.", where, number)
+        found = line.count(b",") + 1
+        if found != columns:
+            raise DataError(f"{found} columns, expected {columns} split by commas: {shown(line)}.", where, number)
+        for field in line.split(b","):
+            if reason := fault(field):
+                raise DataError(f"the {what} {shown(field)} is {reason}.", where, number)
+    raise DataError(f"cannot be parsed as a table of {columns} columns.", where, block.first)
+
+
+def _integer_fault(field: bytes) -> str:
+    try:
+        value = int(field)
+    except ValueError:
+        return "not an integer"
+    if b"_" in field:
+        return "not an integer"
+    return "" if INT64.min <= value <= INT64.max else "too large for 64 bits"
+
+
+def _float_fault(field: bytes) -> str:
+    try:
+        value = float(field)
+    except ValueError:
+        return "not a number"
+    if b"_" in field:
+        return "not a number"
+    if not math.isfinite(value):
+        return "not finite"
+    with np.errstate(over="ignore"):
+        return "" if np.isfinite(np.float32(value)) else "too large for float32"

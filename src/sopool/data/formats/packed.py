@@ -1,0 +1,173 @@
+"""One store, one file: safetensors (arrays, memory-mapped) with the names as JSON in its header. No pickle."""
+
+import hashlib
+import json
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from sopool._files.atomic import whole_file
+from sopool._files.sealed import check_sealed_file, write_sealed
+from sopool.data.formats.json_graph import check_names
+from sopool.data.graphs import PackedGraphs, check_values
+from sopool.data.names import Names
+from sopool.errors import DataError
+
+FORMAT = "sopool graphs 1"
+NAMES = ("classes", "node_label_names", "edge_label_names")
+DTYPES = {
+    "node_ptr": torch.int64,
+    "edge_ptr": torch.int64,
+    "edge_index": torch.int32,
+    "labels": torch.int64,
+    "node_labels": torch.int32,
+    "node_attributes": torch.float32,
+    "edge_labels": torch.int32,
+    "edge_attributes": torch.float32,
+    "edge_weights": torch.float32,
+}
+
+
+class StoredFile(NamedTuple):
+    """A file that graphs were read from: its path, and what tells whether it is still the same file."""
+
+    path: Path
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: Path, found: os.stat_result) -> "StoredFile":
+        """Return what the system said of the file at ``path``."""
+        return cls(path.absolute(), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+# Beside the stores and not in them: a copy, a part or a changed version of a store is not what is in the file.
+_files: WeakKeyDictionary[PackedGraphs, StoredFile] = WeakKeyDictionary()
+
+
+def save_graphs(store: PackedGraphs, path: str | Path) -> None:
+    """Write ``store`` to one file, with a digest of its content: whole or not at all, also if interrupted."""
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        write_graphs(store, file)
+
+
+def write_graphs(store: PackedGraphs, file: BinaryIO, **more: str) -> None:
+    """Write the content of :func:`save_graphs` to an open file, with ``more`` in its header."""
+    header = {"format": FORMAT, "name": store.name} | more
+    header |= {name: json.dumps(list(getattr(store, name))) for name in NAMES}
+    write_sealed(file, store.tensors(), header)
+
+
+def load_graphs(path: str | Path, check: bool = True) -> PackedGraphs:
+    """Read a store written by :func:`save_graphs`. The arrays stay on disk until they are used: do not write to them.
+
+    ``check`` reads the file once to compare its digest, if it has one (files of older versions have none), and looks
+    at every value (an edge to a node that does not exist, a label without a name); leave it out only for a file that
+    was checked before.
+    """
+    return read_graphs(Path(path), check)[0]
+
+
+def read_graphs(path: Path, check: bool = True) -> tuple[PackedGraphs, dict[str, str]]:
+    """Return what :func:`load_graphs` does, and the header of the file."""
+    if not path.is_file():
+        raise DataError("there is no such file.", path)
+    before = StoredFile.of(path, path.stat())
+    header, tensors = _mapped(path)
+    if check and "digest" in header:
+        with path.open("rb") as file:
+            check_sealed_file(file, path)
+    store = _store(header, tensors, path, check)
+    if StoredFile.of(path, path.stat()) != before:
+        raise DataError("it was replaced by another file while it was read. Try again.", path)
+    _files[store] = before
+    return store, header
+
+
+def renamed(store: PackedGraphs, name: str) -> PackedGraphs:
+    """Return the same graphs under another name; see :func:`open_file`."""
+    other = replace(store, name=name)
+    if store in _files:
+        _files[other] = _files[store]
+    return other
+
+
+def open_file(store: PackedGraphs) -> BinaryIO | None:
+    """Open the file that all of ``store`` but its name was read from; None if there is none, or not any more."""
+    known = _files.get(store)
+    if known is None or any(map(_may_differ, store.tensors().values())):
+        return None
+    try:
+        file = known.path.open("rb")
+    except OSError:
+        return None
+    if StoredFile.of(known.path, os.fstat(file.fileno())) == known:
+        return file
+    file.close()
+    return None
+
+
+def _may_differ(tensor: Tensor) -> bool:
+    """Whether an array was written to since it was read, as far as PyTorch can tell."""
+    return tensor.is_inference() or tensor._version > 0
+
+
+def _mapped(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """The header and the arrays of a file, which must be of the right names and types."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            if header.get("format") != FORMAT:
+                found = header.get("format", "no format name")
+                raise DataError(f"expected {FORMAT!r}, found {found!r}: written by another version or program.", path)
+            names = list(file.keys())
+            unknown = sorted(set(names) - set(DTYPES))
+            if unknown:
+                raise DataError(f"unknown arrays {unknown}.", path)
+            tensors = {name: file.get_tensor(name) for name in names}
+    except SafetensorError as error:
+        raise DataError(f"not a whole file of graphs ({error}). Build it again from its source.", path) from error
+    for name, tensor in tensors.items():
+        if tensor.dtype != DTYPES[name]:
+            raise DataError(f"{name} has type {tensor.dtype}, expected {DTYPES[name]}.", path)
+    return header, tensors
+
+
+def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check: bool) -> PackedGraphs:
+    try:
+        content: dict[str, Any] = {name: _names(header.get(name, "[]"), name) for name in NAMES}
+        content |= tensors
+        store = PackedGraphs(**content, name=header.get("name", path.stem))
+        if check:
+            check_values(store)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"not a store of graphs: {error}", path) from error
+    return store
+
+
+def _names(text: str, what: str) -> Names:
+    names = json.loads(text)
+    if not isinstance(names, list):
+        raise DataError(f"{what} must be a list.")
+    check_names(names, what)
+    return tuple(names)
+
+
+assert set(DTYPES) | set(NAMES) | {"name"} == {item.name for item in fields(PackedGraphs)}
+
+
+def content_key(store: PackedGraphs) -> str:
+    """A key of everything in a store but its name: equal for equal graphs, wherever they came from."""
+    digest = hashlib.sha256(json.dumps([list(getattr(store, name)) for name in NAMES]).encode())
+    for name, tensor in sorted(store.tensors().items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,176 @@
+"""The text format of the TUDataset collection (Morris et al., 2020): a few files of numbers for all graphs together."""
+
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sopool.data.formats.archive import Source, Text, open_source, visible
+from sopool.data.formats.numbers import Ints, integer_blocks, label_codes, read_floats, read_integers
+from sopool.data.graphs import PackedGraphs
+from sopool.data.names import Names
+from sopool.errors import DataError
+
+Int32s = NDArray[np.int32]
+
+
+def read_tu(path: str | Path, name: str | None = None) -> PackedGraphs:
+    """Read the graphs of a folder (``path/NAME_A.txt`` or ``path/raw/NAME_A.txt``) or of a zip.
+
+    Everything is kept as the files have it: the order of graphs, nodes and edges, self-loops, repeated and one-way
+    edges, nodes without edges. A graph number that no node has is a graph without nodes. ``name`` is needed only
+    where there are files of several data sets.
+    """
+    with open_source(path) as source:
+        return _Files(source, name).read()
+
+
+class _Files:
+    """The files of one data set: they lie together, and their names start alike."""
+
+    def __init__(self, source: Source, name: str | None) -> None:
+        self.source = source
+        first = _choose(source, name)
+        self.prefix = first.removesuffix("A.txt")
+        self.name = PurePosixPath(first).name.removesuffix("_A.txt")
+
+    def read(self) -> PackedGraphs:
+        labels, classes = label_codes(read_integers(self.text("graph_labels"), "graph label", 1))
+        graph_of, node_ptr = self.read_nodes(len(labels))
+        nodes = len(graph_of)
+        edges, edge_ptr, order = self.read_edges(graph_of, node_ptr)
+        node_labels, node_label_names = self.read_labels("node_labels", nodes, None)
+        edge_labels, edge_label_names = self.read_labels("edge_labels", edges.shape[1], order)
+        return PackedGraphs(
+            node_ptr=torch.from_numpy(node_ptr),
+            edge_ptr=torch.from_numpy(edge_ptr),
+            edge_index=torch.from_numpy(edges),
+            labels=labels,
+            classes=classes,
+            node_labels=node_labels,
+            node_label_names=node_label_names,
+            node_attributes=self.read_attributes("node_attributes", nodes, None),
+            edge_labels=edge_labels,
+            edge_label_names=edge_label_names,
+            edge_attributes=self.read_attributes("edge_attributes", edges.shape[1], order),
+            name=self.name,
+        )
+
+    def file(self, kind: str) -> str:
+        return f"{self.prefix}{kind}.txt"
+
+    def text(self, kind: str) -> Text:
+        file = self.file(kind)
+        if file not in self.source.names:
+            raise DataError("there is no such file, and the TU format needs it.", self.source.where(file))
+        return self.source.text(file)
+
+    def read_nodes(self, graphs: int) -> tuple[Ints, Ints]:
+        """The graph of each node, from 0, and where each graph's nodes start."""
+        text = self.text("graph_indicator")
+        graph_of = read_integers(text, "graph number", 1)[:, 0]
+        if graph_of[0] < 1:
+            raise DataError(f"graph number {graph_of[0]}, expected numbers from 1.", text.where, 1)
+        falls = np.flatnonzero(np.diff(graph_of) < 0)
+        if falls.size:
+            before, after = graph_of[falls[0] : falls[0] + 2]
+            raise DataError(
+                f"graph number {after} after {before}: the nodes of a graph must lie together, graphs in order.",
+                text.where,
+                int(falls[0]) + 2,
+            )
+        if graph_of[-1] != graphs:
+            raise DataError(
+                f"{graphs} labels, expected {graph_of[-1]}: {Path(text.where).name} ends with graph {graph_of[-1]}.",
+                self.source.where(self.file("graph_labels")),
+            )
+        return graph_of - 1, np.searchsorted(graph_of, np.arange(1, graphs + 2))
+
+    def read_edges(self, graph_of: Ints, node_ptr: Ints) -> tuple[Int32s, Ints, Ints | None]:
+        """Edges [2, E] numbered within their graphs, where each graph's start, and the file's order if it differs."""
+        text = self.text("A")
+        nodes = len(graph_of)
+        # Node numbers start at 1, so entry 0 is never looked up.
+        graph = np.concatenate([[-1], graph_of]).astype(np.int32)
+        local = np.concatenate([[-1], np.arange(nodes) - node_ptr[graph_of]]).astype(np.int32)
+        graphs: list[Int32s] = []
+        pairs: list[Int32s] = []
+        for line, ends in integer_blocks(text, "node number", 2):
+            if ends.min() < 1 or ends.max() > nodes:
+                _report(ends, (ends < 1) | (ends > nodes), text.where, line, f"nodes are numbered 1 to {nodes}")
+            graph_of_ends = graph.take(ends)
+            apart = graph_of_ends[:, 0] != graph_of_ends[:, 1]
+            if apart.any():
+                _report(ends, apart[:, None], text.where, line, "these nodes are in different graphs")
+            graphs.append(graph_of_ends[:, 0].copy())
+            pairs.append(local.take(ends))
+        return _in_order(_joined(pairs), np.concatenate(graphs), len(node_ptr) - 1)
+
+    def read_labels(self, kind: str, count: int, order: Ints | None) -> tuple[Tensor | None, Names]:
+        if self.file(kind) not in self.source.names:
+            return None, ()
+        text = self.text(kind)
+        rows = read_integers(text, kind[:-1].replace("_", " "))
+        _check_count(len(rows), count, kind, text.where)
+        codes, names = label_codes(rows if order is None else rows[order])
+        return codes.int(), names
+
+    def read_attributes(self, kind: str, count: int, order: Ints | None) -> Tensor | None:
+        if self.file(kind) not in self.source.names:
+            return None
+        text = self.text(kind)
+        rows = read_floats(text, kind[:-1].replace("_", " "))
+        _check_count(len(rows), count, kind, text.where)
+        return torch.from_numpy(rows if order is None else rows[order])
+
+
+def _choose(source: Source, name: str | None) -> str:
+    """The one file of edges, which tells the name of the data set."""
+    found = [file for file in visible(source.names, "_A.txt") if PurePosixPath(file).name != "_A.txt"]
+    chosen = [file for file in found if name is None or PurePosixPath(file).name == f"{name}_A.txt"]
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen and name is None:
+        raise DataError(f"several data sets, {_list(chosen)}: say which by its name.", source.path)
+    if chosen:
+        raise DataError(f"several files named {name}_A.txt, {_list(chosen)}.", source.path)
+    there = f"only {_list(found)}." if found else "nor any other edges in the TU format."
+    if not found and source.names:
+        there += f" What is there: {_list(sorted(source.names))}. A file of another kind is given by its own path."
+    raise DataError(f"there is no {name or 'NAME'}_A.txt, {there}", source.path)
+
+
+def _list(files: list[str]) -> str:
+    return ", ".join(files[:5]) + (", ..." if len(files) > 5 else "")
+
+
+def _report(ends: Ints, wrong: NDArray[np.bool_], where: str, line: int, reason: str) -> None:
+    row = int(np.flatnonzero(wrong.any(1))[0])
+    raise DataError(f"there can be no edge {ends[row, 0]}, {ends[row, 1]}: {reason}.", where, line + row)
+
+
+def _joined(pairs: list[Int32s]) -> Int32s:
+    """Pairs [n, 2] block by block as one array [2, E]; the blocks are freed on the way, they are as large."""
+    edges: Int32s = np.empty((2, sum(map(len, pairs))), np.int32)
+    end = edges.shape[1]
+    while pairs:
+        block = pairs.pop()
+        edges[:, end - len(block) : end] = block.T
+        end -= len(block)
+    return edges
+
+
+def _in_order(edges: Int32s, graph: Int32s, graphs: int) -> tuple[Int32s, Ints, Ints | None]:
+    order = None
+    if (graph[1:] < graph[:-1]).any():
+        order = np.argsort(graph, kind="stable")
+        edges, graph = edges[:, order], graph[order]
+    return edges, np.searchsorted(graph, np.arange(graphs + 1, dtype=np.int32)), order
+
+
+def _check_count(found: int, expected: int, kind: str, where: str) -> None:
+    if found != expected:
+        of = "edge" if kind.startswith("edge") else "node"
+        raise DataError(f"{found} {kind.replace('_', ' ')}, expected {expected}: one line for each {of}.", where)

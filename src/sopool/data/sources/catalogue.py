@@ -1,0 +1,272 @@
+"""The data sets known by name, where each is looked for, and one door for every kind of source."""
+
+import os
+import warnings
+from collections import Counter
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from reprlib import repr as show
+from typing import Any, NamedTuple
+
+from sopool._files.private import is_private
+from sopool.data.analysis.statistics import GraphStatistics, statistics
+from sopool.data.formats.archive import open_source, visible
+from sopool.data.formats.gin import read_gin
+from sopool.data.formats.jsonl import read_jsonl
+from sopool.data.formats.limits import MAX_ATOMS
+from sopool.data.formats.lines import check_columns, kind_of
+from sopool.data.formats.molecules import BadMolecule, OnError, read_sdf, read_smiles_csv
+from sopool.data.formats.packed import load_graphs, renamed
+from sopool.data.formats.tu import read_tu
+from sopool.data.graphs import PackedGraphs
+from sopool.data.sources.boxed import boxed_names, load_boxed
+from sopool.data.sources.cache import cached, downloaded
+from sopool.data.sources.download import Progress, download
+from sopool.errors import DataError
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the paper says of a data set."""
+
+    graphs: int
+    classes: int
+    max_nodes: int | None
+    mean_nodes: float
+
+
+PAPER = {
+    "MUTAG": Published(188, 2, 28, 18.0),
+    "PTC": Published(344, 2, 109, 25.6),
+    "PROTEINS": Published(1113, 2, 620, 39.1),
+    "NCI1": Published(4110, 2, 111, 29.9),
+    "DD": Published(1178, 2, None, 284.3),
+    "COLLAB": Published(5000, 3, 492, 74.5),
+    "IMDB-BINARY": Published(1000, 2, 136, 19.8),
+    "IMDB-MULTI": Published(1500, 3, 89, 13.0),
+    "REDDIT-BINARY": Published(2000, 2, 3783, 429.6),
+    "REDDIT-MULTI-5K": Published(5000, 5, 3783, 508.5),
+}
+
+NOTES = {
+    "PTC": "PTC is the file of the GIN and SOPool code (344 graphs, 25.6 nodes on average, 19 node labels), which the "
+    "paper's figures are about. It is not PTC_MR of the TU collection: accuracies on the two cannot be compared.",
+    "PTC_MR": "PTC_MR of the TU collection (344 graphs, 14.3 nodes on average, 18 node labels) is not the paper's PTC: "
+    "accuracies on the two cannot be compared. The paper's is called PTC here.",
+}
+
+
+REASONS = 3
+"""Why molecules were skipped: so many are told."""
+
+
+class DatasetNote(UserWarning):
+    """Something to know about a data set, true but easily missed."""
+
+
+class Found(NamedTuple):
+    """Where a data set is: "root", "package", "cache" or, if nowhere, None; and the places that were searched."""
+
+    place: str | None
+    path: Path | None
+    searched: list[str]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of the catalogue."""
+
+    name: str
+    place: str | None
+    path: Path | None
+    paper: Published | None
+    statistics: GraphStatistics | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain dictionaries, numbers and strings."""
+        return {
+            "name": self.name,
+            "place": self.place,
+            "path": None if self.path is None else str(self.path),
+            "paper": None if self.paper is None else asdict(self.paper),
+            "statistics": None if self.statistics is None else self.statistics.to_json(),
+            "note": NOTES.get(self.name),
+        }
+
+
+def list_datasets(root: str | Path | None = None) -> list[Listed]:
+    """The sets of the paper and of the package: where each was found, without a download, and what is in it."""
+    listed = []
+    for name in dict.fromkeys([*PAPER, *boxed_names()]):
+        found = find(name, root)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DatasetNote)
+            have = None if found.place is None else statistics(load(name, root))
+        listed.append(Listed(name, found.place, found.path, PAPER.get(name), have))
+    return listed
+
+
+def find(name: str, root: str | Path | None = None) -> Found:
+    """Look for a data set by name: ``root`` (or ``SOPOOL_DATA``), then the package, then the cache."""
+    searched = []
+    for folder in _roots(root):
+        searched.append(f"{folder} (--root or SOPOOL_DATA)")
+        for path in (folder / f"{name}.zip", folder / name, folder / f"{name}.txt", folder / f"{name}.graphs"):
+            if path.exists():
+                return Found("root", path, searched)
+    searched.append(f"the package ({', '.join(boxed_names())})")
+    if name in boxed_names():
+        return Found("package", None, searched)
+    path = downloaded(name)
+    searched.append(str(path.parent))
+    return Found("cache", path, searched) if is_private(path) else Found(None, None, searched)
+
+
+def load(
+    source: str | Path,
+    root: str | Path | None = None,
+    *,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    on_error: OnError = "skip",
+    labelled: bool = True,
+    max_atoms: int = MAX_ATOMS,
+    progress: Progress | None = None,
+) -> PackedGraphs:
+    """Read graphs from a file or folder of any known kind, or a data set by its name.
+
+    Args:
+        source: A path (TU folder or zip, GIN text, ``.jsonl``, ``.csv`` of SMILES, ``.sdf``, ``.graphs``), or a name of
+            the TU collection, or one of the sets that ship with the package.
+        root: The folder where named sets are looked for first; ``SOPOOL_DATA`` if left out.
+        smiles_column: Of a CSV, if it has no usual name.
+        label_column: Of a CSV, or the property of an SDF, if it has no usual name.
+        on_error: "skip" molecules that cannot be read, with a warning, or "raise".
+        labelled: False reads the molecules of a CSV or SDF without labels, for prediction.
+        max_atoms: A molecule of more atoms, or with more than one ring for 8 of these, cannot be read.
+        progress: Called while downloading.
+    """
+    if _is_path(source):
+        return _read(Path(source), smiles_column, label_column, on_error, labelled, max_atoms)
+    name = str(source)
+    if name in NOTES:
+        warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
+    found = find(name, root)
+    if found.place == "package":
+        check_columns(name, smiles_column, label_column)
+        return load_boxed(name)
+
+    def read(path: Path) -> PackedGraphs:
+        return renamed(_read(path, smiles_column, label_column, on_error, labelled, max_atoms), name)
+
+    if found.path is None:
+        return read(_download(name, found, progress))
+    try:
+        return read(found.path)
+    except DataError as error:
+        if found.place != "cache" or smiles_column or label_column:
+            raise
+        warnings.warn(f"{error} It is downloaded again.", stacklevel=2)
+        return read(_download(name, found, progress))
+
+
+def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
+    """The files that :func:`load` would read, as far as they are here already."""
+    path = Path(source) if _is_path(source) else find(str(source), root).path
+    if path is None or not path.exists():
+        return []
+    return sorted(path.glob("*.txt")) if path.is_dir() else [path]
+
+
+def _is_path(source: str | Path) -> bool:
+    path = Path(source)
+    return bool(path.suffix) or path.exists() or len(path.parts) > 1
+
+
+def _download(name: str, found: Found, progress: Progress | None) -> Path:
+    ways = (
+        f"Searched: {'; '.join(found.searched)}. Ways out: put {name}.zip of the TU collection (or a folder {name} "
+        "with its files) into a folder and name that with --root or SOPOOL_DATA; or give the path of your own file."
+    )
+    if name == "PTC":
+        raise DataError(f"PTC was not found. {NOTES['PTC']} {ways}")
+    try:
+        return download(name, downloaded(name).parent, progress)
+    except DataError as error:
+        raise DataError(f"{name} was not found.{_guess(name)} {error} {ways}") from error
+
+
+def _guess(given: str) -> str:
+    """A question, where a known data set has a name much like this one, which may be that of a file."""
+    close = get_close_matches(Path(given).stem.upper(), [*PAPER, *boxed_names()], 1)
+    return f" Did you mean {close[0]}?" if close and close[0] != given else ""
+
+
+def _roots(root: str | Path | None) -> list[Path]:
+    given = root or os.environ.get("SOPOOL_DATA")
+    return [Path(given)] if given else []
+
+
+def _read(
+    path: Path,
+    smiles_column: str | None,
+    label_column: str | None,
+    on_error: OnError,
+    labelled: bool,
+    max_atoms: int,
+) -> PackedGraphs:
+    if not path.exists():
+        raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
+    check_columns(path, smiles_column, label_column)
+    kind = kind_of(path)
+    if path.is_dir() or kind == ".zip":
+        return cached(path, path.stem, lambda: _read_collection(path))
+    if kind == ".txt":
+        return cached(path, path.stem, lambda: _read_txt(path))
+    text = kind.removesuffix(".gz")
+    if text == ".jsonl":
+        return cached(path, path.name.split(".")[0], lambda: read_jsonl(path))
+    if kind == ".graphs":
+        return load_graphs(path)
+    if text in (".csv", ".tsv", ".smi"):
+        store, bad = read_smiles_csv(path, smiles_column, label_column, on_error, None, labelled, max_atoms)
+    elif text == ".sdf":
+        store, bad = read_sdf(path, label_column, on_error, None, labelled, max_atoms)
+    else:
+        known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .graphs"
+        raise DataError(f"unknown kind of file {kind!r}, expected one of {known}.", path)
+    if bad:
+        warnings.warn(_skipped(path, bad, len(bad) + len(store)), stacklevel=3)
+    return store
+
+
+def _read_txt(path: Path) -> PackedGraphs:
+    try:
+        return read_gin(path)
+    except DataError as error:
+        if any(path.name.startswith(edges.name.removesuffix("A.txt")) for edges in path.parent.glob("*_A.txt")):
+            raise DataError(f"{error} It is one file of a TU data set: give their folder, {path.parent}.") from error
+        if error.line != 1:
+            raise
+        raise DataError(f"{error} A .txt is read as GIN's text: call a table of molecules .csv.") from error
+
+
+def _skipped(path: Path, bad: list[BadMolecule], total: int) -> str:
+    reasons = Counter(one.reason.rstrip(".") for one in bad).most_common()
+    told = "; ".join(f"{reason} ({count:,})" for reason, count in reasons[:REASONS])
+    left = len(reasons) - REASONS
+    more = f"; and {left:,} other reason{'s' * (left > 1)}" if left > 0 else ""
+    return (
+        f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in row {bad[0].row}, {show(bad[0].text)}. "
+        f"Why: {told}{more}."
+    )
+
+
+def _read_collection(path: Path) -> PackedGraphs:
+    """A folder or zip: TU files if there are edges among them, else the one GIN text."""
+    with open_source(path) as source:
+        texts = visible(source.names, ".txt")
+    if len(texts) != 1 or texts[0].endswith("_A.txt"):
+        return read_tu(path)
+    return read_gin(path / texts[0] if path.is_dir() else path)

@@ -1,0 +1,96 @@
+"""How long training takes on this machine, from a few steps of small banks. An estimate, no more."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from sopool._runtime.threads import threads
+from sopool.data.graphs import PackedGraphs
+from sopool.experiments.executors.banks import MOST
+from sopool.experiments.executors.local import TableFacts, tables_for
+from sopool.models.config import Setting
+from sopool.training.bank.bank import Bank
+from sopool.training.runs.config import RunConfig
+from sopool.training.splits import Split
+
+SAMPLE = 256
+"""Graphs that are trained on, at most: clusters and lists of the whole data set would take longer than the steps."""
+NODES = {"cpu": 20_000, "cuda": 2_000_000}
+"""In a step that is timed: as many models as make that, at least 1, and at most as many as a bank has."""
+STEPS = {"cpu": 1, "cuda": 2}
+CLOCK = {"cpu": time.process_time, "cuda": time.perf_counter}
+"""On a CPU what others do on the same cores does not count."""
+REPEATS = 3
+PATIENCE = 0.5
+"""Seconds after which nothing is timed a third time."""
+SCORED = 64
+"""Graphs of the sample that each model scores."""
+
+
+class Calibration:
+    """Seconds per model-epoch on one data set.
+
+    Each model is timed at one ``setting``, and the first one at all settings that are asked for: the cost of a setting
+    is taken to be the same factor for all models, and that of a pooling the same whether its parameters are learned.
+    """
+
+    def __init__(self, store: PackedGraphs, setting: Setting, device: str) -> None:
+        self.store, self.setting, self.device = store, setting, device
+        self._tables = lru_cache(lambda facts, count: tables_for(store, facts, device, sample(store, count).tolist()))
+        self._times: dict[str, tuple[float, float]] = {}
+        self._first: RunConfig | None = None
+
+    def seconds(self, config: RunConfig) -> float:
+        """Of one epoch of one such model, training and scores."""
+        self._first = self._first or config
+        usual = self._seconds(config.with_setting(self.setting))
+        if config.setting == self.setting:
+            return usual
+        return (
+            usual
+            * self._seconds(self._first.with_setting(config.setting))
+            / self._seconds(self._first.with_setting(self.setting))
+        )
+
+    def _seconds(self, config: RunConfig) -> float:
+        # Fold, seed, what is looked at and SortPool's k, which follows from the fold, change next to nothing.
+        kind = f"{replace(config.model, pool_options={}, frozen=False)} {config.batch_size}"
+        if kind not in self._times:
+            with threads(1 if self.device == "cpu" else torch.get_num_threads()):
+                self._times[kind] = self._time(config)
+        step, score = self._times[kind]
+        return config.steps * step + len(self.store) * score
+
+    def _time(self, config: RunConfig) -> tuple[float, float]:
+        """Seconds of a step, and of one graph's scores, per model."""
+        kind = self.device.split(":")[0]
+        nodes = config.batch_size * self.store.num_nodes / len(self.store)
+        models = min(MOST[kind], max(1, int(NODES[kind] / nodes)))
+        alike = replace(config, looks="test", encoder="", steps=STEPS[kind])
+        tables = self._tables(TableFacts.of(alike), max(SAMPLE, config.batch_size))
+        every, none = np.arange(len(tables)), np.arange(0)
+        bank = Bank(tables, [replace(alike, seed=seed) for seed in range(models)], [Split(every, none, none)] * models)
+        scored = every[:: -(-len(every) // SCORED)]
+        step = _shortest(bank.run_epoch, CLOCK[kind]) / (models * STEPS[kind])
+        return step, _shortest(lambda: bank.scores([scored] * models), CLOCK[kind]) / (models * len(scored))
+
+
+def sample(store: PackedGraphs, count: int) -> np.ndarray:
+    """So many graphs, or all there are, small and large ones in their shares: sorted by size, at even distances."""
+    by_size = np.argsort(store.sizes.cpu().numpy(), kind="stable")
+    count = min(count, len(store))
+    return by_size[(2 * np.arange(count) + 1) * len(store) // (2 * count)]
+
+
+def _shortest(work: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Twice at least: the first time something may be compiled or captured."""
+    times: list[float] = []
+    while len(times) < 2 or (len(times) < REPEATS and sum(times) < PATIENCE):
+        start = clock()
+        work()
+        times.append(clock() - start)
+    return min(times)

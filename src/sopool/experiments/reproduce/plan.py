@@ -1,0 +1,107 @@
+"""What a reproduction would train: its cells, how much of it the store has, and about how long the rest takes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sopool._runtime.threads import cores
+from sopool.experiments.evaluation import FINAL_RUNS, Evaluator
+from sopool.experiments.reproduce.calibration import Calibration
+from sopool.experiments.reproduce.reproducer import Job, Reproducer
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.info import RunInfo
+
+Infos = Mapping[str, RunInfo]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The cells of one network on one data set, over all seeds."""
+
+    dataset: str
+    network: str
+    pools: tuple[str, ...]
+    runs: int
+    found: int
+    """Of these, complete in the store."""
+    model_epochs: int
+    """Of all runs."""
+    left: int
+    """Of these, still to train."""
+    seconds: float
+    """To train them here, with all workers at work: an estimate."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, plain."""
+        return vars(self) | {"seconds": round(self.seconds, 1)}
+
+
+def plan(
+    reproducer: Reproducer,
+    device: str = "cpu",
+    workers: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Planned]:
+    """A line for each network on each data set. Only a few steps are trained, and nothing is kept of them."""
+    infos = {info.key: info for info in reproducer.runs.list()}
+    side_by_side = (workers or cores()) if device == "cpu" else 1
+    settings = sorted(reproducer.selection.settings)
+    lines = []
+    for number, (dataset, store) in enumerate(reproducer.stores.items(), 1):
+        say(f"timing a few steps on {dataset} ({number} of {len(reproducer.stores)})")
+        calibration = Calibration(store, settings[len(settings) // 2], device)
+        networks: dict[tuple[str, ...], list[Job]] = {}
+        for job in reproducer.jobs:
+            if job.dataset == dataset:
+                networks.setdefault(tuple(row.name for row in job.rows), []).append(job)
+        lines += [_planned(jobs, infos, calibration, side_by_side) for jobs in networks.values()]
+    return lines
+
+
+def _planned(jobs: Sequence[Job], infos: Infos, calibration: Calibration, side_by_side: int) -> Planned:
+    request, total = jobs[0].evaluator.request, sum(job.evaluator.total_epochs for job in jobs)
+    waiting = [item for job in jobs for item in _waiting(job.evaluator, infos)]
+    found = sum(_left(run, infos) == 0 for job in jobs for run in _known(job.evaluator, infos))
+    return Planned(
+        dataset=jobs[0].dataset,
+        network=request.gnn + (f", {request.blocks} blocks" if request.blocks else ""),
+        pools=tuple(request.pools),
+        runs=total // request.epochs,
+        found=found,
+        model_epochs=total,
+        left=round(sum(epochs for _, epochs in waiting)),
+        seconds=sum(epochs * calibration.seconds(run) for run, epochs in waiting) / side_by_side,
+    )
+
+
+def _waiting(evaluator: Evaluator, infos: Infos) -> list[tuple[RunConfig, float]]:
+    """Runs that are not complete, with the epochs they need.
+
+    Final runs whose setting is not chosen yet are spread over all settings.
+    """
+    waiting: list[tuple[RunConfig, float]] = [(run, _left(run, infos)) for run in _known(evaluator, infos)]
+    if not _decided(evaluator, infos):
+        share = FINAL_RUNS / len(evaluator.request.settings)
+        waiting += [(run, run.epochs * share) for run in _deciding(evaluator)]
+    return [(run, epochs) for run, epochs in waiting if epochs]
+
+
+def _known(evaluator: Evaluator, infos: Infos) -> list[RunConfig]:
+    """All runs whose setting is known."""
+    return evaluator.first_runs() + (evaluator.final_runs() if _decided(evaluator, infos) else [])
+
+
+def _decided(evaluator: Evaluator, infos: Infos) -> bool:
+    return all(_left(run, infos) == 0 for run in _deciding(evaluator))
+
+
+def _deciding(evaluator: Evaluator) -> list[RunConfig]:
+    return [run for run in evaluator.first_runs() if run.looks == "validation"]
+
+
+def _left(run: RunConfig, infos: Infos) -> int:
+    """Epochs that a run still needs."""
+    info = infos.get(run.key)
+    if info is None:
+        return run.epochs
+    return 0 if info.is_complete else run.epochs - (info.epoch or 0)

@@ -1,0 +1,235 @@
+"""A table of the paper, run again: its cells planned, trained through the store of runs, judged and compared."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sopool import __version__
+from sopool.data.graphs import PackedGraphs
+from sopool.experiments.comparison import corrected_paired_test
+from sopool.experiments.evaluation import Evaluator, Request, train_together
+from sopool.experiments.executors.local import Train, train_all
+from sopool.experiments.reproduce.paper.tables import Row
+from sopool.experiments.reproduce.reproduction import Cell, Compared, Measured, Reproduction
+from sopool.experiments.reproduce.selection import Selection
+from sopool.experiments.statistics import Across, compare_across
+from sopool.experiments.systems import run_control
+from sopool.training.runs.store import RunStore
+from sopool.training.trainer import Report
+
+PROTOCOL_NOTE = (
+    "The paper's own figures are per-fold-max, as its authors' code reports: each fold at the epoch that is best on "
+    "its test graphs, which is optimistic. Its Sum/Avg lines are copied from GIN (Xu et al., 2019), where one epoch "
+    "serves all folds: single-epoch. So the gains it shows are between unlike protocols; ours are between like ones."
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Lines of one network, one data set and one seed, which are evaluated together."""
+
+    dataset: str
+    seed: int
+    rows: tuple[Row, ...]
+    evaluator: Evaluator
+
+
+class Reproducer:
+    """Runs what is selected of a table; what the store has is not trained again.
+
+    ``stores``: the data sets by name; ``not_run``: those that could not be read, and why.
+    """
+
+    def __init__(
+        self,
+        selection: Selection,
+        stores: Mapping[str, PackedGraphs],
+        runs: RunStore,
+        not_run: Mapping[str, str] | None = None,
+    ) -> None:
+        selection.check()
+        self.selection, self.stores, self.runs, self.not_run = selection, stores, runs, dict(not_run or {})
+        self.rows = selection.rows
+        self.jobs = [
+            Job(dataset, seed, rows, Evaluator(store, self._request(rows, seed), runs))
+            for dataset, store in stores.items()
+            for rows in self._networks(dataset)
+            for seed in selection.seeds
+        ]
+
+    @property
+    def total_epochs(self) -> int:
+        """Model-epochs of all runs."""
+        return sum(job.evaluator.total_epochs for job in self.jobs)
+
+    @property
+    def total_runs(self) -> int:
+        """All of them, those in the store included."""
+        return self.total_epochs // self.selection.epochs
+
+    def run(
+        self,
+        device: str = "cpu",
+        workers: int | None = None,
+        report: Report = lambda _: None,
+        stop: Callable[[], bool] = lambda: False,
+        say: Callable[[str], None] = lambda _: None,
+        train: Train = train_all,
+    ) -> Reproduction | None:
+        """Train what is missing, run the controls, judge and compare; None if ``stop`` said so before the end."""
+        cells, notes = list[Cell](), list[str]()
+        for dataset in self.stores:
+            jobs = [job for job in self.jobs if job.dataset == dataset]
+            together = [job.evaluator for job in jobs]
+            if together and not train_together(together, device, workers, report, stop, train):
+                return None
+            controls = self._controls(dataset, stop, say)
+            if stop():
+                return None
+            models = [self._model(row, dataset, jobs, notes) for row in self.rows if row.kind in ("model", "random")]
+            cells += [*(mark(cell, controls) for cell in models), *controls]
+        quoted = [row for row in self.rows if row.kind == "quoted"]
+        cells += [_empty(row, dataset) for dataset in self.stores for row in quoted]
+        cells += [_empty(row, dataset) for dataset in self.not_run for row in self.rows]
+        return self._summary(self._in_order(cells), device, notes)
+
+    def _networks(self, dataset: str) -> list[tuple[Row, ...]]:
+        """The lines to train on a data set, by network: those of one go into one evaluation."""
+        groups: dict[tuple[str | None, int], list[Row]] = {}
+        for row in self.rows:
+            if dataset in row.datasets:
+                groups.setdefault((row.gnn, row.blocks), []).append(row)
+        return [tuple(rows) for rows in groups.values()]
+
+    def _request(self, rows: Sequence[Row], seed: int) -> Request:
+        selection, first = self.selection, rows[0]
+        return Request(
+            pools=[row.pool for row in rows if row.pool],
+            protocols=selection.protocols,
+            gnn=first.gnn or "",
+            settings=selection.settings,
+            epochs=selection.epochs,
+            folds=selection.folds,
+            seed=seed,
+            steps=selection.steps_asked,
+            preset=selection.table.preset,
+            blocks=first.blocks,
+            head=selection.table.head,
+        )
+
+    def _model(self, row: Row, dataset: str, jobs: Sequence[Job], notes: list[str]) -> Cell:
+        """A line of the table, judged for each seed; the runs are let go one seed after the other.
+
+        ``notes`` hears why a protocol has no figure: one that cannot be judged with some seed.
+        """
+        outcomes, epochs, seconds = [], 0, 0.0
+        for job in jobs:
+            if row in job.rows and row.pool:
+                found = job.evaluator.judge(row.pool)
+                outcomes.append(found.outcomes)
+                notes += [f"{row.name} on {dataset}, seed {job.seed}: {why}" for why in found.missing.values()]
+                epochs, seconds = epochs + found.model_epochs, seconds + found.seconds
+        judged = [name for name in self.selection.protocols if outcomes and all(name in one for one in outcomes)]
+        measured = {name: Measured.of([one[name] for one in outcomes]) for name in judged}
+        return Cell(row.name, dataset, row.figures.get(dataset), measured, (), epochs, round(seconds, 3))
+
+    def _controls(self, dataset: str, stop: Callable[[], bool], say: Callable[[str], None]) -> list[Cell]:
+        cells = []
+        for row in self.rows:
+            if row.control is None or stop():
+                continue
+            say(f"control {row.control} on {dataset}")
+            facts = (self.stores[dataset], self.selection.folds)
+            found = [run_control(row.control, *facts, seed, self.runs.folder) for seed in self.selection.seeds]
+            measured = {"fair": Measured.of([one.outcome for one in found])}
+            seconds = sum(one.seconds for one in found)
+            cells.append(Cell(row.name, dataset, row.figures.get(dataset), measured, seconds=round(seconds, 3)))
+        return cells
+
+    def _in_order(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+        table = {(cell.dataset, cell.row): cell for cell in cells}
+        return tuple(table[name, row.name] for name in self.selection.data for row in self.rows)
+
+    def _summary(self, cells: tuple[Cell, ...], device: str, said: Sequence[str]) -> Reproduction:
+        selection, table = self.selection, self.selection.table
+        notes = [PROTOCOL_NOTE] if any(row.protocol for row in self.rows) else []
+        if selection.departures:
+            notes.insert(0, f"Not the paper's budget: {'; '.join(selection.departures)}.")
+        return Reproduction(
+            table=table.name,
+            title=table.title,
+            datasets=selection.data,
+            protocols=tuple(selection.protocols),
+            rows=self.rows,
+            cells=cells,
+            comparisons=tuple(compare_cells(self.rows, cells)),
+            across=tuple(across(self.rows, cells, protocol) for protocol in selection.protocols),
+            notes=(*notes, *said, *table.notes),
+            not_run=self.not_run,
+            setup=self._setup(device),
+        )
+
+    def _setup(self, device: str) -> dict[str, Any]:
+        chosen = self.selection
+        return {
+            "preset": chosen.table.preset,
+            "head": chosen.table.head,
+            "settings": [setting._asdict() for setting in chosen.settings],
+            "epochs": chosen.epochs,
+            "steps": chosen.steps_asked,
+            "folds": chosen.folds,
+            "seeds": list(chosen.seeds),
+            "device": device,
+            "sopool": __version__,
+        }
+
+
+def compare_cells(rows: Sequence[Row], cells: Sequence[Cell]) -> list[Compared]:
+    """Per data set and protocol: the declared pairs, learned against drawn parameters, and the best control."""
+    table = {(cell.dataset, cell.row): cell for cell in cells}
+    controls = [row.name for row in rows if row.kind == "control"]
+    found = []
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        for row in rows:
+            pair = (row.against, row.name) if row.kind == "random" else (row.name, row.against)
+            why = "random" if row.kind == "random" else "declared"
+            found += _compared(table.get((dataset, pair[0] or "")), table.get((dataset, pair[1] or "")), why)
+            if row.kind == "model":
+                judged = [table[dataset, name] for name in controls if table[dataset, name].measured]
+                best = max(judged, key=lambda cell: cell.measured["fair"].mean, default=None)
+                found += _compared(table[dataset, row.name], best, "control")
+    return found
+
+
+def across(rows: Sequence[Row], cells: Sequence[Cell], protocol: str) -> Across:
+    """All models over all data sets under one protocol."""
+    models = {row.name: row for row in rows if row.kind == "model"}
+    scores: dict[str, dict[str, float]] = {}
+    for cell in cells:
+        if cell.row in models and protocol in cell.measured:
+            scores.setdefault(cell.row, {})[cell.dataset] = cell.measured[protocol].mean
+    return compare_across(protocol, scores, [(row.name, row.against) for row in models.values() if row.against])
+
+
+def _compared(cell: Cell | None, other: Cell | None, why: str) -> list[Compared]:
+    if cell is None or other is None:
+        return []
+    found = []
+    for protocol, measured in cell.measured.items():
+        if protocol in other.measured:
+            test = corrected_paired_test(measured.folds, other.measured[protocol].folds, len(measured.folds))
+            found.append(Compared(cell.row, other.row, cell.dataset, protocol, why, test))
+    return found
+
+
+def mark(cell: Cell, controls: Sequence[Cell]) -> Cell:
+    """With the controls that it does not beat."""
+    if "fair" not in cell.measured:
+        return cell
+    reached = cell.measured["fair"].mean
+    names = tuple(one.row for one in controls if one.measured and one.measured["fair"].mean >= reached)
+    return Cell(**vars(cell) | {"not_above": names})
+
+
+def _empty(row: Row, dataset: str) -> Cell:
+    return Cell(row.name, dataset, row.figures.get(dataset))

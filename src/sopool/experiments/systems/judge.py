@@ -1,0 +1,102 @@
+"""The ``fair`` protocol for controls: the networks' folds, and within each the held-out graphs they choose on.
+
+A control has no epoch to choose, so its final model learns from the whole training fold, the held-out graphs included,
+and one of them is enough: another seed would give the same.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from sopool._runtime.threads import cores
+from sopool.data.pack import Label
+from sopool.experiments.systems.views import Setting, View, Views
+from sopool.models.config import ModelConfig
+from sopool.training.protocols.metrics import Scores, cross_entropy, score
+from sopool.training.protocols.outcome import Outcome
+from sopool.training.runs.config import RunConfig
+from sopool.training.splits import Split, Splitter
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+class _Candidate(NamedTuple):
+    """A model of a fold, and how it does on the held-out graphs."""
+
+    rank: tuple[float, float]
+    view: Setting
+    choice: Setting
+
+
+def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None) -> list[Split]:
+    """Those that the networks of an evaluation choose their settings on."""
+    splitter, model = Splitter(labels, names), ModelConfig()
+    return [
+        splitter(RunConfig("", "", "", model, fold, folds=folds, seed=seed, looks="validation"))
+        for fold in range(folds)
+    ]
+
+
+def judge(
+    views: Views, labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None
+) -> tuple[Outcome, list[Setting]]:
+    """The outcome, and the setting of each fold. ``names`` are those of the classes, for messages."""
+    splits = splits_of(labels, folds, seed, names)
+    chosen = _choose(views, labels, splits)
+    tested: dict[int, Scores] = {}
+    for view in views:
+        mine = [fold for fold, one in enumerate(chosen) if one.view == view.setting]
+        results = _at_once(partial(_test, view, labels), [(splits[fold], chosen[fold].choice) for fold in mine])
+        tested |= dict(zip(mine, results, strict=True))
+        if len(tested) == folds:
+            break
+    return _outcome([tested[fold] for fold in range(folds)]), [one.view | one.choice for one in chosen]
+
+
+def _choose(views: Views, labels: np.ndarray, splits: Sequence[Split]) -> list[_Candidate]:
+    """For each fold the best on its held-out graphs: by accuracy, then by loss, then the first."""
+    best: list[_Candidate] = []
+    for view in views:
+        found = _at_once(partial(_candidates, view, labels), splits)
+        before = [[one] for one in best] or [[] for _ in splits]
+        best = [min(old + new, key=lambda one: one.rank) for old, new in zip(before, found, strict=True)]
+    return best
+
+
+def _candidates(view: View, labels: np.ndarray, split: Split) -> list[_Candidate]:
+    every = view.scores(split.train, labels[split.train], split.validation, view.choices)
+    ranks = [_rank(logits, labels[split.validation]) for logits in every]
+    return [_Candidate(rank, view.setting, choice) for rank, choice in zip(ranks, view.choices, strict=True)]
+
+
+def _rank(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    return -float((logits.argmax(1) == labels).mean()), cross_entropy(logits, labels)
+
+
+def _test(view: View, labels: np.ndarray, final: tuple[Split, Setting]) -> Scores:
+    split, choice = final
+    train = np.sort(np.concatenate([split.train, split.validation]))
+    (logits,) = view.scores(train, labels[train], split.test, [choice])
+    return score(logits, labels[split.test])
+
+
+def _at_once(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+    """On all cores, in threads: the matrices are shared, and scikit-learn's loops let others run meanwhile."""
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(work, items))
+
+
+def _outcome(folds: Sequence[Scores]) -> Outcome:
+    return Outcome(
+        protocol="fair",
+        optimistic="",
+        folds=tuple(fold["accuracy"] for fold in folds),
+        epochs=(),
+        setting=(),
+        balanced_accuracy=tuple(fold["balanced_accuracy"] for fold in folds),
+        roc_auc=tuple(fold["roc_auc"] for fold in folds),
+    )

@@ -1,0 +1,109 @@
+"""What a control reached, and the file it is kept in."""
+
+import json
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sopool._files.atomic import whole_file, why
+from sopool._files.schema import (
+    SCALAR,
+    SHARE,
+    anything,
+    blamed_on,
+    choice,
+    mapping_of,
+    number,
+    optional,
+    read_json,
+    record,
+    text,
+    tuple_of,
+    whole,
+)
+from sopool._files.sealed import json_digest
+from sopool.errors import DataError
+from sopool.experiments.systems.views import Setting
+from sopool.training.protocols.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class ControlResult:
+    """One control on one data set under ``fair``."""
+
+    dataset: str
+    fingerprint: str
+    """Of the graphs, labels and classes, see :func:`sopool.data.formats.packed.content_key`."""
+    control: str
+    outcome: Outcome
+    """Without epochs, and with an empty ``setting``: those of networks do not apply."""
+    seconds: float
+    settings: tuple[Setting, ...]
+    """What was chosen on the held-out graphs of each fold; empty where there is nothing to choose."""
+    version: int = 1
+    """Of the control. Results of earlier ones stay where they were kept, but do not count."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, plain; accuracies as fractions."""
+        return asdict(self) | {"outcome": self.outcome.to_json(), "settings": list(self.settings)}
+
+    @classmethod
+    def from_json(cls, saved: Any) -> "ControlResult":
+        """Return the result that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = SAVED(saved, "result")
+        outcome = found["outcome"]
+        folds, balanced, areas = (outcome[name] for name in ("folds", "balanced_accuracy", "roc_auc"))
+        if not len(folds) == len(balanced) == len(areas):
+            raise DataError("result.outcome has figures of different numbers of folds.")
+        return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), balanced, areas)})
+
+
+FIGURES = {
+    "protocol": choice("fair"),
+    "optimistic": choice(""),
+    "folds": tuple_of(SHARE, least=2),
+    "balanced_accuracy": tuple_of(SHARE, least=2),
+    "roc_auc": tuple_of(optional(SHARE), least=2),
+}
+SAVED = record(
+    {
+        "dataset": text(),
+        "fingerprint": text(),
+        "control": text(),
+        "outcome": record(FIGURES, more=anything),  # the others, such as the mean, follow from these
+        "seconds": number(0),
+        "settings": tuple_of(mapping_of(SCALAR)),
+        "version": whole(),
+    }
+)
+FILE = record({"key": text(), "digest": text(), "result": anything})
+
+
+def save(result: ControlResult, path: Path) -> None:
+    """Write it whole, with a digest; ``DataError`` where that is not possible."""
+    plain = result.to_json()
+    text = json.dumps({"key": path.stem, "digest": json_digest(plain), "result": plain}, indent=2, sort_keys=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"the result of a control cannot be written: {why(error)}") from error
+
+
+def load(path: Path) -> ControlResult | None:
+    """What :func:`save` wrote; None if nothing is there or, with a warning, if it is not what was written."""
+    try:
+        with blamed_on(path, "not what was written: "):
+            saved = FILE(read_json(path), "the file")
+            if (saved["key"], saved["digest"]) != (path.stem, json_digest(saved["result"])):
+                raise DataError("the key or the digest differs.")
+            return ControlResult.from_json(saved["result"])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(f"the result of a control cannot be read: {error}.", path) from error
+    except DataError as error:
+        warnings.warn(f"{error} It counts as not there.", stacklevel=3)
+        return None

@@ -1,0 +1,49 @@
+"""Run a control, or find that it was run."""
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from sopool.data.formats.packed import content_key
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
+from sopool.experiments.systems.judge import judge
+from sopool.experiments.systems.registry import CONTROLS
+from sopool.experiments.systems.result import ControlResult, load, save
+from sopool.models.presets import check_name
+from sopool.training.runs.layout import CONTROL_FILES, place
+
+
+def run_control(
+    name: str, store: PackedGraphs, folds: int = 10, seed: int = 0, runs_folder: str | Path | None = None
+) -> ControlResult:
+    """A control on the folds, and the held-out graphs, that networks with this ``seed`` have under ``fair``.
+
+    With a ``runs_folder`` the result is kept there, and not computed again; a damaged one is, with a warning.
+    """
+    check_name("control", name, CONTROLS)
+    store = store.to("cpu")
+    if store.labels is None:
+        raise DataError(f"{store.name} has no labels: there is nothing to classify.")
+    control, fingerprint = CONTROLS[name], content_key(store)
+    facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    path = None if runs_folder is None else place(Path(runs_folder), CONTROL_FILES, key)
+    if path is not None and (kept := load(path)) is not None:
+        return replace(kept, dataset=store.name)
+    import_module("sklearn.svm")  # now: the seconds it takes are nobody's
+    start = time.perf_counter()
+    codes, labels = np.unique(store.labels.numpy(), return_inverse=True)
+    names = [store.classes[code] for code in codes]
+    outcome, settings = judge(control.views(store), labels, folds, seed, names)
+    seconds = time.perf_counter() - start
+    found = (outcome, round(seconds, 3), tuple(settings), control.version)
+    result = ControlResult(store.name, fingerprint, name, *found)
+    if path is not None:
+        save(result, path)
+    return result

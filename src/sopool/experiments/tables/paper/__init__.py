@@ -1,5 +1,0 @@
-"""The paper's tables and its second figure, as data."""
-
-from sopool.experiments.tables.paper.tables import TABLES, Figure, PaperTable, Row, read_tables
-
-__all__ = ["TABLES", "Figure", "PaperTable", "Row", "read_tables"]

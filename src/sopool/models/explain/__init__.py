@@ -1,0 +1,1 @@
+"""Why a model scores a graph as it does."""

@@ -1,0 +1,228 @@
+"""Why a model scores a graph as it does: the share of each node, the most telling pairs of features, the pooled graph.
+
+    score_c = sum_i share_ic + bias_c
+
+holds exactly for a flat model whose readout is a sum over nodes (:mod:`sopool.nn.aggr.terms`) that goes into a linear
+map, through a batch norm or not; with a normalisation of each graph or a hidden layer between, shares are gradient x
+input on the pooled terms, <d score / d S, term of node i>; and for any other model gradient x input on the nodes'
+vectors. Message passing stays out of it: a node's vector has heard its neighbours, so its share is that of the node
+where it stands.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.models.base import Classifier
+from sopool.models.flat import FlatClassifier, read
+from sopool.models.hierarchical import HierarchicalClassifier
+from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
+from sopool.nn.aggr.terms import Products, Sums, Terms, terms_of
+from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
+from sopool.ops._columns import join
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.graphs import Graphs, hear
+from sopool.ops.message_passing.neighbors import Neighbors
+
+
+class Feature(NamedTuple):
+    """A column of the vectors that are pooled."""
+
+    layer: int
+    """0 is the input."""
+    column: int
+
+
+class Pair(NamedTuple):
+    """Two features that say something together: their product, summed over the nodes, times its weight."""
+
+    first: Feature
+    second: Feature | None
+    """None where a feature speaks for itself, in first-order sums."""
+    value: float
+    """What it adds to the margin of a class."""
+    node: int
+    """Where most of it comes from."""
+
+
+class PooledGraph(NamedTuple):
+    """What m_attn makes of a graph: k nodes."""
+
+    contribution: Tensor
+    """C: what each node gives to each new one [k, n]."""
+    adjacency: Tensor
+    """A' [k, k]: how much new node i hears of j; edges lead from who is heard to who hears."""
+    shares: Tensor | None
+    """What each new node adds to the score of each class [k, classes]; None in a hierarchy, which goes on from here."""
+
+
+class Explained(NamedTuple):
+    """One model, one graph."""
+
+    scores: Tensor
+    """[classes]."""
+    bias: Tensor
+    """What they are without any node [classes]; 0 for a hierarchy."""
+    contributions: Tensor
+    """The share of each node in each score [n, classes]."""
+    exact: bool
+    """Whether shares and bias add up to the scores."""
+    pairs: list[list[Pair]]
+    """Of each class, those that add most to its margin or take most from it, the largest first."""
+    pooled: PooledGraph | None
+
+
+class _Part(NamedTuple):
+    """A readout with the head after it, taken apart."""
+
+    terms: Terms
+    slopes: list[Tensor]
+    """d score / d pooled value, for each class [classes, ...] and part of the terms."""
+    features: list[Feature]
+
+
+def margins(classes: int) -> Tensor:
+    """M [classes, classes]: M scores are the margins, a class's score less the mean of the others'."""
+    others = torch.full((classes, classes), -1 / max(1, classes - 1), dtype=torch.float64)
+    return others.fill_diagonal_(1.0)
+
+
+@torch.no_grad()
+def explain(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -> Explained:
+    """Explain what a single model (no stack, no dropout) makes of one graph [n, in]; ``top`` pairs for each class."""
+    model.eval()
+    ptr = torch.tensor([0, len(x)], device=x.device)
+    graphs, scores = Graphs(ptr, neighbors), model(x, neighbors, ptr)[0]
+    if isinstance(model, FlatClassifier):
+        return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, scores, top)
+    assert isinstance(model, HierarchicalClassifier)
+    shares, nothing = gradient_times_input(model, x, neighbors), torch.zeros_like(scores)
+    return Explained(scores, nothing, shares, False, _none(scores), _first_block(model, x, graphs))
+
+
+def _explain_flat(
+    model: FlatClassifier, layers: Sequence[Tensor], graphs: Graphs, scores: Tensor, top: int
+) -> Explained:
+    vectors = [join(layers)] if model.config.join == "concat" else layers
+    parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers])
+    empty = [torch.zeros_like(read(readout, h, graphs)[0]) for readout, h in zip(model.readouts, vectors, strict=True)]
+    bias = torch.stack([model.head(nothing, place)[0] for place, nothing in enumerate(empty)]).sum(0)
+    if parts is None:
+        shares = _gradient_times_input(vectors, lambda inputs: _score(model, inputs, graphs))
+        return Explained(scores, bias, shares, False, _none(scores), None)
+    shares = torch.stack([_shares(parts, number) for number in range(len(scores))], dim=1)
+    telling = [_telling(parts, weights, top) for weights in margins(len(scores)).to(scores)]
+    exact = all(part.terms.exact for part in parts) and not model.hidden
+    return Explained(scores, bias, shares, exact, telling, _pooled_graph(model, parts, graphs))
+
+
+@torch.no_grad()
+def gradient_times_input(model: Classifier, x: Tensor, neighbors: Neighbors) -> Tensor:
+    """Of a node's input features, for each class [n, classes]: the usual explanation, of any model."""
+    ptr = torch.tensor([0, len(x)], device=x.device)
+    return _gradient_times_input([x], lambda inputs: model.eval()(inputs[0], neighbors, ptr)[0])
+
+
+def _take_apart(model: FlatClassifier, vectors: Sequence[Tensor], widths: Sequence[int]) -> list[_Part] | None:
+    columns = [[Feature(layer, column) for column in range(width)] for layer, width in enumerate(widths)]
+    names = [[name for some in columns for name in some]] if model.config.join == "concat" else columns
+    parts = []
+    for place, (readout, h, own) in enumerate(zip(model.readouts, vectors, names, strict=True)):
+        terms = terms_of(readout, h)
+        if terms is None:
+            return None
+        parts.append(_Part(terms, _slopes(model, place, terms), own))
+    return parts
+
+
+def _slopes(model: FlatClassifier, place: int, terms: Terms) -> list[Tensor]:
+    pooled = [part.pooled() for part in terms.parts]
+    each = list(_gradients(pooled, lambda values: model.head(terms.finish(*values).unsqueeze(0), place)[0]))
+    return [torch.stack(some) for some in zip(*each, strict=True)]
+
+
+def _gradients(inputs: Sequence[Tensor], score: Callable[[list[Tensor]], Tensor]) -> Iterator[tuple[Tensor, ...]]:
+    """The gradient of each class's score in all inputs."""
+    with torch.enable_grad():
+        leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+        for one in score(leaves).unbind():
+            found = torch.autograd.grad(one, leaves, retain_graph=True, allow_unused=True)
+            yield tuple(
+                torch.zeros_like(leaf) if slope is None else slope for leaf, slope in zip(leaves, found, strict=True)
+            )
+
+
+def _gradient_times_input(inputs: Sequence[Tensor], score: Callable[[list[Tensor]], Tensor]) -> Tensor:
+    each = _gradients(inputs, score)
+    shares = [sum((x * slope).sum(1) for x, slope in zip(inputs, slopes, strict=True)) for slopes in each]
+    return torch.stack([torch.as_tensor(share) for share in shares], dim=1)
+
+
+def _score(model: FlatClassifier, vectors: Sequence[Tensor], graphs: Graphs) -> Tensor:
+    every = enumerate(zip(model.readouts, vectors, strict=True))
+    return torch.stack([model.head(read(readout, h, graphs)[0], place)[0] for place, (readout, h) in every]).sum(0)
+
+
+def _shares(parts: Sequence[_Part], number: int) -> Tensor:
+    """Of each node in the score of a class [n]."""
+    each = [
+        term.shares(slope[number]) for part in parts for term, slope in zip(part.terms.parts, part.slopes, strict=True)
+    ]
+    return torch.stack(each).sum(0)
+
+
+def _telling(parts: Sequence[_Part], weights: Tensor, top: int) -> list[Pair]:
+    """The pairs that matter most to the margin that ``weights`` [classes] make of the scores."""
+    found = list[Pair]()
+    for part in parts:
+        for term, slopes in zip(part.terms.parts, part.slopes, strict=True):
+            if len(term.rows):
+                slope = torch.tensordot(weights, slopes, 1)
+                found += _largest(term, slope, part.features, top)
+    return sorted(found, key=lambda pair: -abs(pair.value))[:top]
+
+
+def _largest(term: Products | Sums, slope: Tensor, features: list[Feature], top: int) -> Iterator[Pair]:
+    rows, width = term.rows, term.rows.shape[1]
+    if isinstance(term, Products):
+        both = term.pairs(slope)
+        values = (both + both.T).triu(1) + both.diagonal().diag()
+    else:
+        values = (term.map @ slope) * rows.sum(0)
+    for place in values.flatten().abs().topk(min(top, values.numel())).indices.tolist():
+        value = float(values.flatten()[place])
+        if value:
+            first, second = divmod(place, width) if isinstance(term, Products) else (place, None)
+            product = rows[:, first] if second is None else rows[:, first] * rows[:, second]
+            node = int((product * product.sum().sign()).argmax())
+            yield Pair(features[first], None if second is None else features[second], value, node)
+
+
+def _pooled_graph(model: FlatClassifier, parts: Sequence[_Part], graphs: Graphs) -> PooledGraph | None:
+    """Of the readout of the last layer, or of all layers side by side."""
+    readout, terms = model.readouts[-1], parts[-1].terms
+    if not isinstance(readout, MultiHeadSecondOrderAggregation) or terms.second is None:
+        return None
+    gives = terms.second.rows @ terms.second.left
+    gives = gives / max(1, len(gives)) if readout.normalize == "size" else gives
+    heard = hear(gives, graphs.hears) - gives
+    shares = (parts[-1].slopes[0] * terms.second.pooled()).sum(2).T
+    return PooledGraph(gives.T, gives.T @ heard, shares)
+
+
+def _first_block(model: HierarchicalClassifier, x: Tensor, graphs: Graphs) -> PooledGraph | None:
+    pool = model.pools[0]
+    if not isinstance(pool, MultiHeadSecondOrderPooling):
+        return None
+    h = model.gnns[0](x, graphs.hears, graphs.ptr)[-1]
+    gives = h @ pool.queries.T
+    gives = gives / max(1, len(gives)) if pool.normalize == "degree" else gives
+    weights = pool.pool(h, graphs).graphs().hears
+    assert isinstance(weights, Dense)
+    return PooledGraph(gives.T, weights.weights[0], None)
+
+
+def _none(scores: Tensor) -> list[list[Pair]]:
+    return [[] for _ in scores]

@@ -1,0 +1,1 @@
+"""Pooling layers: from a graph to a smaller one. One layer a file."""

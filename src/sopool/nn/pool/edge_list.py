@@ -1,0 +1,30 @@
+"""The edges of a batch of graphs as PyG has them: from a source, row 0, to a target, row 1, which hears it."""
+
+import torch
+from torch import Tensor
+
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.segment.segments import owners
+
+
+def all_pairs(graphs: int, nodes: int, device: torch.device) -> Tensor:
+    """All pairs (i, j) of nodes of the same graph, row by row, where each graph has equally many [2, G k k]."""
+    node = torch.arange(graphs * nodes, device=device).view(graphs, nodes)
+    shape = (graphs, nodes, nodes)
+    return torch.stack([node.unsqueeze(2).expand(shape).reshape(-1), node.unsqueeze(1).expand(shape).reshape(-1)])
+
+
+def list_edges(hears: Neighbors | Dense, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Edges [2, E] and their weights [E]: of all pairs of nodes where each has a weight, else 1 in the type of x."""
+    if isinstance(hears, Dense):
+        graphs, nodes, _ = hears.weights.shape
+        return all_pairs(graphs, nodes, hears.weights.device).flip(0), hears.weights.reshape(-1)
+    entry = torch.arange(hears.nodes.numel(), device=hears.nodes.device)
+    hearer = owners(hears.ptr, hears.nodes.numel())
+    to_itself = hears.nodes == hearer
+    before = torch.cat([hears.ptr.new_zeros(1), to_itself.cumsum(0)])
+    # Every node hears itself once more than its loops say: of each list the first such entry is no edge.
+    own = to_itself & (before[:-1] == before[hears.ptr[hearer]])
+    edge_index = torch.stack([hears.nodes, hearer])[:, ~own & (entry < hears.ptr[-1])]
+    return edge_index, like.new_ones(edge_index.shape[1])

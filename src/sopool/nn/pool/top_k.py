@@ -1,0 +1,77 @@
+import torch
+from torch import Tensor
+from torch_geometric.nn.inits import uniform
+
+from sopool.nn.layers import project
+from sopool.nn.pool.base import EdgePooling, Pooled
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.select import Selection, between, select_top
+
+
+class SelectPooling(EdgePooling):
+    r"""Base of poolings that keep the ceil(ratio n) best-scored nodes of each graph and the edges between them.
+
+    .. math:: i = \mathrm{top}_{\lceil r n \rceil}(y), \quad H' = H_i \odot \tanh(y_i), \quad A' = A_{i, i}
+
+    Nodes with equal scores are kept in their order, so that there a result may depend on it.
+    """
+
+    def __init__(self, channels: int, ratio: float = 0.5) -> None:
+        super().__init__(channels)
+        if not 0 < ratio <= 1:
+            raise ValueError(f"ratio={ratio}: it is the share of nodes to keep, above 0 and at most 1.")
+        self.ratio = ratio
+        self.query = torch.nn.Parameter(torch.empty(channels, 1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the query anew, as ``torch.nn.Linear`` does."""
+        uniform(self.channels, self.query)
+
+    def score(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """How much each node is worth [N, 1]."""
+        raise NotImplementedError(f"{type(self).__name__} must define score(x, graphs).")
+
+    def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
+        """Score, keep the best, and scale them by their scores."""
+        return self._select(x, graphs)
+
+    def pool_exactly(self, x: Tensor, graphs: Graphs) -> Pooled:
+        """As ``pool``, without spare rows."""
+        return self._select(x, graphs, exact=True)
+
+    def _select(self, x: Tensor, graphs: Graphs, exact: bool | None = None) -> Pooled:
+        score = self.score(x, graphs)
+        chosen = select_top(score.detach().squeeze(1), graphs, self.ratio, exact)
+        gate = score.index_select(0, chosen.rows).tanh()
+        if chosen.spare is not None:
+            gate = gate.masked_fill(chosen.spare.unsqueeze(1), 0)
+        return Pooled(
+            x.index_select(0, chosen.rows) * gate,
+            chosen.ptr,
+            lambda: Graphs(chosen.ptr, between(graphs.hears, chosen)),
+            lambda y: _lift(y, chosen, x.shape[0]),
+        )
+
+
+class TopKPooling(SelectPooling):
+    r"""Top-k pooling from the `"Graph U-Nets" <https://arxiv.org/abs/1905.05178>`_ paper.
+
+    .. math:: y = H p / \|p\|, \quad i = \mathrm{top}_{\lceil r n \rceil}(y), \quad H' = H_i \odot \tanh(y_i), \quad
+        A' = A_{i, i}
+
+    Args:
+        channels: Number of node features :math:`f`.
+        ratio: The share :math:`r` of nodes to keep.
+    """
+
+    def score(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """H p / norm(p)."""
+        return project(x, self.query / self.query.norm(dim=-2, keepdim=True), graphs.ptr)
+
+
+def _lift(y: Tensor, chosen: Selection, nodes: int) -> Tensor:
+    """Each kept node gets its values back, the others zeros."""
+    if chosen.spare is not None:
+        y = y.masked_fill(chosen.spare.unsqueeze(1), 0)
+    return y.new_zeros(nodes, y.shape[1]).index_add(0, chosen.rows, y)

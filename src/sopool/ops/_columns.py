@@ -1,0 +1,70 @@
+"""Columns that are made side by side need not be copied there."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sopool.ops._autograd import transformed
+
+ALIGNED = 16
+
+
+def side_by_side(rows: int, widths: Sequence[int], like: Tensor) -> list[Tensor]:
+    """Empty matrices [rows, width] whose columns lie next to one another in memory, for :func:`join`.
+
+    The rows of the second begin at a multiple of ``ALIGNED`` values, and so do those of all others if widths allow:
+    they are read and written several values at a time.
+    """
+    lead = -widths[0] % ALIGNED
+    whole = like.new_empty(rows, -(-(lead + sum(widths)) // ALIGNED) * ALIGNED)
+    firsts = accumulate(widths, initial=lead)
+    return [_part(whole, first, width) for first, width in zip(firsts, widths, strict=False)]
+
+
+def join(parts: Sequence[Tensor]) -> Tensor:
+    """``torch.cat(parts, dim=1)`` of matrices; no copy where they are all of what :func:`side_by_side` gave."""
+    if len(parts) == 1:
+        return parts[0]
+    if not transformed() and _are_side_by_side(parts):
+        return _join(*parts)
+    return torch.cat(list(parts), dim=1)
+
+
+class _Join(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *parts: Tensor) -> Tensor:
+        ctx.widths = [part.shape[1] for part in parts]
+        return _part(parts[0], 0, sum(ctx.widths))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        parts: tuple[Tensor, ...] = gradient.split(ctx.widths, dim=1)
+        return parts
+
+
+_join: Callable[..., Tensor] = _Join.apply
+
+
+def _part(whole: Tensor, first: int, width: int) -> Tensor:
+    """Some columns, sharing memory but no history: autograd would take a view for a change of the whole."""
+    offset = whole.storage_offset() + first
+    return whole.new_empty(0).set_(whole.untyped_storage(), offset, (whole.shape[0], width), whole.stride())
+
+
+def _are_side_by_side(parts: Sequence[Tensor]) -> bool:
+    first, total = parts[0], sum(part.shape[1] for part in parts)
+    ends = accumulate((part.shape[1] for part in parts), initial=first.storage_offset())
+    return (
+        first.stride(0) >= total
+        and first.stride(1) == 1
+        and all(
+            part.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
+            and part.storage_offset() == offset
+            and part.shape[0] == first.shape[0]
+            and part.stride() == first.stride()
+            for part, offset in zip(parts, ends, strict=False)
+        )
+    )

@@ -1,0 +1,47 @@
+"""Matrix products that autocast leaves in the type of their factors, and their gradients, too.
+
+Switching autocast off around a product is not enough: its gradient is made of products again, and those of a backward
+pass that ``torch.compile`` records, or that is called under autocast, would be of half types. So it is an operator.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sopool.ops._autograd import transformed
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """A B: [..., p, q], [..., q, r] -> [..., p, r]."""
+    if a.device.type == "meta" or not torch.is_autocast_enabled(a.device.type):
+        return a @ b
+    if transformed():
+        with torch.autocast(a.device.type, enabled=False):
+            return a @ b
+    out: Tensor = _product(a, b)
+    return out
+
+
+@torch.library.custom_op("sopool::product", mutates_args=(), schema="(Tensor a, Tensor b) -> Tensor")
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    with torch.autocast(a.device.type, enabled=False):
+        return a @ b
+
+
+@_product.register_fake
+def _(a: Tensor, b: Tensor) -> Tensor:
+    return a.new_empty(*a.shape[:-1], b.shape[-1])
+
+
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    a, b = ctx.saved_tensors
+    needs_a, needs_b = ctx.needs_input_grad
+    return product(slope, b.mT) if needs_a else None, product(a.mT, slope) if needs_b else None
+
+
+_product.register_autograd(_backward, setup_context=_save)

@@ -1,0 +1,1 @@
+"""Layers of several models at once: the rows of model m meet its own weights."""

@@ -1,0 +1,60 @@
+"""A batch of graphs, as it comes or pooled: where each one's nodes start, and whom each node hears.
+
+A pooled graph is again a graph, so layers and poolings see one record, block after block. What they may ask of it:
+
+    hear(x)         x + A x               A: [n, n] of each graph, never stored; A_ij: how much node i hears of j
+    degrees         1 + sum_j abs(A_ij)   absolute, for weights may be negative
+    hear_evenly(x)  D^(-1/2) (A + I) D^(-1/2) x
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.neighbors import Neighbors, aggregate
+from sopool.ops.segment.first_order import segment_sizes
+from sopool.ops.segment.segments import owners
+
+
+class Graphs(NamedTuple):
+    """G graphs side by side."""
+
+    ptr: Tensor
+    """Where each one's nodes start [G + 1]."""
+    hears: Neighbors | Dense
+
+
+def hear(x: Tensor, hears: Neighbors | Dense) -> Tensor:
+    """X + A X: [n, f] -> [n, f]."""
+    return aggregate(x, hears, "sum")
+
+
+def degrees(x: Tensor, hears: Neighbors | Dense) -> Tensor:
+    """1 + the sum of absolute weights that each node hears [n, 1], in the type of x, for half types in float32."""
+    return hears.degrees if isinstance(hears, Dense) else segment_sizes(hears.ptr, like=x)
+
+
+def hear_evenly(x: Tensor, hears: Neighbors | Dense) -> Tensor:
+    """D^(-1/2) (A + I) D^(-1/2) X, with absolute degrees: [n, f] -> [n, f]."""
+    share = degrees(x, hears).rsqrt().to(x.dtype)
+    return share * hear(share * x, hears)
+
+
+def squared_weights(graphs: Graphs, like: Tensor) -> Tensor:
+    """sum_ij A_ij^2 of each graph [G]. An edge given m times has the weight m."""
+    if isinstance(graphs.hears, Dense):
+        return graphs.hears.weights.square().sum((1, 2))
+    ends, nodes = graphs.hears.ptr, graphs.hears.nodes
+    entry = torch.arange(nodes.numel(), device=nodes.device)
+    hearer = owners(ends, nodes.numel())
+    # The lists are in order, so equal entries follow one another: 1 + 3 + 5 + ... adds up to m^2.
+    first = torch.ones_like(nodes, dtype=torch.bool)
+    first[1:] = (nodes[1:] != nodes[:-1]) | (hearer[1:] != hearer[:-1])
+    begins = torch.where(first, entry, 0).cummax(0).values if nodes.numel() else entry
+    # Every node hears itself once more than its loops say: (c - 1)^2 = c^2 - 2 c + 1.
+    terms = 2 * (entry - begins) + 1 - 2 * (nodes == hearer)
+    running = torch.cat([terms.new_zeros(1), terms.cumsum(0)])
+    totals = running[ends[graphs.ptr]].diff() + graphs.ptr.diff()
+    return totals.to(like.dtype)

@@ -1,0 +1,161 @@
+"""Message passing along edges with labels: a neighbour is heard through the vector of the edge's label.
+
+    out_i = x_i + sum_j relu(x_j + t_ij)        t_ij the vector of the label of the edge from j to i
+
+As in :mod:`sopool.ops.message_passing.neighbors` every sum is taken in one place and in one order. The gradients are
+such sums as well: for a node over the nodes that aggregate it, for a vector over the edges of its label.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sopool.ops import backends
+from sopool.ops._autograd import once_differentiable, transformed
+from sopool.ops.many_models.rows import Rows
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.neighbors import Neighbors, list_total
+from sopool.ops.numba import dispatch as compiled
+
+
+class Lists(NamedTuple):
+    """Whom each node hears, or by whom it is heard, and along what."""
+
+    ptr: Tensor
+    nodes: Tensor
+    labels: Tensor
+
+
+def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor, rows: Rows) -> Tensor:
+    """The formula above for each node: [n, f], ``vectors`` [M, kinds, f] -> [n, f]; ``rows``: those of each model."""
+    if isinstance(neighbors, Dense) or neighbors.labels is None:
+        raise ValueError(
+            "This network hears neighbours through the labels of edges, but the edges have none: give them as "
+            "Neighbors.labels, or take a network that needs none, such as gin-0."
+        )
+    kinds = neighbors.labels.kinds
+    if vectors.shape != (len(rows), kinds, x.shape[1]):
+        raise ValueError(
+            f"vectors have shape {list(vectors.shape)}: {len(rows)} models, {kinds} labels and {x.shape[1]} channels "
+            f"ask for {[len(rows), kinds, x.shape[1]]}."
+        )
+    if transformed():
+        lists = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.heard)
+        return list_total(_heard(x, vectors.flatten(0, 1), lists), neighbors.ptr)
+    return _labelled(x, vectors, neighbors, rows)
+
+
+class _Labelled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, vectors: Tensor, neighbors: Neighbors, rows: Rows) -> Tensor:
+        assert neighbors.labels is not None
+        ctx.save_for_backward(x, vectors)
+        ctx.hears = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.heard)
+        ctx.heard_by = Lists(*neighbors.heard_by, neighbors.labels.heard_by)
+        ctx.rows = rows
+        return _way(x).hear(x, vectors.flatten(0, 1), ctx.hears)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        x, vectors = ctx.saved_tensors
+        way, flat, gradient = _way(x), vectors.flatten(0, 1), gradient.contiguous()
+        dx = way.nodes_slope(x, flat, ctx.heard_by, gradient) if ctx.needs_input_grad[0] else None
+        slope = way.vectors_slope(x, flat, ctx.hears, gradient, ctx.rows) if ctx.needs_input_grad[1] else None
+        return dx, None if slope is None else slope.view_as(vectors), None, None
+
+
+_labelled: Callable[[Tensor, Tensor, Neighbors, Rows], Tensor] = _Labelled.apply
+
+
+class Way(Protocol):
+    """Who does the work. ``vectors`` are those of all models, one after the other [V, f]."""
+
+    def hear(self, x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+        """The sum for each node."""
+
+    def nodes_slope(self, x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
+        """What reaches each node from those who hear it."""
+
+    def vectors_slope(self, x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+        """What reaches each vector from the edges of its label."""
+
+
+class _Torch:
+    """Plain PyTorch, with memory for each edge."""
+
+    @staticmethod
+    def hear(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+        return _list_total(_heard(x, vectors, lists), lists.ptr)
+
+    @staticmethod
+    def nodes_slope(x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
+        passes = _itself(heard_by) | (_of_owners(x, heard_by) + _along(vectors, heard_by) > 0)
+        return _list_total(gradient.index_select(0, heard_by.nodes) * passes, heard_by.ptr)
+
+    @staticmethod
+    def vectors_slope(x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+        passes = x.index_select(0, hears.nodes) + _along(vectors, hears) > 0
+        numbers = hears.labels + 1  # the nodes themselves come first, and are left out again
+        ends = torch.bincount(numbers, minlength=len(vectors) + 1).cumsum(0)
+        ptr, order = torch.cat([ends.new_zeros(1), ends]), numbers.argsort(stable=True)
+        return _list_total(_of_owners(gradient, hears) * passes, ptr, order)[1:]
+
+
+class _Loops:
+    """Compiled loops, with no memory beside the results."""
+
+    @staticmethod
+    def hear(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+        out = x.new_zeros(x.shape)
+        compiled.prepare("hear_labelled", x.contiguous(), vectors.contiguous(), *lists, out)()
+        return out
+
+    @staticmethod
+    def nodes_slope(x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
+        out = x.new_zeros(x.shape)
+        compiled.prepare("hear_labelled_nodes_slope", x.contiguous(), vectors.contiguous(), *heard_by, gradient, out)()
+        return out
+
+    @staticmethod
+    def vectors_slope(x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+        out = x.new_zeros(vectors.shape)
+        compiled.prepare("hear_labelled_vectors_slope", x.contiguous(), vectors.contiguous(), *hears, gradient, out)()
+        return out
+
+
+def _way(x: Tensor) -> Way:
+    if backends.serves(x):
+        from sopool.ops.triton import labelled
+
+        return labelled
+    return _Loops if compiled.serves(x) else _Torch
+
+
+def _heard(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    """What each member of the lists is heard as [e, f]."""
+    heard = x.index_select(0, lists.nodes)
+    return torch.where(_itself(lists), heard, (heard + _along(vectors, lists)).relu())
+
+
+def _itself(lists: Lists) -> Tensor:
+    return (lists.labels < 0).unsqueeze(1)
+
+
+def _along(vectors: Tensor, lists: Lists) -> Tensor:
+    """The vector of each member's edge [e, f]; any for the node itself."""
+    return vectors.index_select(0, lists.labels.clamp(min=0))
+
+
+def _of_owners(values: Tensor, lists: Lists) -> Tensor:
+    """The row of the node whose list a member is in: [n, f] -> [e, f]."""
+    return values.repeat_interleave(lists.ptr.diff(), dim=0, output_size=len(lists.nodes))
+
+
+def _list_total(values: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+    """The sum over each list of rows, in their own order or in another: [e, f] -> [n, f]."""
+    rows = torch.arange(len(values), device=values.device) if order is None else order
+    return F.embedding_bag(rows, values, ptr, mode="sum", include_last_offset=True)

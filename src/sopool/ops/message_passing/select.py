@@ -1,0 +1,123 @@
+"""The best-scored nodes of each graph, and the edges between them.
+
+How many rows there are follows from shapes alone where looking at values would wait for the device: then some spare
+rows, which belong to no graph, stand at the end. On a CPU there are none.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.ops._autograd import lay_end_to_end, samples_of
+from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.segment.segments import check_ptr_values, owners
+
+ROUNDING = 1e-9
+"""Of ratio times nodes: what is taken off before it is rounded up, so that 0.1 of 30 is 3."""
+
+
+class Selection(NamedTuple):
+    """Which nodes are kept, graph by graph, the best first."""
+
+    rows: Tensor
+    """The nodes [R]; any for a spare row."""
+    ptr: Tensor
+    """Where each graph's start in ``rows`` [G + 1]."""
+    spare: Tensor | None
+    """Which rows are spare [R], bool; None if there are none."""
+
+
+def select_top(score: Tensor, graphs: Graphs, ratio: float, exact: bool | None = None) -> Selection:
+    """The ceil(ratio n) nodes of each graph with the highest ``score`` [N]; among equals the first.
+
+    ``exact``: without spare rows; on a CPU if left out.
+    """
+    ptr, count, number = graphs.ptr, score.numel(), graphs.ptr.numel() - 1
+    keep = (ptr.diff().double() * ratio - ROUNDING).ceil().long()
+    new = torch.cat([keep.new_zeros(1), keep.cumsum(0)])
+    if isinstance(graphs.hears, Dense):
+        exact, rows = True, number * math.ceil(ratio * graphs.hears.weights.shape[1] - ROUNDING)
+    else:
+        exact = score.device.type == "cpu" if exact is None else exact
+        rows = int(new[-1]) if exact else math.ceil(ratio * count) + number
+    place = torch.arange(rows, device=score.device)
+    graph = owners(new, rows)
+    spare = None if exact else graph >= number
+    graph = graph.clamp(max=max(0, number - 1))
+    at = (ptr[graph] + place - new[graph]).clamp(max=max(0, count - 1))
+    return Selection(rank(score, ptr, None).index_select(0, at), new, spare)
+
+
+@torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
+def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
+    """The nodes of each graph from the highest ``score`` [N] to the lowest, graph by graph [N].
+
+    Among equals the one with the higher ``then`` [N] comes first, then the one that comes first now.
+    """
+    check_ptr_values(ptr, score)
+    if then is None:
+        order = _falling(score)
+    else:
+        order = _falling(then)
+        order = order.index_select(0, _falling(score.index_select(0, order)))
+    graph = torch.searchsorted(ptr, order, right=True)
+    return order.index_select(0, graph.argsort(stable=True))
+
+
+@rank.register_fake
+def _(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
+    return ptr.new_empty(score.shape)
+
+
+@rank.register_vmap
+def _(
+    info: Any, in_dims: tuple[int | None, ...], score: Tensor, ptr: Tensor, then: Tensor | None
+) -> tuple[Tensor, int]:
+    score, ptr, then = samples_of(info.batch_size, in_dims, score, ptr, then)
+    rows = lay_end_to_end(ptr, None, score.shape[1])
+    order = rank(score.flatten(), rows.ptr, None if then is None else then.flatten())
+    return order.view(score.shape) % max(1, score.shape[1]), 0
+
+
+def _falling(values: Tensor) -> Tensor:
+    return values.argsort(descending=True, stable=True)
+
+
+def between(hears: Neighbors | Dense, selection: Selection) -> Neighbors | Dense:
+    """Whom the selected nodes hear among themselves."""
+    if isinstance(hears, Dense):
+        graphs, nodes, _ = hears.weights.shape
+        own = selection.rows.view(graphs, -1) % nodes
+        graph = torch.arange(graphs, device=own.device).view(-1, 1, 1)
+        return Dense(hears.weights[graph, own.unsqueeze(2), own.unsqueeze(1)])
+    size = hears.ptr.numel()  # one more than nodes: the last place is that of spare rows
+    at = selection.rows if selection.spare is None else torch.where(selection.spare, size - 1, selection.rows)
+    place = torch.full((size,), -1, device=at.device).index_copy(0, at, torch.arange(at.numel(), device=at.device))
+    lists = _lists(hears.ptr, hears.nodes, place, selection)
+    undirected = hears.heard_by[1] is hears.nodes
+    return Neighbors(*lists, lists if undirected else _lists(*hears.heard_by, place, selection))
+
+
+def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> tuple[Tensor, Tensor]:
+    """Selected nodes' lists, with each node by its ``place`` among the selected; -1: it is not."""
+    moved = place.index_select(0, nodes)
+    known = moved >= 0
+    before = torch.cat([ptr.new_zeros(1), known.cumsum(0)])
+    start = before[ptr[selection.rows]]
+    lengths = before[ptr[selection.rows + 1]] - start
+    if selection.spare is not None:
+        lengths = lengths.masked_fill(selection.spare, 0)
+    new = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    if selection.spare is None:
+        packed, total = moved[known], int(new[-1])
+    else:  # as many entries as before; those past the last list are no one's
+        total = nodes.numel()
+        packed = moved.new_zeros(total + 1).scatter(0, torch.where(known, before[:-1], total), moved.clamp(min=0))
+    entry = torch.arange(total, device=ptr.device)
+    row = owners(new, total).clamp(max=selection.rows.numel() - 1)
+    at = (start[row] + entry - new[row]).clamp(max=max(0, packed.numel() - 1))
+    return new, packed.index_select(0, at)

@@ -1,0 +1,52 @@
+"""A message-passing network with fixed weights, all layers in one go: see :mod:`sopool.ops.numba.network_loops`."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from sopool.ops.message_passing.neighbors import How, Neighbors
+from sopool.ops.numba import dispatch as compiled
+
+
+class Layers:
+    """The maps of all layers, of several models, in the order in which rows meet them.
+
+    eps [M, L]; ``weights``: the first [M, d, h], all others [M, h, h]; biases [M, h]; vectors of edge labels for each
+    layer [V, width], or none; ``view`` [M, d + L h, r]: what is wanted of all layers side by side, if not themselves.
+    """
+
+    def __init__(
+        self,
+        how: How,
+        eps: Tensor,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        vectors: Sequence[Tensor] = (),
+        view: Tensor | None = None,
+    ) -> None:
+        self.how = ("sum", "mean", "max").index(how)
+        self.labelled = len(vectors) > 0
+        (models, width, hidden), layers = weights[0].shape, eps.shape[1]
+        rest = torch.stack(list(weights[1:]), 1) if len(weights) > 1 else eps.new_empty(models, 0, hidden, hidden)
+        heard = vectors[0] if vectors else eps.new_empty(0, width)
+        further = torch.stack(list(vectors[1:])) if len(vectors) > 1 else eps.new_empty(layers, 0, hidden)
+        self.widths = [width] + [hidden] * layers if view is None else [view.shape[2]]
+        view = eps.new_empty(models, width + layers * hidden, 0) if view is None else view
+        views = view[:, :width], view[:, width:].reshape(models, layers, hidden, -1 if view.shape[2] else 0)
+        every = (eps, weights[0], rest, torch.stack(list(biases), 1), heard, further, *views)
+        self.arrays = [tensor.detach().contiguous() for tensor in every]
+
+    def hears(self, neighbors: Neighbors) -> bool:
+        """Whether edges have labels, if they are asked for."""
+        return neighbors.labels is not None or not self.labelled
+
+
+def run_network(x: Tensor, neighbors: Neighbors, ptr: Tensor, layers: Layers) -> list[Tensor]:
+    """The input and the output of each layer, parts of one matrix: [N, d] -> [N, d], [N, h], ...; or the view."""
+    out = x.new_empty(x.shape[0], sum(layers.widths))
+    labels = neighbors.labels.heard if layers.labelled and neighbors.labels else neighbors.nodes[:0]
+    lists = neighbors.ptr, neighbors.nodes, labels
+    given = x.contiguous(), ptr, *lists, layers.how, *layers.arrays
+    compiled.prepare("network", *given, out, module="network_loops")()
+    return list(out.split(layers.widths, dim=1))

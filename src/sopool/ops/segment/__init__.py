@@ -1,0 +1,1 @@
+"""The primitive and what is made of it: statistics of the rows of each segment."""

@@ -1,0 +1,142 @@
+"""Attentional second-order pooling as one operator: the primitive with its second factor computed from the first.
+
+    segment_attend(x, query, ptr)[g] = X_g^T (X_g query + bias)     [N, f], [f, k] -> [G, f, k]
+
+The gradient of x has a part from either factor. Apart, each would need an array as large as x, and memory is most of
+the cost; here both go into one, written once.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sopool.ops import backends
+from sopool.ops._autograd import transformed
+from sopool.ops.segment import gram, torch_backend
+from sopool.ops.segment.segments import Segments, check_sizes, find_segments
+
+ATTEND = "(Tensor x, Tensor query, Tensor? bias, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
+ATTEND_BACKWARD = (
+    "(Tensor x, Tensor query, Tensor score, Tensor d_pooled, Tensor? d_score, Tensor ptr, Tensor? order, "
+    "bool with_query, bool with_bias) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def segment_attend(
+    x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None, *, order: Tensor | None = None
+) -> Tensor:
+    """X_g^T (X_g query + bias) of every segment: [N, f], [f, k], [k] -> [G, f, k].
+
+    ``order`` [N] brings the rows into segment order, if they do not lie so.
+    """
+    gram.check_rows("x", x)
+    x, query, bias = gram.promote(x), gram.promote(query), None if bias is None else gram.promote(bias)
+    if query.dim() != 2 or query.shape[0] != x.shape[1]:
+        raise ValueError(f"query has shape {list(query.shape)}: it must be [{x.shape[1]}, k] for x {list(x.shape)}.")
+    if bias is not None and bias.shape != query.shape[1:]:
+        raise ValueError(f"bias has shape {list(bias.shape)}: it must be [{query.shape[1]}], one for each query.")
+    gram.check_alike("x", x, "query", query)
+    if bias is not None:
+        gram.check_alike("x", x, "bias", bias)
+    segments = find_segments(x.shape[0], x.device, ptr, order=order)
+    if transformed():
+        score = x @ query if bias is None else x @ query + bias
+        return gram.segment_gram(x, score, segments.ptr, order=segments.order)
+    pooled: Tensor = _attend(x, query, bias, *segments)[0]
+    return pooled
+
+
+@torch.library.custom_op("sopool::segment_attend", mutates_args=(), schema=ATTEND)
+def _attend(
+    x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The pooled values, and the scores X query + bias [N, k], in segment order, that the backward pass needs again."""
+    check_sizes(ptr, x, order)
+    with torch.autocast(x.device.type, enabled=False):
+        if backends.serves(x):
+            from sopool.ops.triton.attend import segment_attend
+
+            return segment_attend(x, query, bias, ptr, order)
+        pooled, score = torch_backend.segment_attend(x, query, bias, ptr, order)
+        return pooled, Segments(ptr, order).sort(score)
+
+
+@_attend.register_fake
+def _(x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    return x.new_empty(ptr.shape[0] - 1, *query.shape), x.new_empty(x.shape[0], query.shape[1])
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, query, _, ptr, order = inputs
+    ctx.save_for_backward(x, query, ptr, order, output[1])
+    ctx.set_materialize_grads(False)  # the scores mostly have none
+
+
+def _backward(ctx: Any, d_pooled: Tensor | None, d_score: Tensor | None) -> tuple[Tensor | None, ...]:
+    x, query, ptr, order, score = ctx.saved_tensors
+    if d_pooled is None:
+        d_pooled = x.new_zeros(ptr.numel() - 1, *query.shape)
+    needs_query, needs_bias = ctx.needs_input_grad[1:3]
+    if torch.is_grad_enabled() or transformed():
+        dx, d_query, d_bias = _differentiable(x, query, score, d_pooled, d_score, Segments(ptr, order))
+    else:
+        dx, d_query, d_bias = _attend_backward(x, query, score, d_pooled, d_score, ptr, order, needs_query, needs_bias)
+    return dx, d_query if needs_query else None, d_bias if needs_bias else None, None, None
+
+
+def _differentiable(
+    x: Tensor, query: Tensor, score: Tensor, d_pooled: Tensor, d_score: Tensor | None, segments: Segments
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients, to be differentiated again: in terms of operators that can be."""
+    rows = segments.sort(x)
+    through = gram.segment_apply(rows, d_pooled.transpose(1, 2), segments.ptr)
+    d_score = through if d_score is None else d_score + through
+    dx = gram.segment_apply(score, d_pooled, segments.ptr) + d_score @ query.t()
+    return segments.unsort(dx), rows.t() @ d_score, d_score.sum(0)
+
+
+@torch.library.custom_op("sopool::segment_attend_backward", mutates_args=(), schema=ATTEND_BACKWARD)
+def _attend_backward(
+    x: Tensor,
+    query: Tensor,
+    score: Tensor,
+    d_pooled: Tensor,
+    d_score: Tensor | None,
+    ptr: Tensor,
+    order: Tensor | None,
+    with_query: bool,
+    with_bias: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of x, and if asked for those of the query and the bias."""
+    with torch.autocast(x.device.type, enabled=False):
+        if backends.serves(x):
+            from sopool.ops.triton.attend import segment_attend_backward
+
+            d_score = None if d_score is None else d_score.contiguous()
+            return segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order, with_query, with_bias)
+        segments = Segments(ptr, order)
+        score = segments.unsort(score)
+        d_score = torch.zeros_like(score) if d_score is None else segments.unsort(d_score)
+        dx, d_score = torch_backend.segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order)
+        d_query = x.t() @ d_score if with_query else x.new_empty(0)
+        return dx, d_query, d_score.sum(0) if with_bias else x.new_empty(0)
+
+
+@_attend_backward.register_fake
+def _(
+    x: Tensor,
+    query: Tensor,
+    score: Tensor,
+    d_pooled: Tensor,
+    d_score: Tensor | None,
+    ptr: Tensor,
+    order: Tensor | None,
+    with_query: bool,
+    with_bias: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    d_query = x.new_empty(query.shape if with_query else 0)
+    return x.new_empty(x.shape), d_query, x.new_empty(query.shape[1] if with_bias else 0)
+
+
+_attend.register_autograd(_backward, setup_context=_save)

@@ -1,0 +1,129 @@
+"""Bilinear second-order pooling as one operator: rows mapped and multiplied in one pass.
+
+    segment_bilinear(x, weight, ptr)[g] = (X_g W)^T (X_g W)     [N, f], [f, r] -> [G, r, r]
+
+On a GPU x is read once forward and once backward; X W, which is narrow, is kept between the two.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sopool.ops import backends
+from sopool.ops._autograd import transformed
+from sopool.ops.segment import gram, torch_backend
+from sopool.ops.segment.segments import Segments, check_sizes, find_segments
+
+BILINEAR = "(Tensor x, Tensor weight, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
+BILINEAR_BACKWARD = (
+    "(Tensor x, Tensor weight, Tensor mapped, Tensor d_pooled, Tensor? d_mapped, Tensor ptr, Tensor? order, "
+    "bool with_x, bool with_weight) -> (Tensor, Tensor)"
+)
+
+
+def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | None = None) -> Tensor:
+    """(X_g W)^T (X_g W) of every segment: [N, f], [f, r] -> [G, r, r].
+
+    ``order`` [N] brings the rows into segment order, if they do not lie so.
+    """
+    gram.check_rows("x", x)
+    x, weight = gram.promote(x), gram.promote(weight)
+    if weight.dim() != 2 or weight.shape[0] != x.shape[1]:
+        raise ValueError(
+            f"weight has shape {list(weight.shape)}: it must be [{x.shape[1]}, rank] for x {list(x.shape)}."
+        )
+    gram.check_alike("x", x, "weight", weight)
+    segments = find_segments(x.shape[0], x.device, ptr, order=order)
+    if transformed():
+        mapped = x @ weight
+        return gram.segment_gram(mapped, mapped, segments.ptr, order=segments.order)
+    pooled: Tensor = _bilinear(x, weight, *segments)[0]
+    return pooled
+
+
+@torch.library.custom_op("sopool::segment_bilinear", mutates_args=(), schema=BILINEAR)
+def _bilinear(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The pooled values, and X W [N, r], in segment order, that the backward pass needs again."""
+    check_sizes(ptr, x, order)
+    with torch.autocast(x.device.type, enabled=False):
+        if backends.serves(x):
+            from sopool.ops.triton.bilinear import segment_bilinear
+
+            return segment_bilinear(x, weight, ptr, order)
+        mapped = Segments(ptr, order).sort(x @ weight)
+        return torch_backend.segment_gram(mapped, mapped, ptr), mapped
+
+
+@_bilinear.register_fake
+def _(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    rank = weight.shape[1]
+    return x.new_empty(ptr.shape[0] - 1, rank, rank), x.new_empty(x.shape[0], rank)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs, output[1])
+    ctx.set_materialize_grads(False)  # X W mostly has none
+
+
+def _backward(ctx: Any, d_pooled: Tensor | None, d_mapped: Tensor | None) -> tuple[Tensor | None, ...]:
+    x, weight, ptr, order, mapped = ctx.saved_tensors
+    if d_pooled is None:
+        d_pooled = x.new_zeros(ptr.numel() - 1, weight.shape[1], weight.shape[1])
+    needs_x, needs_weight = ctx.needs_input_grad[:2]
+    if torch.is_grad_enabled() or transformed():  # to be differentiated again: the same, by operators that can be
+        segments = Segments(ptr, order)
+        through = gram.segment_apply(mapped, d_pooled + d_pooled.transpose(1, 2), ptr)
+        d_mapped = segments.unsort(through if d_mapped is None else d_mapped + through)
+        dx, d_weight = d_mapped @ weight.t(), x.t() @ d_mapped
+    else:
+        dx, d_weight = _bilinear_backward(x, weight, mapped, d_pooled, d_mapped, ptr, order, needs_x, needs_weight)
+    return dx if needs_x else None, d_weight if needs_weight else None, None, None
+
+
+@torch.library.custom_op("sopool::segment_bilinear_backward", mutates_args=(), schema=BILINEAR_BACKWARD)
+def _bilinear_backward(
+    x: Tensor,
+    weight: Tensor,
+    mapped: Tensor,
+    d_pooled: Tensor,
+    d_mapped: Tensor | None,
+    ptr: Tensor,
+    order: Tensor | None,
+    with_x: bool,
+    with_weight: bool,
+) -> tuple[Tensor, Tensor]:
+    """The gradients of x and of the weight, those that are asked for."""
+    with torch.autocast(x.device.type, enabled=False):
+        triton = backends.serves(x)
+        if triton:
+            from sopool.ops.triton.apply import segment_apply
+            from sopool.ops.triton.projection import projection_backward
+
+            slope = segment_apply(mapped, d_pooled, ptr, True)
+        else:
+            slope = torch_backend.segment_apply(mapped, d_pooled, ptr, True)
+        slope = slope if d_mapped is None else slope.add_(d_mapped)
+        if triton:
+            return projection_backward(x, weight, slope, ptr, order, with_x, with_weight)
+        slope = Segments(ptr, order).unsort(slope)
+        dx = slope @ weight.t() if with_x else x.new_empty(0)
+        return dx, x.t() @ slope if with_weight else x.new_empty(0)
+
+
+@_bilinear_backward.register_fake
+def _(
+    x: Tensor,
+    weight: Tensor,
+    mapped: Tensor,
+    d_pooled: Tensor,
+    d_mapped: Tensor | None,
+    ptr: Tensor,
+    order: Tensor | None,
+    with_x: bool,
+    with_weight: bool,
+) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape if with_x else 0), x.new_empty(weight.shape if with_weight else 0)
+
+
+_bilinear.register_autograd(_backward, setup_context=_save)

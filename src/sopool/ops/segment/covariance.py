@@ -1,0 +1,121 @@
+"""Covariance of every segment as one operator, the centred rows never kept.
+
+    segment_covariance(x, ptr)[g] = sum_i (x_i - m_g) (x_i - m_g)^T     [N, f] -> [G, f, f]
+
+with m_g the mean of segment g, and not divided by n. Centred first: the difference of two large sums would lose the
+small covariance between them. What the mean contributes to the gradient vanishes, since centred rows add up to zero:
+
+    dx_i = (dS_g + dS_g^T) (x_i - m_g)
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sopool.ops import backends
+from sopool.ops._autograd import transformed
+from sopool.ops.segment import gram, torch_backend
+from sopool.ops.segment.first_order import segment_mean, segment_sizes
+from sopool.ops.segment.segments import Segments, check_sizes, find_segments
+from sopool.ops.segment.size_classes import blocks, segment_of_rows
+from sopool.ops.segment.torch_backend import wide_type, widen
+
+COVARIANCE = "(Tensor x, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
+COVARIANCE_BACKWARD = "(Tensor x, Tensor mean, Tensor d_pooled, Tensor ptr, Tensor? order) -> Tensor"
+
+
+def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -> Tensor:
+    """The covariance of the rows of every segment, times their number: [N, f] -> [G, f, f].
+
+    ``order`` [N] brings the rows into segment order, if they do not lie so.
+    """
+    gram.check_rows("x", x)
+    x = gram.promote(x)
+    segments = find_segments(x.shape[0], x.device, ptr, order=order)
+    if transformed():
+        rows = widen(x)
+        centred = (rows - _spread(segment_mean(rows, *segments), *segments, rows)).to(x.dtype)
+        return gram.segment_gram(centred, centred, segments.ptr, order=segments.order)
+    pooled: Tensor = _covariance(x, *segments)[0]
+    return pooled
+
+
+@torch.library.custom_op("sopool::segment_covariance", mutates_args=(), schema=COVARIANCE)
+def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The pooled values, and the means [G, f] that the backward pass needs again: half types' in float32."""
+    check_sizes(ptr, x, order)
+    with torch.autocast(x.device.type, enabled=False):
+        if backends.serves(x):
+            from sopool.ops.triton.gram import segment_gram
+
+            one = x.new_ones(1, 1).expand(x.shape[0], 1)
+            mean = _divide(segment_gram(x, one, ptr, order, dtype=wide_type(x)), ptr)
+            return segment_gram(x, x, ptr, order, center=mean), mean
+        rows, one = Segments(ptr, order).sort(x), x.new_ones(x.shape[0], 1, dtype=wide_type(x))
+        mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr), ptr)
+        centred = _center(rows, mean, ptr)
+        return torch_backend.segment_gram(centred, centred, ptr), mean
+
+
+@_covariance.register_fake
+def _(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    graphs, channels = ptr.shape[0] - 1, x.shape[1]
+    return x.new_empty(graphs, channels, channels), x.new_empty(graphs, channels, dtype=wide_type(x))
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs, output[1])
+    ctx.set_materialize_grads(False)  # the means mostly have none
+
+
+def _backward(ctx: Any, d_pooled: Tensor | None, d_mean: Tensor | None) -> tuple[Tensor | None, ...]:
+    x, ptr, order, mean = ctx.saved_tensors
+    dx = None
+    if d_pooled is not None and (torch.is_grad_enabled() or transformed()):  # by the means, to be differentiated again
+        centred = x - _spread(mean, ptr, order, x)
+        dx = gram.segment_apply(centred, d_pooled + d_pooled.transpose(1, 2), ptr, order=order)
+    elif d_pooled is not None:
+        dx = _covariance_backward(x, mean, d_pooled, ptr, order)
+    if d_mean is not None:
+        through = _spread(d_mean / segment_sizes(ptr, like=d_mean), ptr, order, x)
+        dx = through if dx is None else dx + through
+    return dx, None, None
+
+
+@torch.library.custom_op("sopool::segment_covariance_backward", mutates_args=(), schema=COVARIANCE_BACKWARD)
+def _covariance_backward(x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    with torch.autocast(x.device.type, enabled=False):
+        if backends.serves(x):
+            from sopool.ops.triton.apply import segment_apply
+
+            return segment_apply(x, d_pooled, ptr, True, order, order, center=mean)
+        segments = Segments(ptr, order)
+        centred = _center(segments.sort(x), mean, ptr)
+        return segments.unsort(torch_backend.segment_apply(centred, d_pooled, ptr, True))
+
+
+@_covariance_backward.register_fake
+def _(x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+_covariance.register_autograd(_backward, setup_context=_save)
+
+
+def _divide(total: Tensor, ptr: Tensor) -> Tensor:
+    """The means from sums: [G, f, 1] -> [G, f]."""
+    return total.squeeze(2).div_(segment_sizes(ptr, like=total))
+
+
+def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
+    """Rows in segment order less the mean of their segment, with no more room than for the result."""
+    segment, centred = segment_of_rows(ptr, rows.shape[0]), torch.empty_like(rows)
+    for some in blocks(0, rows.shape[0], rows.device, 3 * rows.shape[1]):
+        torch.sub(rows[some], mean.index_select(0, segment[some]), out=centred[some])
+    return centred
+
+
+def _spread(values: Tensor, ptr: Tensor, order: Tensor | None, x: Tensor) -> Tensor:
+    """Each segment's values for each of its rows, where these lie: [G, f] -> [N, f], in the type of ``x``."""
+    return gram.segment_apply(x.new_ones(x.shape[0], 1), values.to(x.dtype).unsqueeze(2), ptr, order=order)

@@ -1,0 +1,245 @@
+"""The one primitive, and its adjoint.
+
+    segment_gram(x, y, ptr)[g]  = X_g^T Y_g      [N, p], [N, q]    -> [G, p, q]
+    segment_apply(y, s, ptr)[i] = S_g(i) y_i     [N, q], [G, p, q] -> [N, p]
+
+Each is the other's gradient, so the pair is closed under differentiation. Both are torch operators
+(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with shapes known ahead, served by the
+backend that :mod:`sopool.ops.backends` says. Rows that do not lie in segment order come with the ``order`` [N] that
+puts them there: kernels read them where they are.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sopool.ops import backends
+from sopool.ops._autograd import lay_end_to_end, samples_of, transformed
+from sopool.ops.segment import torch_backend
+from sopool.ops.segment.segments import Segments, check_sizes, find_segments, owners
+
+# With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
+GRAM = "(Tensor x, Tensor? y, Tensor ptr, Tensor? order=None) -> Tensor"
+APPLY = "(Tensor y, Tensor s, Tensor ptr, bool symmetrize=False, Tensor? order=None) -> Tensor"
+
+
+def segment_gram(
+    x: Tensor,
+    y: Tensor,
+    ptr: Tensor | None = None,
+    *,
+    index: Tensor | None = None,
+    dim_size: int | None = None,
+    order: Tensor | None = None,
+) -> Tensor:
+    """X_g^T Y_g of every segment: [N, p], [N, q] -> [G, p, q].
+
+    Segments come as ``ptr`` [G + 1] or as ``index`` [N], sorted or not (with ``dim_size`` = G; if left out it is
+    ``index.max() + 1``, which on CUDA waits for the device). With ``ptr``, ``order`` [N] brings the rows into segment
+    order, if they do not lie so. Pass the same tensor twice for the symmetric case.
+    Half types accumulate in float32. Under autocast the result is float32, as for every sum over many terms.
+    """
+    check_rows("x", x)
+    if y is not x:
+        check_rows("y", y)
+        if x.shape[0] != y.shape[0]:
+            raise ValueError(f"x has {x.shape[0]} rows and y has {y.shape[0]}: they must describe the same nodes.")
+    segments = find_segments(x.shape[0], x.device, ptr, index, dim_size, order)
+    rows = promote(x)
+    others = None if y is x else promote(y)
+    if others is not None:
+        check_alike("x", rows, "y", others)
+    return _multiply(rows, others, segments.ptr, segments.order)
+
+
+def segment_apply(
+    y: Tensor,
+    s: Tensor,
+    ptr: Tensor | None = None,
+    *,
+    index: Tensor | None = None,
+    order: Tensor | None = None,
+) -> Tensor:
+    """S_g y_i for every row i of every segment g: [N, q], [G, p, q] -> [N, p]; segments as in :func:`segment_gram`."""
+    check_rows("y", y)
+    if s.dim() != 3 or s.shape[2] != y.shape[1]:
+        raise ValueError(f"s has shape {list(s.shape)}: it must be [segments, p, {y.shape[1]}] for y {list(y.shape)}.")
+    segments = find_segments(y.shape[0], y.device, ptr, index, s.shape[0], order)
+    rows, matrices = promote(y), promote(s)
+    check_alike("y", rows, "s", matrices)
+    return _map(rows, matrices, segments.ptr, False, segments.order)
+
+
+def _multiply(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """X_g^T Y_g, with Y = X if none is given, by the way that knows the derivatives asked for."""
+    if transformed():
+        return _product(True, x, x if y is None else y, ptr, order)
+    out: Tensor = _gram(x, y, ptr, order)
+    return out
+
+
+def _map(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | None) -> Tensor:
+    """S_g y_i, or (S_g + S_g^T) y_i, likewise."""
+    if transformed():
+        return _product(False, y, s + s.mT if symmetrize else s, ptr, order)
+    out: Tensor = _apply(y, s, ptr, symmetrize, order)
+    return out
+
+
+@torch.library.custom_op("sopool::segment_gram", mutates_args=(), schema=GRAM)
+def _gram(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+    check_sizes(ptr, x, order, y=y)
+    with torch.autocast(x.device.type, enabled=False):
+        if backends.serves(x):
+            from sopool.ops.triton.gram import segment_gram
+
+            return segment_gram(x, x if y is None else y, ptr, order)
+        return torch_backend.segment_gram(x, x if y is None else y, ptr, order)
+
+
+@torch.library.custom_op("sopool::segment_apply", mutates_args=(), schema=APPLY)
+def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
+    """With ``symmetrize`` (S_g + S_g^T) y_i: the sum, as large as S, is never stored."""
+    check_sizes(ptr, y, order, s=s)
+    with torch.autocast(y.device.type, enabled=False):
+        if backends.serves(y):
+            from sopool.ops.triton.apply import segment_apply
+
+            return segment_apply(y, s, ptr, symmetrize, order, order)
+        return torch_backend.segment_apply(y, s, ptr, symmetrize, order)
+
+
+@_gram.register_fake
+def _(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+    return x.new_empty(ptr.shape[0] - 1, x.shape[1], (x if y is None else y).shape[1])
+
+
+@_apply.register_fake
+def _(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
+    return y.new_empty(y.shape[0], s.shape[1])
+
+
+def _save_for_gram(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _save_for_apply(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    y, s, ptr, ctx.symmetrize, order = inputs
+    ctx.save_for_backward(y, s, ptr, order)
+
+
+def _gram_backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, ...]:
+    x, y, ptr, order = ctx.saved_tensors
+    if y is None:
+        return _map(x, ds, ptr, True, order), None, None, None
+    dx = _map(y, ds, ptr, False, order) if ctx.needs_input_grad[0] else None
+    dy = _map(x, ds.transpose(1, 2), ptr, False, order) if ctx.needs_input_grad[1] else None
+    return dx, dy, None, None
+
+
+def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
+    y, s, ptr, order = ctx.saved_tensors
+    dy = _map(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order) if ctx.needs_input_grad[0] else None
+    ds = _multiply(dout, y, ptr, order) if ctx.needs_input_grad[1] else None
+    if ds is not None and ctx.symmetrize:
+        ds = ds + ds.transpose(1, 2)
+    return dy, ds, None, None, None
+
+
+_gram.register_autograd(_gram_backward, setup_context=_save_for_gram)
+_apply.register_autograd(_apply_backward, setup_context=_save_for_apply)
+
+
+@_gram.register_vmap
+def _(
+    info: Any, in_dims: tuple[int | None, ...], x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None
+) -> tuple[Tensor, int]:
+    x, y, ptr, order = samples_of(info.batch_size, in_dims, x, y, ptr, order)
+    rows = lay_end_to_end(ptr, order, x.shape[1])
+    out = _gram(x.flatten(0, 1), None if y is None else y.flatten(0, 1), *rows)
+    return out.unflatten(0, ptr.shape)[:, :-1], 0
+
+
+@_apply.register_vmap
+def _(
+    info: Any,
+    in_dims: tuple[int | None, ...],
+    y: Tensor,
+    s: Tensor,
+    ptr: Tensor,
+    symmetrize: bool = False,
+    order: Tensor | None = None,
+) -> tuple[Tensor, int]:
+    y, s, ptr, order = samples_of(info.batch_size, (*in_dims[:3], *in_dims[4:]), y, s, ptr, order)
+    rows = lay_end_to_end(ptr, order, y.shape[1])
+    out = _apply(y.flatten(0, 1), F.pad(s, (0, 0, 0, 0, 0, 1)).flatten(0, 1), rows.ptr, symmetrize, rows.order)
+    spare = torch.arange(y.shape[1], device=y.device) >= ptr[:, -1:]
+    return out.unflatten(0, y.shape[:2]).masked_fill(spare.unsqueeze(2), 0), 0
+
+
+class _Product(torch.autograd.Function):
+    """gram(a, b) or apply(a, b) with the derivatives of every mode: a product, so linear in either factor."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+        out: Tensor = _gram(a, b, ptr, order) if is_gram else _apply(a, b, ptr, False, order)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.is_gram, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        a, b, *rows = ctx.saved_tensors
+        if ctx.is_gram:
+            return None, _product(False, b, slope, *rows), _product(False, a, slope.mT, *rows), None, None
+        return None, _product(False, slope, b.mT, *rows), _product(True, slope, a, *rows), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, da: Tensor, db: Tensor, *none: None) -> Tensor:
+        a, b, *rows = ctx.saved_tensors
+        return _product(ctx.is_gram, da, b, *rows) + _product(ctx.is_gram, a, db, *rows)
+
+
+def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """What a transform sees. The compiler takes no function with derivatives of its own: for it all is written out."""
+    if not torch.compiler.is_compiling():
+        return _by_function(is_gram, a, b, ptr, order)
+    segment = Segments(ptr, order).unsort(owners(ptr, a.shape[0]))
+    if is_gram:  # with room for the rows of no segment
+        room = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
+        return room.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]
+    return (F.pad(b, (0, 0, 0, 0, 0, 1)).index_select(0, segment) * a.unsqueeze(1)).sum(2)
+
+
+_by_function: Callable[..., Tensor] = _Product.apply
+
+
+def promote(x: Tensor) -> Tensor:
+    """Under autocast, sums over nodes are float32: half types would overflow or lose the small terms."""
+    half = x.dtype in torch_backend.HALF and x.device.type != "meta"
+    return x.float() if half and torch.is_autocast_enabled(x.device.type) else x
+
+
+def check_rows(name: str, x: Tensor) -> None:
+    """Raise unless ``x`` is floating-point [rows, channels]."""
+    if x.dim() != 2:
+        raise ValueError(f"{name} has shape {list(x.shape)}: it must be [rows, channels].")
+    if not x.is_floating_point():
+        raise TypeError(f"{name} has dtype {x.dtype}: pass floating-point features, for example {name}.float().")
+
+
+def check_alike(name: str, x: Tensor, other: str, y: Tensor) -> None:
+    """Raise unless both are of one type and on one device."""
+    if x.device != y.device:
+        raise ValueError(f"{name} is on {x.device} and {other} on {y.device}: move them to one device.")
+    if x.dtype != y.dtype:
+        raise TypeError(f"{name} has dtype {x.dtype} and {other} {y.dtype}: cast one to the other's.")

@@ -1,0 +1,44 @@
+"""The largest value of each column over segments."""
+
+import torch
+from torch import Tensor
+
+from sopool.ops._autograd import by_columns
+from sopool.ops.segment.segments import check_ptr_values
+
+
+def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
+    """max over the rows of each segment, zero for an empty one; the gradient goes to the first: [N, f] -> [G, f].
+
+    A value that is not a number is the largest, as for ``torch.max``.
+    """
+    if x.shape[0] == 0:
+        return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
+    first = _first_largest(x.detach(), ptr)
+    return x.gather(0, first.clamp(min=0)).masked_fill(first < 0, 0)
+
+
+@torch.library.custom_op("sopool::first_largest", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
+def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
+    """The first row that holds the largest value of each column, -1 for an empty segment: [N, f] -> [G, f]."""
+    rows, segments = x.shape[0], ptr.numel() - 1
+    check_ptr_values(ptr, x)
+    if segments == 0:
+        return ptr.new_empty(0, x.shape[1])
+    largest = torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
+    row = torch.arange(rows, device=x.device)
+    segment = torch.searchsorted(ptr[1:], row, right=True)  # past the last for rows that belong to none
+    here = segment.clamp(max=segments - 1)
+    is_largest = ((x == largest.index_select(0, here)) | x.isnan()) & (segment < segments).unsqueeze(1)
+    candidates = torch.where(is_largest, row.unsqueeze(1), rows)
+    first = torch.full((segments, x.shape[1]), rows, device=x.device)
+    first.scatter_reduce_(0, here.unsqueeze(1).expand_as(candidates), candidates, "amin")
+    return first.masked_fill_(first == rows, -1)
+
+
+@_first_largest.register_fake
+def _(x: Tensor, ptr: Tensor) -> Tensor:
+    return x.new_empty(ptr.shape[0] - 1, x.shape[1], dtype=torch.long)
+
+
+_first_largest.register_vmap(by_columns(_first_largest))

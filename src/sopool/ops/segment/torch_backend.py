@@ -1,0 +1,170 @@
+"""The primitive in plain PyTorch: exact, on any device.
+
+Graphs of about equal size stack into one batched matrix product. Sizes are rounded up to a few classes (a tenth more
+rows, zeros, on average), the graphs sorted by class, the rows of some of them gathered at a time (few enough to stay in
+cache) and multiplied class by class. A large graph is multiplied where it lies. So nothing is padded to the largest
+graph, and beside inputs and outputs there is only one chunk. Grouping reads the sizes: on CUDA it waits for the device
+once.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sopool.ops.numba import dispatch as compiled
+from sopool.ops.segment.segments import Segments, check_ptr_values
+from sopool.ops.segment.size_classes import blocks, plan, segment_of_rows
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+    """out[g] = X_g^T Y_g: [N, p], [N, q] -> [G, p, q].
+
+    With an ``order`` the rows are brought into it first, as many as a matrix product needs side by side.
+    """
+    check_ptr_values(ptr, x)
+    p, q = x.shape[1], y.shape[1]
+    if q == 1 and x.dtype != torch.float64:
+        return _weighted_sum(x, y, ptr, order).unsqueeze_(2)  # of a view nothing could be changed in place
+    if p == 1 and x.dtype != torch.float64:
+        return _weighted_sum(y, x, ptr, order).unsqueeze_(1)
+    if order is not None:
+        segments, same = Segments(ptr, order), y is x
+        x = segments.sort(x)
+        y = x if same else segments.sort(y)
+    if p * q <= compiled.WIDEST and compiled.serves(x):
+        return compiled.segment_gram(x, y, ptr)
+    out = x.new_empty(ptr.numel() - 1, p, q)
+    grouped = plan(ptr, p + q, p * q)
+    most_rows, most_segments = grouped.most()
+    x_space, out_space = _wide(x, most_rows, p), _wide(x, most_segments, p, q)
+    y_space = x_space if y is x else _wide(y, most_rows, q)
+    for chunk in grouped.chunks:
+        part = out_space[: chunk.segments.numel()]
+        lefts = chunk.split_rows(_gather(x, chunk.rows, x_space).index_fill_(0, chunk.pads, 0))
+        rights = lefts
+        if y is not x:
+            rights = chunk.split_rows(_gather(y, chunk.rows, y_space).index_fill_(0, chunk.pads, 0))
+        for a, b, o in zip(lefts, rights, chunk.split_segments(part), strict=True):
+            torch.bmm(a.transpose(1, 2), b, out=o)
+        out.index_copy_(0, chunk.segments, part.to(out.dtype))
+    for segment, start, end in grouped.large:
+        if x.dtype not in HALF:
+            torch.mm(x[start:end].t(), y[start:end], out=out[segment])
+            continue
+        total = _wide(x, p, q).zero_()
+        for rows in blocks(start, end, ptr.device, p + q):
+            total.addmm_(widen(x[rows]).t(), widen(y[rows]))
+        out[segment] = total
+    return out
+
+
+def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
+    """out[i] = S_g(i) y_i, or (S + S^T) y_i: [N, q], [G, p, q] -> [N, p]; with an ``order`` as :func:`segment_gram`."""
+    check_ptr_values(ptr, y)
+    p, q = s.shape[1:]
+    if symmetrize and p == 1:
+        s, symmetrize = 2 * s, False
+    if q == 1:
+        return s.squeeze(2).index_select(0, segment_of_rows(ptr, y.shape[0], order)).mul_(y)
+    if p == 1:
+        return _row_dot(y, s.squeeze(1), segment_of_rows(ptr, y.shape[0], order))
+    if order is not None:
+        segments = Segments(ptr, order)
+        return segments.unsort(segment_apply(segments.sort(y), s, ptr, symmetrize))
+    if p * q <= compiled.WIDEST and compiled.serves(y):
+        return compiled.segment_apply(y, s, ptr, symmetrize)
+    out = y.new_empty(y.shape[0], p)
+    grouped = plan(ptr, p + q, p * q)
+    most_rows, most_segments = grouped.most()
+    y_space, s_space, out_space = _wide(y, most_rows, q), _wide(s, most_segments, p, q), _wide(y, most_rows, p)
+    for chunk in grouped.chunks:
+        ys, ss = _gather(y, chunk.rows, y_space), _gather(s, chunk.segments, s_space)
+        ss = ss + ss.transpose(1, 2) if symmetrize else ss
+        part = out_space[: chunk.rows.numel()]
+        for a, b, o in zip(chunk.split_rows(ys), chunk.split_segments(ss), chunk.split_rows(part), strict=True):
+            torch.bmm(a, b.transpose(1, 2), out=o)
+        out.index_copy_(0, chunk.rows, part.to(out.dtype))
+    for segment, start, end in grouped.large:
+        factor = widen(s[segment]).t()
+        factor = factor + factor.t() if symmetrize else factor
+        if y.dtype not in HALF:
+            torch.mm(y[start:end], factor, out=out[start:end])
+            continue
+        for rows in blocks(start, end, ptr.device, p + q):
+            out[rows] = widen(y[rows]) @ factor
+    return out
+
+
+def segment_attend(
+    x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """out[g] = X_g^T (X_g query + bias), and the scores, which lie as x: [N, f], [f, k], [k] -> [G, f, k], [N, k]."""
+    if query.shape[1] == 1 and x.device.type == "cpu":  # a third of the time of MKL's product with a vector
+        score = _row_dot(x, query.t()).add_(0 if bias is None else bias)
+    else:
+        score = x @ query if bias is None else torch.addmm(bias, x, query)
+    return segment_gram(x, score, ptr, order), score
+
+
+def segment_attend_backward(
+    x: Tensor,
+    query: Tensor,
+    score: Tensor,
+    d_pooled: Tensor,
+    d_score: Tensor,
+    ptr: Tensor,
+    order: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """dX_g = score_g d_pooled_g^T + d_score query^T, with d_score += X_g d_pooled_g first."""
+    if query.shape[1] > 1:
+        d_score = d_score + segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order)
+        return segment_apply(score, d_pooled, ptr, order=order).addmm_(d_score, query.t()), d_score
+    segment = segment_of_rows(ptr, x.shape[0], order)
+    d_pooled, d_score, dx = d_pooled.squeeze(2), d_score.clone(), torch.empty_like(x)
+    for rows in blocks(0, x.shape[0], x.device, 4 * x.shape[1]):
+        factor = widen(d_pooled.index_select(0, segment[rows]))
+        d_score[rows] += (factor * x[rows]).sum(1, keepdim=True)
+        dx[rows] = factor.mul_(score[rows]).addcmul_(widen(d_score[rows]), widen(query).t())
+    return dx, d_score
+
+
+def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
+    """sum_{i in g} weight_i x_i in one pass over x: [N, p], [N, 1] -> [G, p]."""
+    if not x.shape[1]:  # where there are no values, PyTorch's sum of several threads is an error
+        return x.new_zeros(ptr.numel() - 1, 0)
+    rows = torch.arange(x.shape[0], device=x.device) if order is None else order
+    weights = Segments(ptr, order).sort(weight.reshape(-1))
+    return F.embedding_bag(rows, x, ptr, mode="sum", per_sample_weights=weights, include_last_offset=True)
+
+
+def _row_dot(y: Tensor, s: Tensor, segment: Tensor | None = None) -> Tensor:
+    """s_g(i) . y_i, with one s for all rows if no segments are given: [N, q], [G, q] -> [N, 1]."""
+    out = y.new_empty(y.shape[0], 1)
+    for rows in blocks(0, y.shape[0], y.device, 4 * y.shape[1]):
+        factor = s if segment is None else s.index_select(0, segment[rows])
+        out[rows] = (widen(factor) * y[rows]).sum(1, keepdim=True)
+    return out
+
+
+def widen(x: Tensor) -> Tensor:
+    """Half types are multiplied and accumulated in float32: they count to 2,048, and end at 65,504."""
+    return x.to(wide_type(x))
+
+
+def wide_type(x: Tensor) -> torch.dtype:
+    """The type of widened values."""
+    return torch.float32 if x.dtype in HALF else x.dtype
+
+
+def _wide(like: Tensor, *shape: int) -> Tensor:
+    """Workspace for widened values. One serves all chunks: fresh memory costs more than the work done in it."""
+    return like.new_empty(shape, dtype=wide_type(like))
+
+
+def _gather(source: Tensor, positions: Tensor, space: Tensor) -> Tensor:
+    into = space[: positions.numel()]
+    if source.dtype == into.dtype:
+        return torch.index_select(source, 0, positions, out=into)
+    return into.copy_(source.index_select(0, positions))

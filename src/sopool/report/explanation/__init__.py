@@ -1,0 +1,1 @@
+"""An explanation of a prediction as a page."""

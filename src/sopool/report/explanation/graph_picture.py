@@ -1,0 +1,99 @@
+"""The graph of an explanation: a molecule as chemists draw it, else nodes and edges."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from sopool.data.formats.convert import to_networkx
+from sopool.data.formats.drawable import molecule_of
+from sopool.data.formats.rdkit import rdkit_module
+from sopool.data.graphs import PackedGraphs
+from sopool.report.explanation.drawing import HEIGHT, WIDTH, Line, Picture, colour, draw, marked, signed, write_marks
+
+MOST = 400
+"""Of larger graphs the nodes that matter most are drawn."""
+ATOM = 14.0
+"""About how far an atom's colour reaches."""
+CALM = 120
+"""Up to here the slower layout that crosses fewer edges."""
+
+
+def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], title: str) -> tuple[str, str]:
+    """An SVG element, and a sentence about what is drawn and what is not."""
+    description = _described(values, names)
+    molecule = molecule_of(graph, MOST)
+    if molecule is not None and graph.num_nodes:
+        said = "Hydrogens that are no nodes, and charges, are not drawn: the model does not see them."
+        return _molecule(molecule, values, title, description), said
+    network, kept = to_networkx(graph)[0], list(range(graph.num_nodes))
+    said = f"{graph.num_nodes:,} nodes."
+    if len(kept) > MOST:
+        kept = sorted(np.argsort(-np.abs(values), kind="stable")[:MOST].tolist())
+        said = f"The {MOST} nodes that matter most, of {graph.num_nodes:,}, and the edges between them."
+        network = network.subgraph(kept)
+    place = {node: number for number, node in enumerate(kept)}
+    at = layout(network)
+    arrow = network.is_directed()
+    lines = [Line(place[a], place[b], arrow=arrow) for a, b in dict.fromkeys(tuple(e[:2]) for e in network.edges)]
+    labels = [names[node] or str(node) for node in kept]
+    labels = [label if len(label) <= 3 else "" for label in labels]
+    hints = [hint(node, names[node], float(values[node])) for node in kept]
+    points = np.array([at[node] for node in kept]).reshape(-1, 2)
+    return draw(Picture("graph", title, description, points, kept, labels, values[kept], hints, lines)), said
+
+
+def hint(node: int, name: str, value: float) -> str:
+    """A node in words."""
+    return f"node {node}{f' ({name})' if name else ''}: {signed(value)}"
+
+
+def layout(network: nx.Graph) -> dict[int, np.ndarray]:
+    """Where each node is; the same for the same graph. Parts that hang together lie side by side, the largest first."""
+    plain = nx.Graph(network)
+    parts = sorted(nx.connected_components(plain), key=lambda part: (-len(part), min(part)))
+    sides = [np.sqrt(len(part)) for part in parts]
+    room, places = 1.5 * np.sqrt(sum((side + 1) ** 2 for side in sides)), dict[int, np.ndarray]()
+    left, top, height = 0.0, 0.0, 0.0
+    for part, side in zip(parts, sides, strict=True):
+        if left and left + side > room:
+            left, top, height = 0.0, top + height, 0.0
+        for node, place in _part_layout(plain.subgraph(sorted(part))).items():
+            places[node] = (np.asarray(place) + 1) / 2 * side + (left, top)
+        left, height = left + side + 1, max(height, side + 1)
+    return places
+
+
+def _part_layout(network: nx.Graph) -> dict[int, np.ndarray]:
+    """Between -1 and 1."""
+    start = nx.spring_layout(network, seed=0)
+    return dict(start if len(network) < 3 or len(network) > CALM else nx.kamada_kawai_layout(network, pos=start))
+
+
+def _described(values: np.ndarray, names: Sequence[str]) -> str:
+    order = sorted(marked(values), key=lambda node: -abs(values[node]))
+    told = "; ".join(hint(node, names[node], float(values[node])) for node in order)
+    return f"Nodes that matter most: {told}." if told else "No node matters."
+
+
+def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -> str:
+    chem, drawing = rdkit_module("Chem"), rdkit_module("Chem.Draw.rdMolDraw2D")
+    chem.FastFindRings(molecule)
+    rdkit_module("Chem.rdDepictor").Compute2DCoords(molecule)
+    largest = float(np.abs(values).max(initial=0))
+    tones = {node: tuple(part / 255 for part in colour(float(value), largest)) for node, value in enumerate(values)}
+    drawer = drawing.MolDraw2DSVG(WIDTH, HEIGHT)
+    options = drawer.drawOptions()
+    options.useBWAtomPalette()
+    options.clearBackground = options.prepareMolsBeforeDrawing = False
+    drawer.DrawMolecule(molecule, highlightAtoms=list(tones), highlightAtomColors=tones, highlightBonds=[])
+    drawer.FinishDrawing()
+    text = drawer.GetDrawingText()
+    inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    places = [drawer.GetDrawCoords(node) for node in range(len(values))]
+    at = np.array([(place.x, place.y) for place in places])
+    lines = [Line(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    marks = write_marks(at, lines, range(len(values)), values, ATOM)
+    nothing = Picture("graph", title, description, np.zeros((0, 2)), [], [], np.zeros(0), [], [])
+    return draw(nothing).replace("</svg>", "\n".join([inside, *marks, "</svg>"]))

@@ -1,0 +1,182 @@
+"""An explanation as one page: why a graph got its class, node by node."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from sopool import __version__
+from sopool.data.graphs import PackedGraphs
+from sopool.models.explain.explanation import Explanation, Margin
+from sopool.models.explain.shares import PooledGraph, margins
+from sopool.report.explanation.drawing import AGAINST, FOR, NEUTRAL, Line, Picture, draw, signed
+from sopool.report.explanation.graph_picture import hint, picture_of
+from sopool.report.grid import Cell, Grid
+from sopool.report.page.render import render
+
+SHOWN = 15
+"""Nodes in the table."""
+CLASSES = 5
+"""Classes whose scores it has: the most probable."""
+GIVERS = 5
+"""Nodes that are named beside a node of the pooled graph."""
+WIDEST = 6.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The graph that is explained."""
+
+    graph: PackedGraphs
+    name: str
+    """Such as "graph 7 of MUTAG"."""
+    label: str | None = None
+    """Its true class, where that is known."""
+    model: str = ""
+    """Which model, in a few words."""
+
+
+def explanation_page(explanation: Explanation, subject: Subject) -> str:
+    """As HTML that needs nothing beside itself."""
+    margin, chosen = explanation.margin(), str(explanation.prediction)
+    title = f"What each node of {subject.name} adds to the margin of class {chosen}"
+    picture, drawn = picture_of(subject.graph, margin.nodes, explanation.nodes, title)
+    pooled = [_pooled(explanation, graph, number) for number, graph in enumerate(explanation.pooled)]
+    return render(
+        "explanation.html",
+        version=__version__,
+        subject=subject,
+        prediction=chosen,
+        probability=percent(float(explanation.probabilities[explanation.chosen])),
+        uncertainty=None if np.isnan(explanation.uncertainty) else percent(explanation.uncertainty),
+        models=len(explanation.each),
+        exact=explanation.exact,
+        margin={name: signed(getattr(margin, name)) for name in ("total", "bias", "rest")},
+        nodes_total=signed(float(margin.nodes.sum())),
+        picture=picture,
+        drawn=drawn,
+        largest=signed(float(np.abs(margin.nodes).max(initial=0))).lstrip("+"),
+        colours=[f"rgb{tone}" for tone in (AGAINST, NEUTRAL, FOR)],
+        classes=classes_grid(explanation),
+        nodes=nodes_grid(explanation, margin),
+        pairs=pairs_grid(explanation) if explanation.pairs[explanation.chosen] else None,
+        pooled=pooled,
+    )
+
+
+def percent(share: float) -> str:
+    """With a digit after the point."""
+    return f"{100 * share:.1f} %"
+
+
+def classes_grid(explanation: Explanation) -> Grid:
+    """The probability, the score and the margin of each class."""
+    rows = []
+    for number, name in enumerate(explanation.classes):
+        margin, share = explanation.margin(number), float(explanation.probabilities[number])
+        strong = number == explanation.chosen
+        figures = [Cell(percent(share), share)]
+        figures += [_figure(float(value)) for value in (explanation.scores[number], margin.total, margin.bias)]
+        rows.append([Cell(str(name), strong=strong), *figures])
+    many = len(explanation.each) > 1
+    note = "Probabilities are averages over the models, and so are scores." if many else ""
+    return Grid(
+        "Probability, score and margin of each class",
+        ["class", "probability", "score", "margin", "of it bias"],
+        rows,
+        notes=[note] * many,
+    )
+
+
+def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
+    """The nodes that matter most."""
+    order = np.argsort(-np.abs(margin.nodes), kind="stable")[:SHOWN].tolist()
+    likely = sorted(np.argsort(-np.asarray(explanation.probabilities), kind="stable")[:CLASSES].tolist())
+    rows = []
+    for node in order:
+        spread = (
+            Cell("")
+            if margin.spread is None
+            else Cell(signed(float(margin.spread[node])).lstrip("+"), float(margin.spread[node]))
+        )
+        words = [
+            Cell(str(node), node),
+            Cell(explanation.nodes[node]),
+            Cell("for" if margin.nodes[node] > 0 else "against"),
+        ]
+        figures = [_figure(float(value)) for value in (margin.nodes[node], *explanation.contributions[node][likely])]
+        rows.append([*words, figures[0], spread, *figures[1:]])
+    columns = ["node", "label", "speaks", "adds to the margin", "spread over models"]
+    columns += [f"adds to score of {explanation.classes[number]}" for number in likely]
+    left = len(margin.nodes) - len(rows)
+    notes = (
+        [f"The {left:,} other nodes add {signed(float(margin.nodes.sum() - margin.nodes[order].sum()))}."]
+        if left
+        else []
+    )
+    if len(likely) < len(explanation.classes):
+        notes.append(f"Scores of the {len(likely)} most probable classes.")
+    return Grid("Nodes that matter most", columns, rows, words=3, notes=notes).without_empty()
+
+
+def pairs_grid(explanation: Explanation) -> Grid:
+    """The pairs of features that matter most to the predicted class."""
+    rows = []
+    for pair in explanation.pairs[explanation.chosen]:
+        name = explanation.nodes[pair.node]
+        at = f"{pair.node} ({name})" if name else str(pair.node)
+        words = [
+            Cell(pair.first),
+            Cell("itself" if pair.second == pair.first else pair.second or "-"),
+            Cell(f"node {at}"),
+            Cell(str(pair.model + 1)),
+        ]
+        rows.append([*words, _figure(pair.value)])
+    columns = ["feature", "together with", "mostly in", "model", "adds to the margin"]
+    return Grid("Pairs of features that matter most", columns, rows, words=4)
+
+
+def _figure(value: float) -> Cell:
+    return Cell(signed(value), value)
+
+
+def _pooled(explanation: Explanation, graph: PooledGraph, model: int) -> dict[str, Any]:
+    """The picture and the table of one model's pooled graph."""
+    weights = margins(len(explanation.classes))[explanation.chosen]
+    size = len(graph.adjacency)
+    known = graph.shares is not None
+    shares = (graph.shares @ weights).numpy() if graph.shares is not None else np.zeros(size)
+    adjacency, gives = graph.adjacency.numpy(), graph.contribution.numpy()
+    largest = max(float(np.abs(adjacency).max(initial=0)), 1e-300)
+    arrow = not np.allclose(adjacency, adjacency.T, rtol=1e-6, atol=1e-9 * largest)
+    lines = [
+        Line(b, a, WIDEST * abs(float(adjacency[a, b])) / largest, dashed=bool(adjacency[a, b] < 0), arrow=arrow)
+        for a in range(size)
+        for b in range(0 if arrow else a, size)
+        if abs(adjacency[a, b]) > largest / 50
+    ]
+    at = nx.circular_layout(nx.path_graph(size))
+    points = np.array([at[node] for node in range(size)])
+    hints = [hint(node, "", float(shares[node])) if known else f"node {node}" for node in range(size)]
+    title = f"The pooled graph of model {model + 1}: {size} nodes"
+    told = "; ".join(hints) if known else "its nodes go on to the next block"
+    names = [str(node) for node in range(size)]
+    picture = Picture(f"pooled-{model}", title, f"{told}.", points, range(size), names, shares, hints, lines)
+    return {
+        "title": title,
+        "picture": draw(picture),
+        "table": _pooled_grid(explanation, gives, shares if known else None),
+    }
+
+
+def _pooled_grid(explanation: Explanation, gives: np.ndarray, shares: np.ndarray | None) -> Grid:
+    rows = []
+    for number, given in enumerate(gives):
+        order = np.argsort(-np.abs(given), kind="stable")[:GIVERS].tolist()
+        told = ", ".join(hint(node, explanation.nodes[node], float(given[node])) for node in order)
+        rows.append(
+            [Cell(str(number), number), Cell(told), *([] if shares is None else [_figure(float(shares[number]))])]
+        )
+    columns = ["pooled node", "made mostly of", *([] if shares is None else ["adds to the margin"])]
+    return Grid("What the pooled nodes are made of", columns, rows, words=2)

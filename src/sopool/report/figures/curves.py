@@ -1,0 +1,167 @@
+"""Learning curves as a picture."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sopool._files.atomic import whole_file
+from sopool.errors import DataError
+from sopool.training.runs.record import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {"train": "#D55E00", "test": "#0072B2", "validation": "#0072B2"}
+"""From Okabe and Ito's, told apart with any colour vision."""
+COLUMNS = 3
+SUFFIXES = (".svg", ".png")
+
+
+class Band(NamedTuple):
+    """Accuracy over epochs, per cent: the mean over folds, and what lies below it in a tenth and nine tenths."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def check_picture(path: Path) -> None:
+    """Raise a ``DataError`` now if :func:`plot_curves` could not write such a file."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
+
+
+def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
+    """Draw training accuracy, and that of the graphs looked at, against epochs: one panel for each name, on one scale.
+
+    A line is the mean over folds, the band their 10 to 90 % quantiles; several runs of a fold are averaged first.
+    Nothing is smoothed: how much accuracy jumps from epoch to epoch is what choosing the best epoch lives on. A run
+    that was stopped counts up to there. ``path`` ends in .svg or .png; equal runs give equal files.
+    """
+    path = Path(path)
+    check_picture(path)
+    split = _split(series)
+    try:
+        from matplotlib import style
+    except ImportError as error:
+        raise ImportError("drawing needs matplotlib: pip install 'sopool[report]'") from error
+
+    with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
+        figure = _draw(series, split)
+        kind = path.suffix.lower()[1:]
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        with whole_file(path) as temporary:
+            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+
+
+def band(runs: Sequence[Run], curve: str) -> Band:
+    """Mean and spread over folds of one of the runs' curves; NaN where no fold got that far."""
+    longest = max(len(run.curves[curve]) for run in runs)
+    folds: dict[int, list[np.ndarray]] = {}
+    for run in runs:
+        values = np.full(longest, np.nan)
+        values[: len(run.curves[curve])] = 100 * run.curves[curve]
+        folds.setdefault(run.config.fold, []).append(values)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice|All-NaN slice", RuntimeWarning)
+        table = np.stack([np.nanmean(same, axis=0) for same in folds.values()])
+        low, high = np.nanquantile(table, (0.1, 0.9), axis=0)
+        return Band(np.nanmean(table, axis=0), low, high)
+
+
+def _split(series: Mapping[str, Sequence[Run]]) -> str:
+    """Which graphs the runs looked at: test or validation."""
+    empty = [name for name, runs in series.items() if not runs]
+    if empty or not series:
+        raise DataError(f"there are no runs to draw{' for ' + ', '.join(empty) if empty else ''}.")
+    splits = {"test" if run.config.looks == "test" else "validation" for runs in series.values() for run in runs}
+    if len(splits) > 1:
+        raise DataError("some runs look at the test fold and some at validation graphs: draw them one after the other.")
+    return splits.pop()
+
+
+def _draw(series: Mapping[str, Sequence[Run]], split: str) -> "Figure":
+    from matplotlib.figure import Figure
+
+    columns = min(COLUMNS, len(series))
+    rows = -(-len(series) // columns)
+    figure = Figure(figsize=(1.2 + 2.8 * columns if columns > 1 else 5.0, 0.6 + 2.4 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for panel in panels[len(series) :]:
+        panel.remove()
+    ends = [_panel(panel, name, series[name], split) for panel, name in zip(panels, series, strict=False)]
+    for panel, places in zip(panels, ends, strict=False):  # only now is the common scale known
+        _label_ends(panel, places)
+    for i, panel in enumerate(panels[: len(series)]):
+        panel.tick_params(labelbottom=i + columns >= len(series))
+        if i + columns >= len(series):
+            panel.set_xlabel("epoch")
+        if i % columns == 0:
+            panel.set_ylabel("accuracy, %")
+    count = max(len({run.config.fold for run in runs}) for runs in series.values())
+    figure.supxlabel(
+        f"line: mean over {count} folds; band: 10 to 90 % of the folds; figures: last epoch",
+        fontsize=8,
+        color="#555555",
+    )
+    return figure
+
+
+def _panel(panel: "Axes", name: str, runs: Sequence[Run], split: str) -> dict[str, float]:
+    """Draw one pooling; gives where its lines end."""
+    ends = {}
+    for part in ("train", split):
+        shown = band(runs, f"{part}_accuracy")
+        epochs = np.arange(1, len(shown.mean) + 1)
+        panel.fill_between(epochs, shown.low, shown.high, color=COLOURS[part], alpha=0.2, linewidth=0)
+        panel.plot(epochs, shown.mean, color=COLOURS[part], linewidth=1.1)
+        reached = np.flatnonzero(np.isfinite(shown.mean))
+        if len(reached):
+            ends[part] = float(shown.mean[reached[-1]])
+    stopped = sum(run.stopped is not None for run in runs)
+    note = f" ({stopped} of {len(runs)} runs stopped)" if stopped else ""
+    panel.set_title(name + note, loc="left", fontsize=9.5, parse_math=False)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.grid(axis="y", color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.margins(x=0.01)
+    return ends
+
+
+def _label_ends(panel: "Axes", ends: Mapping[str, float]) -> None:
+    """Write at the end of each line what it is and its last value, moved so that none hides another."""
+    low, high = panel.get_ylim()
+    parts = sorted(ends, key=ends.__getitem__)
+    places = spread([ends[part] for part in parts], 0.16 * (high - low))
+    for part, place in zip(parts, places, strict=True):
+        panel.annotate(
+            f"{part}\n{ends[part]:.1f}",
+            (1.02, place),
+            xycoords=("axes fraction", "data"),
+            color=COLOURS[part],
+            fontsize=8,
+            va="center",
+            annotation_clip=False,
+        )
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Sorted places, moved to be ``gap`` apart: those too close become a group around its mean."""
+    groups: list[list[float]] = []
+    for place in places:
+        groups.append([place])
+        while len(groups) > 1 and _bottom(groups[-1], gap) < _top(groups[-2], gap) + gap:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return [_bottom(group, gap) + i * gap for group in groups for i in range(len(group))]
+
+
+def _bottom(group: Sequence[float], gap: float) -> float:
+    return float(np.mean(group)) - gap * (len(group) - 1) / 2
+
+
+def _top(group: Sequence[float], gap: float) -> float:
+    return _bottom(group, gap) + gap * (len(group) - 1)

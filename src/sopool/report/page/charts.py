@@ -1,0 +1,246 @@
+"""The report's charts, as plain descriptions for plotly.js. Colours are names that the page gives a meaning to.
+
+So the page can draw them on light or dark ground. Text from data is escaped: plotly.js reads it as HTML of a kind.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sopool.report.figures.curves import Band
+from sopool.report.grid import listed
+from sopool.report.store.digest import Entry
+from sopool.report.store.summary import Gain
+from sopool.training.protocols.outcome import Outcome
+
+Chart = dict[str, Any]
+
+POINTS = 400
+"""A curve has at most so many: more epochs than that are thinned, never smoothed."""
+ROW = 26
+"""Height of a line of a chart, in pixels."""
+SYMBOLS = {"per-fold-max": "triangle-up", "single-epoch": "diamond", "fair": "circle"}
+
+
+def label(text: str) -> str:
+    """Text as plotly.js is to show it: as it stands."""
+    return html.escape(text, quote=False)
+
+
+def accuracy_chart(entries: Sequence[Entry]) -> Chart:
+    """Every pooling of a data set, its accuracy under each protocol on one line: their distance is optimism."""
+    names = [line_name(entry, entries) for entry in entries]
+    protocols = dict.fromkeys(protocol for entry in entries for protocol in entry.outcomes)
+    data: list[Chart] = [_spans(entries, names)]
+    for protocol in protocols:
+        named = zip(entries, names, strict=True)
+        some = [(entry.outcomes[protocol], name) for entry, name in named if protocol in entry.outcomes]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": protocol,
+                "x": [_percent(outcome.mean) for outcome, _ in some],
+                "y": [name for _, name in some],
+                "marker": {"symbol": SYMBOLS[protocol], "size": 10, "color": protocol},
+                "hovertemplate": "%{y}<br>%{x:.1f} %<extra>" + protocol + "</extra>",
+            }
+        )
+    return _lines(data, names, "accuracy, per cent")
+
+
+def _spans(entries: Sequence[Entry], names: Sequence[str]) -> Chart:
+    x: list[float | None] = []
+    y: list[str | None] = []
+    for entry, name in zip(entries, names, strict=True):
+        means = [_percent(outcome.mean) for outcome in entry.outcomes.values()]
+        if means:
+            x += [min(means), max(means), None]
+            y += [name, name, None]
+    line = {"color": "faint", "width": 2}
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line, "hoverinfo": "skip", "showlegend": False}
+
+
+def gains_chart(gains: Sequence[Gain], names: Sequence[str]) -> Chart:
+    """Differences with their intervals, in points; ``names``: of the lines, from the top."""
+    found = [gain.comparison for gain in gains]
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [_percent(one.difference) for one in found],
+        "y": [label(name) for name in names],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [_percent(one.high - one.difference) for one in found],
+            "arrayminus": [_percent(one.difference - one.low) for one in found],
+            "color": "ink",
+            "thickness": 1.5,
+        },
+        "marker": {"size": 8, "color": "ink"},
+        "hovertemplate": "%{y}<br>%{x:+.1f} points<extra></extra>",
+        "showlegend": False,
+    }
+    chart = _lines([trace], [label(name) for name in names], "gain, points of accuracy, with 95 % interval")
+    chart["layout"]["shapes"] = [_rule("x", 0, "faint")]
+    return chart
+
+
+def ranks_chart(ranks: Mapping[str, float], difference: float | None) -> Chart:
+    """Mean ranks on a line, the best at the left; bars join those that the critical difference cannot tell apart."""
+    order = sorted(ranks, key=lambda name: (ranks[name], name))
+    data: list[Chart] = [
+        {
+            "type": "scatter",
+            "mode": "markers+text",
+            "x": [round(ranks[name], 3) for name in order],
+            "y": list(range(len(order))),
+            "text": [f"  {label(name)}  {ranks[name]:.2f}" for name in order],
+            "textposition": ["middle right" if 2 * i < len(order) else "middle left" for i in range(len(order))],
+            "marker": {"size": 9, "color": "ink"},
+            "hovertemplate": "%{text}<extra></extra>",
+            "showlegend": False,
+            "cliponaxis": False,
+        }
+    ]
+    bars = groups([ranks[name] for name in order], difference)
+    for i, (first, last) in enumerate(bars):
+        ends = [round(ranks[order[first]] - 0.05, 3), round(ranks[order[last]] + 0.05, 3)]
+        line = {"color": "fair", "width": 5}
+        height = len(order) + 0.3 * i
+        data.append(
+            {"type": "scatter", "mode": "lines", "x": ends, "y": [height] * 2, "line": line, "hoverinfo": "skip"}
+        )
+        data[-1]["showlegend"] = False
+    layout = {
+        "height": 110 + ROW * (len(order) + 1),
+        "xaxis": {"title": {"text": "mean rank, 1 is best"}, "range": [0.6, len(order) + 0.4], "dtick": 1},
+        "yaxis": {"visible": False, "range": [len(order) + 0.3 * len(bars) + 0.4, -0.8]},
+        "margin": {"l": 20, "r": 20, "t": 10, "b": 50},
+    }
+    return {"data": data, "layout": layout}
+
+
+def groups(ranks: Sequence[float], difference: float | None) -> list[tuple[int, int]]:
+    """First and last of each longest stretch of sorted ``ranks`` that lie within ``difference``, of two at least."""
+    if difference is None:
+        return []
+    found: list[tuple[int, int]] = []
+    for first, rank in enumerate(ranks):
+        last = max(i for i, other in enumerate(ranks) if other - rank <= difference)
+        if last > first and (not found or last > found[-1][1]):
+            found.append((first, last))
+    return found
+
+
+def curves_chart(entry: Entry, protocols: Sequence[str]) -> Chart:
+    """Accuracy over epochs, and in it what each protocol picks: where, and what it reports for that.
+
+    ``protocols`` share their runs: those that look at the test folds, or ``fair`` alone.
+    """
+    bands = entry.curves[protocols[0]]
+    data = [trace for part, shown in bands.items() for trace in _band(part, shown)]
+    epochs = max(len(shown.mean) for shown in bands.values())
+    for protocol in protocols:
+        outcome = entry.outcomes[protocol]
+        data += _picked(protocol, outcome, bands, epochs)
+    layout = {
+        "height": 360,
+        "xaxis": {"title": {"text": "epoch"}, "range": [0, epochs + 1]},
+        "yaxis": {"title": {"text": "accuracy, per cent"}},
+        "legend": {"orientation": "h", "y": -0.25},
+        "margin": {"l": 55, "r": 15, "t": 10, "b": 40},
+        "hovermode": "closest",
+    }
+    return {"data": data, "layout": layout}
+
+
+def _band(part: str, shown: Band) -> list[Chart]:
+    kept = thin(len(shown.mean))
+    x = [int(i) + 1 for i in kept]
+    both = [_rounded(values[kept]) for values in (shown.low, shown.high)]
+    shared = {"type": "scatter", "mode": "lines", "x": x, "hoverinfo": "skip", "legendgroup": part}
+    return [
+        shared | {"y": both[0], "line": {"width": 0, "color": part}, "showlegend": False},
+        shared
+        | {"y": both[1], "line": {"width": 0, "color": part}, "fill": "tonexty", "fillcolor": f"{part}-band"}
+        | {"showlegend": False},
+        shared
+        | {"y": _rounded(shown.mean[kept]), "name": f"{part}, mean", "line": {"width": 1.6, "color": part}}
+        | {"hoverinfo": "all", "hovertemplate": "epoch %{x}: %{y:.1f} %<extra>" + part + "</extra>"},
+    ]
+
+
+def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: int) -> list[Chart]:
+    """A line at what is reported, and marks at the epochs it comes from."""
+    level = _percent(outcome.mean)
+    marker = {"symbol": SYMBOLS[protocol], "size": 9, "color": protocol, "line": {"color": "ground", "width": 1}}
+    x = [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
+    y = [_percent(fold) for fold in outcome.folds for _ in range(outcome.repeats)]
+    name = f"{protocol}: {100 * outcome.mean:.1f}, "
+    if protocol == "single-epoch":  # one for each seed
+        x = sorted(set(x))
+        y = [level] * len(x)
+        name += f"all at epoch {', '.join(map(str, x))}"
+    else:
+        name += "each fold at its best" if protocol == "per-fold-max" else "epochs chosen on validation"
+    line = {"color": protocol, "width": 1.5, "dash": "dash"}
+    shared = {"type": "scatter", "legendgroup": protocol}
+    return [
+        shared
+        | {
+            "mode": "lines",
+            "x": [0, epochs + 1],
+            "y": [level] * 2,
+            "line": line,
+            "showlegend": False,
+            "hoverinfo": "skip",
+        },
+        shared
+        | {"mode": "markers", "x": x, "y": y, "marker": marker, "name": name}
+        | {"hovertemplate": "epoch %{x}: %{y:.1f} %<extra>" + protocol + "</extra>"},
+    ]
+
+
+def thin(epochs: int) -> np.ndarray:
+    """Which epochs, from 0, are drawn: all, or evenly spaced ones with the first and the last."""
+    return np.unique(np.linspace(0, epochs - 1, min(epochs, POINTS)).round().astype(int))
+
+
+def line_name(entry: Entry, among: Sequence[Entry]) -> str:
+    """A name for a line of a chart about one data set: the network is left out if it is the same for all."""
+    parts = [entry.network] if len({other.network for other in among}) > 1 else []
+    return label(listed(*parts, entry.pool, entry.variant))
+
+
+def _lines(data: list[Chart], names: Sequence[str], title: str) -> Chart:
+    layout = {
+        "height": 110 + ROW * len(names),
+        "xaxis": {"title": {"text": title}, "zeroline": False},
+        "yaxis": {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": list(reversed(names)),
+            "automargin": True,
+        },
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        "margin": {"l": 20, "r": 15, "t": 30, "b": 50},
+        "hovermode": "closest",
+    }
+    return {"data": data, "layout": layout}
+
+
+def _rule(axis: str, at: float, colour: str) -> Chart:
+    other = "y" if axis == "x" else "x"
+    ends = {f"{axis}0": at, f"{axis}1": at, f"{other}0": 0, f"{other}1": 1, f"{other}ref": "paper"}
+    return {"type": "line", "line": {"color": colour, "width": 1.5}} | ends
+
+
+def _percent(fraction: float) -> float:
+    return round(100 * fraction, 2)
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    return [round(float(value), 1) if np.isfinite(value) else None for value in values]

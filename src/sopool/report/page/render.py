@@ -1,0 +1,34 @@
+"""Pages that need nothing beside themselves, from the templates in ``page``."""
+
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import Any
+
+from sopool.errors import DataError
+
+
+def check_extras(*modules: str) -> None:
+    """Raise a ``DataError`` now if one of the optional modules that a page needs is not installed."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise DataError(f"a page needs {module}: pip install 'sopool[report]'.")
+
+
+def page_file(name: str) -> str:
+    """A file that lies with the templates."""
+    return (files("sopool.report") / "page" / name).read_text("utf-8")
+
+
+def render(template: str, **content: Any) -> str:
+    """A page as HTML, with the style that all share. Everything is escaped but what is markup already."""
+    check_extras("jinja2")
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("sopool.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(content, style=page_file("style.css"))

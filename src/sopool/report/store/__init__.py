@@ -1,0 +1,1 @@
+"""What a store of runs has to say, as tables."""

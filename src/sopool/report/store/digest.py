@@ -1,0 +1,197 @@
+"""An experiment, over all its seeds, boiled down to what a report shows of it: small, however many runs it was."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sopool.experiments.grids import Settings, place
+from sopool.experiments.stored import Experiment, Judged, Runs, judge
+from sopool.models.config import Setting
+from sopool.models.presets import FIRST_ORDER
+from sopool.report.figures.curves import Band, band
+from sopool.training.protocols.outcome import Outcome, average
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.dataset_facts import DatasetFacts
+from sopool.training.runs.record import Run
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the runs of an experiment took."""
+
+    runs: int
+    model_epochs: int
+    seconds: float
+    """On their device, each run with its share of the bank it was trained in."""
+    devices: tuple[str, ...]
+    memory: int | None
+    """Bytes at the peak of the process that trained, the most of any; None where it was not recorded."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the report: one pooling behind one network on one data set."""
+
+    shared: RunConfig
+    """Of all seeds: its own says nothing."""
+    rule: str
+    """``sum`` or ``mean``, whichever Sum/Avg stands for on this data set."""
+    settings: Settings | None
+    """See :class:`~sopool.experiments.stored.Experiment`."""
+    classes: tuple[str, ...]
+    outcomes: dict[str, Outcome]
+    """Several seeds are averaged within folds."""
+    seeds: dict[int, dict[str, Outcome]]
+    """What each seed gave."""
+    missing: dict[str, str]
+    curves: dict[str, dict[str, Band]]
+    """Of the runs that a protocol reports: ``train`` and ``test`` or ``validation``, accuracy over epochs."""
+    confusion: dict[str, np.ndarray]
+    """[true class, predicted class]: test graphs over all folds; the runs of a fold are averaged."""
+    cost: Cost
+    variant: str = ""
+    """What tells it apart from others of the same data set, network and pooling, and the pooling's options."""
+
+    @property
+    def data(self) -> str:
+        """The data set's name."""
+        return self.shared.data
+
+    @property
+    def network(self) -> str:
+        """What stands before the pooling."""
+        return self.shared.model.network
+
+    @property
+    def pool(self) -> str:
+        """The pooling's name."""
+        return self.shared.model.pool_name
+
+    @property
+    def options(self) -> str:
+        """The pooling's, such as ``bias True``."""
+        return ", ".join(f"{name} {value}" for name, value in self.shared.model.pool_options.items())
+
+    @property
+    def place(self) -> str:
+        """The same for those that differ in their pooling only."""
+        return f"{place(self.shared)} {sorted(self.settings or [])}"
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is what the paper calls Sum/Avg."""
+        return self.pool == self.rule
+
+
+def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFacts | None) -> Entry:
+    """What remains of an experiment and its runs with each seed.
+
+    Without the ``facts`` of its data set no protocol can be judged.
+    """
+    every = [run for runs in seeds.values() for some in runs.values() for run in some]
+    judged = {seed: _judge(runs, facts) for seed, runs in seeds.items()}
+    labels, classes = (np.zeros(0, int), ()) if facts is None else (facts.labels, facts.classes)
+    outcomes: dict[str, list[Outcome]] = {}
+    shown: dict[str, list[Run]] = {}
+    confusion: dict[str, list[np.ndarray]] = {}
+    for one in judged.values():
+        for name, outcome in one.outcomes.items():
+            runs = _shown(one, name)
+            outcomes.setdefault(name, []).append(outcome)
+            shown.setdefault(name, []).extend(runs)
+            confusion.setdefault(name, []).append(_confusion(runs, outcome, labels, len(classes)))
+    return Entry(
+        shared=replace(experiment.shared, seed=0),
+        rule="mean" if every[0].config.encoder.startswith(("DegreeEncoder", "ConstantEncoder")) else "sum",
+        settings=experiment.settings,
+        classes=classes,
+        outcomes={name: average(some) for name, some in outcomes.items()},
+        seeds={seed: one.outcomes for seed, one in judged.items()},
+        missing=_missing(judged),
+        curves={name: _curves(some) for name, some in shown.items()},
+        confusion={name: np.mean(some, axis=0) for name, some in confusion.items()},
+        cost=_cost(every),
+    )
+
+
+def _judge(runs: Runs, facts: DatasetFacts | None) -> Judged:
+    if facts is None:
+        why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
+        return Judged(missing={"every protocol": why})
+    for run in (run for some in runs.values() for run in some):
+        classes = {array.shape[-1] for name, array in run.predictions.items() if name.endswith("_logits")}
+        if classes - {len(facts.classes)}:
+            why = f"run {run.config.key} predicts {max(classes)} classes, and the data set has {len(facts.classes)}."
+            return Judged(missing={"every protocol": why})
+    return judge(runs, facts.labels)
+
+
+def _missing(judged: Mapping[int, Judged]) -> dict[str, str]:
+    """What no seed has, or which ones lack it."""
+    lacking: dict[str, dict[int, str]] = {}
+    for seed, one in judged.items():
+        for name, why in one.missing.items():
+            lacking.setdefault(name, {})[seed] = why
+    found = {}
+    for name, whys in lacking.items():
+        first = next(iter(whys.values()))
+        some = f"with seed {', '.join(map(str, whys))}: " if len(whys) < len(judged) else ""
+        found[name] = some + first
+    return found
+
+
+def reference_of(entry: Entry, entries: Sequence[Entry], wanted: str | None) -> Entry | None:
+    """What an entry is compared with, of those of its place: what is asked for, else Sum/Avg, else a first-order one.
+
+    Of several the one whose dropout is where the entry has it.
+    """
+    entries = sorted(entries, key=lambda other: other.shared.model.dropout_on != entry.shared.model.dropout_on)
+    if wanted is not None and wanted != "sum-avg":
+        return next((other for other in entries if other.pool == wanted), None)
+    found = [other for other in entries if other.is_reference]
+    found += [other for pool in FIRST_ORDER for other in entries if other.pool == pool]
+    return found[0] if found else None
+
+
+def _shown(judged: Judged, protocol: str) -> list[Run]:
+    """The runs behind the figure: final ones, or those of the setting that was best; in the order of the folds."""
+    runs, setting = judged.reported[protocol], judged.outcomes[protocol].setting
+    mine = [run for run in runs if not isinstance(setting, Setting) or run.config.setting == setting]
+    return sorted(mine, key=lambda run: (run.config.fold, run.config.repeat))
+
+
+def _curves(runs: Sequence[Run]) -> dict[str, Band]:
+    looked_at = "test" if runs[0].config.looks == "test" else "validation"
+    return {part: band(runs, f"{part}_accuracy") for part in ("train", looked_at)}
+
+
+def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray, classes: int) -> np.ndarray:
+    """With a line for classes that no graph has, too: they may be predicted."""
+    table = np.zeros((classes, classes))
+    for run, epoch in zip(runs, _epochs(outcome), strict=True):
+        if epoch == 0:
+            continue
+        graphs, logits = run.predictions["test_graphs"], run.predictions["test_logits"]
+        scores = logits[epoch - 1] if logits.ndim == 3 else logits
+        finite = np.isfinite(scores).all(1)
+        np.add.at(table, (labels[graphs][finite], scores[finite].argmax(1)), 1 / outcome.repeats)
+    return table
+
+
+def _epochs(outcome: Outcome) -> list[int]:
+    """The epoch, from 1, of each run behind an outcome, in the order of folds and repeats."""
+    if isinstance(outcome.epochs, int):
+        return [outcome.epochs] * len(outcome.folds)
+    return [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
+
+
+def _cost(runs: Sequence[Run]) -> Cost:
+    peaks = [run.environment["peak_memory"] for run in runs if run.environment.get("peak_memory") is not None]
+    return Cost(
+        runs=len(runs),
+        model_epochs=sum(int(np.isfinite(run.curves["step_loss"]).sum()) for run in runs),
+        seconds=float(sum(np.nansum(run.curves["seconds"]) for run in runs)),
+        devices=tuple(sorted({str(run.environment.get("device", "unknown")) for run in runs})),
+        memory=max(peaks, default=None),
+    )

@@ -1,0 +1,115 @@
+"""Poolings ranked across the data sets of a store."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sopool.experiments.grids import without_pool
+from sopool.experiments.statistics import Across, compare_across
+from sopool.models.presets import FROZEN
+from sopool.nn.aggr.normalize import DIVIDED
+from sopool.report.grid import Cell, Grid, listed, p_cell, points_cell
+from sopool.report.store.digest import Entry
+from sopool.report.terminal.runs import tell_apart
+from sopool.training.protocols.outcome import describe
+from sopool.training.protocols.protocols import PROTOCOLS
+
+REFERENCE = "sum-avg"
+SECOND_ORDER = ("sopool", "covpool")
+UNDIVIDED = {divided: plain for plain, divided in DIVIDED.items()}
+
+
+class Ranks(NamedTuple):
+    """Poolings that differ in nothing else, on several data sets, under one protocol."""
+
+    network: str
+    variant: str
+    """What tells how they were trained apart from other rankings of the same network."""
+    across: Across
+
+
+def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
+    """Whatever can be ranked: at least two poolings with figures on the same two data sets."""
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        groups[_everywhere(entry).place].append(entry)
+    shared = {where: without_pool(_everywhere(group[0]).shared) for where, group in groups.items()}
+    besides = tell_apart(shared, lambda config: config.model.network)
+    found = []
+    for where, group in groups.items():
+        settings = describe(*sorted(group[0].settings)) if group[0].settings else ""
+        variant = listed(besides.get(where), settings)
+        for protocol in PROTOCOLS:
+            scores = _shared(_scores(group, protocol))
+            if len(scores) > 1:
+                pairs = [(name, REFERENCE) for name in scores if _is_declared(name)]
+                found.append(Ranks(group[0].network, variant, compare_across(protocol, scores, pairs)))
+    return found
+
+
+def _everywhere(entry: Entry) -> Entry:
+    return replace(entry, shared=replace(entry.shared, data="", fingerprint=""))
+
+
+def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, float]]:
+    entries = [entry for entry in entries if protocol in entry.outcomes]
+    labelled = {_name(entry) for entry in entries if entry.rule == "sum"}
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    for entry in entries:
+        names = [_name(entry), _name(_undivided(entry))]
+        name = next((one for one in names if one in labelled), names[0])
+        if entry.data in scores[name]:
+            name = f"{name}, {entry.variant}"
+        scores[name][entry.data] = entry.outcomes[protocol].mean
+    return scores
+
+
+def _name(entry: Entry) -> str:
+    return REFERENCE if entry.is_reference else listed(entry.pool, entry.options)
+
+
+def _undivided(entry: Entry) -> Entry:
+    """Without the division by the size that presets add where Sum/Avg is the mean: elsewhere they are called so."""
+    options = dict(entry.shared.model.pool_options)
+    divided = options.get("normalize")
+    if divided in UNDIVIDED:
+        options["normalize"] = UNDIVIDED[divided]  # in its place: names follow the order
+        if options["normalize"] is None:
+            del options["normalize"]
+    return replace(entry, shared=replace(entry.shared, model=replace(entry.shared.model, pool_options=options)))
+
+
+def _shared(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """The poolings that are on all of the data sets that most poolings are on, two at least."""
+    counts: dict[frozenset[str], int] = defaultdict(int)
+    for row in scores.values():
+        counts[frozenset(row)] += 1
+    most = max(counts, key=lambda some: (counts[some] * len(some), len(some)), default=frozenset())
+    return {name: row for name, row in scores.items() if most <= set(row)} if len(most) > 1 else {}
+
+
+def _is_declared(name: str) -> bool:
+    """Second-order poolings are compared with Sum/Avg, and nothing else is tested."""
+    pool = name.split(",")[0]
+    return pool.startswith(SECOND_ORDER) and pool not in FROZEN
+
+
+def tests_grid(across: Across) -> Grid | None:
+    """The declared comparisons over data sets; None where there are none."""
+    if not across.declared:
+        return None
+    rows = [
+        [
+            Cell(one.row),
+            Cell(one.against),
+            Cell(str(one.datasets), one.datasets),
+            points_cell(one.median),
+            p_cell(one.p),
+            p_cell(one.holm),
+        ]
+        for one in across.declared
+    ]
+    columns = ["pooling", "against", "data sets", "median gain, points", "p (Wilcoxon)", "p (Holm)"]
+    notes = ["Declared beforehand: each second-order pooling against Sum/Avg. Holm: adjusted for all in this table."]
+    return Grid(f"Declared comparisons under {across.protocol}", columns, rows, 2, notes)

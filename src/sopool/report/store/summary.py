@@ -1,0 +1,217 @@
+"""All that a report says of a store of runs, whatever it is written as."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from sopool.data.sources.catalogue import PAPER
+from sopool.errors import DataError
+from sopool.experiments.comparison import Comparison, corrected_paired_test
+from sopool.experiments.reproduce.reproduction import Reproduction
+from sopool.experiments.stored import Experiment, facts_of, find_experiments, load_runs, over_seeds
+from sopool.experiments.systems import ControlResult
+from sopool.models.config import Setting
+from sopool.models.presets import POOLS, check_name
+from sopool.report.grid import listed
+from sopool.report.store.beside import read_controls, read_reproductions
+from sopool.report.store.digest import Entry, digest, reference_of
+from sopool.report.store.ranks import Ranks, rank_all
+from sopool.report.terminal.runs import tell_apart
+from sopool.training.protocols.outcome import average, describe
+from sopool.training.protocols.protocols import PROTOCOLS
+from sopool.training.runs.dataset_facts import DatasetFacts
+from sopool.training.runs.info import RunInfo
+from sopool.training.runs.store import RunStore
+
+
+class Gain(NamedTuple):
+    """An entry against the reference of its place, under one protocol."""
+
+    entry: Entry
+    reference: Entry
+    protocol: str
+    comparison: Comparison
+    seeds: str
+    """Those that are compared."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A store of runs, judged."""
+
+    folder: Path
+    entries: list[Entry]
+    gains: list[Gain]
+    notes: list[str]
+    """What is not in the report, and why."""
+    runs: int
+    """Complete ones."""
+    written: datetime
+    """When the last of them was."""
+    ranks: list[Ranks] = field(default_factory=list)
+    controls: list[ControlResult] = field(default_factory=list)
+    reproductions: list[Reproduction] = field(default_factory=list)
+
+    @property
+    def protocols(self) -> list[str]:
+        """Those that any entry has an outcome of, in the usual order."""
+        return [name for name in PROTOCOLS if any(name in entry.outcomes for entry in self.entries)]
+
+    @property
+    def datasets(self) -> list[str]:
+        """In the order of the entries."""
+        return list(dict.fromkeys(entry.data for entry in self.entries))
+
+    def not_above(self, entry: Entry) -> list[str]:
+        """The controls on the same folds whose mean accuracy under ``fair`` is as high."""
+        outcome = entry.outcomes.get("fair")
+        if outcome is None:
+            return []
+        same = [one for one in self.controls if one.fingerprint == entry.shared.fingerprint]
+        same = [one for one in same if len(one.outcome.folds) == len(outcome.folds)]
+        return [one.control for one in same if one.outcome.mean >= outcome.mean]
+
+
+def summarise(
+    store: RunStore,
+    root: str | Path | None = None,
+    reference: str | None = None,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Summary:
+    """Judge everything in a store, one experiment in memory at a time; its seeds are averaged within folds.
+
+    Args:
+        store: The runs.
+        root: Where data sets are looked for by name if the store does not have what its runs are judged by.
+        reference: The pooling that the others are compared with, one of the store's; Sum/Avg if left out.
+        report: Called with how many of how many experiments are done.
+    """
+    infos = store.list()
+    experiments = over_seeds(find_experiments(infos))
+    if not experiments:
+        raise DataError("there is no complete run in this folder: nothing to report.", store.folder)
+    if reference not in (None, "sum-avg"):
+        pools = dict.fromkeys(seeds[0].shared.model.pool_name for seeds in experiments)
+        check_name("pooling among these runs", reference, pools)
+    known: dict[str, DatasetFacts | None] = {}
+    entries: list[Entry] = []
+    whole: set[str] = set()
+    for done, seeds in enumerate(experiments):
+        report(done, len(experiments))
+        shared = seeds[0].shared
+        if shared.fingerprint not in known:
+            known[shared.fingerprint] = facts_of(store, shared, root)
+        entry, keys = _read(seeds, store, known[shared.fingerprint])
+        entries += [] if entry is None else [entry]
+        whole |= keys
+    report(len(experiments), len(experiments))
+    if not entries:
+        raise DataError("every complete run in this folder is damaged: nothing to report.", store.folder)
+    entries = sorted(_named(entries), key=_order)
+    # Lists look at the heads of files only: what is damaged further on is known now that it was read.
+    damaged = {info.key for info in infos if info.is_complete} - whole
+    infos = [info._replace(kind="unreadable") if info.key in damaged else info for info in infos]
+    complete = [info for info in infos if info.is_complete]
+    return Summary(
+        folder=store.folder,
+        entries=entries,
+        gains=_gains(entries, reference),
+        notes=[*_incomplete(infos), *_missing(entries), *_stopped(entries)],
+        runs=len(complete),
+        written=max(info.when for info in complete),
+        ranks=rank_all(entries),
+        controls=read_controls(store.folder),
+        reproductions=read_reproductions(store.folder),
+    )
+
+
+def _read(seeds: Sequence[Experiment], store: RunStore, facts: DatasetFacts | None) -> tuple[Entry | None, set[str]]:
+    """What remains of an experiment, None where no run of it is whole, and the keys of those that are."""
+    runs = {one.shared.seed: found for one in seeds if (found := load_runs(one, store))}
+    keys = {run.config.key for found in runs.values() for some in found.values() for run in some}
+    return digest(runs, seeds[0], facts) if runs else None, keys
+
+
+def _order(entry: Entry) -> tuple[int, str, str, int, str, list[Setting], str]:
+    known = [*PAPER]
+    pools = [*POOLS]
+    return (
+        known.index(entry.data) if entry.data in known else len(known),
+        entry.data,
+        entry.network,
+        pools.index(entry.pool) if entry.pool in pools else len(pools),
+        entry.options,
+        sorted(entry.settings or ()),
+        entry.variant,
+    )
+
+
+def _named(entries: Sequence[Entry]) -> list[Entry]:
+    """With what tells apart those of the same data set, network and pooling."""
+    plain = {
+        str(i): replace(entry.shared, model=replace(entry.shared.model, pool_options={}))
+        for i, entry in enumerate(entries)
+    }
+    besides = tell_apart(plain, lambda config: (config.data, config.model.network, config.model.pool_name))
+    named = []
+    for i, entry in enumerate(entries):
+        chosen_from = describe(*sorted(entry.settings)) if entry.settings else None
+        named.append(replace(entry, variant=listed(entry.options, besides.get(str(i)), chosen_from)))
+    return named
+
+
+def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:
+    places = defaultdict(list)
+    for entry in entries:
+        places[entry.place].append(entry)
+    found = []
+    for entry in entries:
+        other = reference_of(entry, places[entry.place], wanted)
+        if other is None or other is entry or (other.is_reference and entry.is_reference):
+            continue
+        for protocol in PROTOCOLS:
+            if protocol in entry.outcomes and protocol in other.outcomes:
+                found.append(_gain(entry, other, protocol))
+    return found
+
+
+def _gain(entry: Entry, other: Entry, protocol: str) -> Gain:
+    """Over the seeds that both have; where they share none, over those of each."""
+    ours, theirs = (
+        {seed: judged[protocol] for seed, judged in one.seeds.items() if protocol in judged} for one in (entry, other)
+    )
+    if shared := [seed for seed in ours if seed in theirs]:
+        ours, theirs = ({seed: one[seed] for seed in shared} for one in (ours, theirs))
+    first, second = (average(list(one.values())).folds for one in (ours, theirs))
+    seeds = " against ".join(dict.fromkeys(", ".join(map(str, one)) for one in (ours, theirs)))
+    return Gain(entry, other, protocol, corrected_paired_test(first, second, len(first)), seeds)
+
+
+def name_of(entry: Entry) -> str:
+    """In words, for notes."""
+    return listed(entry.data, entry.network, entry.pool, entry.variant)
+
+
+def _incomplete(infos: Sequence[RunInfo]) -> list[str]:
+    counts = Counter(info.kind for info in infos if not info.is_complete)
+    return [f"{count:,} {kind} run{'s are' if count > 1 else ' is'} left out." for kind, count in counts.items()]
+
+
+def _missing(entries: Sequence[Entry]) -> list[str]:
+    return [f"{name_of(entry)}: {name}: {why}" for entry in entries for name, why in entry.missing.items()]
+
+
+def _stopped(entries: Sequence[Entry]) -> list[str]:
+    notes = []
+    for entry in entries:
+        each = ({stop for one in outcomes.values() for stop in one.stopped} for outcomes in entry.seeds.values())
+        stops = sum(map(len, each))
+        if stops:
+            runs = "1 run was" if stops == 1 else f"{stops} runs were"
+            notes.append(
+                f"{name_of(entry)}: {runs} stopped because the loss was no longer finite; the epochs before count."
+            )
+    return notes

@@ -1,0 +1,174 @@
+"""The tables of a report."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from rich import filesize
+
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, interval_words, listed, p_cell, points_cell
+from sopool.report.store.digest import Entry
+from sopool.report.store.summary import Gain, Summary, name_of
+from sopool.report.terminal.results import epochs_text, settings_text
+from sopool.training.protocols.outcome import Outcome, average
+from sopool.training.protocols.protocols import PROTOCOLS
+
+NAMES = ("data set", "network", "pooling", "variant")
+SPREAD = "Per cent: mean ± standard deviation over the test folds (ddof = 0); the runs of a fold are averaged first."
+OPTIMISM = "Optimism: what per-fold-max reports above fair"
+TEST = (
+    "Interval and p: corrected resampled t-test (Nadeau and Bengio) on the same folds, two-sided, not adjusted for the "
+    "number of comparisons."
+)
+
+
+def accuracy_grid(summary: Summary) -> Grid:
+    """All protocols side by side, and how much more the optimistic one shows than the fair one."""
+    protocols = summary.protocols
+    both = {"per-fold-max", "fair"} <= set(protocols)
+    rows = []
+    several = any(len(entry.seeds) > 1 for entry in summary.entries)
+    for entry in summary.entries:
+        seeds = Cell(_seeds(entry) if several else "")
+        row = [*names_of(entry), seeds, *(_accuracy(entry.outcomes.get(name)) for name in protocols)]
+        row += [_optimism(entry)] if both else []
+        rows.append([*row, Cell(", ".join(summary.not_above(entry)))])
+    columns = [
+        *NAMES,
+        "seeds",
+        *(in_words(name) for name in protocols),
+        *(["optimism, points"] if both else []),
+        "not above",
+    ]
+    notes = [SPREAD, *([f"{OPTIMISM}{', over the seeds that have both' * several}."] if both else [])]
+    if any(row[-1].text for row in rows):
+        notes.append("Not above: controls whose mean under fair is as high.")
+    rules = sorted({(entry.pool, entry.data) for entry in summary.entries if entry.is_reference})
+    if rules:
+        told = "; ".join(
+            f"{pool} on {', '.join(data for _, data in same)}" for pool, same in groupby(rules, itemgetter(0))
+        )
+        notes.append(f"sum-avg, the paper's rule, stands here as what it comes to: {told}.")
+    return Grid("Accuracy", columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
+    """What each pooling gains over the reference of its place, under one protocol."""
+    rows = []
+    several = len({seed for gain in gains for one in (gain.entry, gain.reference) for seed in one.seeds}) > 1
+    for entry, reference, _, found, seeds in gains:
+        rows.append(
+            [
+                *names_of(entry),
+                Cell(listed(reference.pool, reference.variant)),
+                Cell(seeds if several else ""),
+                points_cell(found.difference, found.clear),
+                Cell(interval_words(found), found.low),
+                p_cell(found.p),
+            ]
+        )
+    columns = [*NAMES, "against", "seeds", "gain, points", "95 % interval", "p"]
+    notes = [f"{TEST} Bold: the interval leaves out 0."]
+    return Grid(f"Differences under {in_words(protocol)}", columns, rows, len(NAMES) + 2, notes).without_empty()
+
+
+def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
+    """What stands behind the figures of a protocol."""
+    rows = []
+    for entry in entries:
+        outcome = entry.outcomes.get(protocol)
+        if outcome is None:
+            continue
+        areas = [area for area in outcome.roc_auc if area is not None]
+        rows.append(
+            [
+                *names_of(entry),
+                Cell(settings_text(outcome)),
+                _accuracy(outcome),
+                _mean(outcome.balanced_accuracy),
+                _mean(areas if len(areas) == len(outcome.roc_auc) else []),
+                Cell(f"{len(outcome.folds)} x {outcome.repeats}", len(outcome.folds) * outcome.repeats),
+                Cell(epochs_text(outcome)),
+            ]
+        )
+    columns = [*NAMES, "hidden/batch/lr/dropout", "accuracy", "balanced accuracy", "ROC AUC", "folds x runs", "epoch"]
+    notes = [SPREAD, "Several epochs: median (range). Several settings: how many folds chose each."]
+    return Grid(f"In detail under {in_words(protocol)}", columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def confusion_grid(entry: Entry, protocol: str) -> Grid:
+    """True classes against predicted ones, and the share of each that was found."""
+    table = entry.confusion[protocol]
+    digits = 0 if (table == table.round()).all() else 1
+    rows: list[list[Cell]] = []
+    for name, line in zip(entry.classes, table, strict=True):
+        found = [Cell(f"{count:,.{digits}f}", float(count)) for count in line]
+        share = line[len(rows)] / line.sum() if line.sum() else 0.0
+        rows.append([Cell(name), *found, Cell(f"{100 * share:.1f}", float(share))])
+    columns = ["true class", *(f"predicted {name}" for name in entry.classes), "found, %"]
+    return Grid(name_of(entry), columns, rows)
+
+
+def cost_grid(entries: Sequence[Entry]) -> Grid:
+    """Time and memory."""
+    rows = []
+    for entry in entries:
+        cost = entry.cost
+        each = 1000 * cost.seconds / max(cost.model_epochs, 1)
+        rows.append(
+            [
+                *names_of(entry),
+                Cell(", ".join(cost.devices)),
+                Cell(f"{cost.runs:,}", cost.runs),
+                Cell(f"{cost.model_epochs:,}", cost.model_epochs),
+                Cell(f"{cost.seconds:,.1f}", cost.seconds),
+                Cell(f"{each:,.2f}", each),
+                NONE if cost.memory is None else Cell(filesize.decimal(cost.memory), cost.memory),
+            ]
+        )
+    columns = [*NAMES, "device", "runs", "model-epochs", "device seconds", "ms per model-epoch", "peak memory"]
+    notes = [
+        "Device seconds: a run's share of the time of the bank it was trained in, training and scoring; workers side "
+        "by side count each for itself. Peak memory: of the process that trained, on a GPU what PyTorch had allocated "
+        "there, the most of any run; a dash where no run recorded it."
+    ]
+    return Grid("Time and memory", columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def names_of(entry: Entry) -> list[Cell]:
+    """The columns :data:`NAMES`."""
+    return [Cell(entry.data), Cell(entry.network), Cell(entry.pool), Cell(entry.variant)]
+
+
+def _accuracy(outcome: Outcome | None) -> Cell:
+    if outcome is None:
+        return NONE
+    return accuracy_cell(outcome.mean, outcome.std)
+
+
+def _optimism(entry: Entry) -> Cell:
+    """Over the seeds that have both; none where no seed has."""
+    both = [judged for judged in entry.seeds.values() if {"per-fold-max", "fair"} <= set(judged)]
+    if not both:
+        return NONE
+    shown, fair = (average([judged[name] for judged in both]).mean for name in ("per-fold-max", "fair"))
+    return points_cell(shown - fair)
+
+
+def _seeds(entry: Entry) -> str:
+    """Those of all protocols or, where they differ, of each."""
+    protocols = [name for name in PROTOCOLS if name in entry.outcomes]
+    alike: dict[str, list[str]] = {}
+    for name in protocols:
+        seeds = ", ".join(str(seed) for seed, judged in entry.seeds.items() if name in judged)
+        alike.setdefault(seeds, []).append(name)
+    if len(alike) < 2:
+        return next(iter(alike), ", ".join(map(str, entry.seeds)))
+    return "; ".join(f"{', '.join(names)}: {seeds}" for seeds, names in alike.items())
+
+
+def _mean(values: Sequence[float]) -> Cell:
+    if not values:
+        return NONE
+    mean = sum(values) / len(values)
+    return Cell(f"{100 * mean:.1f}", mean)

@@ -1,0 +1,1 @@
+"""What the commands print: tables and text for a terminal."""

@@ -1,0 +1,116 @@
+"""Statistics of data sets as text for the terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from torch import Tensor
+
+from sopool._runtime.visible import on_one_line
+from sopool.data.analysis.statistics import GraphStatistics, size_histogram
+from sopool.data.pack import Label
+from sopool.data.sources.catalogue import Listed, Published
+
+CLASSES = 20
+"""Classes that are told one by one."""
+
+
+def datasets_table(listed: Sequence[Listed]) -> Table:
+    """The known data sets, where each was found, and its statistics beside the paper's."""
+    table = Table(title="Data sets of the paper, and those that ship with sopool")
+    table.add_column("name", no_wrap=True)
+    table.add_column("found in")
+    for column in ("graphs", "classes", "nodes max", "nodes mean", "edges mean", "node labels"):
+        table.add_column(column, justify="right")
+    for one in listed:
+        where = "-" if one.place is None else one.place if one.path is None else f"{one.place}: {one.path}"
+        table.add_row(one.name, where, *_columns(one.statistics, one.paper))
+    table.caption = "In parentheses: the paper, where it says something else or the set is not here."
+    return table
+
+
+def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[str]) -> RenderableType:
+    """All there is to say about one data set."""
+    facts = Table(show_header=False, box=None, pad_edge=False)
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column()
+    for label, value in _facts(statistics):
+        facts.add_row(label, value)
+    parts: list[RenderableType] = [Text(on_one_line(statistics.name), style="bold underline"), facts]
+    parts += [Text("\nNodes per graph", style="bold"), *(Text(line) for line in size_histogram(sizes))]
+    if statistics.duplicates is not None:
+        parts += [Text("\nWhat a message-passing network can tell apart", style="bold"), Text(_refinement(statistics))]
+    parts += [Text(f"\nCaution: {caution}", style="yellow") for caution in cautions]
+    return Group(*parts)
+
+
+def _columns(have: GraphStatistics | None, paper: Published | None) -> list[str]:
+    here = there = ("", "", "", "")
+    rest = ("", "")
+    if have is not None:
+        here = (f"{have.graphs:,}", str(len(have.classes)), f"{have.nodes_max:,}", f"{have.nodes_mean:.1f}")
+        rest = (f"{have.edges_mean:,.1f}", str(have.node_labels or "none"))
+    if paper is not None:
+        most = "" if paper.max_nodes is None else f"{paper.max_nodes:,}"
+        there = (f"{paper.graphs:,}", str(paper.classes), most, f"{paper.mean_nodes:.1f}")
+    differs = [f"({b})" if b and a != b else "" for a, b in zip(here, there, strict=True)]
+    return [f"{a} {b}".strip() for a, b in zip(here, differs, strict=True)] + list(rest)
+
+
+def _facts(s: GraphStatistics) -> list[tuple[str, str]]:
+    classes = class_shares(s.classes)
+    nodes = f"{s.nodes:,}; per graph {s.nodes_min:,} to {s.nodes_max:,}"
+    nodes += f", mean {s.nodes_mean:.2f}, median {s.nodes_median:g}"
+    direction = "directed" if s.directed else "undirected"
+    odd = [
+        (s.self_loops, "self-loops"),
+        (s.duplicate_edges, "repeated edges"),
+        (s.isolated_nodes, "isolated nodes"),
+        (s.empty_graphs, "graphs without nodes"),
+    ]
+    carried = [
+        (s.node_labels, f"{s.node_labels} node labels"),
+        (s.node_attributes, f"{s.node_attributes} node attributes"),
+        (s.edge_labels, f"{s.edge_labels} edge labels"),
+        (s.edge_attributes, f"{s.edge_attributes} edge attributes"),
+        (s.edge_weights, "edge weights"),
+    ]
+    return [
+        ("graphs", f"{s.graphs:,}"),
+        ("classes", classes or "none given"),
+        ("nodes", nodes),
+        ("edges", f"{direction}, mean {s.edges_mean:,.2f} (pairs of different nodes, each counted once)"),
+        ("carries", ", ".join(text for there, text in carried if there) or "structure only"),
+        (
+            "has",
+            ", ".join(f"{count:,} {what}" for count, what in odd if count)
+            or "no self-loops, isolated nodes or repeats",
+        ),
+    ]
+
+
+def class_shares(classes: Sequence[tuple[Label, int]]) -> str:
+    """How many graphs each class has; of many classes the most frequent ones."""
+    told = classes if len(classes) <= CLASSES else sorted(classes, key=lambda pair: -pair[1])[:CLASSES]
+    graphs = max(1, sum(count for _, count in classes))
+    text = "  ".join(f"{on_one_line(str(name))}: {count:,} ({count / graphs:.1%})" for name, count in told)
+    left = len(classes) - len(told)
+    return f"{text}  and {left:,} more" if left else text
+
+
+def _refinement(s: GraphStatistics) -> str:
+    found = s.duplicates
+    assert found is not None
+    text = (
+        f"After {found.rounds} rounds of colour refinement (1-WL, with node labels and attributes) {found.graphs:,} of "
+        f"{s.graphs:,} graphs look like another one, in {found.groups:,} groups."
+    )
+    if found.best_accuracy is None:
+        return text
+    if not found.conflicting:
+        return f"{text} None looks like a graph of another class: all could be told apart."
+    return (
+        f"{text} {found.conflicting:,} of them are in a group with conflicting labels, so no such network can be right "
+        f"on more than {found.best_accuracy:.1%} of these graphs, even after seeing all of them."
+    )

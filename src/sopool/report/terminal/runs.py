@@ -1,0 +1,162 @@
+"""Runs of a store as tables for the terminal."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from rich import box, filesize
+from rich.table import Table
+
+from sopool.models.config import Setting
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.info import UNSET, Difference, RunInfo, differences
+from sopool.training.runs.record import Run
+
+LOOKS = (
+    "Looks at: what is scored at each epoch. test: the test fold; validation: held-out training graphs; chosen: "
+    "held-out graphs, then the test fold once, at the chosen epoch."
+)
+WHAT, DISK = "data set,\nGNN, pool", ("size", "written")
+
+
+def runs_table(infos: Sequence[RunInfo]) -> Table:
+    """One line for each run, in the order given."""
+    table = _table("Runs", ("key", WHAT, "hidden/batch/\nlr/dropout", "fold,\nrepeat", "looks at", "state"), DISK)
+    for info in infos:
+        config = info.config
+        facts = ["?"] * 4
+        if config is not None:
+            setting = "/".join(f"{value:g}" for value in config.setting)
+            facts = [_what(config), setting, f"{config.fold + 1}, {config.repeat}", config.looks]
+        table.add_row(info.key, *facts, info.state, *_disk(info.size, info.when))
+    table.caption = f"{LOOKS}\nRepeat: 0 to choose a setting, 1 and up for the final runs of the fair protocol."
+    return table
+
+
+def groups_table(infos: Sequence[RunInfo]) -> Table:
+    """One line for all runs that differ in fold, repeat and setting only, the first written first.
+
+    Groups that look the same in the columns are told apart by what they differ in, such as the seed.
+    """
+    groups: dict[str, list[RunInfo]] = {}
+    for info in infos:
+        groups.setdefault("" if info.config is None else _shared(info.config).key, []).append(info)
+    besides = tell_apart({key: _shared(group[0].config) for key, group in groups.items() if group[0].config}, _columns)
+    also = ["besides"] if besides else []
+    table = _table("Runs", (WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state"), DISK)
+    for key, group in groups.items():
+        rest = [besides.get(key, "") for _ in also]
+        size, when = sum(info.size for info in group), max(info.when for info in group)
+        table.add_row(*_group(group), *rest, _states(group), *_disk(size, when))
+    table.caption = f"{LOOKS}\nEach run on a line of its own, with its key: --all."
+    return table
+
+
+def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, second: Run | None) -> Table:
+    """Where two runs differ, in configuration and circumstances, and what came out of each."""
+    table = _table("Two runs", ("", a.key, b.key))
+    for name, values in differ.items():
+        table.add_row(name, *(_for_people(name, value) for value in values))
+    if not differ:
+        table.add_row("configuration", "the same", "the same")
+    table.add_section()
+    table.add_row("state", a.state, b.state)
+    left, right = _came_out(first), _came_out(second)
+    for name in left | right:
+        table.add_row(name, left.get(name, "-"), right.get(name, "-"))
+    table.add_section()
+    left, right = (run.environment if run else {} for run in (first, second))
+    for name in left | right:
+        if first and second and left.get(name) != right.get(name):
+            table.add_row(name, *(_circumstance(name, one.get(name)) for one in (left, right)))
+    return table
+
+
+def _for_people(name: str, value: Any) -> str:
+    """Show a setting of a run as all tables have it: folds counted from 1."""
+    return "-" if value is None else str(value + 1) if name == "fold" else str(value)
+
+
+def _circumstance(name: str, value: Any) -> str:
+    """Show what a run was made with, memory in words."""
+    return "-" if value is None else filesize.decimal(value) if name == "peak_memory" else str(value)
+
+
+def _came_out(run: Run | None) -> dict[str, str]:
+    """Figures of a finished run that it was allowed to look at."""
+    if run is None:
+        return {}
+    split = "test" if run.config.looks == "test" else "validation"
+    curve = run.curves[f"{split}_accuracy"]
+    reached = np.flatnonzero(np.isfinite(curve))
+    if not len(reached):
+        return {"epochs": "0"}
+    best, last = int(np.nanargmax(curve)), int(reached[-1])
+    return {
+        "epochs": f"{len(reached)}",
+        f"best {split} accuracy, %": f"{100 * curve[best]:.1f} in epoch {best + 1}",
+        f"last {split} accuracy, %": f"{100 * curve[last]:.1f}",
+        "last train accuracy, %": f"{100 * run.curves['train_accuracy'][last]:.1f}",
+        "seconds": f"{np.nansum(run.curves['seconds']):.1f}",
+    }
+
+
+def _shared(config: RunConfig) -> RunConfig:
+    """What the runs of one evaluation share."""
+    return replace(config.with_setting(Setting()), fold=0, repeat=0)
+
+
+def _what(config: RunConfig) -> str:
+    return f"{config.data}, {config.model.gnn}, {config.model.pool_name}"
+
+
+def _columns(config: RunConfig) -> tuple[str, str, str]:
+    return _what(config), f"{config.looks}, {config.epochs:,} x {config.steps}", str(config.folds)
+
+
+def tell_apart(configs: Mapping[str, RunConfig], columns: Callable[[RunConfig], Any]) -> dict[str, str]:
+    """What tells apart those that have the same columns, such as ``seed 1``; only of those where something must."""
+    alike: dict[Any, dict[str, RunConfig]] = {}
+    for key, config in configs.items():
+        alike.setdefault(columns(config), {})[key] = config
+    told = {}
+    for same in alike.values():
+        first, *others = same.values()
+        fields = dict.fromkeys(name for other in others for name in differences(first, other))
+        for key, config in same.items():
+            if fields:
+                told[key] = ", ".join(f"{name.split('.')[-1]} {_value(config, name)}" for name in fields)
+    return told
+
+
+def _value(config: RunConfig, name: str) -> str:
+    value: Any = config
+    for part in name.split("."):
+        value = value.get(part, UNSET) if isinstance(value, dict) else getattr(value, part)
+    return str(value)[:12] if name == "fingerprint" else str(value) or UNSET
+
+
+def _group(members: Sequence[RunInfo]) -> list[str]:
+    configs = [info.config for info in members if info.config]
+    if not configs:
+        return ["?"] * 3
+    what, how, folds = _columns(configs[0])
+    return [what, how, f"{len({config.setting for config in configs})} x {folds}"]
+
+
+def _states(members: Sequence[RunInfo]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in Counter(info.kind for info in members).most_common())
+
+
+def _disk(size: int, when: datetime) -> tuple[str, str]:
+    return filesize.decimal(size), when.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _table(title: str, names: Sequence[str], numbers: Sequence[str] = ()) -> Table:
+    table = Table(title=title, caption_justify="left", box=box.SIMPLE, pad_edge=False)
+    for name in (*names, *numbers):
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    return table

@@ -1,0 +1,1 @@
+"""The bank: many models of one shape, trained side by side."""

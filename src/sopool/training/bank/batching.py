@@ -1,0 +1,281 @@
+"""A data set as the bank needs it: graphs laid side by side by index operations alone."""
+
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sopool.data.features.edge_labels import EdgeCodes
+from sopool.data.features.node_features import NodeFeatures
+from sopool.data.graphs import PackedGraphs, spread, take_segments
+from sopool.errors import DataError
+from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
+
+if TYPE_CHECKING:
+    from sopool.ops.triton.assembly import Assembled
+    from sopool.training.bank.clusters import ClusterTables
+
+
+class Lists(NamedTuple):
+    """Whom each node hears, itself included, in increasing order; the lists of one graph lie side by side."""
+
+    graph_ptr: Tensor
+    """Where each graph's lists start in ``nodes`` [G + 1]."""
+    starts: Tensor
+    """Where each node's list starts there [N + 1]."""
+    nodes: Tensor
+    """Numbered from 0 within each graph [L], int32."""
+    labels: Tensor | None = None
+    """Of the edges that they are heard along [L], int32; -1 for the node itself. None where nobody asks for them."""
+
+    @property
+    def lengths(self) -> Tensor:
+        """Of each node's list [N]."""
+        return self.starts.diff()
+
+    def to(self, device: torch.device | str) -> "Lists":
+        """The same on another device."""
+        labels = None if self.labels is None else self.labels.to(device)
+        return Lists(self.graph_ptr.to(device), self.starts.to(device), self.nodes.to(device), labels)
+
+    def same(self, other: "Lists") -> bool:
+        """Whether the two say the same."""
+        pairs = zip(self, other, strict=True)
+        return all(torch.equal(a, b) for a, b in pairs if a is not None and b is not None)
+
+    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> "Taken":
+        """The lists of a batch with these ``nodes``, numbered within it."""
+        list_ptr, members = take_segments(self.graph_ptr, graphs)
+        shift = spread(ptr[:-1], list_ptr)
+        starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
+        torch.cumsum(self.lengths.index_select(0, nodes), 0, out=starts[1:])
+        labels = None if self.labels is None else self.labels.index_select(0, members).long()
+        return Taken(starts, shift.add_(self.nodes.index_select(0, members)), labels)
+
+
+class Taken(NamedTuple):
+    """The lists of a batch."""
+
+    starts: Tensor
+    nodes: Tensor
+    labels: Tensor | None
+
+    @property
+    def lists(self) -> tuple[Tensor, Tensor]:
+        """As :class:`~sopool.ops.message_passing.neighbors.Neighbors` has them."""
+        return self.starts, self.nodes
+
+
+class Room(NamedTuple):
+    """How much space a batch has: shapes that are known before the graphs are, as a captured step needs them."""
+
+    nodes: int
+    listed: int
+    """Members of all lists."""
+
+
+class Batch(NamedTuple):
+    """Some graphs side by side, with what a model asks for."""
+
+    x: Tensor
+    neighbors: Neighbors
+    ptr: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTables:
+    """All graphs of a data set on one device."""
+
+    node_ptr: Tensor
+    hears: Lists
+    heard_by: Lists | None
+    """None for undirected graphs, where it is ``hears``."""
+    features: NodeFeatures
+    labels: Tensor
+    """The class of each graph [G]; all 0 in tables for prediction."""
+    classes: int
+    clusters: Union["ClusterTables", None] = None
+    """For models that ask for them."""
+    edge_kinds: int = 0
+    """How many edge labels there are, the one for unknown ones included; 0 where the lists have none."""
+
+    @classmethod
+    def build(cls, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None = None) -> "GraphTables":
+        """From a store, the features of its nodes and, for models that ask for them, the labels of its edges."""
+        if store.labels is None:
+            raise DataError(f"{store.name} has no labels: there is nothing to learn.")
+        hears, heard_by = make_lists(store, 1, edges), make_lists(store, 0, edges)
+        both = None if hears.same(heard_by) else heard_by
+        classes, kinds = len(store.classes), 0 if edges is None else edges.kinds
+        return cls(store.node_ptr, hears, both, features, store.labels, classes, edge_kinds=kinds)
+
+    @classmethod
+    def for_prediction(
+        cls, store: PackedGraphs, features: NodeFeatures, classes: int, edges: EdgeCodes | None = None
+    ) -> "GraphTables":
+        """Likewise, of graphs without labels: who is heard by whom is left out, since only gradients ask for it."""
+        none = torch.zeros(len(store), dtype=torch.long, device=store.device)
+        kinds = 0 if edges is None else edges.kinds
+        return cls(store.node_ptr, make_lists(store, 1, edges), None, features, none, classes, edge_kinds=kinds)
+
+    def __len__(self) -> int:
+        return self.node_ptr.numel() - 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.node_ptr.device
+
+    @property
+    def mean_nodes(self) -> float:
+        """Nodes per graph."""
+        return self.features.codes.shape[0] / max(1, len(self))
+
+    @property
+    def nbytes(self) -> int:
+        """What they take."""
+        return _nbytes(self)
+
+    def to(self, device: torch.device | str) -> "GraphTables":
+        """The same on another device."""
+        return replace(
+            self,
+            node_ptr=self.node_ptr.to(device),
+            hears=self.hears.to(device),
+            heard_by=None if self.heard_by is None else self.heard_by.to(device),
+            features=self.features.to(device),
+            labels=self.labels.to(device),
+            clusters=None if self.clusters is None else self.clusters.to(device),
+        )
+
+    def columns_used(self, graphs: Tensor) -> Tensor:
+        """Which columns of the features some graphs use [width], bool."""
+        return self.features.used(take_segments(self.node_ptr, graphs.to(self.node_ptr.device))[1])
+
+    def edge_labels_used(self, graphs: Tensor) -> Tensor:
+        """Which labels, the one for unknown ones left out, the edges of some graphs have [kinds - 1], bool."""
+        assert self.hears.labels is not None
+        _, members = take_segments(self.hears.graph_ptr, graphs.to(self.device))
+        labels = self.hears.labels.index_select(0, members).long()
+        return torch.bincount(labels[labels >= 0], minlength=self.edge_kinds)[:-1] > 0
+
+    def room(self, graphs: np.ndarray) -> Room:
+        """What a batch of these graphs takes."""
+        nodes, listed = self._sizes
+        return Room(int(nodes[graphs].sum()), int(listed[graphs].sum()))
+
+    @cached_property
+    def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The nodes and list members of each graph, on the host."""
+        return self.node_ptr.diff().cpu().numpy(), self.hears.graph_ptr.diff().cpu().numpy()
+
+    def batch(self, graphs: Tensor, substitutes: Tensor | None = None, room: Room | None = None) -> Batch:
+        """Lay ``graphs`` [M, g] side by side; model m sees column ``substitutes[m, c]`` [M, width] where c is due.
+
+        With ``room`` kernels do it: nothing waits for the device, and rows past ``ptr[-1]`` are spare, of no graph.
+        """
+        if room is not None:
+            return self._batch_in(room, graphs, substitutes)
+        chosen = graphs.flatten()
+        ptr, nodes = take_segments(self.node_ptr, chosen)
+        hears = self.hears.take(chosen, ptr, nodes)
+        heard_by = hears if self.heard_by is None else self.heard_by.take(chosen, ptr, nodes)
+        codes = self.features.codes.index_select(0, nodes)
+        if substitutes is not None:
+            model = spread(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
+            codes = substitutes[model.unsqueeze(1), codes.long()]
+        clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
+        labels = self._labels(hears, heard_by, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
+        return Batch(self.features.rows(nodes, codes), Neighbors(*hears.lists, heard_by.lists, clusters, labels), ptr)
+
+    def copies(self, models: int, substitutes: Tensor) -> Batch:
+        """All graphs, once for each model: what :meth:`batch` gives for them, but nothing must be looked up."""
+        graphs, nodes, listed = len(self), self.features.codes.shape[0], self.hears.nodes.numel()
+        if self.clusters is not None or self.heard_by is not None:
+            return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), substitutes)
+        ptr, starts = _repeat(self.node_ptr, nodes, models), _repeat(self.hears.starts, listed, models)
+        members = spread(self.node_ptr[:-1], self.hears.graph_ptr).add_(self.hears.nodes)
+        labels = None if self.hears.labels is None else self.hears.labels.long().repeat(models)
+        taken = Taken(starts, _shifted(members, nodes, models), labels)
+        codes = substitutes[:, self.features.codes.long()].flatten(0, 1)
+        own = None if self.features.dense is None else torch.arange(nodes, device=self.device).repeat(models)
+        heard = self._labels(taken, taken, ptr[:: max(1, graphs)]) if self.edge_kinds else None
+        return Batch(self.features.rows(own, codes), Neighbors(*taken.lists, taken.lists, labels=heard), ptr)
+
+    def _labels(self, hears: Taken, heard_by: Taken, models: Tensor) -> EdgeLabels:
+        """Those of all lists, counted through the models, whose rows start at ``models`` [M + 1]."""
+
+        def count(taken: Taken) -> Tensor:
+            assert taken.labels is not None
+            ends = taken.starts.index_select(0, models)
+            first = spread(self.edge_kinds * torch.arange(len(models) - 1, device=ends.device), ends)
+            return torch.where(taken.labels < 0, -1, taken.labels + first)
+
+        heard = count(hears)
+        return EdgeLabels(heard, heard if heard_by is hears else count(heard_by), self.edge_kinds)
+
+    def _batch_in(self, room: Room, graphs: Tensor, substitutes: Tensor | None) -> Batch:
+        """Rows are as in the other one, spare ones of zeros; clusters are for models that need no room."""
+        from sopool.ops.triton.assembly import assemble, one_hot
+
+        def take(lists: Lists) -> "Assembled":
+            codes = self.features.codes
+            return assemble(graphs, self.node_ptr, *lists, codes, room, substitutes, self.edge_kinds)
+
+        out = take(self.hears)
+        reverse = out if self.heard_by is None else take(self.heard_by)
+        x = self.features.add_dense(one_hot(out.codes, self.features.width), out.nodes)
+        labels = None
+        if out.labels is not None and reverse.labels is not None:
+            labels = EdgeLabels(out.labels, reverse.labels, self.edge_kinds)
+        neighbors = Neighbors(out.starts, out.members, (reverse.starts, reverse.members), labels=labels)
+        return Batch(x, neighbors, out.ptr)
+
+
+def _shifted(numbers: Tensor, by: int, times: int) -> Tensor:
+    """Numbers [n] again and again, raised each time: [times n]."""
+    return (numbers + by * torch.arange(times, device=numbers.device).unsqueeze(1)).flatten()
+
+
+def _repeat(ptr: Tensor, total: int, times: int) -> Tensor:
+    """The ``ptr`` of the same segments again and again."""
+    return torch.cat([_shifted(ptr[:-1], total, times), ptr.new_full((1,), total * times)])
+
+
+def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) -> Lists:
+    """The lists of the edges' targets (``by`` 1) or sources (0). One sort of whole numbers makes them."""
+    bits = max(0, int(store.sizes.max()) - 1).bit_length() if len(store) else 0
+    own, first = torch.arange(store.num_nodes, device=store.device), store.node_ptr[:-1]
+    hearer = spread(first, store.edge_ptr).add_(store.edge_index[by])
+    key = torch.cat([own, hearer]).bitwise_left_shift_(bits)
+    key[: store.num_nodes] += own - spread(first, store.node_ptr)
+    key[store.num_nodes :] += store.edge_index[1 - by]
+    kinds = 1 if labels is None else labels.kinds + 1
+    if labels is not None:  # 0 for the node itself; so edges that are there twice lie alike in both directions
+        key.mul_(kinds)[store.num_nodes :] += labels.codes + 1
+    ordered, codes = _sort(key), None
+    if labels is not None:
+        codes = (ordered % kinds - 1).int()
+        ordered //= kinds
+    lengths = torch.bincount(hearer, minlength=store.num_nodes).add_(1)
+    starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    return Lists(starts[store.node_ptr], starts, ordered.bitwise_and_((1 << bits) - 1).int(), codes)
+
+
+def _sort(keys: Tensor) -> Tensor:
+    """In increasing order, in place if that is possible."""
+    if keys.device.type != "cpu":
+        return keys.sort().values
+    keys.numpy().sort(kind="stable")  # it makes use of what order there is: the edges of a graph lie together
+    return keys
+
+
+def _nbytes(thing: object) -> int:
+    """Of all tensors in something made of dataclasses and tuples."""
+    if isinstance(thing, Tensor):
+        return thing.nbytes
+    parts = thing if isinstance(thing, tuple) else vars(thing).values() if is_dataclass(thing) else ()
+    return sum(_nbytes(part) for part in parts)

@@ -1,0 +1,160 @@
+"""The training steps of a bank as CUDA graphs.
+
+A step of small graphs is some hundred short kernels, and starting them one by one takes longer than running them. So a
+step is captured once and replayed. That fixes its shapes: batches get room for somewhat more nodes and list members
+than they have (see :class:`~sopool.training.bank.batching.Room`), rounded up so that a few captures serve all. Which
+step it is, is a number on the device.
+"""
+
+import gc
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sopool.training.bank.batching import Room
+
+SLACK = 1.25
+"""How much more room than needed is not worth another capture."""
+
+
+class Steps(NamedTuple):
+    """What the steps of one epoch are made of, or one of them (then without the first axis)."""
+
+    graphs: Tensor
+    """The batch of each model [steps, M, batch]."""
+    keys: Tensor
+    """Of the dropout [steps, M], int32."""
+    pace: Tensor
+    """See :func:`sopool.training.bank.optimizer.unbias` [steps, M, 1]."""
+    root: Tensor
+    """[steps]."""
+    fresh: Tensor
+    """How much of the parameters goes into their running mean [steps]."""
+
+    def at(self, number: int | Tensor) -> "Steps":
+        """One step, by its number on the host or on the device [1]."""
+        if isinstance(number, int):
+            return Steps(*(tensor[number] for tensor in self))
+        return Steps(*(tensor.index_select(0, number).squeeze(0) for tensor in self))
+
+
+Step = Callable[[Steps, Room], Tensor]
+
+
+class CapturedSteps:
+    """Replays steps: a function that changes nothing but the ``state`` and gives the losses [M, batch].
+
+    The function is given to :meth:`run`, not kept: it is a bank's, and the two would keep one another alive.
+    """
+
+    def __init__(self, state: Sequence[Tensor], like: Steps) -> None:
+        self._state = list(state)
+        self._steps = Steps(*(torch.empty_like(tensor) for tensor in like))
+        self._losses = torch.empty_like(like.graphs, dtype=self._state[0].dtype)
+        self._number = torch.zeros(1, dtype=torch.long, device=like.graphs.device)
+        self._graphs: dict[Room, torch.cuda.CUDAGraph] = {}
+
+    def run(self, step: Step, steps: Steps, needed: Sequence[Room]) -> Tensor:
+        """One epoch, given the room that each step needs; its losses [steps, M, batch]."""
+        for mine, given in zip(self._steps, steps, strict=True):
+            mine.copy_(given)
+        for room, number in sorted(
+            zip(needed, range(len(needed)), strict=True), reverse=True
+        ):  # the largest serve most
+            if find_room(room, self._graphs) is None:
+                self._graphs[round_up(room)] = self._capture(step, round_up(room), number)
+        self._number.zero_()
+        for one in needed:
+            found = find_room(one, self._graphs)
+            assert found is not None
+            self._graphs[found].replay()
+        return self._losses
+
+    def _capture(self, step: Step, room: Room, number: int) -> torch.cuda.CUDAGraph:
+        """Kernels are compiled by a first step, one that fits into the room; it is taken back."""
+        before = [tensor.clone() for tensor in self._state]
+        self._number.fill_(number)
+        run_aside(lambda: self._next(step, room))
+        for tensor, old in zip(self._state, before, strict=True):
+            tensor.copy_(old)
+        return capture(lambda: self._next(step, room), next(iter(self._graphs.values()), None))
+
+    def _next(self, step: Step, room: Room) -> None:
+        self._losses.index_copy_(0, self._number, step(self._steps.at(self._number), room).unsqueeze(0))
+        self._number.add_(1)
+
+
+def find_room(needed: Room, rooms: Iterable[Room]) -> Room | None:
+    """The smallest that is large enough, but not much larger."""
+    fitting = [
+        room
+        for room in rooms
+        if all(need <= there <= SLACK * need + 64 for need, there in zip(needed, room, strict=True))
+    ]
+    return min(fitting, default=None)
+
+
+def round_up(room: Room) -> Room:
+    """To sixteen sizes per power of two, 64 at least: some three per cent more."""
+    return Room(*(_round(count) for count in room))
+
+
+def _round(count: int) -> int:
+    step = max(64, 1 << max(0, count.bit_length() - 5))
+    return max(1, -(-count // step)) * step
+
+
+_ONE_AT_A_TIME = threading.RLock()
+"""What one thread captures on the stream that all share, no other may disturb."""
+
+
+@cache
+def _side_stream(device: int) -> torch.cuda.Stream:
+    """One for all captures: each stream that multiplies matrices keeps tens of megabytes for good."""
+    return torch.cuda.Stream(device)
+
+
+def run_aside(work: Callable[[], None]) -> None:
+    """Run on the stream of the captures, so that what is set up once per stream is there."""
+    with _ONE_AT_A_TIME:
+        stream = _side_stream(torch.cuda.current_device())
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            work()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+
+
+def capture(work: Callable[[], None], beside: torch.cuda.CUDAGraph | None = None) -> torch.cuda.CUDAGraph:
+    """Record what ``work`` would run; in the memory of another one, if the two never run at the same time."""
+    graph = torch.cuda.CUDAGraph()
+    pool = None if beside is None else beside.pool()
+    stream = _side_stream(torch.cuda.current_device())
+    recording = torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local")
+    with _ONE_AT_A_TIME, _nothing_collected(), recording:
+        work()
+    return graph
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Graphs among the garbage would be destroyed, and that breaks a capture off."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def free_memory() -> None:
+    """Give back what only garbage holds."""
+    with _ONE_AT_A_TIME:
+        gc.collect()
+        torch.cuda.empty_cache()

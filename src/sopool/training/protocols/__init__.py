@@ -1,0 +1,1 @@
+"""From recorded curves to reported figures."""

@@ -1,0 +1,275 @@
+"""From finished runs to the figures that are reported: one function for each protocol.
+
+All are pure functions of recorded runs and true classes. Folds are counted from 0, as in the configurations; epochs,
+in what comes out, from 1, and so are folds in messages, as in all lists. A run that was stopped (its loss was no longer
+finite) counts with the epochs before. One stopped in its first epoch has nothing to show: its epoch is 0 and its
+accuracy counts as 0, never as NaN, and :attr:`Outcome.stopped` tells it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sopool.errors import DataError
+from sopool.models.config import Setting
+from sopool.training.protocols.metrics import score
+from sopool.training.protocols.outcome import Outcome, Stop, describe
+from sopool.training.runs.config import Looks, RunConfig
+from sopool.training.runs.record import Run
+
+__all__ = ["PROTOCOLS", "Outcome", "Protocol", "choose_settings", "fair", "per_fold_max", "single_epoch"]
+
+DIGITS = 12
+"""Means are compared to so many digits: equal ones must not differ by the order in which folds were added."""
+
+
+def per_fold_max(runs: Sequence[Run], labels: Any) -> Outcome:
+    """Each fold's best test accuracy over epochs, for the setting whose mean over folds of these is best.
+
+    What the authors' code reports. Epoch and setting are both chosen on the test folds: optimistic.
+    """
+    grid = _grid(runs, "test")
+    curves = {setting: _accuracies(folds) for setting, folds in grid.items()}
+    means = {setting: np.nan_to_num(curve).max(1).mean().round(DIGITS) for setting, curve in curves.items()}
+    best = max(means, key=means.__getitem__)
+    epochs = [None if np.isnan(fold).all() else int(np.nanargmax(fold)) for fold in curves[best]]
+    shown = [_show(run, epoch, labels) for run, epoch in zip(grid[best], epochs, strict=True)]
+    return _outcome("per-fold-max", shown, tuple(one.epoch for one in shown), best, runs)
+
+
+def single_epoch(runs: Sequence[Run], labels: Any) -> Outcome:
+    """Test accuracy at the one epoch, and for the setting, with the best mean over folds; the earliest among equals.
+
+    An epoch that some fold did not reach cannot be chosen.
+    """
+    grid = _grid(runs, "test")
+    means = {setting: _accuracies(folds).mean(0).round(DIGITS) for setting, folds in grid.items()}
+    means = {setting: curve for setting, curve in means.items() if not np.isnan(curve).all()}
+    if not means:
+        never = [_name(run.config) for run in runs if np.isnan(_accuracies([run])).all()]
+        raise DataError(
+            "single-epoch: at no setting is there an epoch that every fold reached with finite scores. Not one was "
+            f"reached by {'; '.join(never[:10]) or 'all folds together'}. Try a lower learning rate."
+        )
+    best = max(means, key=lambda setting: np.nanmax(means[setting]))
+    epoch = int(np.nanargmax(means[best]))
+    shown = [_show(run, epoch, labels) for run in grid[best]]
+    return _outcome("single-epoch", shown, epoch + 1, best, runs)
+
+
+def choose_settings(runs: Sequence[Run]) -> dict[int, Setting]:
+    """For each fold the setting with the best validation accuracy at its chosen epoch: the first half of ``fair``.
+
+    Among equals the lower validation loss there, then the setting that comes first in ``runs``.
+    """
+    for run in runs:
+        if run.config.repeat != 0:
+            raise DataError(f"a setting is chosen from runs with repeat 0, not from {_name(run.config)}.")
+    grid = _grid(runs, "validation")
+    folds = zip(*grid.values(), strict=True)
+    return {fold: min(candidates, key=_rank).config.setting for fold, candidates in enumerate(folds)}
+
+
+def fair(runs: Sequence[Run], labels: Any) -> Outcome:
+    """Test accuracy at the epoch chosen on held-out graphs, averaged over the final runs of each fold.
+
+    ``runs``: the final ones, each at the setting that :func:`choose_settings` gave for its fold. Every fold needs the
+    same repeats, 1 up to the highest that any fold has.
+    """
+    _check(runs, "chosen")
+    folds, repeats = runs[0].config.folds, max(run.config.repeat for run in runs)
+    table = {(run.config.fold, run.config.repeat): run for run in runs}
+    wanted = [(fold, repeat) for fold in range(folds) for repeat in range(1, repeats + 1)]
+    _complete("fair", {f"fold {fold + 1}, repeat {repeat}": (fold, repeat) in table for fold, repeat in wanted})
+    if len(runs) != len(wanted):
+        raise DataError(
+            f"fair: {len(runs)} runs were given where {folds} folds with repeats 1 to {repeats} make {len(wanted)}: "
+            "some were given twice, or have repeat 0."
+        )
+    settings, shown, epochs = [], [], []
+    for fold in range(folds):
+        final = [table[fold, repeat] for repeat in range(1, repeats + 1)]
+        if len({run.config.setting for run in final}) > 1:
+            raise DataError(f"fair: the final runs of fold {fold + 1} have different settings.")
+        looks = [_show(run, run.chosen_epoch, labels) for run in final]
+        settings.append(final[0].config.setting)
+        epochs.append(tuple(look.epoch for look in looks))
+        shown.append(_average(looks))
+    return _outcome("fair", shown, tuple(epochs), tuple(settings), runs, repeats)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A protocol: what it needs and what it is worth."""
+
+    outcome: Callable[[Sequence[Run], Any], Outcome]
+    looks: tuple[Looks, ...]
+    """What its runs look at, in the order in which they are needed; ``outcome`` takes those of the last kind."""
+    optimistic: str
+    meaning: str
+
+
+BEST = "at the hyper-parameter setting with the highest score by that rule"
+PROTOCOLS = {
+    "per-fold-max": Protocol(
+        per_fold_max,
+        ("test",),
+        "optimistic",
+        f"each fold at its own best epoch on its test graphs, {BEST}",
+    ),
+    "single-epoch": Protocol(
+        single_epoch,
+        ("test",),
+        "less optimistic",
+        f"all folds at the one epoch that is best on average, {BEST}",
+    ),
+    "fair": Protocol(
+        fair, ("validation", "chosen"), "", "epoch and setting chosen on held-out training graphs, tested once"
+    ),
+}
+"""Name -> protocol."""
+
+
+class _Look(NamedTuple):
+    """The test fold at one epoch of one run."""
+
+    epoch: int
+    accuracy: float
+    balanced_accuracy: float
+    roc_auc: float | None
+
+
+def _show(run: Run, epoch: int | None, labels: Any) -> _Look:
+    if epoch is None:
+        return _Look(0, 0.0, 0.0, None)
+    graphs, logits = run.predictions["test_graphs"], run.predictions["test_logits"]
+    labels = np.asarray(labels)
+    if graphs.max() >= len(labels):
+        raise DataError(f"{len(labels)} labels were given, but {_name(run.config)} tests graph {graphs.max()}.")
+    true = labels[graphs]
+    if true.max() >= logits.shape[-1]:
+        raise DataError(
+            f"{_name(run.config)} predicts {logits.shape[-1]} classes, but a graph is of class {true.max()}."
+        )
+    if run.config.looks != "test":
+        scores = score(logits, true)
+        return _Look(epoch + 1, scores["accuracy"], scores["balanced_accuracy"], scores["roc_auc"])
+    scores = score(logits[epoch], true)
+    accuracy = float(_accuracies([run])[0, epoch])
+    # Predictions are kept in single precision: of a run in double precision, a graph may have come to lie on the fence.
+    if run.config.precision == "float32" and not math.isclose(accuracy, scores["accuracy"], abs_tol=1e-9):
+        raise DataError(
+            f"{_name(run.config)} has an accuracy of {accuracy:.4f} in epoch {epoch + 1}, but its predictions have "
+            f"{scores['accuracy']:.4f}: its files, or the classes of the data set, are not what was written."
+        )
+    return _Look(epoch + 1, accuracy, scores["balanced_accuracy"], scores["roc_auc"])
+
+
+def _average(looks: list[_Look]) -> _Look:
+    areas = [look.roc_auc for look in looks if look.roc_auc is not None]
+    return _Look(
+        epoch=0,
+        accuracy=float(np.mean([look.accuracy for look in looks])),
+        balanced_accuracy=float(np.mean([look.balanced_accuracy for look in looks])),
+        roc_auc=float(np.mean(areas)) if len(areas) == len(looks) else None,
+    )
+
+
+def _outcome(
+    protocol: str,
+    folds: list[_Look],
+    epochs: int | tuple[int, ...] | tuple[tuple[int, ...], ...],
+    setting: Setting | tuple[Setting, ...],
+    runs: Sequence[Run],
+    repeats: int = 1,
+) -> Outcome:
+    return Outcome(
+        protocol=protocol,
+        optimistic=PROTOCOLS[protocol].optimistic,
+        folds=tuple(fold.accuracy for fold in folds),
+        epochs=epochs,
+        setting=setting,
+        balanced_accuracy=tuple(fold.balanced_accuracy for fold in folds),
+        roc_auc=tuple(fold.roc_auc for fold in folds),
+        repeats=repeats,
+        stopped=tuple(
+            Stop(run.config.fold, run.config.setting, run.config.repeat, run.stopped + 1)
+            for run in runs
+            if run.stopped is not None
+        ),
+    )
+
+
+def _accuracies(runs: Sequence[Run]) -> np.ndarray:
+    """Test accuracy [runs, epochs], NaN where a run cannot be judged: stopped, or its scores are not finite."""
+    curves = []
+    for run in runs:
+        accuracy = np.array(run.curves["test_accuracy"], np.float64)
+        accuracy[~np.isfinite(run.curves["test_loss"])] = np.nan
+        if run.stopped is not None:
+            accuracy[run.stopped :] = np.nan
+        if run.stopped != 0:  # a fraction of these graphs again, whatever precision the curve was kept in
+            graphs = len(run.predictions["test_graphs"])
+            accuracy = np.rint(accuracy * graphs) / graphs
+        curves.append(accuracy)
+    return np.stack(curves)
+
+
+def _rank(run: Run) -> tuple[float, float]:
+    if run.chosen_epoch is None:
+        return 0.0, np.inf
+    loss = float(run.curves["validation_loss"][run.chosen_epoch])
+    return -float(run.curves["validation_accuracy"][run.chosen_epoch]), loss if np.isfinite(loss) else np.inf
+
+
+def _grid(runs: Sequence[Run], looks: Looks) -> dict[Setting, list[Run]]:
+    """The runs of each setting, in the order of the folds, once it is sure that each is there, and only once."""
+    _check(runs, looks)
+    table: dict[Setting, dict[int, Run]] = {}
+    for run in runs:
+        folds = table.setdefault(run.config.setting, {})
+        if run.config.fold in folds:
+            raise DataError(f"there are two runs of {_name(run.config)}: one for each fold and setting is needed.")
+        folds[run.config.fold] = run
+    every = range(runs[0].config.folds)
+    there = {f"fold {i + 1}, {describe(setting)}": i in folds for setting, folds in table.items() for i in every}
+    _complete(f"runs that look at {looks}", there)
+    return {setting: [folds[i] for i in every] for setting, folds in table.items()}
+
+
+def _check(runs: Sequence[Run], looks: Looks) -> None:
+    if not runs:
+        raise DataError(f"no runs were given: some that look at {looks!r} are needed.")
+    first = _experiment(runs[0].config)
+    for run in runs:
+        config = run.config
+        if config.looks != looks:
+            raise DataError(f"{_name(config)} looks at {config.looks!r}: runs that look at {looks!r} are needed.")
+        if not 0 <= config.fold < config.folds:
+            raise DataError(f"{_name(config)}: there are {config.folds} folds.")
+        for key, value in _experiment(config).items():
+            if value != first[key]:
+                raise DataError(f"runs of different experiments: {key} is {first[key]!r} in one, {value!r} in another.")
+
+
+def _experiment(config: RunConfig) -> dict[str, Any]:
+    """What all runs of a protocol share. Where an epoch is one pass over the training graphs, its steps differ."""
+    shared = replace(config.with_setting(Setting()), fold=0, seed=0, repeat=0, steps=0).to_json()
+    model = shared.pop("model")
+    if config.model.pool == "sortpool":  # its k follows from the training graphs of each fold
+        model["pool_options"] = {name: value for name, value in model["pool_options"].items() if name != "k"}
+    return shared | {f"model.{key}": value for key, value in model.items()}
+
+
+def _complete(what: str, there: dict[str, bool]) -> None:
+    missing = [name for name, found in there.items() if not found]
+    if missing:
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        raise DataError(f"{what}: {len(missing)} of {len(there)} are missing: {'; '.join(missing[:10])}{more}.")
+
+
+def _name(config: RunConfig) -> str:
+    return f"the run of fold {config.fold + 1}, {describe(config.setting)}, repeat {config.repeat}"

@@ -1,0 +1,1 @@
+"""Runs: their configuration, what they record, and the store they are kept in."""

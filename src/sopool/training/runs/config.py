@@ -1,0 +1,120 @@
+"""What one run is: a model, the graphs it trains on, how it is trained, and what is looked at."""
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from sopool._files.schema import Check, choice, number, optional, record, text, tuple_of, whole
+from sopool.errors import DataError
+from sopool.models.config import LATER as MODEL_LATER
+from sopool.models.config import ModelConfig, Setting
+
+LATER = ("weight_decay", "patience", "class_weights", "average")
+"""Settings that earlier versions did not have."""
+Looks = Literal["test", "validation", "chosen"]
+Precision = Literal["float32", "float64"]
+BELOW_ONE = math.nextafter(1, 0)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One model on one fold. Equal configurations give equal results, whatever else is trained beside them."""
+
+    data: str
+    fingerprint: str
+    """Of the graphs, labels and classes, see :func:`sopool.data.formats.packed.content_key`."""
+    encoder: str
+    model: ModelConfig
+    fold: int
+    folds: int = 10
+    split_seed: int = 0
+    seed: int = 0
+    repeat: int = 0
+    """0 to choose a setting, 1, 2, ... for the final runs of the ``fair`` protocol."""
+    looks: Looks = "test"
+    """``test``: the test fold at every epoch. ``validation``: a tenth of the training graphs is held out and looked at
+    instead. ``chosen``: likewise, and then the test fold, once, at the epoch that was best on the held-out graphs."""
+    holdout: float = 0.1
+    epochs: int = 350
+    steps: int = 50
+    """Batches per epoch, each drawn without replacement from the training graphs."""
+    batch_size: int = 32
+    lr: float = 0.01
+    halve_every: int = 50
+    """Epochs after which the learning rate is halved, again and again."""
+    dropout: float = 0.5
+    weight_decay: float = 0.0
+    """How much of each parameter is added to its gradient."""
+    patience: int | None = None
+    """Epochs without a better one, on the held-out graphs, after which none is chosen any more."""
+    class_weights: tuple[float, ...] | None = None
+    """How much a graph of each class counts in the loss; None: all alike."""
+    average: float = 0.0
+    """How much of the running mean of all parameters and statistics stays at each step; models are looked at, and kept,
+    with that mean. 0: as they are."""
+    precision: Precision = "float32"
+
+    @property
+    def setting(self) -> Setting:
+        """Its place in a grid."""
+        return Setting(self.model.hidden, self.batch_size, self.lr, self.dropout)
+
+    def with_setting(self, setting: Setting) -> "RunConfig":
+        """The same run at another place of a grid."""
+        model = replace(self.model, hidden=setting.hidden)
+        return replace(self, model=model, batch_size=setting.batch_size, lr=setting.lr, dropout=setting.dropout)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for :meth:`from_json`; but what came later is there only if it is used, so that names stay."""
+        saved = asdict(self)
+        for part, settings, later in ((saved, self, LATER), (saved["model"], self.model, MODEL_LATER)):
+            for item in fields(settings):
+                if item.name in later and part[item.name] == item.default:
+                    del part[item.name]
+        return saved
+
+    @classmethod
+    def from_json(cls, saved: Any) -> "RunConfig":
+        """Return the configuration that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = cls(**SAVED(saved, "config"))
+        if not found.fold < found.folds:
+            raise DataError(
+                f"config.fold is {found.fold}, expected a number below config.folds, which is {found.folds}."
+            )
+        return found
+
+    @cached_property
+    def key(self) -> str:
+        """A name for it: the hash of everything above."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+FIELDS: dict[str, Check] = {
+    "data": text(),
+    "fingerprint": text("[0-9a-f]{1,64}"),  # part of the name of a file
+    "encoder": text(),
+    "model": ModelConfig.from_json,
+    "fold": whole(),
+    "folds": whole(2, 2**12),
+    "split_seed": whole(),
+    "seed": whole(0, 2**128),
+    "repeat": whole(0, 2**7),  # for each fold and repeat there is something to look for
+    "looks": choice(*get_args(Looks)),
+    "holdout": number(0, BELOW_ONE),
+    "epochs": whole(1, 2**31),
+    "steps": whole(1, 2**31),
+    "batch_size": whole(1, 2**31),
+    "lr": number(0),
+    "halve_every": whole(),
+    "dropout": number(0, BELOW_ONE),
+    "weight_decay": number(0),
+    "patience": optional(whole()),
+    "class_weights": optional(tuple_of(number(0))),
+    "average": number(0, BELOW_ONE),
+    "precision": choice(*get_args(Precision)),
+}
+SAVED = record(FIELDS, {item.name: item.default for item in fields(RunConfig) if item.name in LATER})

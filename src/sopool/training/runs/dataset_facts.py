@@ -1,0 +1,56 @@
+"""What a store keeps of a data set: enough to judge its runs later, without the graphs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from sopool._files.atomic import whole_file
+from sopool._files.schema import Array, blamed_on, check_arrays
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
+from sopool.training.runs.files import arrays_to_bytes, read_arrays
+from sopool.training.runs.layout import FACT_FILES, place
+from sopool.training.runs.schema import DATASET_FACTS
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetFacts:
+    """Name, classes and true class of every graph."""
+
+    name: str
+    fingerprint: str
+    labels: np.ndarray
+    """[G], numbers of classes."""
+    classes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, store: PackedGraphs, fingerprint: str) -> "DatasetFacts":
+        """Of a data set with labels."""
+        if store.labels is None:
+            raise DataError(f"{store.name} has no labels: there is nothing to judge its runs by.")
+        return cls(store.name, fingerprint, store.labels.cpu().numpy(), tuple(map(str, store.classes)))
+
+
+def facts_file(runs: Path, fingerprint: str) -> Path:
+    """Where a store of runs keeps them."""
+    return place(runs, FACT_FILES, fingerprint)
+
+
+def write_facts(path: Path, facts: DatasetFacts) -> None:
+    """One file with its digest, as those of a run."""
+    about = {"name": facts.name, "classes": list(facts.classes)}
+    content = arrays_to_bytes({"labels": facts.labels}, about, facts.fingerprint)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_facts_file(path: Path, fingerprint: str) -> DatasetFacts:
+    """Return what :func:`write_facts` wrote; ``DataError`` if it is something else."""
+    about, found = read_arrays(path, fingerprint, DATASET_FACTS)
+    classes = tuple(about["classes"])
+    with blamed_on(path):
+        check_arrays(found.arrays, {"labels": Array(("graphs",), (torch.int64,), low=0, high=len(classes) - 1)})
+    return DatasetFacts(about["name"], fingerprint, found.arrays["labels"].numpy(), classes)

@@ -1,0 +1,102 @@
+"""What can be said of a run without reading its arrays."""
+
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from sopool.errors import DataError
+from sopool.training.runs.config import RunConfig
+from sopool.training.runs.files import CHECKPOINT, CURVES, read_config, read_facts
+from sopool.training.runs.schema import CHECKPOINT_FACTS, CURVE_FACTS
+
+UNSET = "not set"
+
+Kind = Literal["finished", "stopped", "interrupted", "running", "unreadable"]
+Difference = dict[str, tuple[Any, Any]]
+
+
+class RunInfo(NamedTuple):
+    """One line of a list of runs."""
+
+    key: str
+    config: RunConfig | None
+    """None if it is not there (yet), damaged or of another version."""
+    kind: Kind
+    epoch: int | None
+    """Epochs done at the last checkpoint, of a run that is running or was interrupted."""
+    size: int
+    """Bytes on disk."""
+    when: datetime
+    """When it was last written to."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of it is left to train."""
+        return self.kind in ("finished", "stopped")
+
+    @property
+    def state(self) -> str:
+        """In words, such as ``interrupted, epoch 20 of 350``."""
+        if self.kind != "interrupted" or self.config is None:
+            return self.kind
+        return f"interrupted, epoch {self.epoch} of {self.config.epochs}"
+
+
+def run_info(folder: Path) -> RunInfo | None:
+    """What the files of a run say, None if they have gone. Who holds the run, they do not say."""
+    # The configuration is written first and so looked at last: with curves but without it, a run is not whole.
+    kind, epoch = _standing(folder)
+    config = None
+    try:
+        config = read_config(folder)
+    except FileNotFoundError:
+        kind = "interrupted" if kind == "interrupted" else "unreadable"
+    except DataError:
+        kind = "unreadable"
+    if config is not None and epoch is not None and epoch >= config.epochs:
+        epoch = 0  # no such checkpoint can be gone on from
+    size, when = _on_disk(folder)
+    return RunInfo(folder.name, config, kind, epoch, size, when) if when else None
+
+
+def _on_disk(folder: Path) -> tuple[int, datetime | None]:
+    """Bytes, and when last written to; None if the folder has gone."""
+    size, times = 0, []
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for path in folder.iterdir():
+            with suppress(FileNotFoundError):  # a temporary file may go away meanwhile
+                size += path.stat().st_size
+                if path.suffix in (".json", ".safetensors"):  # a lock is touched by those who only look
+                    times.append(path.stat().st_mtime)
+        newest = max(times, default=folder.stat().st_mtime)
+        return size, datetime.fromtimestamp(newest, timezone.utc)
+    return 0, None
+
+
+def _standing(folder: Path) -> tuple[Kind, int | None]:
+    try:
+        stopped = read_facts(folder / CURVES, folder.name, CURVE_FACTS)["stopped"]
+        return ("finished" if stopped is None else "stopped"), None
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except DataError:
+        return "unreadable", None
+    try:
+        return "interrupted", read_facts(folder / CHECKPOINT, folder.name, CHECKPOINT_FACTS)["epoch"]
+    except (FileNotFoundError, NotADirectoryError, DataError):
+        return "interrupted", 0
+
+
+def differences(a: RunConfig, b: RunConfig) -> Difference:
+    """The fields in which two configurations differ, such as ``model.hidden``, with both values."""
+    left, right = _flat(a.to_json()), _flat(b.to_json())
+    pairs = {name: (left.get(name, UNSET), right.get(name, UNSET)) for name in left | right}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _flat(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in nested.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat

@@ -1,0 +1,90 @@
+import pytest
+
+from sopool.errors import DataError
+from sopool.experiments.reproduce.paper import read_tables
+from sopool.experiments.reproduce.selection import Selection
+from sopool.experiments.systems import CONTROLS
+from sopool.models.config import Setting
+
+
+def chosen(name, **what):
+    selection = Selection(read_tables()[name], **what)
+    selection.check()
+    return selection
+
+
+def names(selection, *kinds):
+    return [row.name for row in selection.rows if row.kind in kinds]
+
+
+def test_all_of_a_table():
+    whole = chosen("table2")
+    assert len(names(whole, "model")) == 10
+    assert names(whole, "random") == [f"GIN-0 + SOPool_{name}, random" for name in ("attn", "bimap", "m_attn")]
+    assert names(whole, "control") == list(CONTROLS)
+    assert len(whole.settings) == 6
+    assert whole.data == read_tables()["table2"].datasets
+
+
+def test_it_can_be_narrowed():
+    some = chosen("table3", datasets=["PTC", "MUTAG"], pools=["sopool-bimap"], gnns=["gcn"], hidden=[8], controls=False)
+    assert [row.name for row in some.rows] == ["GCN + SOPool_bimap"]
+    assert some.data == ("MUTAG", "PTC")
+    assert some.settings == [Setting(8, 32), Setting(8, 128)]
+
+
+def test_poolings_can_be_added():
+    added = chosen("table3", pools=["covpool"], gnns=["gin-0", "gcn"], controls=False)
+    assert [(row.name, row.datasets) for row in added.rows] == [
+        ("gin-0 + covpool", added.table.datasets),
+        ("gcn + covpool", added.table.datasets),
+    ]
+    assert names(chosen("table5", pools=["diffpool"]), "model")[0] == "gcn + diffpool, 1 block"
+
+
+def test_a_drawn_pooling_is_there_once_and_only_where_the_learned_one_is():
+    some = chosen("table3", pools=["sopool-bimap", "sopool-bimap-random"], gnns=["max-mlp"])
+    assert names(some, "model", "random") == ["Max-MLP + SOPool_bimap", "Max-MLP + SOPool_bimap, random"]
+    assert all("COLLAB" not in row.datasets for row in some.rows)
+    alone = chosen("table2", pools=["sopool-bimap-random"], controls=False)
+    assert names(alone, "random") == ["gin-0 + sopool-bimap-random"]
+
+
+def test_the_wl_line_of_the_first_table_is_the_control():
+    controls = [row for row in chosen("table1").rows if row.kind == "control"]
+    assert [row.name for row in controls if row.control == "wl"] == ["WL [2011]"]
+    assert {row.control for row in controls} == set(CONTROLS)
+    without = chosen("table1", controls=False)
+    assert not names(without, "control", "random")
+    assert "WL [2011]" in names(without, "quoted")
+
+
+def test_controls_without_a_network_need_fair():
+    optimistic = chosen("table1", protocols=["per-fold-max"])
+    assert not names(optimistic, "control")
+    assert names(optimistic, "random")
+
+
+def test_it_says_where_it_departs_from_the_paper():
+    assert chosen("table2", hidden=[64, 32, 16], steps=50).departures == []
+    assert chosen("table4", epochs=20, batch_sizes=[32], folds=5, steps=3).departures == [
+        "20 epochs instead of 350",
+        "5 folds instead of 10",
+        "3 batches in an epoch",
+        "batch size 32 instead of 128",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ({"datasets": ["DD"]}, "no data set of table2 'DD'"),
+        ({"gnns": ["gcn"]}, "no GNN of table2 'gcn'"),
+        ({"pools": ["sopool-bimp"]}, "Did you mean 'sopool-bimap'"),
+        ({"protocols": ["fare"]}, "Did you mean 'fair'"),
+        ({"seeds": []}, "one or more"),
+    ],
+)
+def test_what_cannot_be_is_refused(what, message):
+    with pytest.raises(DataError, match=message):
+        chosen("table2", **what)

@@ -1,0 +1,106 @@
+"""Every model that a registry line makes, flat and hierarchical, on the awkward little graphs."""
+
+from dataclasses import replace
+
+import torch
+
+from sopool.data.analysis.spectral import cluster
+from sopool.models import ModelConfig, clusters_for, make_model
+from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
+from sopool.ops.message_passing.clusters import Clusters
+from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
+from sopool.training.bank.clusters import ClusterTables
+from tests.helpers.training_graphs import hearing, little_store, tables_of
+
+FIRST_ORDER = ("sum", "mean", "max")
+
+
+def flat(pool, **changes):
+    return ModelConfig(pool=pool, hidden=5, layers=2, join="per-layer" if pool in FIRST_ORDER else "concat", **changes)
+
+
+def hierarchy(pool, blocks, head="per-block", **changes):
+    return ModelConfig(pool=pool, hidden=5, blocks=blocks, head=head, **changes)
+
+
+CASES = {f"{pool}, flat": flat(pool) for pool in (*READOUTS, *GRAPH_READOUTS)}
+CASES |= {f"{pool}, {n} blocks": hierarchy(pool, n) for n, pool in zip((1, 2, 3, 2, 3), POOLINGS, strict=True)}
+CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for pool in POOLINGS}
+CASES |= {f"{pool}, random": flat(pool, frozen=True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
+CASES |= {"sopool-m-attn, 2 random blocks": hierarchy("sopool-m-attn", 2, frozen=True)}
+CASES |= {f"{gnn}, flat": flat("sopool-bimap", **hearing(gnn)) for gnn in ("gine", "gine-eps")}
+CASES |= {"sopool-bimap, normed": flat("sopool-bimap", pooled_norm=True)}
+CASES |= {"sum, normed, a hidden layer": flat("sum", pooled_norm=True, head_hidden=4)}
+CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
+
+
+def tables_for(config, store=None):
+    """Tables of a store, with clusters where the model asks for some."""
+    store = little_store() if store is None else store
+    if config.edge_labels and store.edge_labels is None:
+        labels = torch.arange(store.num_edges, dtype=torch.int32) % config.edge_labels
+        store = replace(store, edge_labels=labels, edge_label_names=tuple(range(config.edge_labels)))
+    tables, spec = tables_of(store), clusters_for(config)
+    return tables if spec is None else replace(tables, clusters=ClusterTables.of(cluster(store, spec)))
+
+
+def model_of(config, tables, seed=0, dtype=torch.float64):
+    torch.manual_seed(seed)
+    return make_model(config, tables.features.width, tables.classes).to(dtype)
+
+
+def batch_of(tables, graphs):
+    batch = tables.batch(torch.as_tensor(graphs).view(1, -1))
+    return batch.x.double(), batch.neighbors, batch.ptr
+
+
+def permuted(x, neighbors, ptr, seed=0):
+    """The same graphs with the nodes of each in another order; row i comes from row ``order[i]``."""
+    random = torch.Generator().manual_seed(seed)
+    parts = [torch.randperm(int(n), generator=random) + start for n, start in zip(ptr.diff(), ptr, strict=False)]
+    order = torch.cat(parts) if parts else torch.empty(0, dtype=torch.long)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+
+    def lists(starts, nodes, labels):
+        own = [place[nodes[starts[i] : starts[i + 1]]].sort(stable=True) for i in order.tolist()]
+        along = [labels[starts[i] : starts[i + 1]][new.indices] for i, new in zip(order.tolist(), own, strict=True)]
+        lengths = torch.tensor([0, *(len(new.values) for new in own)]).cumsum(0)
+        return (lengths, torch.cat([nodes[:0], *(new.values for new in own)])), torch.cat([labels[:0], *along])
+
+    labels = neighbors.labels
+    hears, along = lists(neighbors.ptr, neighbors.nodes, labels.heard)
+    heard_by, back = lists(*neighbors.heard_by, labels.heard_by)
+    known = neighbors.clusters
+    clusters = None if known is None else known._replace(rows=place[known.rows])
+    assert known is None or isinstance(known, Clusters)
+    return x[order], Neighbors(*hears, heard_by, clusters, EdgeLabels(along, back, labels.kinds)), ptr
+
+
+def without_twins(store):
+    """Graphs in which no two nodes hear just the same nodes: a graph convolution would score the two alike."""
+    kept = []
+    for number, graph in enumerate(store):
+        heard = torch.eye(graph.num_nodes)
+        heard.index_put_(tuple(graph.edge_index.flip(0).long()), torch.tensor(1.0), accumulate=True)
+        if len({tuple(row) for row in heard.tolist()}) == len(heard):
+            kept.append(number)
+    return kept
+
+
+def without_ties(models, tables, numbers):
+    """Those of the graphs in which SortPool's order does not hang on rounding; all of them for other poolings.
+
+    Nodes that differ may agree in their last channel, by which they are sorted, up to rounding.
+    """
+    if models[0].config.pool != "sortpool":
+        return list(numbers)
+    x, neighbors, ptr = batch_of(tables, numbers)
+    kept = set(numbers)
+    for model in models:
+        with torch.no_grad():
+            last = model.eval().gnn(x, neighbors, ptr)[-1][:, -1]
+        for number, values in zip(numbers, last.split(ptr.diff().tolist()), strict=True):
+            if (values[values != 0].sort().values.diff() < 1e-6).any():
+                kept.discard(number)
+    return sorted(kept)

@@ -1,0 +1,129 @@
+"""One run written as plainly as can be: a loop over graphs, dense matrices, torch's own layers and optimiser.
+
+It shares with the package only the batches that are drawn, the dropout masks and the initial weights.
+"""
+
+import torch
+import torch.nn.functional as F
+
+from sopool.nn.dropout import Dropout
+from sopool.nn.gnn import VARIANTS
+from sopool.training.bank.sampling import draw
+
+
+def dense_graph(store, features, number):
+    """(heard [n, n], edges, x [n, d]): row i counts how often node i hears each node; (source, target, label) each."""
+    first, last = store.node_ptr[number : number + 2].tolist()
+    start, stop = store.edge_ptr[number : number + 2].tolist()
+    heard = torch.eye(last - first, dtype=torch.float64)
+    for source, target in store.edge_index[:, start:stop].t().tolist():
+        heard[target, source] += 1
+    labels = [0] * (stop - start) if store.edge_labels is None else store.edge_labels[start:stop].tolist()
+    edges = [(*pair, label) for pair, label in zip(store.edge_index[:, start:stop].t().tolist(), labels, strict=True)]
+    return heard, edges, features.rows(torch.arange(first, last)).double()
+
+
+def hear(how, heard, edges, x, vectors):
+    if vectors is not None:
+        rows = list(x)
+        for source, target, label in edges:
+            rows[target] = rows[target] + (x[source] + vectors[label]).relu()
+        return torch.stack(rows) if rows else x
+    if how == "sum":
+        return heard @ x
+    if how == "mean":
+        return heard @ x / heard.sum(1, keepdim=True)
+    return x.unsqueeze(0).masked_fill(heard.unsqueeze(2) == 0, -torch.inf).amax(1)
+
+
+def pool(name, h, readout):
+    """The formula of each readout for one graph [n, f]."""
+    if not len(h):
+        width = {"sopool": h.shape[1] ** 2, "sopool-bimap": 32**2, "covpool": 32**2, "sopool-m-attn": 8 * h.shape[1]}
+        width |= {"sortpool": 32}
+        return h.new_zeros(width.get(name, h.shape[1]))
+    if name in ("sum", "mean"):
+        return getattr(h, name)(0)
+    if name == "max":
+        return h.amax(0)
+    if name in ("sopool", "sopool-bimap"):
+        z = h if name == "sopool" else h @ readout.weight
+        return (z.t() @ z).flatten()
+    if name == "covpool":
+        z = h @ readout.weight
+        z = z - z.mean(0)
+        return (z.t() @ z).flatten()
+    if name == "sopool-attn":
+        bias = 0 if readout.query_bias is None else readout.query_bias
+        return (h.t() @ (h @ readout.query + bias)).flatten()
+    if name == "sopool-m-attn":
+        return (readout.queries @ h.t() @ h).flatten()
+    if name == "sortpool":
+        return convolve(h, readout)
+    assert name == "attnpool"
+    return (h.t() @ (h @ readout.query).softmax(0)).flatten()
+
+
+def convolve(h, readout):
+    """DGCNN's head with torch's own convolutions, k = 10."""
+    rows = sorted(h, key=lambda row: (row[-1].item(), row.sum().item()), reverse=True)[:10]
+    z = torch.cat([torch.stack(rows), h.new_zeros(10 - len(rows), h.shape[1])])
+    z = F.conv1d(z.view(1, 1, -1), readout.weight.t().unsqueeze(1), readout.bias, stride=h.shape[1]).relu()
+    kernel = readout.next_weight.t().reshape(32, 5, 16).transpose(1, 2)
+    z = F.conv1d(F.max_pool1d(z, 2), kernel, readout.next_bias).relu()
+    return z.squeeze(0).t().flatten()
+
+
+class Reference:
+    """Trains copies of ``model`` 's weights."""
+
+    def __init__(self, store, features, model, config, train, seed):
+        self.store, self.features, self.config, self.train, self.seed = store, features, config, train, seed
+        self.model = model.double()
+        self.norms = [
+            [torch.nn.BatchNorm1d(block.scale.shape[0], dtype=torch.float64) for block in layer]
+            for layer in model.gnn.layers
+        ]
+        parameters = {id(p): p for p in model.parameters()}
+        for norms, layer in zip(self.norms, model.gnn.layers, strict=True):
+            for norm, block in zip(norms, layer, strict=True):
+                norm.weight, norm.bias = block.scale, block.shift
+        self.optimizer = torch.optim.Adam(list(parameters.values()), lr=config.lr, weight_decay=config.weight_decay)
+
+    def logits(self, numbers, dropout):
+        graphs = [dense_graph(self.store, self.features, int(number)) for number in numbers]
+        sizes = [len(x) for *_, x in graphs]
+        x, model, how = torch.cat([x for *_, x in graphs]), self.model, VARIANTS[self.config.model.gnn].how
+        layers = [x]
+        for number, (layer, norms) in enumerate(zip(model.gnn.layers, self.norms, strict=True)):
+            parts = zip(graphs, x.split(sizes), strict=True)
+            vectors = model.gnn.edges[number].weight if len(model.gnn.edges) else None
+            heard = torch.cat([hear(how, matrix, edges, part, vectors) for (matrix, edges, _), part in parts])
+            x = heard if model.gnn.eps is None else heard + model.gnn.eps[number] * x
+            for block, norm in zip(layer, norms, strict=True):
+                x = norm(x @ block.weight).relu()
+            layers.append(x)
+        layers = [torch.cat(layers, dim=1)] if self.config.model.join == "concat" else layers
+        total = 0
+        for place, (h, readout, head) in enumerate(zip(layers, model.readouts, model.heads, strict=True)):
+            pooled = torch.stack([pool(self.config.model.pool, part, readout) for part in h.split(sizes)])
+            if self.config.model.dropout_on == "embedding":
+                pooled = dropout(pooled, place)
+            scores = pooled @ head.weight.t() + head.bias
+            total = total + (dropout(scores, place) if self.config.model.dropout_on == "logits" else scores)
+        return total
+
+    def run_epoch(self, epoch):
+        config = self.config
+        for group in self.optimizer.param_groups:
+            group["lr"] = config.lr * 0.5 ** (epoch // config.halve_every)
+        graphs, keys = (one[:, 0] for one in draw([self.seed], epoch, [self.train], config.steps, config.batch_size))
+        losses = []
+        for numbers, key in zip(graphs, keys, strict=True):
+            dropout = Dropout(torch.tensor([int(key)], dtype=torch.int32), torch.tensor([config.dropout]))
+            loss = F.cross_entropy(self.logits(numbers, dropout), self.store.labels[torch.from_numpy(numbers)])
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.item())
+        return sum(losses) / len(losses)
