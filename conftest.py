@@ -11,7 +11,8 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 def setup(namespace):
     torch.manual_seed(0)
-    namespace["_before"], namespace["_folder"] = Path.cwd(), tempfile.TemporaryDirectory()
+    namespace["_before"] = Path.cwd()
+    namespace["_folder"] = tempfile.TemporaryDirectory()
     os.chdir(namespace["_folder"].name)
 
 

@@ -41,7 +41,8 @@ AUTHORS = {  # per-fold-max, single-epoch, in per cent; IMDB-BINARY with hidden 
 
 def evaluate(name: str, args: argparse.Namespace) -> list[list[dict]]:
     """Train all seeds of one data set; for each seed the results of all poolings."""
-    store, runs = load(name, args.root), RunStore(args.runs)
+    store = load(name, args.root)
+    runs = RunStore(args.runs)
     setting = Setting(hidden=64 if name == "IMDB-BINARY" else 32)
     requests = [
         Request(args.pools, PROTOCOLS, settings=[setting], epochs=args.epochs, seed=seed, preset="paper")
@@ -49,11 +50,13 @@ def evaluate(name: str, args: argparse.Namespace) -> list[list[dict]]:
     ]
     evaluators = [Evaluator(store, request, runs) for request in requests]
     configs = [config for evaluator in evaluators for config in evaluator.first_runs()]
-    done, total = 0, args.epochs * len(configs)
+    done = 0
+    total = args.epochs * len(configs)
 
     def report(progress: Progress) -> None:
         nonlocal done
-        before, done = done, done + progress.models * progress.epochs
+        before = done
+        done = done + progress.models * progress.epochs
         if done * 20 // total > before * 20 // total:
             print(f"{name}: {done / total:.0%}", file=sys.stderr, flush=True)
         for note in progress.stopped:
@@ -74,7 +77,8 @@ def show(results: dict[str, list[list[dict]]]) -> None:
         for protocol in PROTOCOLS
     ]
     for name, seeds, protocol in lines:
-        pool, at = seeds[0]["pool"], PROTOCOLS.index(protocol)
+        pool = seeds[0]["pool"]
+        at = PROTOCOLS.index(protocol)
         each = [100 * one["protocols"][protocol]["mean"] for one in seeds]
         spread = mean(100 * one["protocols"][protocol]["std"] for one in seeds)
         theirs = AUTHORS.get(pool, {}).get(name)
@@ -108,10 +112,12 @@ def main() -> None:
         return
     flags = ["--root", args.root, "--seeds", args.seeds, "--epochs", args.epochs, "--device", args.device]
     flags += ["--runs", args.runs, "--pools", *args.pools, *(["--workers", args.workers] if args.workers else [])]
-    results, waiting = {}, list(args.datasets)
+    results = {}
+    waiting = list(args.datasets)
     together = len(waiting) if args.device == "cuda" else 1
     while waiting:
-        names, waiting = waiting[:together], waiting[together:]
+        names = waiting[:together]
+        waiting = waiting[together:]
         started = {
             name: subprocess.Popen(
                 [sys.executable, __file__, "--one", "--datasets", name, *map(str, flags)], stdout=subprocess.PIPE

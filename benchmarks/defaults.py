@@ -42,7 +42,8 @@ def main() -> None:
         store = load(data, args.root)
         labels = own_labels(store)
         for pool in args.pools:
-            start, scores = time.perf_counter(), []
+            start = time.perf_counter()
+            scores = []
             for train, test in stratified_folds(store.labels.numpy()):
                 if args.held_out:
                     inner = stratified_folds(store.labels.numpy()[train])[0]

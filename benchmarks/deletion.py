@@ -36,7 +36,8 @@ def main() -> None:
     store = load(given.data, given.root)
     labels = own_labels(store)
     train, test = next(iter(stratified_folds(store.labels.numpy(), 5)))
-    tested, names = store[test.tolist()], [f"{100 * share:.0f} %" for share in SHARES]
+    tested = store[test.tolist()]
+    names = [f"{100 * share:.0f} %" for share in SHARES]
     print(f"{given.data}: margin left (in per cent of the whole graph's) / probability left, {len(test)} test graphs\n")
     print(f"| pooling | deleted first | {' | '.join(names)} |\n|---|---|{'---|' * len(names)}")
     for pool in given.pools.split(","):
@@ -52,7 +53,8 @@ def ways(model: GraphClassifier, store: PackedGraphs) -> dict[str, Deletion]:
     """Deletion in the order of each kind of explanation, and in none."""
     explained = model.explain(store, top=0)
     kind = "its share" if all(one.exact for one in explained) else "its share, approximate"
-    shares, inputs = [one.margin().nodes for one in explained], by_gradient(model, store)
+    shares = [one.margin().nodes for one in explained]
+    inputs = by_gradient(model, store)
     found = {
         name: delete_in_order(model, store, [np.argsort(-some) for some in each], SHARES)
         for name, each in ((kind, shares), ("gradient x input", inputs))
@@ -62,8 +64,10 @@ def ways(model: GraphClassifier, store: PackedGraphs) -> dict[str, Deletion]:
 
 def by_gradient(model: GraphClassifier, store: PackedGraphs) -> list[np.ndarray]:
     """Gradient x input features of each node [n], of the margin of the predicted class."""
-    ensemble, chosen = model.ensemble_, model.predict_proba(store).argmax(1)
-    weights, found = margins(len(model.classes_)), []
+    ensemble = model.ensemble_
+    chosen = model.predict_proba(store).argmax(1)
+    weights = margins(len(model.classes_))
+    found = []
     for number, seen in enumerate(seen_by_members(ensemble, store, ensemble.encode(store))):
         each = [gradient_times_input(member, batch.x, batch.neighbors) for member, batch in seen]
         found.append((torch.stack(each).mean(0) @ weights[chosen[number]]).numpy())

@@ -88,7 +88,8 @@ def run_one(name, data, args) -> dict:
     """Measure one contender in this process."""
     torch.set_num_threads(args.threads)
     try:
-        make, cuda = prepare(name, data, args), args.device != "cpu"
+        make = prepare(name, data, args)
+        cuda = args.device != "cpu"
         make(4, largest=False)[1]()  # the first use of the libraries
         layer, once = make(args.batch)
         if cuda:
@@ -158,7 +159,8 @@ def show(results: dict, args) -> None:
         table.add_column(f"{data}\nms", justify="right")
         table.add_column("\nMB", justify="right")
     for name in next(iter(results.values())):
-        cells, count = [], "-"
+        cells = []
+        count = "-"
         for one in results.values():
             found = one[name]
             if "refused" in found:

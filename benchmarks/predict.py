@@ -80,7 +80,8 @@ def speed(
     """A table of all ways, measured in turns, the best round of each."""
     features = models[1].encoder_.transform(many).rows()
     loaded = make_graphs(many, features, torch.zeros(len(many), dtype=torch.long))
-    data, unpacked = to_pyg(many), GraphClassifier(n_models=1, epochs=1, device=device).fit(to_pyg(mutag))
+    data = to_pyg(many)
+    unpacked = GraphClassifier(n_models=1, epochs=1, device=device).fit(to_pyg(mutag))
     ways: dict[str, Callable[[], object]] = {
         "1 network, packed store": lambda: models[1].predict_proba(many),
         "5 networks, packed store": lambda: models[5].predict_proba(many),
@@ -128,9 +129,11 @@ def command(folder: Path, many: PackedGraphs, given: argparse.Namespace) -> None
     for n, source in product(MODELS, ("many.jsonl", "many.graphs")):
         line = [*_command(folder, n, given), str(folder / source), "-o", str(folder / "out.csv")]
         subprocess.run(line, check=True, capture_output=True, env=_threads(given))  # what is cached is cached now
-        start, before = time.perf_counter(), os.times()
+        start = time.perf_counter()
+        before = os.times()
         done = subprocess.run(line, check=True, capture_output=True, text=True, env=_threads(given))
-        seconds, after = time.perf_counter() - start, os.times()
+        seconds = time.perf_counter() - start
+        after = os.times()
         cpu = after.children_user + after.children_system - before.children_user - before.children_system
         said = done.stderr.partition("note: ")[2].partition(" They are")[0]
         table.add_row(f"{n} networks, {source}", f"{len(many) / seconds:,.0f}", f"{cpu:.1f}", said)
@@ -140,7 +143,8 @@ def command(folder: Path, many: PackedGraphs, given: argparse.Namespace) -> None
 def memory(folder: Path, given: argparse.Namespace) -> None:
     """Looked up while the command runs, which the pipe keeps from lagging behind; needs Linux."""
     line = [*_command(folder, 5, given), "-"]
-    table, start = Table("graphs so far", "most memory", "graphs/s"), time.perf_counter()
+    table = Table("graphs so far", "most memory", "graphs/s")
+    start = time.perf_counter()
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=_threads(given)) as process:
         assert process.stdin is not None
         for number, text in enumerate(generated(STOPS[-1]), 1):
@@ -156,7 +160,8 @@ def memory(folder: Path, given: argparse.Namespace) -> None:
 
 def generated(count: int) -> Iterator[bytes]:
     """JSON lines of random trees with a few rings, of 10 to 26 nodes with MUTAG's labels."""
-    random, names = np.random.default_rng(0), np.array(["C", "C", "C", "N", "O", "F", "Cl"])
+    random = np.random.default_rng(0)
+    names = np.array(["C", "C", "C", "N", "O", "F", "Cl"])
     for _ in range(count):
         nodes = int(random.integers(10, 27))
         earlier = np.maximum(np.arange(1, nodes) - random.integers(1, 4, nodes - 1), 0)

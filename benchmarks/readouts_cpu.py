@@ -63,7 +63,8 @@ def run_one(like: str, name: str, threads: int) -> dict:
     sizes = torch.from_numpy(draw_sizes(like, BATCHES[like]))
     ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
     batch = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    bimap, attn = BilinearSecondOrderAggregation(CHANNELS, RANK), AttentionalSecondOrderAggregation(CHANNELS)
+    bimap = BilinearSecondOrderAggregation(CHANNELS, RANK)
+    attn = AttentionalSecondOrderAggregation(CHANNELS)
     run = contenders(bimap.requires_grad_(False), attn.requires_grad_(False))[name]
     few = ptr[:9]
     step(run, torch.randn(int(few[-1]), CHANNELS, requires_grad=True), few, batch[: int(few[-1])])

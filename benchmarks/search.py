@@ -63,7 +63,8 @@ def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str
 
     `mixed_folds`, where there are more than three: what these reach with the others of the form that was given first.
     """
-    trained, labels = trained_runs(store, form, args), store.labels.numpy()
+    trained = trained_runs(store, form, args)
+    labels = store.labels.numpy()
     three = [run for run in trained if run.config.repeat <= FINAL_RUNS]
     found = {
         "folds": list(PROTOCOLS["fair"].outcome(three, labels).folds),

@@ -22,7 +22,9 @@ class Form:
     run: dict[str, Any] = field(default_factory=dict)
 
 
-NORM, AFTER, RANDOM = {"pooled_norm": True}, {"dropout_on": "embedding"}, {"frozen": True}
+NORM = {"pooled_norm": True}
+AFTER = {"dropout_on": "embedding"}
+RANDOM = {"frozen": True}
 DRY = {"dropout": 0.0}
 WAYS = {"dropout on embedding": (AFTER, {}), "light dropout": (AFTER, {"dropout": 0.2}), "no dropout": ({}, DRY)}
 """To drop: what differs in the model, and in its training."""

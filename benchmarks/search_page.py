@@ -53,7 +53,8 @@ def page() -> str:
     """All tables of the page."""
     once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
     finalists, large, chosen, nine = map(read, ("final.jsonl", "large.jsonl", "large_grid.jsonl", "nine.jsonl"))
-    averaged, tested = divided(read("averaged.jsonl")), divided(read("averaged_final.jsonl"))
+    averaged = divided(read("averaged.jsonl"))
+    tested = divided(read("averaged_final.jsonl"))
     combined = [form for form in forms_of(once) if "normed" in form or form.startswith("sum-avg,")]
     single = [form for form in forms_of(once) if form not in (BIMAP, SUM, *combined)]
     grids = [

@@ -52,7 +52,8 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
         """The mean and one over the deviation of all nodes [M, 1, rank], as a batch norm has them."""
         mean, variance = (tensor.view(len(first), -1) for tensor in (self.running_mean, self.running_var))
         if self.training and first.shape[1]:
-            nodes, running = size.sum(1), (mean, variance)
+            nodes = size.sum(1)
+            running = (mean, variance)
             mean = first.sum(1) / nodes
             variance = (second.diagonal(dim1=2, dim2=3).sum(1) / nodes - mean.square()).clamp(min=0)
             with torch.no_grad():

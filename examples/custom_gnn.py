@@ -21,10 +21,11 @@ class ResidualGNN(GNN):
 
     def forward(self, x: torch.Tensor, neighbors: Neighbors, ptr: torch.Tensor, models: int = 1) -> list[torch.Tensor]:
         """The input and the output of each layer."""
-        rows, out = model_rows(ptr, models), [x]
+        rows = model_rows(ptr, models)
+        out = [x]
         for layer in self.layers:
-            heard = layer(aggregate(out[-1], neighbors, self.how), rows)
-            out.append(heard + out[-1] if heard.shape == out[-1].shape else heard)
+            message = layer(aggregate(out[-1], neighbors, self.how), rows)
+            out.append(message + out[-1] if message.shape == out[-1].shape else message)
         return out
 
 
@@ -37,10 +38,13 @@ class ResidualClassifier(FlatClassifier):
 
 
 torch.manual_seed(0)
-graphs, models, batch_size = load("MUTAG"), 8, 32
+graphs = load("MUTAG")
+models = 8
+batch_size = 32
 tables = GraphTables.build(graphs, default_encoder(graphs).fit(graphs).transform(graphs))
 mixed = torch.randperm(len(graphs))
-train, test = mixed[:150], mixed[150:]
+train = mixed[:150]
+test = mixed[150:]
 
 config = ModelConfig(hidden=16, pool_options={"rank": 8, "normalize": "sqrt"})
 bank = stack([ResidualClassifier(config, tables.features.width, classes=2) for _ in range(models)])

@@ -11,7 +11,8 @@ from sopool import GraphClassifier
 from sopool.data import load
 
 molecules = load("MUTAG")
-train, test = molecules[::2], molecules[1::2]
+train = molecules[::2]
+test = molecules[1::2]
 model = GraphClassifier(n_models=1, pool_options={"normalize": "sqrt"}, epochs=15, random_state=0).fit(train)
 
 known = model.transform(train)  # [94, 32 x 32]: W^T H^T H W of each molecule

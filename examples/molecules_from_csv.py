@@ -34,7 +34,8 @@ def write_csv(path: Path, molecules: PackedGraphs) -> None:
         lines.writerows(row for row in rows if Chem.MolFromSmiles(row[0]))
 
 
-known, new = Path("molecules.csv"), Path("new.csv")
+known = Path("molecules.csv")
+new = Path("new.csv")
 solubility = load("SOLUBILITY")
 write_csv(known, solubility[:1025])
 write_csv(new, solubility[1025:])

@@ -22,7 +22,8 @@ def circles(random: np.random.Generator) -> nx.Graph:
 
 def make(graphs: int) -> PackedGraphs:
     """As many graphs of circles as of acquaintance, alike in people and ties."""
-    random, made = np.random.default_rng(0), []
+    random = np.random.default_rng(0)
+    made = []
     for number in range(graphs):
         graph = circles(random)
         if number % 2:
@@ -35,7 +36,8 @@ def make(graphs: int) -> PackedGraphs:
 here = "SOPOOL_DATA" in os.environ and find("IMDB-BINARY").path is not None
 graphs = load("IMDB-BINARY") if here else make(200)
 mixed = np.random.default_rng(1).permutation(len(graphs))
-train, test = graphs[mixed[: len(graphs) * 4 // 5]], graphs[mixed[len(graphs) * 4 // 5 :]]
+train = graphs[mixed[: len(graphs) * 4 // 5]]
+test = graphs[mixed[len(graphs) * 4 // 5 :]]
 
 model = GraphClassifier(encoder=DegreeEncoder(), n_models=3, epochs=8, random_state=0).fit(train)
 print(f"{graphs.name}: {len(graphs)} graphs, {graphs.num_nodes / len(graphs):.1f} nodes each on average")

@@ -46,7 +46,8 @@ from tests.helpers.cuda_cases import (
 def check_operators(dtype: torch.dtype, sizes: list[int], limit: float) -> None:
     """Values and gradients against float64 on the CPU, from the same rounded input."""
     x, ptr, _ = batch(sizes)
-    x, weight = x.to(dtype), torch.randn(CHANNELS, RANK).to(dtype)
+    x = x.to(dtype)
+    weight = torch.randn(CHANNELS, RANK).to(dtype)
     for name, operator in OPERATORS.items():
         want = results(lambda x, w, do=operator: do(x, w, ptr), x.double(), weight.double())
         got = results(lambda x, w, do=operator: do(x, w, ptr.cuda()), x.cuda(), weight.cuda())
@@ -57,7 +58,9 @@ def check_company() -> None:
     """A graph's values, and the gradients of its rows, are the same bits alone and beside other graphs."""
     sizes = [5, 1, 300, 8]
     x, ptr, _ = batch(sizes)
-    x, ptr, weight = x.float().cuda().requires_grad_(), ptr.cuda(), torch.randn(CHANNELS, RANK).cuda()
+    x = x.float().cuda().requires_grad_()
+    ptr = ptr.cuda()
+    weight = torch.randn(CHANNELS, RANK).cuda()
     for name in ("gram", "gram of two", "apply", "bilinear", "attend", "attend, 7 queries", "covariance"):
         operator = OPERATORS[name]
         out = operator(x, weight, ptr)
@@ -75,7 +78,8 @@ def check_company() -> None:
 def check_precisions() -> None:
     """How float32 is multiplied, side by side with plain torch."""
     x, ptr, _ = batch()
-    x, weight = x.float(), torch.randn(CHANNELS, RANK)
+    x = x.float()
+    weight = torch.randn(CHANNELS, RANK)
     ways: dict[str, Callable[[], object]] = {how: partial(backend, "triton", how) for how in PRECISIONS}
     ways["torch"] = partial(backend, "torch")
     print(f"{'relative error of values and gradients, float32':48s}" + "".join(f"{name:>10s}" for name in ways))
@@ -132,7 +136,8 @@ def check_captured() -> None:
     sizes = ptr.diff()
     for name in READOUTS:
         readout = make_readout(name, x.shape[1]).cuda()
-        rows, starts = x.float().cuda().requires_grad_(), ptr.cuda()
+        rows = x.float().cuda().requires_grad_()
+        starts = ptr.cuda()
         found: list[Tensor] = []
 
         def work(readout=readout, rows=rows, starts=starts, found=found) -> None:
@@ -151,15 +156,16 @@ def check_captured() -> None:
             graph.replay()
             few = rows[:own].detach().clone().requires_grad_()
             want = readout(few, ptr=other.cuda())
-            (slope,) = torch.autograd.grad(want.square().sum(), few)
-            differences = error(found[0], want.cpu().double()), error(found[1][:own], slope.cpu().double())
+            (gradient,) = torch.autograd.grad(want.square().sum(), few)
+            differences = error(found[0], want.cpu().double()), error(found[1][:own], gradient.cpu().double())
             check(f"{name} captured, {spare} spare rows", max(differences), 1e-6)
             assert found[1][own:].eq(0).all(), "a spare row has a gradient"
 
 
 def check_garbage() -> None:
     """A capture is not broken off by what Python collects meanwhile, even if graphs of an earlier one are among it."""
-    x, total = torch.ones(4, device="cuda"), torch.zeros((), device="cuda")
+    x = torch.ones(4, device="cuda")
+    total = torch.zeros((), device="cuda")
     before = gc.get_threshold()
 
     def work() -> None:
@@ -180,8 +186,11 @@ def check_garbage() -> None:
 def check_no_waiting() -> None:
     """Nothing waits for the device, with ptr or with an index: checks, sorting, forward and backward passes."""
     x, ptr, index = batch(channels=24)
-    x, ptr, index = x.float().cuda(), ptr.cuda(), index.cuda()
-    shuffled, edges = index[torch.randperm(len(x)).cuda()], torch.zeros(2, 4, dtype=torch.long, device="cuda")
+    x = x.float().cuda()
+    ptr = ptr.cuda()
+    index = index.cuda()
+    shuffled = index[torch.randperm(len(x)).cuda()]
+    edges = torch.zeros(2, 4, dtype=torch.long, device="cuda")
     given = [{"ptr": ptr}, {"index": index, "dim_size": len(SIZES)}, {"index": shuffled, "dim_size": len(SIZES)}]
 
     def everything() -> None:
@@ -208,7 +217,8 @@ def check_store() -> None:
     graphs = load("MUTAG")
     features = default_encoder(graphs).fit(graphs).transform(graphs)
     chosen = torch.randint(len(graphs), (64,))
-    want, got = graphs.batch(chosen), graphs.to("cuda").batch(chosen.cuda())
+    want = graphs.batch(chosen)
+    got = graphs.to("cuda").batch(chosen.cuda())
     for name, here, there in zip(want._fields, want, got, strict=True):
         assert torch.equal(here, there.cpu()), name
     assert torch.equal(features.rows(want.nodes), features.to("cuda").rows(got.nodes).cpu())

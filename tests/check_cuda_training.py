@@ -20,7 +20,7 @@ from sopool.training.bank.bank import Bank
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Trainer
 from tests.helpers.cuda_cases import check, error
-from tests.helpers.training_graphs import bank_of, hearing, little_store, run_config, tables_of
+from tests.helpers.training_graphs import bank_of, edge_label_options, little_store, run_config, tables_of
 
 PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), [*READOUTS, *FROZEN], strict=False)]
 
@@ -29,7 +29,7 @@ def check_bank(gnn: str, pool: str) -> None:
     """The law of the bank on the GPU: captured, step by step, on the CPU, and a run by itself; 100 steps, float64."""
     tables = tables_of(little_store())
     join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
-    model = hearing(gnn) | {"pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
+    model = edge_label_options(gnn) | {"pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
     changes = {"average": 0.9 if pool.endswith("bimap") else 0.0}
     configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1), **changes) for fold in range(3)]
 
@@ -41,7 +41,8 @@ def check_bank(gnn: str, pool: str) -> None:
             bank.run_epoch()
         return torch.cat([bank.values, *bank.shown], dim=1)
 
-    together, alone = trained("cuda", configs), trained("cuda", configs[1:2])
+    together = trained("cuda", configs)
+    alone = trained("cuda", configs[1:2])
     with mock.patch.object(Bank, "captures", False):
         step_by_step = trained("cuda", configs, captures=False)
     label = f"bank {gnn} {pool}"
@@ -56,7 +57,8 @@ def check_going_on(average: float) -> None:
     tables = tables_of(little_store()).to("cuda")
     configs = [run_config(looks="chosen", repeat=1, fold=fold, epochs=12, average=average) for fold in range(3)]
     with tempfile.TemporaryDirectory() as folder:
-        straight, broken = RunStore(f"{folder}/straight"), RunStore(f"{folder}/broken")
+        straight = RunStore(f"{folder}/straight")
+        broken = RunStore(f"{folder}/broken")
         Trainer(tables, straight).train(configs)
         for asked in (2, 5):
             count = itertools.count(1)

@@ -74,7 +74,8 @@ def no_waiting_for_the_disk():
 def clean_temporary_folder():
     """PyG leaves generated code in the temporary folder: give it one that goes away."""
     with tempfile.TemporaryDirectory(prefix="sopool-tests-") as folder:
-        before, tempfile.tempdir = tempfile.tempdir, folder
+        before = tempfile.tempdir
+        tempfile.tempdir = folder
         yield
         tempfile.tempdir = before
 

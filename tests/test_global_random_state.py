@@ -49,7 +49,8 @@ def names_used(tree):
                 imports[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                 yield f"{node.module}.{alias.name}", node.lineno
     for node in ast.walk(tree):
-        parts, inner = [], node
+        parts = []
+        inner = node
         while isinstance(inner, ast.Attribute):
             parts.append(inner.attr)
             inner = inner.value

@@ -64,7 +64,8 @@ def test_marks_of_restructured_text_and_formulae_are_rendered(site):
 
 @pytest.mark.slow
 def test_search_works_from_a_folder(site, browser):
-    asked, trouble = [], []
+    asked = []
+    trouble = []
     tab = browser.new_page()
     tab.on("request", lambda request: asked.append(request.url))
     tab.on("pageerror", lambda error: trouble.append(str(error)))

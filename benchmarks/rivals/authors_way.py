@@ -80,7 +80,8 @@ class Model(nn.Module):
 
 def block_diagonal(graphs: Sequence[Graph]) -> Tensor:
     """The adjacency matrices along the diagonal of a large one, self-loops added: sparse COO."""
-    shifted, nodes = [], 0
+    shifted = []
+    nodes = 0
     for graph in graphs:
         shifted.append(graph.edges + nodes)
         nodes += len(graph.features)

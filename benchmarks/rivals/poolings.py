@@ -95,9 +95,9 @@ def rival(name, channels, batch, options, device):
     """The layer, and what it makes of node features."""
     size = batch.ptr.numel() - 1
     index = torch.repeat_interleave(torch.arange(size, device=device), batch.ptr.diff())
-    hears = batch.neighbors
-    target = torch.repeat_interleave(torch.arange(len(index), device=device), hears.ptr.diff())
-    edge_index = torch.stack([hears.nodes, target])[:, hears.nodes != target]
+    neighbors = batch.neighbors
+    target = torch.repeat_interleave(torch.arange(len(index), device=device), neighbors.ptr.diff())
+    edge_index = torch.stack([neighbors.nodes, target])[:, neighbors.nodes != target]
     if name in PADDED:
         layer = Padded(channels, *PADDED[name])
         return layer.to(device), lambda x: (layer(x, index), None)
@@ -110,9 +110,9 @@ def rival(name, channels, batch, options, device):
             return layer, lambda x: (layer(x, index), None)
         return layer, lambda x: (layer(x, index, dim_size=size), None)
     if name == "diffpool":
-        room = 4.0 * size * int(batch.ptr.diff().max()) ** 2
-        if room > ROOM:
-            raise RefusedError(f"A alone {room / 2**30:.0f} GiB")
+        capacity = 4.0 * size * int(batch.ptr.diff().max()) ** 2
+        if capacity > ROOM:
+            raise RefusedError(f"A alone {capacity / 2**30:.0f} GiB")
         layer = Assigned(channels).to(device)
         return layer, lambda x: layer(x, edge_index, index, size)
     layer = Selected({"topkpool": TopKPooling, "sagpool": SAGPooling}[name](channels)).to(device)

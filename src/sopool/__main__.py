@@ -18,7 +18,7 @@ class Stopped(KeyboardInterrupt):
     """
 
 
-heard: list[int] = []
+received: list[int] = []
 
 
 def main() -> None:
@@ -34,9 +34,9 @@ def main() -> None:
         command()
     except BaseException as error:
         # What is imported just then may make another error of it.
-        if not heard or (isinstance(error, SystemExit) and not _came_of_it(error)):
+        if not received or (isinstance(error, SystemExit) and not _came_of_it(error)):
             raise
-        code = exit_code(heard[0])
+        code = exit_code(received[0])
         for number in STOPPING:
             signal.signal(number, lambda *_: os._exit(code))  # nothing is left to be saved
         print("note: stopped.", file=sys.stderr)
@@ -50,9 +50,9 @@ def _show_fault(kind: type[BaseException], error: BaseException, at: TracebackTy
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     leave_lost_terminal()
-    if heard:
+    if received:
         kill_workers()
-    heard.append(number)
+    received.append(number)
     raise Stopped
 
 

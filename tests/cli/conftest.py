@@ -36,8 +36,8 @@ def start(tmp_path, clean_environment):
     def begin(*arguments):
         command = [sys.executable, "-m", "sopool", *map(str, arguments)]
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background may have it ignored
-        return subprocess.Popen(command, **streams, env=clean_environment, cwd=tmp_path, preexec_fn=heard)
+        restore = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background may have it ignored
+        return subprocess.Popen(command, **streams, env=clean_environment, cwd=tmp_path, preexec_fn=restore)
 
     return begin
 

@@ -26,7 +26,8 @@ def test_each_command_has_examples_and_nothing_else_has():
 def test_they_are_what_the_command_takes(name, line):
     program, *arguments = shlex.split(line.rpartition("| ")[2])
     assert program == "sopool"
-    command, path = get_command(app), []
+    command = get_command(app)
+    path = []
     while arguments and arguments[0] in getattr(command, "commands", {}):
         path.append(arguments.pop(0))
         command = command.commands[path[-1]]

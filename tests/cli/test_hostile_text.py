@@ -93,7 +93,10 @@ def on_terminal(hostile, tmp_path, monkeypatch):
     return run
 
 
-DATA, CSV, MODEL, RUNS = f"{HOSTILE}.jsonl", f"{HOSTILE}.csv", f"{HOSTILE}.sopool", f"runs{HOSTILE}"
+DATA = f"{HOSTILE}.jsonl"
+CSV = f"{HOSTILE}.csv"
+MODEL = f"{HOSTILE}.sopool"
+RUNS = f"runs{HOSTILE}"
 COMMANDS = {
     "inspect": (0, ["inspect", DATA]),
     "inspect --json": (0, ["inspect", DATA, "--json"]),

@@ -58,7 +58,8 @@ def test_two_workers_reporting_at_once_say_nothing_of_the_time_left(clock):
 def test_lines_are_few(epochs, seconds):
     """One for each tenth, and else at most one in 10 s; never twice the same."""
     clock = Clock()
-    tally, printed = Tally(epochs, 1, clock), []
+    tally = Tally(epochs, 1, clock)
+    printed = []
     lines = Lines(printed.append)
     for done in range(1, epochs + 1):
         clock.now += seconds
@@ -84,7 +85,8 @@ def test_a_stopped_run_is_told_at_once(capsys):
 
 def test_the_bar(clock):
     console = SafeConsole(file=io.StringIO(), force_terminal=True, width=80, _environ={})
-    bar, tally = Bar(console), Tally(200, 10, clock)
+    bar = Bar(console)
+    tally = Tally(200, 10, clock)
     for _ in range(3):
         clock.now += 5
         tally.add(Progress(10, 1, 0.843, finished=3))

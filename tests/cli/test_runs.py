@@ -75,7 +75,8 @@ def test_an_unreadable_run_is_shown_as_such(store, call):
 
 
 def test_compare(store, call):
-    one, other = keys(store, fold=0, seed=0)[0], keys(store, fold=1, seed=7)[0]
+    one = keys(store, fold=0, seed=0)[0]
+    other = keys(store, fold=1, seed=7)[0]
     shown = call("runs", "compare", one, other[:9]).out
     for words in ("fold", "seed", "7", "70.0 in epoch 2", "60.0", "torch", "2.6", "2.7"):
         assert words in shown

@@ -68,7 +68,8 @@ def test_every_bond_is_there_in_both_directions(name):
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the data of ../shared")
 def test_mutag_is_the_gin_file_in_order():
     """Same labels and same graphs at each place, the nodes of a graph in another order."""
-    ours, theirs = load_boxed("MUTAG"), read_tu(DATA / "MUTAG.zip")
+    ours = load_boxed("MUTAG")
+    theirs = read_tu(DATA / "MUTAG.zip")
     assert ours.classes == theirs.classes
     assert torch.equal(ours.labels, theirs.labels)
     assert torch.equal(ours.sizes, theirs.sizes)

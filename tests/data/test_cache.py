@@ -42,7 +42,8 @@ class Reader:
 
 def test_read_once(source):
     read = Reader()
-    first, second = cached(source, "S", read), cached(source, "S", read)
+    first = cached(source, "S", read)
+    second = cached(source, "S", read)
     assert read.times == 1
     assert as_lists(first) == as_lists(second)
 

@@ -26,9 +26,9 @@ def gin_text(store, tag):
     lines = [str(len(store))]
     for g in range(len(store)):
         one = store[g]
-        heard = [one.edge_index[1][one.edge_index[0] == i].tolist() for i in range(one.num_nodes)]
+        targets = [one.edge_index[1][one.edge_index[0] == i].tolist() for i in range(one.num_nodes)]
         lines.append(f"{one.num_nodes} {int(one.labels[0])}")
-        lines += [" ".join(map(str, [tag(len(some)), len(some), *some])) for some in heard]
+        lines += [" ".join(map(str, [tag(len(some)), len(some), *some])) for some in targets]
     return "\n".join(lines) + "\n"
 
 
@@ -55,10 +55,12 @@ def test_tags_that_say_nothing_are_no_labels(read, tag):
     for pool in ("sum-avg", *SECOND_ORDER):
         assert model_config(store, "gin-0", pool) == model_config(bare, "gin-0", pool)
     assert model_config(store, "gin-0", "sum-avg").pool == "mean"
-    encoder, plain = default_encoder(store), default_encoder(bare)
+    encoder = default_encoder(store)
+    plain = default_encoder(bare)
     assert isinstance(encoder, DegreeEncoder)
     rows = torch.arange(store.num_nodes)
-    got, want = encoder.fit(store).transform(store), plain.fit(bare).transform(bare)
+    got = encoder.fit(store).transform(store)
+    want = plain.fit(bare).transform(bare)
     assert torch.equal(got.rows(rows), want.rows(rows))
 
 
@@ -99,7 +101,8 @@ def test_attributes_need_a_column():
 
 
 LABELS, SCALE = "NodeLabelEncoder(2 values, unknown=True)", "AttributeEncoder(1 columns, standardize=True)"
-BOTH, DEGREE = f"ConcatEncoder([{LABELS}, {SCALE}])", "DegreeEncoder(1 values, unknown=True)"
+BOTH = f"ConcatEncoder([{LABELS}, {SCALE}])"
+DEGREE = "DegreeEncoder(1 values, unknown=True)"
 NAMED = {"PROTEINS": LABELS, "IMDB-MULTI": DEGREE, "REDDIT-MULTI-5K": "ConstantEncoder()", "ENZYMES": BOTH}
 CHOICES = [(labelled("a", "b"), LABELS), (attributed([[1]]), SCALE), (pack([Graph(1)], name="MUTAG"), DEGREE)]
 TOLD = attributed([[1], [2]], node_labels=["a", "b"])

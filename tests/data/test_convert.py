@@ -137,7 +137,8 @@ def test_what_is_no_list_of_graphs_is_refused(convert):
 
 def test_one_node_may_have_a_bare_number():
     dot = Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=1)
-    dot.x, dot.node_label = torch.tensor(2.5), torch.tensor(7)
+    dot.x = torch.tensor(2.5)
+    dot.node_label = torch.tensor(7)
     store = from_pyg([dot])
     assert (store.node_attributes.tolist(), store.node_label_names) == ([[2.5]], (7,))
     dot.num_nodes = 3

@@ -138,7 +138,8 @@ def test_substitutes_for_many_models():
 
 
 def test_remap_that_cannot_be():
-    store, parts = labelled("ab", "bcc"), [ConstantEncoder(), *(NodeLabelEncoder(unknown=False) for _ in range(2))]
+    store = labelled("ab", "bcc")
+    parts = [ConstantEncoder(), *(NodeLabelEncoder(unknown=False) for _ in range(2))]
     features = ConcatEncoder(parts).fit(store).transform(store)
     assert torch.equal(remap(features, features.seen(store, [0, 1])).codes, features.codes)
     with pytest.raises(DataError, match=r"^2 nodes have a value that is not seen"):
@@ -228,7 +229,8 @@ def test_not_fitted(encoder):
             action()
 
 
-ONE, HOT = {"kind": "constant"}, {"kind": "degree", "unknown": True, "values": [1]}
+ONE = {"kind": "constant"}
+HOT = {"kind": "degree", "unknown": True, "values": [1]}
 SCALED = {"kind": "attributes", "standardize": True, "mean": [0], "std": [1]}
 MALFORMED = [None, [], {}, "degree", {"kind": None}, {"kind": "other"}, {"kind": ["degree"]}, {**ONE, "width": 1}]
 MALFORMED += [{"kind": "degree", "values": [1]}, {**HOT, 3: 4}, {**HOT, "unknown": 1}, {**SCALED, "standardize": 0}]
@@ -253,7 +255,8 @@ WIDTHS = {"MUTAG": 7, "PTC": 19, "PROTEINS": 3, "NCI1": 37, "DD": 82, "IMDB-BINA
 @needs_data
 @pytest.mark.parametrize(("name", "width"), [*WIDTHS.items(), pytest.param("COLLAB", 367, marks=pytest.mark.slow)])
 def test_widths_of_the_paper(name, width):
-    encoder, default = paper_encoder(name, unknown=False), default_encoder(read(name))
+    encoder = paper_encoder(name, unknown=False)
+    default = default_encoder(read(name))
     assert type(encoder) is type(default) is (DegreeEncoder if read(name).node_labels is None else NodeLabelEncoder)
     assert encoder.fit(read(name)).width == width
     assert default.fit(read(name)).width == width + 1
@@ -261,7 +264,8 @@ def test_widths_of_the_paper(name, width):
 
 @needs_data
 def test_reddit_has_one_feature_that_is_constant():
-    store, encoder = read("REDDIT-BINARY"), paper_encoder("REDDIT-BINARY")
+    store = read("REDDIT-BINARY")
+    encoder = paper_encoder("REDDIT-BINARY")
     assert type(default_encoder(store)) is type(encoder) is ConstantEncoder
     assert torch.equal(encoder.fit(store, [0]).transform(store).rows(), torch.ones(store.num_nodes, 1))
 
@@ -272,7 +276,8 @@ def test_the_same_on_cuda(fitting):
     store, graphs = fitting
     there = store.to("cuda")
     encoder = ConcatEncoder(encoders(store)).fit(there, graphs)
-    on_host, on_device = encoder.transform(store), encoder.transform(there)
+    on_host = encoder.transform(store)
+    on_device = encoder.transform(there)
     here = ConcatEncoder(encoders(store)).fit(store, graphs)
     torch.testing.assert_close(here.transform(store).rows(), on_host.rows())
     seen = on_device.seen(there, torch.tensor(graphs[:1]))

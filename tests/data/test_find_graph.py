@@ -22,7 +22,8 @@ def path(tmp_path):
 
 
 def test_by_row_and_by_id(path):
-    one, other = find_graph(path, "2", LABELS), find_graph(path, "second", LABELS)
+    one = find_graph(path, "2", LABELS)
+    other = find_graph(path, "second", LABELS)
     assert one.row == other.row == 2
     assert one.graph.num_nodes == 3
     assert one.graph.labels is None

@@ -110,7 +110,8 @@ def graph_sets(draw):
 
 @given(graph_sets(), st.sampled_from([" ", "\t", "  "]), st.integers(1, 40))
 def test_round_trip(graphs, blank, chunk):
-    text, expected = gin_text(graphs, blank), pack(graphs)
+    text = gin_text(graphs, blank)
+    expected = pack(graphs)
     with tempfile.TemporaryDirectory() as folder, patch.object(archive, "CHUNK", chunk):
         assert_equal(read_gin(write(Path(folder) / "a.txt", text)), expected)
         with zipfile.ZipFile(Path(folder) / "a.zip", "w", zipfile.ZIP_DEFLATED) as out:

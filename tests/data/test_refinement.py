@@ -29,7 +29,8 @@ def all_edges(store):
 
 def naive_refine(store, rounds, use_labels=True, initial=None):
     """What refine() should do, with dictionaries: any hashable is a colour."""
-    ahead, behind = defaultdict(list), defaultdict(list)
+    ahead = defaultdict(list)
+    behind = defaultdict(list)
     for a, b in chain(*all_edges(store)):
         ahead[a].append(b)
         behind[b].append(a)
@@ -96,7 +97,8 @@ def test_refine_agrees_with_dictionaries(store, rounds, use_labels, block):
 @needs_data
 def test_refine_agrees_with_dictionaries_on_mutag():
     store = read_tu(DATA / "MUTAG.zip")
-    found, expected = refine(store, 2), naive_refine(store, 2)
+    found = refine(store, 2)
+    expected = naive_refine(store, 2)
     assert [same_numbers(colours.tolist()) for colours in found] == expected
     assert alike(store, rounds=2) == naive_graph_colours(store, expected[-1])
     assert max(expected[0]) + 1 == len(store.node_label_names)
@@ -116,7 +118,8 @@ def test_initial_colours_take_the_place_of_labels(store, rounds, data):
 
 @given(stores(), st.integers(0, 4), st.data())
 def test_permuted_graphs_look_alike(store, rounds, data):
-    originals, copies = [], []
+    originals = []
+    copies = []
     for one in as_lists(store):
         order = data.draw(st.permutations(range(one["nodes"])))
         place = {node: i for i, node in enumerate(order)}
@@ -147,10 +150,13 @@ def test_what_refinement_cannot_tell_apart():
 
 
 def test_directions_count():
-    path, outward, inward = [(0, 1), (1, 2)], [(1, 0), (1, 2)], [(0, 1), (2, 1)]
+    path = [(0, 1), (1, 2)]
+    outward = [(1, 0), (1, 2)]
+    inward = [(0, 1), (2, 1)]
     backward = [(2, 1), (1, 0)]
     assert alike(pack(Graph(3, edges) for edges in (path, outward, inward, backward))) == [0, 1, 2, 0]
-    cycle, shortcut = [(0, 1), (1, 2), (2, 0)], [(0, 1), (1, 2), (0, 2)]
+    cycle = [(0, 1), (1, 2), (2, 0)]
+    shortcut = [(0, 1), (1, 2), (0, 2)]
     assert alike(pack([Graph(3, cycle), Graph(3, shortcut)]), rounds=1) == [0, 1]
     assert len(set(refine(pack([Graph(2, [(0, 1)])]), 1)[-1])) == 2
 
@@ -257,7 +263,8 @@ def test_an_empty_store(store):
 
 @given(stores(min_size=0), st.integers(1, 20))
 def test_edge_blocks(store, size):
-    graphs, blocks = all_edges(store), list(edge_blocks(store, size))
+    graphs = all_edges(store)
+    blocks = list(edge_blocks(store, size))
     assert all(block.dtype == torch.int64 and block.shape[0] == 2 for block in blocks)
     found = [[tuple(edge) for edge in block.t().tolist()] for block in blocks]
     assert list(chain(*found)) == list(chain(*graphs))

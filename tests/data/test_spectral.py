@@ -32,9 +32,11 @@ def check(level, store):
     """Every node is in one cluster of its graph; vectors and edges are those of the clusters."""
     first = 0
     for number, graph in enumerate(store):
-        nodes, edges = graph.num_nodes, graph.edge_index.numpy()
+        nodes = graph.num_nodes
+        edges = graph.edge_index.numpy()
         start, stop = level.node_ptr[number : number + 2]
-        rows, sizes = level.rows[first : first + nodes], level.sizes[start:stop]
+        rows = level.rows[first : first + nodes]
+        sizes = level.sizes[start:stop]
         assert sorted(rows) == list(range(nodes))
         assert sizes.sum() == nodes
         of = np.empty(nodes, int)
@@ -98,7 +100,8 @@ def test_the_same_again_and_without_warnings():
     store = pack([Graph(12, pairs)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first, second = cluster(store, SPEC), cluster(store, SPEC)
+        first = cluster(store, SPEC)
+        second = cluster(store, SPEC)
     for a, b in zip(first, second, strict=True):
         for mine, theirs in zip(a, b, strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -122,7 +125,8 @@ def test_large_graphs_by_lanczos_iterations():
 
 def test_leading_vectors_are_those_of_the_normalised_adjacency():
     graph = little_store(seed=4)[3]
-    edges, nodes = graph.edge_index.numpy(), graph.num_nodes
+    edges = graph.edge_index.numpy()
+    nodes = graph.num_nodes
     whole = np.eye(nodes)
     np.add.at(whole, tuple(edges), 0.5)
     np.add.at(whole, tuple(edges[::-1]), 0.5)

@@ -31,7 +31,8 @@ def quantile(values, share):
     """Between the two values nearest to that place in the sorted list."""
     values = sorted(values)
     place = share * (len(values) - 1)
-    low, high = values[floor(place)], values[ceil(place)]
+    low = values[floor(place)]
+    high = values[ceil(place)]
     return low + (place - floor(place)) * (high - low)
 
 
@@ -220,7 +221,9 @@ def parse(lines, width):
     for line in lines:
         label, bar = line.split(" │")
         low, _, high = label.partition(" - ")
-        drawn, blank, count = bar[:width], bar[width], int(bar[width + 1 :].replace(",", ""))
+        drawn = bar[:width]
+        blank = bar[width]
+        count = int(bar[width + 1 :].replace(",", ""))
         assert blank == " "
         full = drawn.rstrip(" ").rstrip(EIGHTHS)
         assert set(full) <= {"█"}

@@ -20,13 +20,15 @@ def test_a_batch_is_its_graphs_side_by_side(store, data):
     start = edge = 0
     for place, g in enumerate(chosen):
         one = store[g]
-        nodes, edges = slice(start, start + one.num_nodes), slice(edge, edge + one.num_edges)
+        nodes = slice(start, start + one.num_nodes)
+        edges = slice(edge, edge + one.num_edges)
         assert batch.ptr[place] == start
         assert batch.edge_ptr[place] == edge
         assert batch.nodes[nodes].tolist() == list(range(int(store.node_ptr[g]), int(store.node_ptr[g + 1])))
         assert (batch.edge_index[:, edges] - start).tolist() == one.edge_index.tolist()
         assert store.edge_index[:, batch.edges[edges]].tolist() == one.edge_index.tolist()
-        start, edge = start + one.num_nodes, edge + one.num_edges
+        start = start + one.num_nodes
+        edge = edge + one.num_edges
     assert batch.ptr[-1] == start == batch.nodes.numel()
     assert batch.edge_index.dtype == torch.int64
 
@@ -50,7 +52,8 @@ def test_selecting(store, data):
 def test_a_stretch_is_a_slice_that_is_not_copied(store, data):
     first = data.draw(st.integers(0, len(store)))
     last = data.draw(st.integers(first, len(store)))
-    part, expected = store.stretch(first, last), store[first:last]
+    part = store.stretch(first, last)
+    expected = store[first:last]
     assert part.tensors().keys() == expected.tensors().keys()
     assert all(torch.equal(tensor, expected.tensors()[name]) for name, tensor in part.tensors().items())
     shared = part.edge_index.untyped_storage().data_ptr(), store.edge_index.untyped_storage().data_ptr()

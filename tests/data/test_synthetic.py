@@ -12,7 +12,8 @@ seeds = st.integers(0, 1000)
 @given(seed=seeds, most=st.integers(8, 50))
 def test_first_order_statistics_are_the_same_and_second_order_ones_tell(seed, most):
     store = make_agreement(40, most, seed)
-    x, ptr = store.node_attributes.double(), store.node_ptr
+    x = store.node_attributes.double()
+    ptr = store.node_ptr
     assert torch.equal(x.abs(), torch.ones_like(x))
     for name in ("sum", "mean", "max"):
         pooled = make_readout(name, 2)(x, ptr=ptr)
@@ -34,7 +35,9 @@ def test_sizes_and_degrees_tell_nothing():
 
 
 def test_the_same_seed_gives_the_same_graphs():
-    a, b, c = make_agreement(10, seed=1), make_agreement(10, seed=1), make_agreement(10, seed=2)
+    a = make_agreement(10, seed=1)
+    b = make_agreement(10, seed=1)
+    c = make_agreement(10, seed=2)
     assert torch.equal(a.node_attributes, b.node_attributes)
     assert torch.equal(a.edge_index, b.edge_index)
     assert a.node_attributes.shape != c.node_attributes.shape or not torch.equal(a.node_attributes, c.node_attributes)

@@ -131,7 +131,8 @@ def tu_files(graphs, comma, order):
     def joined(rows):
         return rows and [comma.join(repr(float(value)) for value in row) for row in rows]
 
-    edge_labels, edge_attributes = all_rows("edge_labels"), joined(all_rows("edge_attributes"))
+    edge_labels = all_rows("edge_labels")
+    edge_attributes = joined(all_rows("edge_attributes"))
     files = {
         "A": lines(edges[i] for i in order),
         "graph_indicator": lines(i for i, graph in enumerate(graphs, 1) for _ in range(graph.num_nodes)),
@@ -212,7 +213,8 @@ def test_same_as_pyg(tmp_path):
     shutil.move(tmp_path / "MUTAG", tmp_path / "raw")
     (tmp_path / "MUTAG").mkdir()
     shutil.move(tmp_path / "raw", tmp_path / "MUTAG" / "raw")
-    theirs, ours = TUDataset(str(tmp_path), "MUTAG"), read_tu(tmp_path / "MUTAG")
+    theirs = TUDataset(str(tmp_path), "MUTAG")
+    ours = read_tu(tmp_path / "MUTAG")
     assert len(theirs) == len(ours)
     for data, graph in zip(theirs, ours, strict=True):
         assert torch.equal(data.edge_index, graph.edge_index.long())

@@ -17,7 +17,8 @@ from sopool.data.pack import Graph, pack
 
 
 def test_flushed_before_it_takes_its_name_and_the_name_after(tmp_path, monkeypatch):
-    path, flushed = tmp_path / "a", []
+    path = tmp_path / "a"
+    flushed = []
     fsync = os.fsync
 
     def watched(descriptor):

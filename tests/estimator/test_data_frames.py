@@ -13,7 +13,9 @@ class Column:
 
     def __init__(self, values):
         self.values = np.array(values, dtype=object)
-        self.dtype, self.iloc, self.index = self.values.dtype, self.values, range(1, len(values) + 1)
+        self.dtype = self.values.dtype
+        self.iloc = self.values
+        self.index = range(1, len(values) + 1)
 
     def __len__(self):
         return len(self.values)
@@ -32,7 +34,9 @@ class Table:
     """What its DataFrame has: to go through it is to go through the names of its columns."""
 
     def __init__(self, **columns):
-        self.columns, self.iloc, self._values = list(columns), None, columns
+        self.columns = list(columns)
+        self.iloc = None
+        self._values = columns
 
     def __len__(self):
         return len(self._values[self.columns[0]])

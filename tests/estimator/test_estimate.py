@@ -45,7 +45,8 @@ def test_a_choice_of_settings_is_searched_inside():
 
 @pytest.mark.parametrize("hidden", [[2], [2, 3]])
 def test_each_epoch_of_all_that_is_trained_is_told(hidden):
-    model, seen = searched(tiny(), {"hidden": hidden}), []
+    model = searched(tiny(), {"hidden": hidden})
+    seen = []
     watched(model, seen.append).fit(STORE, LABELS)
     assert sum(one.finished for one in seen) == 2 * fits_of(model)
     assert [one.epoch for one in seen] == [1, 2, 3] * fits_of(model)
@@ -55,7 +56,8 @@ def test_each_epoch_of_all_that_is_trained_is_told(hidden):
 
 
 def test_processes_find_the_same_and_tell_as_much():
-    here, there = [], []
+    here = []
+    there = []
     found = [
         estimate(tiny(), STORE, LABELS, folds=2, workers=workers, watch=seen.append)
         for workers, seen in ((1, here), (2, there))

@@ -44,7 +44,8 @@ def test_shares_add_up_for_an_ensemble(pool, options):
 @pytest.mark.parametrize("gnn", ["gin-0", "gine"])
 def test_what_is_explained_is_what_is_predicted(gnn):
     model = tiny(n_models=3, gnn=gnn).fit(STORE, LABELS)
-    found, expected = model.explain(STORE[FULL]), model.predict_with_uncertainty(STORE[FULL])
+    found = model.explain(STORE[FULL])
+    expected = model.predict_with_uncertainty(STORE[FULL])
     assert [one.prediction for one in found] == expected.labels.tolist()
     np.testing.assert_allclose([one.probabilities for one in found], expected.probabilities, atol=1e-5)
     np.testing.assert_allclose([one.uncertainty for one in found], expected.uncertainty, atol=1e-5)

@@ -122,7 +122,8 @@ def test_other_bytes_are_no_model(reload, other):
 
 def forge(content, change, tensors=lambda tensors: None):
     """The file with something else in it, and a right digest."""
-    header, arrays = read_header(content), load(content)
+    header = read_header(content)
+    arrays = load(content)
     facts = json.loads(header["facts"])
     change(facts)
     tensors(arrays)
@@ -219,7 +220,8 @@ def test_settings_that_came_later_need_not_be_there(content, reload):
 
 
 def test_versions_and_other_files(content, reload, tmp_path):
-    arrays, header = load(content), {"facts": "{}"}
+    arrays = load(content)
+    header = {"facts": "{}"}
     with pytest.raises(DataError, match="of version 2; this sopool reads version 1"):
         reload(seal(arrays, header | {"format": "sopool model 2"}))
     with pytest.raises(DataError, match="expected a 'sopool model', found 'sopool graphs 1'"):

@@ -10,7 +10,8 @@ from tests.helpers.little_classifier import LABELS, STORE, tiny
 @pytest.fixture
 def splits(monkeypatch):
     """Those of the models that are trained."""
-    seen, start = [], fitting.Member.start
+    seen = []
+    start = fitting.Member.start
     monkeypatch.setattr(fitting.Member, "start", lambda split, epochs: seen.append(split) or start(split, epochs))
     return seen
 

@@ -63,7 +63,8 @@ def test_all_ways_compute_the_same_readout(backward):
 
 def test_the_floor_is_what_must_move():
     batch = readouts.make_batch("MUTAG", 7, "cpu")
-    h, s = batch.x.numel() * 4, 7 * 1024 * 4
+    h = batch.x.numel() * 4
+    s = 7 * 1024 * 4
     assert readouts.floor_bytes(batch, 1024, backward=False) == h + s
     assert readouts.floor_bytes(batch, 1024, backward=True) == 2 * h + h + s + s
 
@@ -117,19 +118,23 @@ def copy_weights(ours, pyg, dense, m):
         pyg.bimap.weight.copy_(ours.readouts[0].weight.t())
         dense.bimap[m] = ours.readouts[0].weight
         pyg.head.load_state_dict(ours.heads[0].state_dict())
-        dense.head[m], dense.head_bias[m, 0] = ours.heads[0].weight.t(), ours.heads[0].bias
+        dense.head[m] = ours.heads[0].weight.t()
+        dense.head_bias[m, 0] = ours.heads[0].bias
 
 
 def test_all_ways_train_the_same_model(mutag, monkeypatch):
     for module in (rivals, padded):
         monkeypatch.setattr(module, "DROPOUT", 0.0)
-    store, width = mutag.store, mutag.features.width
+    store = mutag.store
+    width = mutag.features.width
     tables = GraphTables.build(store, mutag.features)
     graphs = torch.stack([torch.arange(6), torch.arange(180, 186)])
     every = rivals.make_graphs(store, mutag.features.rows().double(), store.labels)
     dense = padded.PaddedBank(store, mutag.features, [np.arange(9)] * 2, 4, 6, 1, "cpu")
     dense.model.double()
-    dense.x, dense.mask, dense.adjacency = dense.x.double(), dense.mask.double(), dense.adjacency.double()
+    dense.x = dense.x.double()
+    dense.mask = dense.mask.double()
+    dense.adjacency = dense.adjacency.double()
     for m, some in enumerate(graphs):
         ours = FlatClassifier(ModelConfig(hidden=4, dropout_on="logits"), width, 2).double()
         pyg = rivals.Model(width, 2, 4).double()
@@ -140,13 +145,13 @@ def test_all_ways_train_the_same_model(mutag, monkeypatch):
             model.train()
         scores = [ours(batch.x.double(), batch.neighbors, batch.ptr), pyg(data), dense(graphs)[m]]
         labels = store.labels[some]
-        slopes = [F.cross_entropy(one, labels) for one in scores]
+        gradients = [F.cross_entropy(one, labels) for one in scores]
         weights = [ours.readouts[0].weight, pyg.bimap.weight, dense.model.bimap]
-        slopes = [torch.autograd.grad(loss, weight)[0] for loss, weight in zip(slopes, weights, strict=True)]
+        gradients = [torch.autograd.grad(loss, weight)[0] for loss, weight in zip(gradients, weights, strict=True)]
         for model in (ours, pyg, dense.model):
             model.eval()
         looked = [ours(batch.x.double(), batch.neighbors, batch.ptr), pyg(data), dense(graphs)[m]]
-        for found in (scores, looked, [slopes[0], slopes[1].t(), slopes[2][m]]):
+        for found in (scores, looked, [gradients[0], gradients[1].t(), gradients[2][m]]):
             torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-9)
             torch.testing.assert_close(found[2], found[0], rtol=1e-9, atol=1e-9)
         for norm in dense.model.norms:  # the next model's pass is the first one for all
@@ -179,7 +184,8 @@ def test_scores_in_pieces_are_the_scores(mutag, monkeypatch):
 
 def test_operations_are_counted_as_pytorch_counts_them():
     """On graphs of one size nothing is padded. PyG computes two gradients that nobody needs."""
-    job, point = prepare(random_graphs(9, graphs=20), "cpu"), Point(1, graphs=5, width=6, steps=1)
+    job = prepare(random_graphs(9, graphs=20), "cpu")
+    point = Point(1, graphs=5, width=6, steps=1)
     every = rivals.make_graphs(job.store, job.features.rows(), job.store.labels)
     model = rivals.Model(job.features.width, 2, 6)
     some = PygBatch.from_data_list(every[:5])

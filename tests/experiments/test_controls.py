@@ -91,7 +91,9 @@ class Spy:
     """A view that gives random scores and remembers what it was asked."""
 
     def __init__(self, name, choices, random):
-        self.setting, self.choices, self.random = {"view": name}, [{"C": c} for c in choices], random
+        self.setting = {"view": name}
+        self.choices = [{"C": c} for c in choices]
+        self.random = random
         self.asked = []
 
     def scores(self, train, labels, wanted, choices):
@@ -214,8 +216,10 @@ def test_awkward_graphs(name):
 def test_scaling_knows_the_training_graphs_only():
     """However large the features of other graphs are."""
     random = np.random.default_rng(0)
-    matrix, labels = random.normal(size=(40, 3)), np.arange(40) % 2
-    train, wanted = np.arange(30), np.arange(30, 35)
+    matrix = random.normal(size=(40, 3))
+    labels = np.arange(40) % 2
+    train = np.arange(30)
+    wanted = np.arange(30, 35)
     changed = matrix.copy()
     changed[35:] *= 1e6
     for choice in Features(matrix).choices:

@@ -70,7 +70,8 @@ def test_workers_change_no_number_and_go_with_their_parent(tmp_path, expected):
 
 @pytest.mark.slow
 def test_two_at_once_on_one_store_train_everything_once(tmp_path, expected):
-    first, second = start(tmp_path), start(tmp_path)
+    first = start(tmp_path)
+    second = start(tmp_path)
     outs = [json.loads(process.communicate(timeout=300)[0]) for process in (first, second)]
     assert outs[0] == outs[1]
     assert_trained_alike(tmp_path, expected)

@@ -19,7 +19,8 @@ def only(store):
 
 
 def test_every_protocol_as_if_its_runs_were_given_by_hand(tmp_path):
-    store, labels = fill(tmp_path, pools=[("sum", 0.7)]), facts().labels
+    store = fill(tmp_path, pools=[("sum", 0.7)])
+    labels = facts().labels
     runs = only(store)
     judged = judge(runs, labels)
     assert list(judged.outcomes) == list(PROTOCOLS)

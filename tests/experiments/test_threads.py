@@ -25,7 +25,8 @@ def threads_of_a_new_thread():
 
 def test_blocks_that_overlap_restore_the_number_of_threads(three_threads):
     """In whatever order they are left, for the threads in them and for those that are started later."""
-    entered, left = Event(), Event()
+    entered = Event()
+    left = Event()
 
     def second():
         with threads(1) as outside:

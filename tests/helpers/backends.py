@@ -17,8 +17,10 @@ def derivatives(function, inputs, twice):
     first = torch.autograd.grad(out, inputs, weights_like(out), create_graph=twice)
     if not twice:
         return first
-    slopes = [slope for slope in first if slope.requires_grad]
-    second = torch.autograd.grad(slopes, inputs, [weights_like(slope) for slope in slopes], allow_unused=True)
+    gradients = [gradient for gradient in first if gradient.requires_grad]
+    second = torch.autograd.grad(
+        gradients, inputs, [weights_like(gradient) for gradient in gradients], allow_unused=True
+    )
     return *first, *second
 
 

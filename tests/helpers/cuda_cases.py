@@ -77,8 +77,8 @@ def results(function: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
     inputs = tuple(tensor.detach().requires_grad_() for tensor in inputs)
     out = function(*inputs)
     weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    slopes = torch.autograd.grad(out, inputs, weights.to(out), allow_unused=True)
-    return [out, *(slope for slope in slopes if slope is not None)]
+    gradients = torch.autograd.grad(out, inputs, weights.to(out), allow_unused=True)
+    return [out, *(gradient for gradient in gradients if gradient is not None)]
 
 
 def worst(got: list[Tensor], want: list[Tensor]) -> float:

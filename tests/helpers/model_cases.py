@@ -10,7 +10,7 @@ from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
 from sopool.training.bank.clusters import ClusterTables
-from tests.helpers.training_graphs import hearing, little_store, tables_of
+from tests.helpers.training_graphs import edge_label_options, little_store, tables_of
 
 FIRST_ORDER = ("sum", "mean", "max")
 
@@ -28,7 +28,7 @@ CASES |= {f"{pool}, {n} blocks": hierarchy(pool, n) for n, pool in zip((1, 2, 3,
 CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for pool in POOLINGS}
 CASES |= {f"{pool}, random": flat(pool, frozen=True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
 CASES |= {"sopool-m-attn, 2 random blocks": hierarchy("sopool-m-attn", 2, frozen=True)}
-CASES |= {f"{gnn}, flat": flat("sopool-bimap", **hearing(gnn)) for gnn in ("gine", "gine-eps")}
+CASES |= {f"{gnn}, flat": flat("sopool-bimap", **edge_label_options(gnn)) for gnn in ("gine", "gine-eps")}
 CASES |= {"sopool-bimap, normed": flat("sopool-bimap", pooled_norm=True)}
 CASES |= {"sum, normed, a hidden layer": flat("sum", pooled_norm=True, head_hidden=4)}
 CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
@@ -40,7 +40,8 @@ def tables_for(config, store=None):
     if config.edge_labels and store.edge_labels is None:
         labels = torch.arange(store.num_edges, dtype=torch.int32) % config.edge_labels
         store = replace(store, edge_labels=labels, edge_label_names=tuple(range(config.edge_labels)))
-    tables, spec = tables_of(store), clusters_for(config)
+    tables = tables_of(store)
+    spec = clusters_for(config)
     return tables if spec is None else replace(tables, clusters=ClusterTables.of(cluster(store, spec)))
 
 
@@ -69,21 +70,21 @@ def permuted(x, neighbors, ptr, seed=0):
         return (lengths, torch.cat([nodes[:0], *(new.values for new in own)])), torch.cat([labels[:0], *along])
 
     labels = neighbors.labels
-    hears, along = lists(neighbors.ptr, neighbors.nodes, labels.heard)
-    heard_by, back = lists(*neighbors.heard_by, labels.heard_by)
+    listed, along = lists(neighbors.ptr, neighbors.nodes, labels.codes)
+    transposed, back = lists(*neighbors.transposed, labels.transposed)
     known = neighbors.clusters
     clusters = None if known is None else known._replace(rows=place[known.rows])
     assert known is None or isinstance(known, Clusters)
-    return x[order], Neighbors(*hears, heard_by, clusters, EdgeLabels(along, back, labels.kinds)), ptr
+    return x[order], Neighbors(*listed, transposed, clusters, EdgeLabels(along, back, labels.kinds)), ptr
 
 
 def without_twins(store):
     """Graphs in which no two nodes hear just the same nodes: a graph convolution would score the two alike."""
     kept = []
     for number, graph in enumerate(store):
-        heard = torch.eye(graph.num_nodes)
-        heard.index_put_(tuple(graph.edge_index.flip(0).long()), torch.tensor(1.0), accumulate=True)
-        if len({tuple(row) for row in heard.tolist()}) == len(heard):
+        adjacency = torch.eye(graph.num_nodes)
+        adjacency.index_put_(tuple(graph.edge_index.flip(0).long()), torch.tensor(1.0), accumulate=True)
+        if len({tuple(row) for row in adjacency.tolist()}) == len(adjacency):
             kept.append(number)
     return kept
 

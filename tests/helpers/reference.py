@@ -12,28 +12,28 @@ from sopool.training.bank.sampling import draw
 
 
 def dense_graph(store, features, number):
-    """(heard [n, n], edges, x [n, d]): row i counts how often node i hears each node; (source, target, label) each."""
+    """(adjacency [n, n], edges, x [n, d]): row i counts the edges into node i; (source, target, label) each."""
     first, last = store.node_ptr[number : number + 2].tolist()
     start, stop = store.edge_ptr[number : number + 2].tolist()
-    heard = torch.eye(last - first, dtype=torch.float64)
+    adjacency = torch.eye(last - first, dtype=torch.float64)
     for source, target in store.edge_index[:, start:stop].t().tolist():
-        heard[target, source] += 1
+        adjacency[target, source] += 1
     labels = [0] * (stop - start) if store.edge_labels is None else store.edge_labels[start:stop].tolist()
     edges = [(*pair, label) for pair, label in zip(store.edge_index[:, start:stop].t().tolist(), labels, strict=True)]
-    return heard, edges, features.rows(torch.arange(first, last)).double()
+    return adjacency, edges, features.rows(torch.arange(first, last)).double()
 
 
-def hear(how, heard, edges, x, vectors):
+def propagate(how, adjacency, edges, x, vectors):
     if vectors is not None:
         rows = list(x)
         for source, target, label in edges:
             rows[target] = rows[target] + (x[source] + vectors[label]).relu()
         return torch.stack(rows) if rows else x
     if how == "sum":
-        return heard @ x
+        return adjacency @ x
     if how == "mean":
-        return heard @ x / heard.sum(1, keepdim=True)
-    return x.unsqueeze(0).masked_fill(heard.unsqueeze(2) == 0, -torch.inf).amax(1)
+        return adjacency @ x / adjacency.sum(1, keepdim=True)
+    return x.unsqueeze(0).masked_fill(adjacency.unsqueeze(2) == 0, -torch.inf).amax(1)
 
 
 def pool(name, h, readout):
@@ -78,7 +78,11 @@ class Reference:
     """Trains copies of ``model`` 's weights."""
 
     def __init__(self, store, features, model, config, train, seed):
-        self.store, self.features, self.config, self.train, self.seed = store, features, config, train, seed
+        self.store = store
+        self.features = features
+        self.config = config
+        self.train = train
+        self.seed = seed
         self.model = model.double()
         self.norms = [
             [torch.nn.BatchNorm1d(block.scale.shape[0], dtype=torch.float64) for block in layer]
@@ -87,19 +91,22 @@ class Reference:
         parameters = {id(p): p for p in model.parameters()}
         for norms, layer in zip(self.norms, model.gnn.layers, strict=True):
             for norm, block in zip(norms, layer, strict=True):
-                norm.weight, norm.bias = block.scale, block.shift
+                norm.weight = block.scale
+                norm.bias = block.shift
         self.optimizer = torch.optim.Adam(list(parameters.values()), lr=config.lr, weight_decay=config.weight_decay)
 
     def logits(self, numbers, dropout):
         graphs = [dense_graph(self.store, self.features, int(number)) for number in numbers]
         sizes = [len(x) for *_, x in graphs]
-        x, model, how = torch.cat([x for *_, x in graphs]), self.model, VARIANTS[self.config.model.gnn].how
+        x = torch.cat([x for *_, x in graphs])
+        model = self.model
+        how = VARIANTS[self.config.model.gnn].how
         layers = [x]
         for number, (layer, norms) in enumerate(zip(model.gnn.layers, self.norms, strict=True)):
             parts = zip(graphs, x.split(sizes), strict=True)
             vectors = model.gnn.edges[number].weight if len(model.gnn.edges) else None
-            heard = torch.cat([hear(how, matrix, edges, part, vectors) for (matrix, edges, _), part in parts])
-            x = heard if model.gnn.eps is None else heard + model.gnn.eps[number] * x
+            adjacency = torch.cat([propagate(how, matrix, edges, part, vectors) for (matrix, edges, _), part in parts])
+            x = adjacency if model.gnn.eps is None else adjacency + model.gnn.eps[number] * x
             for block, norm in zip(layer, norms, strict=True):
                 x = norm(x @ block.weight).relu()
             layers.append(x)

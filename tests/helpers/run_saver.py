@@ -99,7 +99,8 @@ def kill_at_every_step(folder):
         config = a_config(step)
         if not killed_at(step, store, config):
             break
-        run, checkpoint = store.load(config), store.load_checkpoint(config)
+        run = store.load(config)
+        checkpoint = store.load_checkpoint(config)
         assert run is None or is_of_one_piece(run)
         if checkpoint is not None:
             assert (checkpoint[0]["weight"] == checkpoint[1]["epoch"]).all()

@@ -27,7 +27,8 @@ def made_up(config, data, skill):
     """A run that is right on about ``skill`` of its graphs, later a bit more often."""
     rng = np.random.default_rng(int(config.key, 16))
     test = stratified_folds(data.labels, config.folds)[config.fold][1]
-    epochs, classes = config.epochs, len(data.classes)
+    epochs = config.epochs
+    classes = len(data.classes)
     rates = skill + 0.1 * np.linspace(-1, 1, epochs)
     logits = np.stack([scores(rng, data.labels[test], rate, classes) for rate in rates])
     right = (logits.argmax(2) == data.labels[test]).mean(1)

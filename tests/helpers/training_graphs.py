@@ -17,7 +17,8 @@ EDGE_LABELS = 3
 
 def little_store(graphs=24, seed=0, directed=False, classes=2):
     """Graphs of 0 to 9 nodes: empty ones, single nodes, isolated nodes, self-loops and repeated edges among them."""
-    random, bonds = np.random.default_rng(seed), np.random.default_rng(seed + 1)
+    random = np.random.default_rng(seed)
+    bonds = np.random.default_rng(seed + 1)
     made = []
     for number in range(graphs):
         nodes = 0 if number == 5 else 1 if number == 7 else int(random.integers(2, 10))
@@ -25,7 +26,8 @@ def little_store(graphs=24, seed=0, directed=False, classes=2):
         kinds = bonds.integers(0, EDGE_LABELS, len(edges))
         if not directed:
             back = edges[:, 0] != edges[:, 1]
-            edges, kinds = np.concatenate([edges, edges[back, ::-1]]), np.concatenate([kinds, kinds[back]])
+            edges = np.concatenate([edges, edges[back, ::-1]])
+            kinds = np.concatenate([kinds, kinds[back]])
         labels = random.integers(0, 3, nodes).tolist()
         # Numbers that never agree: where two nodes do, the gradient of a maximum is a matter of convention.
         attributes = random.normal(size=(nodes, 2))
@@ -39,7 +41,7 @@ def tables_of(store, unknown=False):
     return GraphTables.build(store, default_encoder(store, unknown).fit(store).transform(store), edges)
 
 
-def hearing(gnn):
+def edge_label_options(gnn):
     """A model's settings for this GNN on a little store."""
     return {"gnn": gnn, "edge_labels": EDGE_LABELS if VARIANTS[gnn].labelled else 0}
 

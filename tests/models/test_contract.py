@@ -108,7 +108,8 @@ def trained(bank, epochs):
 
 @every_model
 def test_the_same_run_again_is_the_same(config):
-    tables, run = tables_for(config), run_config(model=vars(config), precision="float32")
+    tables = tables_for(config)
+    run = run_config(model=vars(config), precision="float32")
     first, second = (trained(bank_of(tables, [run]), 2) for _ in range(2))
     for mine, theirs in zip((*first[0], first[1]), (*second[0], second[1]), strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -117,7 +118,8 @@ def test_the_same_run_again_is_the_same(config):
 @every_model
 def test_saved_and_loaded(config, tmp_path):
     tables = tables_for(config)
-    model, batch = model_of(config, tables), batch_of(tables, ALL)
+    model = model_of(config, tables)
+    batch = batch_of(tables, ALL)
     want = scores_of(model, batch)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     other = model_of(config, tables, seed=1)
@@ -140,7 +142,8 @@ def test_layout_is_known_without_memory(config):
 @pytest.mark.parametrize("name", ["diffpool, flat", "diffpool, 2 blocks"])
 def test_penalties_are_part_of_the_training_loss(name):
     config = CASES[name]
-    tables, run = tables_for(config), run_config(model=vars(config), steps=1, dropout=0.0)
+    tables = tables_for(config)
+    run = run_config(model=vars(config), steps=1, dropout=0.0)
     bank = bank_of(tables, [run])
     graphs = torch.from_numpy(draw(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
     model = new_model(run, tables.features.width, tables.classes).double().train()
@@ -162,7 +165,8 @@ def test_learns_what_first_order_statistics_of_the_input_do_not_show(config):
     run = run_config(
         model=model, fold=0, folds=5, steps=20, batch_size=32, dropout=0.0, halve_every=0, precision="float32"
     )
-    bank, best = Bank(tables, [run], [Splitter(tables.labels.numpy())(run)]), 0.0
+    bank = Bank(tables, [run], [Splitter(tables.labels.numpy())(run)])
+    best = 0.0
     labels = tables.labels.numpy()[bank.splits[0].test]
     for _ in range(15):
         bank.run_epoch()

@@ -77,8 +77,8 @@ def test_a_hidden_layer_leaves_slopes_on_the_pooled_terms():
     def scores(weight):
         return model.head(model.readouts[0](h * weight.sqrt().unsqueeze(1), ptr=torch.tensor([0, 6])), 0)[0]
 
-    slopes = torch.autograd.functional.jacobian(scores, torch.ones(6, dtype=torch.float64)).T
-    torch.testing.assert_close(found.contributions, slopes, rtol=1e-6, atol=1e-8)
+    gradients = torch.autograd.functional.jacobian(scores, torch.ones(6, dtype=torch.float64)).T
+    torch.testing.assert_close(found.contributions, gradients, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize(("name", "options"), NORMALISED, ids=str)
@@ -88,7 +88,8 @@ def test_with_a_normalisation_shares_are_slopes_in_the_weight_of_a_node(name, op
     x, neighbors = drawn(6, 1)
     found = explain(model, x, neighbors)
     assert not found.exact
-    readout, head = model.readouts[0], model.heads[0]
+    readout = model.readouts[0]
+    head = model.heads[0]
     h = torch.cat(model.gnn(x, neighbors, torch.tensor([0, 6])), 1).detach()
     if name == "covpool":
         h = h - h.mean(0)
@@ -97,8 +98,8 @@ def test_with_a_normalisation_shares_are_slopes_in_the_weight_of_a_node(name, op
     def scores(weight):
         return head(readout(h * weight.sqrt().unsqueeze(1), ptr=torch.tensor([0, 6])))[0]
 
-    slopes = torch.autograd.functional.jacobian(scores, torch.ones(6, dtype=torch.float64)).T
-    torch.testing.assert_close(found.contributions, slopes, rtol=1e-6, atol=1e-8)
+    gradients = torch.autograd.functional.jacobian(scores, torch.ones(6, dtype=torch.float64)).T
+    torch.testing.assert_close(found.contributions, gradients, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("config", CASES.values(), ids=CASES.keys())
@@ -121,9 +122,10 @@ def test_it_follows_the_nodes(pool):
     model = model_of(flat(pool), TABLES)
     for graph in FULL:
         x, neighbors, ptr = batch_of(TABLES, [graph])
-        moved, heard, _ = permuted(x, neighbors, ptr, seed=graph)
+        moved, lists, _ = permuted(x, neighbors, ptr, seed=graph)
         order = torch.tensor([(x == row).all(1).nonzero()[0, 0] for row in moved])
-        one, other = explain(model, x, neighbors), explain(model, moved, heard)
+        one = explain(model, x, neighbors)
+        other = explain(model, moved, lists)
         torch.testing.assert_close(one.contributions[order], other.contributions, rtol=1e-9, atol=1e-9)
 
 
@@ -162,14 +164,15 @@ def test_a_pair_is_told_with_the_node_it_comes_from():
 def test_the_pooled_graph_is_the_papers(normalize):
     model = model_of(shaped("sopool-m-attn", {"heads": 3, "normalize": normalize}), TABLES)
     edges = torch.tensor([[0, 1, 1, 2, 0, 0], [1, 0, 2, 1, 3, 3]])
-    x, neighbors = draw_rows(0, 4, TABLES.features.width), neighbors_of(edges, 4)
+    x = draw_rows(0, 4, TABLES.features.width)
+    neighbors = neighbors_of(edges, 4)
     found = explain(model, x, neighbors).pooled
     h = torch.cat(model.gnn(x, neighbors, torch.tensor([0, 4])), 1).detach()
-    hears = torch.zeros(4, 4, dtype=torch.float64)
-    hears.index_put_((edges[1], edges[0]), torch.ones(6, dtype=torch.float64), accumulate=True)
+    adjacency = torch.zeros(4, 4, dtype=torch.float64)
+    adjacency.index_put_((edges[1], edges[0]), torch.ones(6, dtype=torch.float64), accumulate=True)
     c = model.readouts[0].queries.detach() @ h.T / (4 if normalize else 1)
     torch.testing.assert_close(found.contribution, c)
-    torch.testing.assert_close(found.adjacency, c @ hears @ c.T)
+    torch.testing.assert_close(found.adjacency, c @ adjacency @ c.T)
     weight = model.heads[0].weight.detach().view(3, 3, -1)
     torch.testing.assert_close(found.shares, (weight * (c @ h)).sum(2).T)
 
@@ -183,7 +186,7 @@ def test_in_a_hierarchy_it_is_that_of_the_first_block():
     block = model.eval().blocks(x, neighbors, ptr)[0]
     h = model.gnns[0](x, neighbors, ptr)[-1]
     torch.testing.assert_close(found.pooled.contribution @ h, block.x)
-    torch.testing.assert_close(found.pooled.adjacency, block.graphs().hears.weights[0])
+    torch.testing.assert_close(found.pooled.adjacency, block.graphs().neighbors.weights[0])
     torch.testing.assert_close(found.contributions, gradient_times_input(model, x, neighbors))
 
 

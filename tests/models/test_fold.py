@@ -12,15 +12,15 @@ from sopool.nn.gnn import VARIANTS
 from sopool.nn.inference import FoldedGNN
 from sopool.ops.numba import dispatch as compiled
 from tests.helpers.model_cases import CASES, batch_of, flat, model_of, tables_for, without_ties
-from tests.helpers.training_graphs import hearing, little_store
+from tests.helpers.training_graphs import edge_label_options, little_store
 
 ALL = list(range(24))
-FOLDED = CASES | {f"{gnn}, plain": flat("sopool", **hearing(gnn)) for gnn in VARIANTS}
-FOLDED |= {f"{gnn}, bimap": flat("sopool-bimap", **hearing(gnn)) for gnn in VARIANTS}
+FOLDED = CASES | {f"{gnn}, plain": flat("sopool", **edge_label_options(gnn)) for gnn in VARIANTS}
+FOLDED |= {f"{gnn}, bimap": flat("sopool-bimap", **edge_label_options(gnn)) for gnn in VARIANTS}
 OPTIONS = {"normalize": "size", "triangle": True, "moments": (1, 2)}
 FOLDED |= {f"{pool}, options": flat(pool, pool_options=OPTIONS) for pool in ("sopool-bimap", "covpool")}
 FOLDED |= {"sopool-bimap, slow": flat("sopool-bimap", pool_options={"lr_scale": 0.1})}
-FOLDED |= {f"{gnn}, one layer": replace(flat("sopool-bimap", **hearing(gnn)), layers=1) for gnn in VARIANTS}
+FOLDED |= {f"{gnn}, one layer": replace(flat("sopool-bimap", **edge_label_options(gnn)), layers=1) for gnn in VARIANTS}
 
 
 @pytest.fixture(params=["loops", "layers"])
@@ -82,7 +82,8 @@ class PerChannel(BilinearSecondOrderAggregation):
 def test_readouts_of_a_user_s_own(kind, loops, monkeypatch):
     monkeypatch.setitem(READOUTS, "mine", kind)
     tables = tables_for(flat("mine"))
-    model, batch = trained(flat("mine"), tables), batch_of(tables, ALL)
+    model = trained(flat("mine"), tables)
+    batch = batch_of(tables, ALL)
     torch.testing.assert_close(fold(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
 
 
@@ -100,10 +101,11 @@ def test_no_graph_or_one_without_nodes(name, loops):
 @torch.no_grad()
 def test_graphs_larger_than_what_is_worked_on_together(gnn, loops):
     """Of 300 nodes, among small ones."""
-    config = flat("sopool-bimap", **hearing(gnn))
+    config = flat("sopool-bimap", **edge_label_options(gnn))
     tables = tables_for(config, make_agreement(30, most_nodes=300))
     assert tables.node_ptr.diff().max() > 128
-    model, batch = trained(config, tables), batch_of(tables, range(30))
+    model = trained(config, tables)
+    batch = batch_of(tables, range(30))
     torch.testing.assert_close(fold(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
 
 

@@ -65,7 +65,8 @@ def test_the_trained_one_moves(config):
 def test_all_else_is_trained_as_by_torch(pool):
     """Against the plain loop, in which the pooling is no parameter of the optimiser either."""
     store = little_store()
-    tables, config = tables_of(store), run_config(model={"pool": pool, "frozen": True}, weight_decay=0.1)
+    tables = tables_of(store)
+    config = run_config(model={"pool": pool, "frozen": True}, weight_decay=0.1)
     bank = bank_of(tables, [config])
     model = new_model(config, tables.features.width, tables.classes)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, run_seed(config))

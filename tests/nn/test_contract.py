@@ -165,13 +165,16 @@ def test_rows_come_in_order_unless_a_readout_asks_for_the_order():
 
     class Asking(SegmentAggregation):
         def pool(self, x, ptr, order=None):
-            self.seen, self.order = x, order
+            self.seen = x
+            self.order = order
             return segment_sum(x, ptr, order)
 
     x, _, index = batch_of(SIZES)
     shuffle = torch.randperm(len(x))
-    shuffled, mixed = x[shuffle], index[shuffle]
-    plain, asking = Plain(), Asking()
+    shuffled = x[shuffle]
+    mixed = index[shuffle]
+    plain = Plain()
+    asking = Asking()
     want = torch.zeros(len(SIZES), CHANNELS, dtype=x.dtype).index_add(0, index, x)
     for readout in (plain, asking):
         torch.testing.assert_close(readout(shuffled, mixed, dim_size=len(SIZES)), want)

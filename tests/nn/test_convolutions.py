@@ -53,7 +53,8 @@ def fixed_width(name):
 @pytest.mark.parametrize("layer", WITH_HEADS)
 def test_layers_with_heads(name, layer):
     """Messages [E, heads, f]: every head is pooled by itself."""
-    x, readout = draw_rows(0, 6, CHANNELS), fixed_width(name)
+    x = draw_rows(0, 6, CHANNELS)
+    readout = fixed_width(name)
     more = [KINDS] if layer == "relational" else []
     conv = WITH_HEADS[layer](readout).double()
     got = conv(x, EDGES, *more)
@@ -84,11 +85,11 @@ def test_the_result_is_contiguous_and_may_be_changed_in_place(name, dtype, dim):
         if dim:
             x = x.transpose(0, 1).contiguous()
         x.requires_grad_()
-        (slope,) = torch.autograd.grad((2 * readout(x, index, dim=dim)).sum(), x)
+        (gradient,) = torch.autograd.grad((2 * readout(x, index, dim=dim)).sum(), x)
         out = readout(x, index, dim=dim)
         assert out.is_contiguous()
         (in_place,) = torch.autograd.grad(out.mul_(2).sum(), x)
-        torch.testing.assert_close(in_place, slope)
+        torch.testing.assert_close(in_place, gradient)
 
 
 def test_gradients_through_heads():

@@ -17,7 +17,8 @@ reverse = torch.autograd.functional
 
 def functions_of(name):
     """A readout as a function of the rows, in their order and in another, with the rows and a direction for them."""
-    readout, (x, ptr, index) = readout_of(name), batch_of(SIZES)
+    readout = readout_of(name)
+    (x, ptr, index) = batch_of(SIZES)
     shuffle = torch.randperm(len(x))
     v = draw_rows(1, *x.shape)
     yield lambda x: readout(x, ptr=ptr), x, v
@@ -59,7 +60,8 @@ def test_hessians(name):
 
 @every_readout
 def test_gradients_of_parameters_sample_by_sample(name):
-    readout, (x, ptr, _) = readout_of(name), batch_of(SIZES)
+    readout = readout_of(name)
+    (x, ptr, _) = batch_of(SIZES)
     parameters = {key: value.detach() for key, value in readout.named_parameters()} | {"x": x}
 
     def loss(given, x):
@@ -79,7 +81,8 @@ def test_tangents_of_gradients_recorded_before(name):
     """Forward mode over a graph that was made without it."""
     for function, x, _ in functions_of(name):
         out = function(x.requires_grad_())
-        w, v = draw_rows(2, *out.shape), draw_rows(3, *out.shape)
+        w = draw_rows(2, *out.shape)
+        v = draw_rows(3, *out.shape)
         (want,) = torch.autograd.grad(out, x, v, retain_graph=True)
         got = dual_tangent(lambda w, out=out, x=x: torch.autograd.grad(out, x, w)[0], w, v)
         torch.testing.assert_close(got, want)
@@ -111,7 +114,7 @@ def all_of(pooled):
     """Whatever has a gradient, in one vector."""
     if isinstance(pooled, tuple) and hasattr(pooled, "adj"):
         return torch.cat([pooled.x.flatten(), pooled.adj.flatten()])
-    weights = getattr(pooled.graphs().hears, "weights", None)
+    weights = getattr(pooled.graphs().neighbors, "weights", None)
     parts = [pooled.x, pooled.lift(pooled.x), pooled.loss, weights]
     return torch.cat([part.flatten() for part in parts if part is not None])
 

@@ -57,7 +57,8 @@ def test_an_operator_without_a_generator_is_refused():
 
 def test_other_threads_draw_as_before():
     torch.manual_seed(1)
-    expected, found = torch.rand(4), []
+    expected = torch.rand(4)
+    found = []
     torch.manual_seed(1)
     with drawing_from(3):
         other = threading.Thread(target=lambda: found.append(torch.rand(4)))

@@ -75,7 +75,7 @@ def test_listing_is_the_inverse_of_reading(sizes, seed):
 def test_spare_rows_have_no_edges():
     x, edge_index, _ = random_graphs(SIZES, 0)
     graphs = Graphs(ptr_of(SIZES), neighbors_of(edge_index, len(x)))
-    exact, spare = (between(graphs.hears, select_top(x[:, 0], graphs, 0.5, exact)) for exact in (True, False))
+    exact, spare = (between(graphs.neighbors, select_top(x[:, 0], graphs, 0.5, exact)) for exact in (True, False))
     assert spare.ptr.numel() > exact.ptr.numel()
     assert torch.equal(list_edges(spare, x)[0], list_edges(exact, x)[0])
 
@@ -108,7 +108,8 @@ class Network(torch.nn.Module):
     def __init__(self, first, second):
         super().__init__()
         self.convs = torch.nn.ModuleList(GraphConv(CHANNELS, CHANNELS) for _ in range(3))
-        self.first, self.second = first, second
+        self.first = first
+        self.second = second
         self.head = torch.nn.Linear(CHANNELS, 2)
 
     def forward(self, x, edge_index, batch, batch_size):

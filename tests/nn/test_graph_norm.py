@@ -15,7 +15,8 @@ CHANNELS = 3
 def drawn_pair(seed):
     """Ours and torch's, with the same parameters."""
     torch.manual_seed(seed)
-    mine, theirs = GraphNorm(CHANNELS).double(), torch.nn.BatchNorm1d(CHANNELS).double()
+    mine = GraphNorm(CHANNELS).double()
+    theirs = torch.nn.BatchNorm1d(CHANNELS).double()
     for here, there in zip((mine.scale, mine.shift), (theirs.weight, theirs.bias), strict=True):
         torch.nn.init.normal_(here)
         there.data.copy_(here.data)

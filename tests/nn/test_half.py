@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, make_readout
-from sopool.ops.message_passing.graphs import Graphs, hear_evenly
+from sopool.ops.message_passing.graphs import Graphs, propagate_normalized
 from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
 from sopool.ops.segment.first_order import segment_softmax
 from tests.helpers.readouts import CHANNELS
@@ -49,7 +49,8 @@ def test_readouts_of_a_large_graph(name, options, dtype):
 @pytest.mark.parametrize("name", ["covpool", "sopool-bimap"])
 def test_autocast_rounds_nothing_that_is_squared(name, options):
     """Rows far from zero have a small covariance, which is lost where they are rounded after the map."""
-    x, ptr = 10 + 0.1 * draw_rows(0, 200, CHANNELS, dtype=torch.float32), ptr_of([80, 120])
+    x = 10 + 0.1 * draw_rows(0, 200, CHANNELS, dtype=torch.float32)
+    ptr = ptr_of([80, 120])
     readout = make_readout(name, CHANNELS, **options | {"rank": 2})
     with torch.autocast("cpu", torch.bfloat16):
         got = readout(x, ptr=ptr)
@@ -59,7 +60,8 @@ def test_autocast_rounds_nothing_that_is_squared(name, options):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_autocast_leaves_gradients_of_the_root_alone(compiled, fresh_compiler):
     """The compiler takes the backward pass under autocast, too, as who calls it there does."""
-    readout, ptr = make_readout("sopool", CHANNELS, normalize="matrix-sqrt"), ptr_of([2, 5])
+    readout = make_readout("sopool", CHANNELS, normalize="matrix-sqrt")
+    ptr = ptr_of([2, 5])
     x = draw_rows(0, 7, CHANNELS, dtype=torch.float32).requires_grad_()
     function = torch.compile(readout, fullgraph=True, backend="aot_eager") if compiled else readout
     with torch.autocast("cpu", torch.bfloat16):
@@ -70,7 +72,8 @@ def test_autocast_leaves_gradients_of_the_root_alone(compiled, fresh_compiler):
 
 @halves
 def test_equal_weights_of_a_large_graph(dtype):
-    x, ptr = torch.ones(sum(SIZES), 1, dtype=dtype), ptr_of(SIZES)
+    x = torch.ones(sum(SIZES), 1, dtype=dtype)
+    ptr = ptr_of(SIZES)
     assert_rounded(segment_softmax(x, ptr), segment_softmax(x.double(), ptr), dtype)
     assert_rounded(segment_softmax(x, ptr)[:9], segment_softmax(x.double(), ptr)[:9], dtype, times=16)
 
@@ -79,13 +82,19 @@ def test_equal_weights_of_a_large_graph(dtype):
 def test_a_node_with_many_neighbours(dtype):
     nodes = SIZES[0]
     star = torch.stack([torch.arange(1, nodes), torch.zeros(nodes - 1, dtype=torch.long)])
-    neighbors, x = neighbors_of(star, nodes), draw_rows(0, nodes, 2).abs().to(dtype)
+    neighbors = neighbors_of(star, nodes)
+    x = draw_rows(0, nodes, 2).abs().to(dtype)
     assert_rounded(aggregate(x, neighbors, "mean"), aggregate(x.double(), neighbors, "mean"), dtype)
     # Each part of the sum is small: it is not what is tested here.
     few = x.clone()
     few[9:] = 0
     graphs = Graphs(torch.tensor([0, nodes]), neighbors)
-    assert_rounded(hear_evenly(few, graphs.hears)[:1], hear_evenly(few.double(), graphs.hears)[:1], dtype, times=16)
+    assert_rounded(
+        propagate_normalized(few, graphs.neighbors)[:1],
+        propagate_normalized(few.double(), graphs.neighbors)[:1],
+        dtype,
+        times=16,
+    )
 
 
 @halves
@@ -96,11 +105,14 @@ def test_a_node_with_many_neighbours(dtype):
 def test_edges_of_a_large_graph_between_few_nodes(kind, options, dtype):
     """As many as a half type cannot hold, until their weights are normalised."""
     torch.manual_seed(0)
-    nodes, layer = SIZES[0], kind(CHANNELS, **options).to(dtype)
-    x, ring = (1 + draw_rows(0, nodes, CHANNELS)).to(dtype), torch.arange(nodes)
+    nodes = SIZES[0]
+    layer = kind(CHANNELS, **options).to(dtype)
+    x = (1 + draw_rows(0, nodes, CHANNELS)).to(dtype)
+    ring = torch.arange(nodes)
     edges = torch.cat([torch.stack([ring, ring.roll(step)]) for step in (1, 2, 3)], dim=1)
     graphs = Graphs(torch.tensor([0, nodes]), neighbors_of(edges, nodes))
-    got, in_a_block = layer(x, edges), layer.pool(x, graphs)
+    got = layer(x, edges)
+    in_a_block = layer.pool(x, graphs)
     exact = layer.double()
     assert_rounded(got.edge_weight, exact(x.double(), edges).edge_weight, dtype)
     assert_rounded(in_a_block.edge_weight, exact.pool(x.double(), graphs).edge_weight, dtype)

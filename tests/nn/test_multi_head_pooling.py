@@ -14,7 +14,8 @@ SIZES = [4, 0, 1, 5]  # the third has no edges
 @st.composite
 def graphs(draw):
     sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
-    start, edges = 0, []
+    start = 0
+    edges = []
     for n in sizes:
         node = st.integers(start, start + n - 1)
         edges += draw(st.lists(st.tuples(node, node), max_size=8)) if n else []
@@ -40,7 +41,8 @@ def naive(pool, x, edge_index, weight, n):
 def test_is_the_formula_graph_by_graph(batch, seed, weighted):
     """Directed edges, duplicates, self-loops, isolated nodes, graphs without edges or nodes."""
     sizes, edge_index = batch
-    pool, x = layer(), draw_rows(seed, sum(sizes), 3)
+    pool = layer()
+    x = draw_rows(seed, sum(sizes), 3)
     weight = draw_rows(seed, edge_index.shape[1]) if weighted else torch.ones(edge_index.shape[1], dtype=torch.float64)
     out = pool(x, edge_index, index_of(sizes), len(sizes), weight if weighted else None)
     start = 0
@@ -67,7 +69,8 @@ def test_the_record_is_a_batch_of_graphs(batch, seed):
 
 
 def test_unsorted_batch():
-    pool, x = layer(), draw_rows(0, 10, 3)
+    pool = layer()
+    x = draw_rows(0, 10, 3)
     edge_index = torch.tensor([[0, 1, 2, 6, 7], [1, 2, 0, 7, 9]])
     want = pool(x, edge_index, batch=index_of(SIZES), batch_size=4)
     shuffle = torch.randperm(10)
@@ -81,7 +84,8 @@ def test_unsorted_batch():
 def test_degree_keeps_values_in_bounds_however_large_the_graph():
     """|A'| as a matrix of absolute values has norm at most 1, signed or not; H' is an average."""
     for n in (3, 300, 3000):
-        x, edge_index = draw_rows(0, n, 3), torch.randint(0, n, (2, 4 * n))
+        x = draw_rows(0, n, 3)
+        edge_index = torch.randint(0, n, (2, 4 * n))
         out = layer("degree", heads=5)(x, edge_index)
         assert torch.linalg.matrix_norm(out.adj[0].abs(), 2).item() <= 1 + 1e-6
         assert out.x.abs().max().item() < 10
@@ -92,7 +96,8 @@ def test_degree_keeps_values_in_bounds_however_large_the_graph():
 def test_degree_does_not_see_the_scale_of_features_nor_the_size(exponent, n):
     """In float32, with finite slopes; against A' of features about 1, undivided."""
     torch.manual_seed(0)
-    x, edge_index = torch.rand(n, 3), torch.randint(0, n, (2, 4 * n))
+    x = torch.rand(n, 3)
+    edge_index = torch.randint(0, n, (2, 4 * n))
     pool = MultiHeadSecondOrderPooling(3, 4)
     contribution = x.double() @ pool.queries.detach().double().t()
     adj = contribution[edge_index[0]].t() @ contribution[edge_index[1]]
@@ -100,8 +105,8 @@ def test_degree_does_not_see_the_scale_of_features_nor_the_size(exponent, n):
     scaled = (x * 10**exponent).requires_grad_()
     found = pool(scaled, edge_index).adj[0]
     torch.testing.assert_close(found, (adj / degrees.sqrt()).float(), rtol=0, atol=1e-4)
-    (slope,) = torch.autograd.grad(found.square().sum(), scaled)
-    assert slope.isfinite().all()
+    (gradient,) = torch.autograd.grad(found.square().sum(), scaled)
+    assert gradient.isfinite().all()
 
 
 def test_slopes_of_the_degree_where_an_edge_counts_for_almost_nothing():
@@ -114,8 +119,8 @@ def test_degree_of_nothing_is_nothing():
     x = draw_rows(0, 4, 3).requires_grad_()
     out = layer("degree")(x, empty)
     assert torch.equal(out.adj, torch.zeros_like(out.adj))
-    (slope,) = torch.autograd.grad(out.adj.sum() + out.x.sum(), x)
-    assert slope.isfinite().all()
+    (gradient,) = torch.autograd.grad(out.adj.sum() + out.x.sum(), x)
+    assert gradient.isfinite().all()
     none = layer("degree")(x[:0], empty)
     assert torch.equal(none.x, torch.zeros(2, 3))
     assert none.adj.shape == (1, 2, 2)
@@ -123,8 +128,10 @@ def test_degree_of_nothing_is_nothing():
 
 @pytest.mark.parametrize("normalize", [None, "degree"])
 def test_gradients(normalize):
-    pool, x = layer(normalize), draw_rows(0, 5, 3).requires_grad_()
-    edge_index, weight = torch.tensor([[0, 1, 3, 3], [1, 2, 4, 4]]), draw_rows(1, 4).requires_grad_()
+    pool = layer(normalize)
+    x = draw_rows(0, 5, 3).requires_grad_()
+    edge_index = torch.tensor([[0, 1, 3, 3], [1, 2, 4, 4]])
+    weight = draw_rows(1, 4).requires_grad_()
     batch = torch.tensor([0, 0, 0, 1, 1])
 
     def function(x, weight, queries):
@@ -137,7 +144,8 @@ def test_gradients(normalize):
 def test_compiles(fresh_compiler):
     pool = MultiHeadSecondOrderPooling(3, 2)
     compiled = torch.compile(pool, fullgraph=True, dynamic=True, backend="aot_eager")
-    x, edge_index = torch.randn(10, 3), torch.tensor([[0, 1, 2, 6, 7], [1, 2, 0, 7, 9]])
+    x = torch.randn(10, 3)
+    edge_index = torch.tensor([[0, 1, 2, 6, 7], [1, 2, 0, 7, 9]])
     arguments = (x, edge_index, index_of(SIZES), 4, torch.rand(5))
     torch.testing.assert_close(compiled(*arguments), pool(*arguments))
 
@@ -176,7 +184,8 @@ def test_repr():
 @pytest.mark.parametrize("weight", [torch.tensor([0.5, 2.0]).double(), torch.tensor([3, 1])], ids=["float64", "int64"])
 def test_weights_may_be_of_another_type(weight):
     """As those that come from NumPy are."""
-    x, edges = draw_rows(0, 3, 3, dtype=torch.float32), torch.tensor([[0, 1], [1, 2]])
+    x = draw_rows(0, 3, 3, dtype=torch.float32)
+    edges = torch.tensor([[0, 1], [1, 2]])
     out = layer().float()(x, edges, edge_weight=weight)
     torch.testing.assert_close(
         out.adj.double(), layer()(x.double(), edges, edge_weight=weight).adj, rtol=1e-5, atol=1e-5

@@ -27,7 +27,8 @@ def pooled(**options):
 @given(seeds)
 def test_triangle_keeps_inner_products(seed):
     h = draw_rows(seed, 9, 3)
-    whole, half = SecondOrderAggregation()(h, ptr=PTR), SecondOrderAggregation(triangle=True)(h, ptr=PTR)
+    whole = SecondOrderAggregation()(h, ptr=PTR)
+    half = SecondOrderAggregation(triangle=True)(h, ptr=PTR)
     assert half.shape == (3, 6)
     torch.testing.assert_close(half @ half.T, whole @ whole.T, rtol=1e-12, atol=1e-12)
 
@@ -50,8 +51,8 @@ def test_the_trace_is_one_at_any_scale_of_the_features(seed, exponent):
         found = readout(scaled, ptr=PTR)
         torch.testing.assert_close(found, readout(h, ptr=PTR), rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(found[2].view(3, 3).trace(), torch.tensor(1.0))
-        (slope,) = torch.autograd.grad(found.square().sum(), scaled)
-        assert slope.isfinite().all()
+        (gradient,) = torch.autograd.grad(found.square().sum(), scaled)
+        assert gradient.isfinite().all()
         assert not found[:2].any()
 
 
@@ -61,7 +62,8 @@ def test_centred_rows_that_are_all_the_same_have_no_trace():
 
 
 def test_sqrt_is_signed_and_of_length_one():
-    got, s = pooled(normalize="sqrt"), pooled()
+    got = pooled(normalize="sqrt")
+    s = pooled()
     assert torch.equal(got.sign(), s.sign())
     torch.testing.assert_close(got.norm(dim=1), torch.tensor([1.0, 0, 1], dtype=torch.float64))
     torch.testing.assert_close(got[0].square() * s[0].abs().sum(), s[0].abs(), rtol=1e-4, atol=1e-4)
@@ -70,9 +72,9 @@ def test_sqrt_is_signed_and_of_length_one():
 @given(seeds, st.floats(-12, 6))
 def test_signed_sqrt_has_a_finite_slope_everywhere(seed, exponent):
     values = torch.cat([torch.zeros(1), 10**exponent * draw_rows(seed, 4)]).requires_grad_()
-    (slope,) = torch.autograd.grad(signed_sqrt(values).sum(), values)
-    assert slope.isfinite().all()
-    assert (slope >= 0).all()
+    (gradient,) = torch.autograd.grad(signed_sqrt(values).sum(), values)
+    assert gradient.isfinite().all()
+    assert (gradient >= 0).all()
 
 
 @given(seeds, st.integers(1, 6), st.integers(6, 40))
@@ -91,9 +93,9 @@ def test_matrix_sqrt_squares_to_the_matrix(seed, f, n):
 def test_matrix_sqrt_is_stable_where_nodes_are_few(n, scale):
     h = (scale * draw_rows(0, n, 8, dtype=torch.float32)).requires_grad_()
     root = SecondOrderAggregation(normalize="matrix-sqrt")(h, ptr=torch.tensor([0, n])).view(8, 8)
-    (slope,) = torch.autograd.grad(root.sum(), h)
+    (gradient,) = torch.autograd.grad(root.sum(), h)
     assert root.isfinite().all()
-    assert slope.isfinite().all()
+    assert gradient.isfinite().all()
     s = h.T @ h
     torch.testing.assert_close(root @ root, s, rtol=0, atol=1e-2 * float(s.detach().double().norm()))
 
@@ -108,7 +110,8 @@ def test_matrix_sqrt_does_not_see_the_scale(seed, exponent):
 
 
 def test_the_root_of_the_mean_product():
-    got, s = pooled(normalize="size+matrix-sqrt").view(3, 3, 3), pooled().view(3, 3, 3)
+    got = pooled(normalize="size+matrix-sqrt").view(3, 3, 3)
+    s = pooled().view(3, 3, 3)
     torch.testing.assert_close(got, matrix_sqrt(s / torch.tensor([4, 1, 5]).view(3, 1, 1)))
 
 
@@ -128,8 +131,8 @@ def test_options_work_together(normalize, triangle, moments):
         out = readout(relu, ptr=PTR)
         assert out.shape == (3, readout.out_channels)
         assert torch.equal(out[1], torch.zeros_like(out[1]))
-        (slope,) = torch.autograd.grad(out.sum(), relu)
-        assert slope.isfinite().all()
+        (gradient,) = torch.autograd.grad(out.sum(), relu)
+        assert gradient.isfinite().all()
         half = readout.to(torch.bfloat16)(H.to(torch.bfloat16), ptr=PTR)
         assert half.dtype == torch.bfloat16
         assert half.isfinite().all()
@@ -183,7 +186,8 @@ def test_what_attention_may_be_asked_for(make):
     for normalize in ("size", "sqrt"):
         readout = make(3, normalize=normalize).double()
         readout.load_state_dict(plain.state_dict())
-        out, want = readout(H, ptr=PTR), plain(H, ptr=PTR)
+        out = readout(H, ptr=PTR)
+        want = plain(H, ptr=PTR)
         if normalize == "size":
             torch.testing.assert_close(out, want / torch.tensor([4, 1, 5]).view(3, 1))
         else:

@@ -35,7 +35,8 @@ def embed(readout, *graphs):
 def test_figure_2a_covpool_and_attnpool_miss_repeated_nodes(seed):
     """Two graphs with one node representation throughout, three times and five."""
     h = draw_rows(seed, 4)
-    first, second = [h] * 3, [h] * 5
+    first = [h] * 3
+    second = [h] * 5
     zero, other = embed(CovarianceAggregation(4), first, second)
     torch.testing.assert_close(zero, torch.zeros_like(zero))
     torch.testing.assert_close(other, torch.zeros_like(other))
@@ -48,7 +49,8 @@ def test_figure_2a_covpool_and_attnpool_miss_repeated_nodes(seed):
 def test_figure_2b_attnpool_misses_equal_proportions(seed):
     """Two colours in the same proportion, in graphs of different size, for the same mu."""
     red, blue = draw_rows(seed, 2, 4)
-    first, second = [red, blue], [red, red, blue, blue]
+    first = [red, blue]
+    second = [red, red, blue, blue]
     torch.testing.assert_close(*embed(SoftmaxAttentionAggregation(4), first, second))
     one, two = embed(SecondOrderAggregation(), first, second)
     assert not torch.allclose(one, two)
@@ -73,11 +75,9 @@ PTR = torch.tensor([0, 4, 4, 9])
 
 def test_readouts_are_their_formulae():
     h = draw_rows(0, 9, 3)
-    bimap, attn, heads = (
-        BilinearSecondOrderAggregation(3, 2).double(),
-        AttentionalSecondOrderAggregation(3).double(),
-        MultiHeadSecondOrderAggregation(3, 2).double(),
-    )
+    bimap = BilinearSecondOrderAggregation(3, 2).double()
+    attn = AttentionalSecondOrderAggregation(3).double()
+    heads = MultiHeadSecondOrderAggregation(3, 2).double()
     softmax = SoftmaxAttentionAggregation(3).double()
     for g, part in enumerate([h[:4], h[4:4], h[4:]]):
         s = part.T @ part
@@ -94,7 +94,8 @@ def test_readouts_are_their_formulae():
 
 def test_one_head_is_attn():
     h = draw_rows(0, 9, 3)
-    attn, one_head = AttentionalSecondOrderAggregation(3).double(), MultiHeadSecondOrderAggregation(3, 1).double()
+    attn = AttentionalSecondOrderAggregation(3).double()
+    one_head = MultiHeadSecondOrderAggregation(3, 1).double()
     one_head.queries.data = attn.query.data.T
     torch.testing.assert_close(one_head(h, ptr=PTR), attn(h, ptr=PTR))
 
@@ -109,7 +110,8 @@ def test_bimap_with_the_identity_is_sopool():
 def test_bias_adds_b_times_the_sum():
     """The authors' code: H^T (H mu + b) = H^T H mu + b sum(H)."""
     h = draw_rows(0, 9, 3)
-    plain, biased = AttentionalSecondOrderAggregation(3).double(), AttentionalSecondOrderAggregation(3, True).double()
+    plain = AttentionalSecondOrderAggregation(3).double()
+    biased = AttentionalSecondOrderAggregation(3, True).double()
     biased.query.data = plain.query.data
     sums = torch.stack([part.sum(0) for part in (h[:4], h[4:4], h[4:])])
     torch.testing.assert_close(biased(h, ptr=PTR), plain(h, ptr=PTR) + biased.query_bias * sums)
@@ -132,7 +134,8 @@ def test_covpool_keeps_a_small_covariance_beside_a_large_mean():
 def test_softmax_attention_is_pygs():
     from torch_geometric.nn.aggr import AttentionalAggregation
 
-    h, index = draw_rows(0, 9, 3), torch.tensor([0, 0, 0, 0, 2, 2, 2, 2, 2])
+    h = draw_rows(0, 9, 3)
+    index = torch.tensor([0, 0, 0, 0, 2, 2, 2, 2, 2])
     ours = SoftmaxAttentionAggregation(3).double()
     gate = torch.nn.Linear(3, 1, bias=False).double()
     gate.weight.data = ours.query.data.T

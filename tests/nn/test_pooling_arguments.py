@@ -38,7 +38,8 @@ def test_bad_options():
 
 
 def test_bad_graphs():
-    layer, x = TopKPooling(4), torch.ones(3, 4)
+    layer = TopKPooling(4)
+    x = torch.ones(3, 4)
     with pytest.raises(ValueError, match="batch is not in order"):
         layer(x, torch.empty(2, 0).long(), torch.tensor([1, 0, 1]))
     with pytest.raises(ValueError, match=r"expects \[nodes, 4\]"):
@@ -65,7 +66,9 @@ def test_shown_as_made():
 
 def test_the_batch_has_the_same_place_in_all_layers():
     """With as many edges as nodes, so that one could pass for weights of the other."""
-    x, edges, batch = torch.randn(4, 3), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), torch.tensor([0, 0, 1, 1])
+    x = torch.randn(4, 3)
+    edges = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    batch = torch.tensor([0, 0, 1, 1])
     for layer in (TopKPooling(3), SelfAttentionPooling(3), DiffPooling(3, 2), MultiHeadSecondOrderPooling(3, 2)):
         assert set(layer(x, edges, batch).batch.tolist()) == {0, 1}
         with pytest.raises(TypeError, match="batch_size is a tensor"):

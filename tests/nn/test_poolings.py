@@ -31,7 +31,8 @@ sizes = st.lists(st.sampled_from([0, 1, 2, 3, 5, 8]), min_size=1, max_size=5)
 def random_graphs(sizes, seed, channels=CHANNELS):
     """Features, edges [2, E] with loops and repeats, and the dense A of each graph, A[i, j]: what i hears of j."""
     random = torch.Generator().manual_seed(seed)
-    edges, dense = [torch.empty(2, 0, dtype=torch.long)], []
+    edges = [torch.empty(2, 0, dtype=torch.long)]
+    dense = []
     for start, n in zip(ptr_of(sizes).tolist(), sizes, strict=False):
         own = torch.randint(0, max(1, n), (2, 2 * n), generator=random)
         edges.append(own + start)
@@ -54,9 +55,11 @@ def evenly(weights):
 
 def to_dense(graphs):
     """A of each graph from a record."""
-    if isinstance(graphs.hears, Dense):
-        return list(graphs.hears.weights)
-    out, ends, nodes = [], graphs.hears.ptr, graphs.hears.nodes
+    if isinstance(graphs.neighbors, Dense):
+        return list(graphs.neighbors.weights)
+    out = []
+    ends = graphs.neighbors.ptr
+    nodes = graphs.neighbors.nodes
     for first, last in zip(graphs.ptr[:-1].tolist(), graphs.ptr[1:].tolist(), strict=True):
         weights = -torch.eye(last - first, dtype=torch.float64)
         for i in range(first, last):
@@ -104,7 +107,7 @@ def test_diffpool(sizes, seed):
         share = (evenly(weights) @ h @ layer.weight).softmax(1)
         torch.testing.assert_close(out.x.view(-1, 3, CHANNELS)[g], share.t() @ h)
         coarse = normalize_by_degree((share.t() @ weights @ share).unsqueeze(0))
-        torch.testing.assert_close(out.graphs().hears.weights[g], coarse[0])
+        torch.testing.assert_close(out.graphs().neighbors.weights[g], coarse[0])
         n = max(1, len(h))
         link = (weights - share @ share.t()).norm() / n
         entropy = -(share * share.log()).sum() / n
@@ -121,7 +124,7 @@ def test_multi_head_pooling_is_the_layer_for_edges(normalize, sizes, seed):
     want = layer(x, edge_index, index_of(sizes), len(sizes))
     out = layer.pool(x, graphs)
     torch.testing.assert_close(out.x, want.x)
-    torch.testing.assert_close(out.graphs().hears.weights, want.adj.transpose(1, 2))
+    torch.testing.assert_close(out.graphs().neighbors.weights, want.adj.transpose(1, 2))
     lifted = out.lift(want.x)
     naive = [c @ h for c, h in zip(want.contribution.split(sizes), want.x.view(-1, 3, CHANNELS), strict=True)]
     torch.testing.assert_close(lifted, torch.cat(naive))
@@ -150,7 +153,8 @@ def test_memory_is_linear(name):
     ring = torch.stack([torch.arange(nodes), torch.arange(nodes).roll(-1)])
     x = torch.randn(nodes, 8, requires_grad=True)
     graphs = Graphs(torch.tensor([0, nodes]), neighbors_of(torch.cat([ring, ring.flip(0)], 1), nodes))
-    layer, before = make_pooling(name, 8), memory("VmRSS")
+    layer = make_pooling(name, 8)
+    before = memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     out = layer.pool(x, graphs)
     smaller = out.graphs()
@@ -168,7 +172,8 @@ def memory(kind):
 def test_weighted_and_signed_edges_count_in_sagpool():
     """PyG's SAGPooling is given edge weights and leaves them out of its scores."""
     torch.manual_seed(0)
-    x, weights = draw_rows(0, 6, CHANNELS), draw_rows(1, 2, 3, 3)
+    x = draw_rows(0, 6, CHANNELS)
+    weights = draw_rows(1, 2, 3, 3)
     layer = SelfAttentionPooling(CHANNELS, ratio=0.6).double()
     graphs = Graphs(torch.tensor([0, 3, 6]), Dense(weights))
     score = layer.score(x, graphs)
@@ -179,7 +184,7 @@ def test_weighted_and_signed_edges_count_in_sagpool():
         torch.testing.assert_close(score[3 * g : 3 * g + 3], even @ x[3 * g : 3 * g + 3] @ layer.query)
     out = layer.pool(x, graphs)
     kept = score[:3, 0].argsort(descending=True)[:2]
-    torch.testing.assert_close(out.graphs().hears.weights[0], weights[0][kept][:, kept])
+    torch.testing.assert_close(out.graphs().neighbors.weights[0], weights[0][kept][:, kept])
     theirs = SAGPooling(CHANNELS, ratio=0.6).double()
     edge_index = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]])
     plain, heavy = (theirs(x[:3], edge_index, torch.tensor(w).double())[5] for w in ([1.0] * 4, [9.0, 1.0, 1.0, 1.0]))
@@ -187,7 +192,8 @@ def test_weighted_and_signed_edges_count_in_sagpool():
 
 
 def test_repeated_edges_count_in_sagpool():
-    x, layer = draw_rows(0, 3, CHANNELS), SelfAttentionPooling(CHANNELS).double()
+    x = draw_rows(0, 3, CHANNELS)
+    layer = SelfAttentionPooling(CHANNELS).double()
     once = torch.tensor([[0, 1], [1, 2]])
     twice = torch.tensor([[0, 0, 1], [1, 1, 2]])
     scores = [layer.score(x, Graphs(torch.tensor([0, 3]), neighbors_of(edges, 3))) for edges in (once, twice)]
@@ -197,7 +203,8 @@ def test_repeated_edges_count_in_sagpool():
 def test_topkpool_is_pyg_s():
     """PyG's layer is right here: the same nodes, values and edges."""
     x, edge_index, _ = random_graphs([6, 9], 3)
-    layer, theirs = TopKPooling(CHANNELS).double(), PygTopKPooling(CHANNELS).double()
+    layer = TopKPooling(CHANNELS).double()
+    theirs = PygTopKPooling(CHANNELS).double()
     with torch.no_grad():
         theirs.select.weight.copy_(layer.query.t())
     out = pool(layer, x, edge_index, [6, 9])

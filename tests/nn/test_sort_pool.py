@@ -12,7 +12,8 @@ CHANNELS = 4
 
 def test_sortpool_takes_an_index_in_any_order():
     """PyG's SortAggregation asks for one in order, and says so or is wrong."""
-    x, index = draw_rows(0, 8, CHANNELS), torch.tensor([1, 0, 1, 0, 0, 1, 1, 0])
+    x = draw_rows(0, 8, CHANNELS)
+    index = torch.tensor([1, 0, 1, 0, 0, 1, 1, 0])
     layer = SortConvolutionAggregation(CHANNELS).double()
     order = index.argsort(stable=True)
     torch.testing.assert_close(layer(x, index), layer(x[order], index[order]))

@@ -72,7 +72,8 @@ def test_readouts_of_a_user_s_own_are_known_while_they_keep_the_formula():
 @settings(max_examples=8)
 @given(nodes=st.integers(0, 6), channels=widths, seed=seeds)
 def test_the_terms_make_what_the_readout_gives(name, options, nodes, channels, seed):
-    readout, x = of(name, options, channels, seed), draw_rows(seed, nodes, channels)
+    readout = of(name, options, channels, seed)
+    x = draw_rows(seed, nodes, channels)
     terms = terms_of(readout, x)
     found = terms.finish(*(part.pooled() for part in terms.parts))
     torch.testing.assert_close(found, readout(x, ptr=torch.tensor([0, nodes]))[0], rtol=1e-8, atol=1e-9)
@@ -82,20 +83,22 @@ def test_the_terms_make_what_the_readout_gives(name, options, nodes, channels, s
 @settings(max_examples=8)
 @given(nodes=st.integers(1, 6), channels=widths, seed=seeds)
 def test_shares_and_pairs_add_up_to_what_they_are_shares_of(name, options, nodes, channels, seed):
-    readout, x = of(name, options, channels, seed), draw_rows(seed, nodes, channels)
+    readout = of(name, options, channels, seed)
+    x = draw_rows(seed, nodes, channels)
     for part in terms_of(readout, x).parts:
         pooled = part.pooled()
-        slope = draw_rows(seed + 1, *pooled.shape)
-        whole = (slope * pooled).sum()
-        torch.testing.assert_close(part.shares(slope).sum(), whole, rtol=1e-9, atol=1e-9)
+        gradient = draw_rows(seed + 1, *pooled.shape)
+        whole = (gradient * pooled).sum()
+        torch.testing.assert_close(part.shares(gradient).sum(), whole, rtol=1e-9, atol=1e-9)
         if pooled.dim() == 2:
-            torch.testing.assert_close(part.pairs(slope).sum(), whole, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(part.pairs(gradient).sum(), whole, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 def test_it_is_called_exact_where_doubling_the_sums_doubles_the_result(name, options):
     terms = terms_of(of(name, options, 4), draw_rows(0, 5, 4))
     pooled = [part.pooled() for part in terms.parts]
-    once, twice = terms.finish(*pooled), terms.finish(*(2 * value for value in pooled))
+    once = terms.finish(*pooled)
+    twice = terms.finish(*(2 * value for value in pooled))
     assert terms.exact == torch.allclose(2 * once, twice, rtol=1e-9)
     assert terms.exact == ((name, options) in EXACT)

@@ -22,14 +22,16 @@ KERNELS = pytest.param("triton", marks=needs_triton)
     ],
 )
 def test_readouts(name, by):
-    readout, (x, ptr, index) = readout_of(name), batch_of([3, 4, 2])
+    readout = readout_of(name)
+    (x, ptr, index) = batch_of([3, 4, 2])
     readout.requires_grad_(False)
     with backend(by), np.errstate(all="ignore"):
         by_ptr = torch.jit.trace(lambda x, ptr: readout(x, ptr=ptr), (x, ptr), check_trace=False)
         by_index = torch.jit.trace(lambda x, index: readout(x, index), (x, index), check_trace=False)
         for sizes in OTHERS[:: 1 if by == "torch" else 2]:
             x, ptr, index = batch_of(sizes)
-            shuffle, want = torch.randperm(len(x)), readout(x, ptr=ptr)
+            shuffle = torch.randperm(len(x))
+            want = readout(x, ptr=ptr)
             torch.testing.assert_close(by_ptr(x, ptr), want)
             torch.testing.assert_close(by_index(x, index), want)
             torch.testing.assert_close(by_index(x[shuffle], index[shuffle]), want)
@@ -37,7 +39,8 @@ def test_readouts(name, by):
 
 @every_own_readout
 def test_a_given_number_of_graphs_stays(name):
-    readout, (x, _, index) = readout_of(name), batch_of([3, 4, 2])
+    readout = readout_of(name)
+    (x, _, index) = batch_of([3, 4, 2])
     readout.requires_grad_(False)
     traced = torch.jit.trace(lambda x, index: readout(x, index, dim_size=3), (x, index), check_trace=False)
     fewer, ptr, index = batch_of([4, 2])
@@ -49,7 +52,9 @@ def test_a_given_number_of_graphs_stays(name):
 @pytest.mark.parametrize("by", ["torch", KERNELS])
 def test_operators_refuse_what_does_not_fit(by):
     """Nothing outside of the given tensors is read, whatever a recorded program puts together."""
-    x, ptr, gram = draw_rows(0, 9, 3), torch.tensor([0, 4, 9]), torch.ops.sopool.segment_gram
+    x = draw_rows(0, 9, 3)
+    ptr = torch.tensor([0, 4, 9])
+    gram = torch.ops.sopool.segment_gram
     with backend(by):
         with pytest.raises(ValueError, match="y has 5 entries for 9 rows in 2 segments: it needs 9"):
             gram(x, x[:5], ptr)

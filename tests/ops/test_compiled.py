@@ -22,7 +22,8 @@ dtypes = st.sampled_from([torch.float32, torch.float64])
 def test_products_are_those_of_each_graph(sizes, p, q, seed, dtype, longest):
     """At any size from which on graphs are large."""
     ptr = ptr_of(sizes)
-    x, y = draw_rows(seed, sum(sizes), p, dtype=dtype), draw_rows(seed + 1, sum(sizes), q, dtype=dtype)
+    x = draw_rows(seed, sum(sizes), p, dtype=dtype)
+    y = draw_rows(seed + 1, sum(sizes), q, dtype=dtype)
     s = draw_rows(seed + 2, len(sizes), p, q, dtype=dtype)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "LONGEST", longest)
@@ -36,14 +37,16 @@ def test_products_are_those_of_each_graph(sizes, p, q, seed, dtype, longest):
 
 @given(sizes, widths, seeds)
 def test_symmetrised_product(sizes, q, seed):
-    ptr, y = ptr_of(sizes), draw_rows(seed, sum(sizes), q)
+    ptr = ptr_of(sizes)
+    y = draw_rows(seed, sum(sizes), q)
     s = draw_rows(seed + 1, len(sizes), q, q)
     expected = compiled.segment_apply(y, s + s.mT, ptr, symmetrize=False)
     torch.testing.assert_close(compiled.segment_apply(y, s, ptr, symmetrize=True), expected)
 
 
 def test_arguments_need_not_be_contiguous():
-    ptr, x = ptr_of([3, 4]), draw_rows(0, 4, 7).t()
+    ptr = ptr_of([3, 4])
+    x = draw_rows(0, 4, 7).t()
     s = draw_rows(1, 4, 4, 2).permute(2, 0, 1)
     torch.testing.assert_close(compiled.segment_gram(x, x, ptr), compiled.segment_gram(x.contiguous(), x.clone(), ptr))
     expected = compiled.segment_apply(x.contiguous(), s.contiguous(), ptr, symmetrize=False)

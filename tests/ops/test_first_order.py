@@ -15,7 +15,8 @@ def parts(x, sizes):
 @every_way
 @given(sizes, widths, seeds)
 def test_against_torch_graph_by_graph(sizes, f, seed):
-    ptr, x = ptr_of(sizes), draw_rows(seed, sum(sizes), f)
+    ptr = ptr_of(sizes)
+    x = draw_rows(seed, sum(sizes), f)
     none = x.new_zeros(0, f)
     sums = [p.sum(0, keepdim=True) for p in parts(x, sizes)]
     means = [p.mean(0, keepdim=True).nan_to_num() for p in parts(x, sizes)]
@@ -33,7 +34,8 @@ def test_softmax_does_not_overflow():
 
 @pytest.mark.parametrize("function", [segment_sum, segment_mean, segment_softmax])
 def test_bad_input(function):
-    x, ptr = torch.ones(3, 2), torch.tensor([0, 3])
+    x = torch.ones(3, 2)
+    ptr = torch.tensor([0, 3])
     with pytest.raises(ValueError, match=r"x has shape \[3\]: it must be \[rows, channels\]"):
         function(x[:, 0], ptr)
     with pytest.raises(TypeError, match=r"x has dtype torch.int64.*x\.float\(\)"):
@@ -53,6 +55,7 @@ def test_rows_without_values():
 
 
 def test_gradients(check_gradients):
-    ptr, x = torch.tensor([0, 3, 3, 7]), draw_rows(0, 7, 2).requires_grad_()
+    ptr = torch.tensor([0, 3, 3, 7])
+    x = draw_rows(0, 7, 2).requires_grad_()
     for function in (segment_sum, segment_mean, segment_softmax):
         check_gradients(lambda x, f=function: f(x, ptr), (x,))

@@ -42,7 +42,8 @@ def assert_near(got, want, eps_of=None):
 @given(sizes, widths, widths, seeds, st.sampled_from(DTYPES))
 def test_gram_is_its_formula(sizes, p, q, seed, dtype):
     ptr = ptr_of(sizes)
-    x, y = draw_rows(seed, sum(sizes), p, dtype=dtype), draw_rows(seed + 1, sum(sizes), q, dtype=dtype)
+    x = draw_rows(seed, sum(sizes), p, dtype=dtype)
+    y = draw_rows(seed + 1, sum(sizes), q, dtype=dtype)
     got = segment_gram(x, y, ptr)
     assert got.dtype == dtype
     assert_near(got, naive_gram(x, y, ptr))
@@ -53,7 +54,8 @@ def test_gram_is_its_formula(sizes, p, q, seed, dtype):
 @given(sizes, widths, widths, seeds, st.sampled_from(DTYPES))
 def test_apply_is_its_formula(sizes, p, q, seed, dtype):
     ptr = ptr_of(sizes)
-    y, s = draw_rows(seed, sum(sizes), q, dtype=dtype), draw_rows(seed + 1, len(sizes), p, q, dtype=dtype)
+    y = draw_rows(seed, sum(sizes), q, dtype=dtype)
+    s = draw_rows(seed + 1, len(sizes), p, q, dtype=dtype)
     got = segment_apply(y, s, ptr)
     assert got.dtype == dtype
     assert_near(got, naive_apply(y, s, ptr))
@@ -62,16 +64,23 @@ def test_apply_is_its_formula(sizes, p, q, seed, dtype):
 @given(sizes, widths, widths, seeds)
 def test_they_are_adjoint(sizes, p, q, seed):
     """<gram(x, y), S> = <x, apply(y, S)>."""
-    ptr, n = ptr_of(sizes), sum(sizes)
-    x, y, s = draw_rows(seed, n, p), draw_rows(seed + 1, n, q), draw_rows(seed + 2, len(sizes), p, q)
-    left, right = (segment_gram(x, y, ptr) * s).sum(), (x * segment_apply(y, s, ptr)).sum()
+    ptr = ptr_of(sizes)
+    n = sum(sizes)
+    x = draw_rows(seed, n, p)
+    y = draw_rows(seed + 1, n, q)
+    s = draw_rows(seed + 2, len(sizes), p, q)
+    left = (segment_gram(x, y, ptr) * s).sum()
+    right = (x * segment_apply(y, s, ptr)).sum()
     torch.testing.assert_close(left, right)
 
 
 @given(sizes, seeds)
 def test_unsorted_index_is_ptr(sizes, seed):
-    ptr, n = ptr_of(sizes), sum(sizes)
-    x, y, s = draw_rows(seed, n, 3), draw_rows(seed + 1, n, 2), draw_rows(seed + 2, len(sizes), 3, 2)
+    ptr = ptr_of(sizes)
+    n = sum(sizes)
+    x = draw_rows(seed, n, 3)
+    y = draw_rows(seed + 1, n, 2)
+    s = draw_rows(seed + 2, len(sizes), 3, 2)
     shuffle = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     index = index_of(sizes)[shuffle]
     got = segment_gram(x[shuffle], y[shuffle], index=index, dim_size=len(sizes))
@@ -95,7 +104,8 @@ def test_a_graph_does_not_see_its_batch(first, second, seed, dtype):
     [*((sizes, 3, 2) for sizes in AWKWARD), *(([0, 4, 2], *widths) for widths in THIN_AND_WIDE[1:])],
 )
 def test_gradients(sizes, p, q, check_gradients):
-    ptr, n = ptr_of(sizes), sum(sizes)
+    ptr = ptr_of(sizes)
+    n = sum(sizes)
     x, y, s = (t.requires_grad_() for t in (draw_rows(0, n, p), draw_rows(1, n, q), draw_rows(2, len(sizes), p, q)))
     for function, inputs in [
         (lambda x, y: segment_gram(x, y, ptr), (x, y)),
@@ -178,7 +188,8 @@ def gradient(x, ptr):
 
 
 def test_non_contiguous():
-    x, y = torch.randn(4, 10, dtype=torch.float64).t(), torch.randn(10, 6, dtype=torch.float64)[:, ::2]
+    x = torch.randn(4, 10, dtype=torch.float64).t()
+    y = torch.randn(10, 6, dtype=torch.float64)[:, ::2]
     s = torch.randn(3, 4, 2, dtype=torch.float64).transpose(1, 2)
     ptr = torch.tensor([0, 4, 4, 10])
     torch.testing.assert_close(segment_gram(x, y, ptr), naive_gram(x, y, ptr))
@@ -197,7 +208,9 @@ def test_compiles_without_a_break_and_once_for_all_sizes(fresh_compiler):
         return s, segment_apply(y, s, ptr)
 
     for batch in ([3, 0, 4], [5, 6], [2, 2, 2, 2]):
-        x, y, ptr = torch.randn(sum(batch), 3), torch.randn(sum(batch), 2), ptr_of(batch)
+        x = torch.randn(sum(batch), 3)
+        y = torch.randn(sum(batch), 2)
+        ptr = ptr_of(batch)
         s, applied = both(x, y, ptr)
         torch.testing.assert_close(s, segment_gram(x, y, ptr))
         torch.testing.assert_close(applied, segment_apply(y, s, ptr))
@@ -205,7 +218,10 @@ def test_compiles_without_a_break_and_once_for_all_sizes(fresh_compiler):
 
 
 def test_registered_operators_keep_their_promises():
-    x, y, s, ptr = draw_rows(0, 7, 3), draw_rows(1, 7, 2), draw_rows(2, 3, 3, 2), torch.tensor([0, 3, 3, 7])
+    x = draw_rows(0, 7, 3)
+    y = draw_rows(1, 7, 2)
+    s = draw_rows(2, 3, 3, 2)
+    ptr = torch.tensor([0, 3, 3, 7])
     for t in (x, y, s):
         t.requires_grad_()
     ops = torch.ops.sopool
@@ -215,7 +231,8 @@ def test_registered_operators_keep_their_promises():
     torch.library.opcheck(
         ops.segment_apply.default, (draw_rows(3, 7, 3), (s @ s.mT).detach().requires_grad_(), ptr, True)
     )
-    query, bias = draw_rows(4, 3, 2).requires_grad_(), draw_rows(5, 2).requires_grad_()
+    query = draw_rows(4, 3, 2).requires_grad_()
+    bias = draw_rows(5, 2).requires_grad_()
     torch.library.opcheck(ops.segment_attend.default, (x, query, bias, ptr))
     torch.library.opcheck(ops.segment_attend.default, (x, query[:, :1].detach().requires_grad_(), None, ptr))
     torch.library.opcheck(ops.segment_bilinear.default, (x, query, ptr))
@@ -226,7 +243,8 @@ def test_registered_operators_keep_their_promises():
 
 
 def test_meta_device_knows_the_shapes():
-    x, ptr = torch.empty(9, 4, device="meta"), torch.empty(3, dtype=torch.long, device="meta")
+    x = torch.empty(9, 4, device="meta")
+    ptr = torch.empty(3, dtype=torch.long, device="meta")
     assert segment_gram(x, x, ptr).shape == (2, 4, 4)
     assert segment_apply(x, torch.empty(2, 5, 4, device="meta"), ptr).shape == (9, 5)
 
@@ -237,7 +255,8 @@ def test_meta_device_knows_the_shapes():
     "sizes", [[10] * 1000 + [3783] + [20] * 1000, [30] * 500, [40_000]], ids=["mixed", "equal", "one"]
 )
 def test_memory_stays_within_twice_inputs_and_outputs(sizes, dtype):
-    ptr, n = ptr_of(sizes), sum(sizes)
+    ptr = ptr_of(sizes)
+    n = sum(sizes)
     x = torch.randn(n, 32).to(dtype)
 
     def peak(function, *inputs):

@@ -27,11 +27,15 @@ def layer(sizes, seed, width=3, hidden=4, dtype=torch.float64):
 
 
 def by_torch(x, weight, scale, shift, running, sizes, training):
-    outs, means, variances = [], [], []
+    outs = []
+    means = []
+    variances = []
     for m, rows in enumerate(x.split(sizes)):
         norm = torch.nn.BatchNorm1d(weight.shape[2], dtype=x.dtype).train(training)
-        norm.weight.data, norm.bias.data = scale[m].clone(), shift[m].clone()
-        norm.running_mean, norm.running_var = running[0][m].clone(), running[1][m].clone()
+        norm.weight.data = scale[m].clone()
+        norm.bias.data = shift[m].clone()
+        norm.running_mean = running[0][m].clone()
+        norm.running_var = running[1][m].clone()
         outs.append(norm(rows @ weight[m]).relu())
         means.append(norm.running_mean)
         variances.append(norm.running_var)
@@ -63,7 +67,8 @@ def test_norm_is_that_of_torch(sizes, seed):
 
 @every_way
 def test_gradients(check_gradients):
-    sizes, rows = [5, 3, 7], rows_of([5, 3, 7])
+    sizes = [5, 3, 7]
+    rows = rows_of([5, 3, 7])
     tensors = layer(sizes, 0)[:4]
     running = (torch.zeros(3, 4, dtype=torch.float64), torch.ones(3, 4, dtype=torch.float64))
     inputs = [tensor.requires_grad_() for tensor in tensors]

@@ -16,12 +16,13 @@ from tests.helpers.strategies import draw_rows, seeds
 def labelled(edges, labels, nodes, kinds):
     """The lists of some edges [2, E] with a label each [E], every node in its own list as well."""
     loops = torch.arange(nodes).expand(2, -1)
-    edges, labels = torch.cat([edges, loops], 1), torch.cat([labels, torch.full((nodes,), -1)])
+    edges = torch.cat([edges, loops], 1)
+    labels = torch.cat([labels, torch.full((nodes,), -1)])
     lists = []
-    for hearer, heard in (edges.flip(0), edges):
-        order = (hearer * max(1, nodes) + heard).argsort(stable=True)
-        ptr = torch.cat([torch.zeros(1, dtype=torch.long), torch.bincount(hearer, minlength=nodes).cumsum(0)])
-        lists.append((ptr, heard[order], labels[order]))
+    for receiver, sender in (edges.flip(0), edges):
+        order = (receiver * max(1, nodes) + sender).argsort(stable=True)
+        ptr = torch.cat([torch.zeros(1, dtype=torch.long), torch.bincount(receiver, minlength=nodes).cumsum(0)])
+        lists.append((ptr, sender[order], labels[order]))
     (ptr, members, along), (back, others, backwards) = lists
     return Neighbors(ptr, members, (back, others), labels=EdgeLabels(along, backwards, kinds))
 
@@ -29,7 +30,9 @@ def labelled(edges, labels, nodes, kinds):
 def random_graphs(seed, sizes, kinds):
     """Edges, loops and repeats among them, within each model's nodes; labels counted through the models."""
     random = torch.Generator().manual_seed(seed)
-    edges, labels, first = [], [], 0
+    edges = []
+    labels = []
+    first = 0
     for model, size in enumerate(sizes):
         count = 3 * size
         edges.append(torch.randint(first, first + size, (2, count), generator=random) if size else torch.empty(2, 0))
@@ -59,17 +62,19 @@ def test_is_the_loop_over_edges(sizes, width, kinds, seed):
     want = by_hand(x, edges, labels, vectors)
     torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
     weight = draw_rows(seed + 2, *got.shape)
-    slopes, expected = (
+    gradients, expected = (
         torch.autograd.grad(out, (x, vectors), weight, allow_unused=True, materialize_grads=True) for out in (got, want)
     )
-    torch.testing.assert_close(slopes, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(gradients, expected, rtol=1e-12, atol=1e-12)
 
 
 @every_way
 def test_gradients(check_gradients):
-    sizes, kinds = [5, 4], 3
+    sizes = [5, 4]
+    kinds = 3
     edges, labels = random_graphs(0, sizes, kinds)
-    neighbors, rows = labelled(edges, labels, 9, kinds), rows_of(sizes)
+    neighbors = labelled(edges, labels, 9, kinds)
+    rows = rows_of(sizes)
     inputs = draw_rows(1, 9, 2).requires_grad_(), draw_rows(2, 6, 2).view(2, 3, 2).requires_grad_()
     check_gradients(lambda x, vectors: aggregate_labelled(x, neighbors, vectors, rows), inputs, twice=False)
 
@@ -78,7 +83,8 @@ def test_gradients(check_gradients):
 def test_is_pyg_s_layer(nodes, width, seed):
     """With a multi-layer perceptron that changes nothing; eps is added by the layer around."""
     edges, labels = random_graphs(seed, [nodes], 4)
-    x, vectors = draw_rows(seed, nodes, width), draw_rows(seed + 1, 4, width)
+    x = draw_rows(seed, nodes, width)
+    vectors = draw_rows(seed + 1, 4, width)
     layer = GINEConv(torch.nn.Identity())
     want = layer(x, edges, vectors[labels])
     got = aggregate_labelled(x, labelled(edges, labels, nodes, 4), vectors.unsqueeze(0), rows_of([nodes]))
@@ -88,7 +94,8 @@ def test_is_pyg_s_layer(nodes, width, seed):
 def test_values_may_lie_apart():
     """As those of a layer do that lies beside the others."""
     edges, labels = random_graphs(0, [6], 2)
-    neighbors, vectors = labelled(edges, labels, 6, 2), draw_rows(1, 2, 3).unsqueeze(0)
+    neighbors = labelled(edges, labels, 6, 2)
+    vectors = draw_rows(1, 2, 3).unsqueeze(0)
     wide = draw_rows(2, 6, 8)
     results = []
     for x in (wide[:, 2:5], wide[:, 2:5].contiguous()):

@@ -18,38 +18,40 @@ EVERY = {**FUNCTIONS, "norm": norm}
 
 def layouts(values):
     """The same values transposed in memory, as columns of more, as every other row, and where they allow, expanded."""
-    turned = values.transpose(0, -1).contiguous().transpose(0, -1)
+    transposed = values.transpose(0, -1).contiguous().transpose(0, -1)
     wide = values.new_full((*values.shape[:-1], values.shape[-1] + 5), torch.nan)
     tall = values.new_full((2 * len(values), *values.shape[1:]), torch.nan)
     wide[..., 2:-3], tall[::2] = values, values
-    return [turned, wide[..., 2:-3], tall[::2]]
+    return [transposed, wide[..., 2:-3], tall[::2]]
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_rows_and_gradients(name):
-    function, x = EVERY[name], draw_rows(0, sum(SIZES), CHANNELS).requires_grad_()
+    function = EVERY[name]
+    x = draw_rows(0, sum(SIZES), CHANNELS).requires_grad_()
     out = function(x)
-    slope = draw_rows(1, *out.shape)
-    (want,) = torch.autograd.grad(out, x, slope, retain_graph=True)
-    for other in layouts(slope):
+    gradient = draw_rows(1, *out.shape)
+    (want,) = torch.autograd.grad(out, x, gradient, retain_graph=True)
+    for other in layouts(gradient):
         torch.testing.assert_close(torch.autograd.grad(out, x, other, retain_graph=True)[0], want)
-    (want,) = torch.autograd.grad(out, x, torch.ones_like(slope), retain_graph=True)
-    expanded = torch.ones((), dtype=slope.dtype).expand_as(slope)
+    (want,) = torch.autograd.grad(out, x, torch.ones_like(gradient), retain_graph=True)
+    expanded = torch.ones((), dtype=gradient.dtype).expand_as(gradient)
     torch.testing.assert_close(torch.autograd.grad(out, x, expanded)[0], want)
-    (want,) = torch.autograd.grad(function(x), x, slope)
+    (want,) = torch.autograd.grad(function(x), x, gradient)
     for other in layouts(x.detach()):
         rows = other.requires_grad_()
         if name == "scores":  # takes what can be viewed as rows of each model
             continue
         again = function(rows)
         torch.testing.assert_close(again, out)
-        torch.testing.assert_close(torch.autograd.grad(again, rows, slope)[0], want)
+        torch.testing.assert_close(torch.autograd.grad(again, rows, gradient)[0], want)
 
 
 @pytest.mark.parametrize("kind", [torch.int64, torch.int32])
 def test_where_graphs_start(kind):
     """Every other entry of more, and of any type of integer."""
-    x, order = draw_rows(0, sum(SIZES), CHANNELS).requires_grad_(), torch.randperm(sum(SIZES))
+    x = draw_rows(0, sum(SIZES), CHANNELS).requires_grad_()
+    order = torch.randperm(sum(SIZES))
     apart = torch.full((2 * len(PTR),), -7, dtype=kind)
     apart[::2] = PTR
     orders = torch.full((2 * len(order),), -7)
@@ -61,6 +63,7 @@ def test_where_graphs_start(kind):
         lambda x, ptr, order: segment_covariance(x, ptr, order=order),
     ]
     for operator in operators:
-        want, got = operator(x, PTR, order), operator(x, apart[::2], orders[::2])
+        want = operator(x, PTR, order)
+        got = operator(x, apart[::2], orders[::2])
         torch.testing.assert_close(got, want)
         torch.testing.assert_close(*(torch.autograd.grad(out.square().sum(), x) for out in (got, want)))

@@ -18,9 +18,9 @@ def lists(matrix):
 
 def random_graph(nodes, seed, directed):
     """A matrix with A[i, j] = 1 if i hears j; every node hears itself, some hear nobody else."""
-    heard = draw_rows(seed, nodes, nodes).abs() < 0.5
-    heard = heard if directed else heard | heard.t()
-    return (heard | torch.eye(nodes, dtype=torch.bool)).double()
+    adjacency = draw_rows(seed, nodes, nodes).abs() < 0.5
+    adjacency = adjacency if directed else adjacency | adjacency.t()
+    return (adjacency | torch.eye(nodes, dtype=torch.bool)).double()
 
 
 def neighbors_of(matrix):
@@ -30,7 +30,8 @@ def neighbors_of(matrix):
 @every_way
 @given(st.integers(0, 12), st.integers(1, 4), seeds, st.booleans())
 def test_is_the_product_with_the_matrix(nodes, width, seed, directed):
-    matrix, x = random_graph(nodes, seed, directed), draw_rows(seed + 1, nodes, width)
+    matrix = random_graph(nodes, seed, directed)
+    x = draw_rows(seed + 1, nodes, width)
     total = aggregate(x, neighbors_of(matrix), "sum")
     torch.testing.assert_close(total, matrix @ x)
     mean = aggregate(x, neighbors_of(matrix), "mean")

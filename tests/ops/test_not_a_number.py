@@ -21,7 +21,8 @@ def spoilt(row):
 def test_largest_of_a_graph(row):
     x = spoilt(row).requires_grad_()
     parts = [rows.max(0).values if len(rows) else rows.new_zeros(CHANNELS) for rows in x.split(SIZES)]
-    got, want = segment_max(x, PTR), torch.stack(parts)
+    got = segment_max(x, PTR)
+    want = torch.stack(parts)
     torch.testing.assert_close(got, want, equal_nan=True)
     torch.testing.assert_close(*(torch.autograd.grad(out.sum(), x) for out in (got, want)))
     assert segment_max(torch.full((2, 1), -torch.inf), torch.tensor([0, 2])).item() == -torch.inf
@@ -31,28 +32,31 @@ def test_largest_of_a_graph(row):
 def test_largest_of_neighbours(rows):
     """Of several the gradient goes to all, as that of equal ones does."""
     x = spoilt(rows).requires_grad_()
-    got, slopes = aggregate(x, GRAPH, "max"), torch.zeros_like(x)
+    got = aggregate(x, GRAPH, "max")
+    gradients = torch.zeros_like(x)
     for node, own in enumerate(GRAPH.nodes.split(GRAPH.ptr.diff().tolist())):
-        heard = x[own].detach()
-        largest = heard.max(0).values
+        rows = x[own].detach()
+        largest = rows.max(0).values
         torch.testing.assert_close(got[node], largest, equal_nan=True)
-        chosen = (heard == largest) | (heard.isnan() & largest.isnan())
-        slopes.index_add_(0, own, chosen.double() / chosen.sum(0))
-    torch.testing.assert_close(torch.autograd.grad(got.sum(), x)[0], slopes)
+        chosen = (rows == largest) | (rows.isnan() & largest.isnan())
+        gradients.index_add_(0, own, chosen.double() / chosen.sum(0))
+    torch.testing.assert_close(torch.autograd.grad(got.sum(), x)[0], gradients)
 
 
 def test_relu():
     """Along edges for all who hear it; after a batch norm for the whole model."""
     lists = LABELLED.nodes.split(LABELLED.ptr.diff().tolist())
-    hearers = torch.tensor([1 in own.tolist() for own in lists])
-    assert torch.equal(FUNCTIONS["labelled"](spoilt(1))[:, 1].isnan(), hearers)
+    targets = torch.tensor([1 in own.tolist() for own in lists])
+    assert torch.equal(FUNCTIONS["labelled"](spoilt(1))[:, 1].isnan(), targets)
     assert torch.equal(norm(spoilt(1)).isnan().all(1), torch.arange(sum(SIZES)) < 3)
 
 
 @pytest.mark.parametrize("way", ["loops"], indirect=True)
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
 def test_through_a_folded_network(way, how):
-    eps, weight, bias = torch.zeros(1, 1).double(), draw_rows(1, 1, CHANNELS, 2), draw_rows(2, 1, 2)
+    eps = torch.zeros(1, 1).double()
+    weight = draw_rows(1, 1, CHANNELS, 2)
+    bias = draw_rows(2, 1, 2)
     for row in (0, 1):
         out = run_network(spoilt(row), GRAPH, PTR, Layers(how, eps, [weight], [bias]))[1]
         assert out[:2].isnan().all()  # nodes 0 and 1 hear each other

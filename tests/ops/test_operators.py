@@ -18,7 +18,9 @@ from tests.helpers.backends import by_kernels, every_way
 from tests.helpers.strategies import draw_rows, ptr_of
 
 CHANNELS = 3
-WEIGHT, QUERY, BIAS = draw_rows(11, CHANNELS, 2), draw_rows(12, CHANNELS, 1), draw_rows(13, 1)
+WEIGHT = draw_rows(11, CHANNELS, 2)
+QUERY = draw_rows(12, CHANNELS, 1)
+BIAS = draw_rows(13, 1)
 SIZES = [0, 3, 1, 0, 20, 7, 0]  # empty graphs first, in the middle and last
 
 
@@ -61,10 +63,10 @@ def expected(name, x, sizes):
     x = x.detach().double().requires_grad_()
     parts = [OPERATORS[name][1](rows) for rows in x.split(sizes)]
     out = torch.cat(parts) if name == "apply" else torch.stack(parts)
-    return out.detach(), slope_of(out, x)
+    return out.detach(), gradient_of(out, x)
 
 
-def slope_of(out, x):
+def gradient_of(out, x):
     weights = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).cos().view_as(out)
     return torch.autograd.grad(out, x, weights.to(out.dtype))[0]
 
@@ -79,10 +81,10 @@ def assert_near(got, want, times=16):
 def check(name, x, sizes):
     x = x.requires_grad_()
     out = OPERATORS[name][0](x, ptr_of(sizes))
-    want, slope = expected(name, x, sizes)
+    want, gradient = expected(name, x, sizes)
     assert out.dtype == x.dtype
     assert_near(out, want)
-    assert_near(slope_of(out, x), slope)
+    assert_near(gradient_of(out, x), gradient)
 
 
 @every_way
@@ -118,22 +120,26 @@ def test_a_large_graph_among_tiny_ones(name):
 def test_rows_in_any_order(name):
     """Values and gradients are the same, the rows where they lie."""
     sizes = [*SIZES, 260]
-    ptr, x = ptr_of(sizes), draw_rows(0, sum(sizes), CHANNELS).requires_grad_()
+    ptr = ptr_of(sizes)
+    x = draw_rows(0, sum(sizes), CHANNELS).requires_grad_()
     order = torch.randperm(len(x))
     scattered = torch.empty_like(x).index_copy(0, order, x.detach()).requires_grad_()
     operator, _ = OPERATORS[name]
-    want, got = operator(x, ptr), operator(scattered, ptr, order=order)
+    want = operator(x, ptr)
+    got = operator(scattered, ptr, order=order)
     if name == "apply":
         got = got[order]
     torch.testing.assert_close(got, want)
-    torch.testing.assert_close(slope_of(got, scattered)[order], slope_of(want, x))
+    torch.testing.assert_close(gradient_of(got, scattered)[order], gradient_of(want, x))
 
 
 @every_operator
 def test_rows_need_not_be_contiguous(name):
-    x, ptr = draw_rows(0, sum(SIZES), CHANNELS), ptr_of(SIZES)
+    x = draw_rows(0, sum(SIZES), CHANNELS)
+    ptr = ptr_of(SIZES)
     operator, _ = OPERATORS[name]
-    wide, tall = x.new_zeros(len(x), 9), x.new_zeros(2 * len(x), CHANNELS)
+    wide = x.new_zeros(len(x), 9)
+    tall = x.new_zeros(2 * len(x), CHANNELS)
     wide[:, 4:7], tall[::2] = x, x
     for other in (x.t().contiguous().t(), wide[:, 4:7], tall[::2]):
         torch.testing.assert_close(operator(other, ptr), operator(x, ptr))
@@ -141,7 +147,9 @@ def test_rows_need_not_be_contiguous(name):
 
 @pytest.mark.parametrize("symmetrize", [False, True])
 def test_matrices_need_not_be_contiguous(symmetrize):
-    s, y, ptr = draw_rows(0, CHANNELS, len(SIZES), CHANNELS), draw_rows(1, sum(SIZES), CHANNELS), ptr_of(SIZES)
+    s = draw_rows(0, CHANNELS, len(SIZES), CHANNELS)
+    y = draw_rows(1, sum(SIZES), CHANNELS)
+    ptr = ptr_of(SIZES)
     s = s.permute(1, 2, 0)
     want = torch.cat([rows @ (m + m.t() if symmetrize else m).t() for rows, m in zip(y.split(SIZES), s, strict=True)])
     torch.testing.assert_close(torch.ops.sopool.segment_apply(y, s, ptr, symmetrize), want)
@@ -157,12 +165,14 @@ def test_a_graph_does_not_see_its_batch(name):
     x = draw_rows(0, sum(sizes), CHANNELS, dtype=torch.float32).requires_grad_()
     operator, _ = OPERATORS[name]
     out = operator(x, ptr_of(sizes))
-    slopes = torch.autograd.grad(out.sum(), x)[0].split(sizes)
-    for together, rows, slope in zip(out.split(sizes if name == "apply" else 1), x.split(sizes), slopes, strict=True):
+    gradients = torch.autograd.grad(out.sum(), x)[0].split(sizes)
+    for together, rows, gradient in zip(
+        out.split(sizes if name == "apply" else 1), x.split(sizes), gradients, strict=True
+    ):
         rows = rows.detach().requires_grad_()
         alone = operator(rows, torch.tensor([0, len(rows)]))
         assert_near(together, alone.detach().double())
-        assert_near(slope, torch.autograd.grad(alone.sum(), rows)[0].double())
+        assert_near(gradient, torch.autograd.grad(alone.sum(), rows)[0].double())
 
 
 @by_kernels
@@ -170,20 +180,23 @@ def test_a_graph_does_not_see_its_batch(name):
 @pytest.mark.parametrize("sizes", [[4, 0, 9], *(pytest.param(s, marks=pytest.mark.slow) for s in ([290, 3], [0], []))])
 def test_spare_rows(name, sizes):
     """Rows past the last graph's may hold anything: nothing changes, and their gradient is exactly zero."""
-    ptr, own = ptr_of(sizes), sum(sizes)
+    ptr = ptr_of(sizes)
+    own = sum(sizes)
     x = draw_rows(0, own + 5, CHANNELS)
     x[own:] = torch.nan
-    whole, few = x.clone().requires_grad_(), x[:own].clone().requires_grad_()
+    whole = x.clone().requires_grad_()
+    few = x[:own].clone().requires_grad_()
     operator = OTHERS[name] if name in OTHERS else OPERATORS[name][0]
-    got, want = operator(whole, ptr), operator(few, ptr)
+    got = operator(whole, ptr)
+    want = operator(few, ptr)
     if name in ("apply", "softmax"):
         assert got[own:].eq(0).all()
         got = got[:own]
     torch.testing.assert_close(got, want)
-    slope = slope_of(got, whole)
-    assert slope[own:].eq(0).all()
+    gradient = gradient_of(got, whole)
+    assert gradient[own:].eq(0).all()
     if own:
-        torch.testing.assert_close(slope[:own], slope_of(want, few))
+        torch.testing.assert_close(gradient[:own], gradient_of(want, few))
 
 
 @by_kernels
@@ -194,19 +207,20 @@ def test_spare_rows_do_not_reach_parameters(operator, heads):
     x = draw_rows(0, sum(sizes) + 5, CHANNELS)
     x[sum(sizes) :] = torch.nan
     weight = draw_rows(1, CHANNELS, heads).requires_grad_()
-    slopes = [
+    gradients = [
         torch.autograd.grad(operator(rows, weight, ptr_of(sizes)).sum(), weight)[0] for rows in (x, x[: sum(sizes)])
     ]
-    torch.testing.assert_close(*slopes)
+    torch.testing.assert_close(*gradients)
 
 
 def test_covariance_of_rows_far_from_zero():
     """The difference of two sums would leave nothing of it."""
-    x, sizes = (draw_rows(0, 40, CHANNELS) + 1e4).float(), [10, 30]
-    want, slope = expected("covariance", x, sizes)
+    x = (draw_rows(0, 40, CHANNELS) + 1e4).float()
+    sizes = [10, 30]
+    want, gradient = expected("covariance", x, sizes)
     got = segment_covariance(x.requires_grad_(), ptr_of(sizes))
     torch.testing.assert_close(got.double(), want, rtol=0, atol=1e-3)
-    torch.testing.assert_close(slope_of(got, x).double(), slope, rtol=0, atol=1e-2)
+    torch.testing.assert_close(gradient_of(got, x).double(), gradient, rtol=0, atol=1e-2)
 
 
 @every_way
@@ -214,8 +228,11 @@ def test_covariance_of_rows_far_from_zero():
 def test_gradients(check_gradients, ordered):
     """Of every input, and those of the gradients."""
     sizes = [3, 0, 1, 4]
-    ptr, order = ptr_of(sizes), None if ordered else torch.randperm(sum(sizes))
-    x, weight, bias = draw_rows(0, sum(sizes), CHANNELS), draw_rows(1, CHANNELS, 2), draw_rows(2, 2)
+    ptr = ptr_of(sizes)
+    order = None if ordered else torch.randperm(sum(sizes))
+    x = draw_rows(0, sum(sizes), CHANNELS)
+    weight = draw_rows(1, CHANNELS, 2)
+    bias = draw_rows(2, 2)
     x, weight, bias = (t.requires_grad_() for t in (x, weight, bias))
     check_gradients(lambda x: segment_covariance(x, ptr, order=order), (x,))
     check_gradients(lambda x, w: segment_bilinear(x, w, ptr, order=order), (x, weight))
@@ -225,7 +242,8 @@ def test_gradients(check_gradients, ordered):
 
 
 def test_means_of_the_covariance_have_gradients(check_gradients):
-    ptr, x = ptr_of([3, 0, 4]), draw_rows(0, 7, CHANNELS).requires_grad_()
+    ptr = ptr_of([3, 0, 4])
+    x = draw_rows(0, 7, CHANNELS).requires_grad_()
     operator = torch.ops.sopool.segment_covariance
     torch.testing.assert_close(operator(x, ptr)[1], segment_mean(x, ptr))
     check_gradients(lambda x: operator(x, ptr)[1].square(), (x,))

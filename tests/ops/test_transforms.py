@@ -16,10 +16,12 @@ from tests.ops.test_labelled import labelled, random_graphs
 from tests.ops.test_operators import CHANNELS, OPERATORS, OTHERS
 
 SIZES = [0, 3, 1, 0, 4, 0]
-PTR, ROWS = ptr_of(SIZES), Rows(torch.tensor([0, 3, 8]))
+PTR = ptr_of(SIZES)
+ROWS = Rows(torch.tensor([0, 3, 8]))
 GRAPH = neighbors_of(torch.tensor([[0, 1, 1, 2, 7, 7], [1, 0, 2, 1, 4, 4]]), 8)
 LABELLED = labelled(*random_graphs(0, [8], 2), 8, 2)
-WEIGHT, BIAS = draw_rows(8, 2, CHANNELS, 2), draw_rows(9, 2, 2)
+WEIGHT = draw_rows(8, 2, CHANNELS, 2)
+BIAS = draw_rows(9, 2, 2)
 VECTORS = draw_rows(7, 1, 2, CHANNELS)
 ORDER = torch.randperm(8, generator=torch.Generator().manual_seed(0))
 
@@ -38,23 +40,27 @@ every_function = pytest.mark.parametrize("name", FUNCTIONS)
 @every_function
 def test_tangents_and_samples(name):
     """<w, J v> is <J^T w, v>, and samples are taken as one after the other."""
-    function, (x, v) = FUNCTIONS[name], draw_rows(0, 2, sum(SIZES), CHANNELS)
-    x, v = x.requires_grad_(), v.requires_grad_()
+    function = FUNCTIONS[name]
+    (x, v) = draw_rows(0, 2, sum(SIZES), CHANNELS)
+    x = x.requires_grad_()
+    v = v.requires_grad_()
     values = function(x), function(v)
     w = weights_like(values[0])
-    slopes = [torch.autograd.grad(value, rows, w)[0] for value, rows in zip(values, (x, v), strict=True)]
-    x, v = x.detach(), v.detach()
+    gradients = [torch.autograd.grad(value, rows, w)[0] for value, rows in zip(values, (x, v), strict=True)]
+    x = x.detach()
+    v = v.detach()
     value, tangent = jvp(function, (x,), (v,))
     torch.testing.assert_close(value, values[0])
-    torch.testing.assert_close((w * tangent).sum(), (slopes[0] * v).sum())
+    torch.testing.assert_close((w * tangent).sum(), (gradients[0] * v).sum())
     samples = torch.stack([x, v])
     torch.testing.assert_close(vmap(function)(samples), torch.stack(values))
     got = vmap(grad(lambda x: (w * function(x)).sum()))(samples)
-    torch.testing.assert_close(got, torch.stack(slopes))
+    torch.testing.assert_close(got, torch.stack(gradients))
 
 
 def test_equal_neighbours_share_in_every_mode():
-    x, v = torch.ones(8, 2, dtype=torch.float64), draw_rows(0, 8, 2)
+    x = torch.ones(8, 2, dtype=torch.float64)
+    v = draw_rows(0, 8, 2)
     jacobian = torch.autograd.functional.jacobian(lambda x: aggregate(x, GRAPH, "max"), x)
     tangent = jvp(lambda x: aggregate(x, GRAPH, "max"), (x,), (v,))[1]
     torch.testing.assert_close(tangent, (jacobian * v).sum((-1, -2)))
@@ -72,7 +78,8 @@ def test_tangents_of_both_factors(operator):
 
 
 def test_graphs_may_differ_between_samples():
-    x, ptrs = draw_rows(0, 2, 8, CHANNELS), torch.tensor([[0, 2, 8], [0, 8, 8]])
+    x = draw_rows(0, 2, 8, CHANNELS)
+    ptrs = torch.tensor([[0, 2, 8], [0, 8, 8]])
     want = [segment_covariance(rows, ptr) for rows, ptr in zip(x, ptrs, strict=True)]
     torch.testing.assert_close(vmap(segment_covariance)(x, ptrs), torch.stack(want))
     with pytest.raises(ValueError, match="differs between the samples"):
@@ -89,7 +96,8 @@ def test_ranks_of_samples():
 
 @by_kernels
 def test_spare_rows_of_samples():
-    x, ptr = draw_rows(0, 2, 8, CHANNELS), torch.tensor([0, 2, 5])
+    x = draw_rows(0, 2, 8, CHANNELS)
+    ptr = torch.tensor([0, 2, 5])
     x[:, 5:] = torch.nan
     for operator in ("gram", "apply", "sum"):
         function = OPERATORS[operator][0] if operator in OPERATORS else OTHERS[operator]
@@ -98,14 +106,15 @@ def test_spare_rows_of_samples():
 
 
 def test_what_has_no_tangent_or_no_second_derivative_says_so():
-    x, numbers = draw_rows(0, 8, CHANNELS).requires_grad_(), draw_rows(2, 4, 2, 2)
+    x = draw_rows(0, 8, CHANNELS).requires_grad_()
+    numbers = draw_rows(2, 4, 2, 2)
     layers = {
         "norm": lambda x: grouped_norm_relu(x, WEIGHT, *numbers[:2], (numbers[2], numbers[3].abs()), ROWS),
         "labelled": FUNCTIONS["labelled"],
     }
     for layer in layers.values():
-        slope = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)[0]
+        gradient = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)[0]
         with pytest.raises(RuntimeError, match="has no second derivative"):
-            torch.autograd.grad((slope * x).sum(), x)
+            torch.autograd.grad((gradient * x).sum(), x)
     with pytest.raises((NotImplementedError, RuntimeError), match=r"jvp|setup_context"):
         jvp(layers["norm"], (x.detach(),), (x.detach(),))

@@ -13,7 +13,9 @@ MACHINE = {
 
 
 def readout_row(like="NCI1", readout="bimap", backward=False, way="sopool", milliseconds=0.25):
-    graphs, nodes, moved = 32_768, 1_100_000, 10**9 * (3 if backward else 1)
+    graphs = 32_768
+    nodes = 1_100_000
+    moved = 10**9 * (3 if backward else 1)
     return ReadoutRow(like, graphs, nodes, readout, backward, way, milliseconds, moved / 4e9, moved, 1.125)
 
 

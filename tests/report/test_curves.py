@@ -30,7 +30,8 @@ SERIES = {
 
 def test_equal_runs_give_equal_files(tmp_path):
     for suffix in ("svg", "png"):
-        first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
+        first = tmp_path / f"first.{suffix}"
+        second = tmp_path / f"second.{suffix}"
         plot_curves(SERIES, first)
         plot_curves(dict(SERIES), second)
         assert first.read_bytes() == second.read_bytes()

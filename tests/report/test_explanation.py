@@ -28,7 +28,8 @@ def page_of(graph=STORE[0], name="graph 0 of little", label="even", **changes):
 class Text(HTMLParser):
     def __init__(self, page):
         super().__init__()
-        self.said, self.tags = [], []
+        self.said = []
+        self.tags = []
         self.feed(page)
 
     def handle_data(self, data):
@@ -45,7 +46,8 @@ class Text(HTMLParser):
 @pytest.mark.parametrize("pool", ["sopool-bimap", "sopool-m-attn", "sum", "max"])
 def test_the_page_is_whole(pool):
     page = page_of(pool=pool)
-    outline, text = Outline(), Text(page)
+    outline = Outline()
+    text = Text(page)
     outline.feed(page)
     assert outline.headings[0] == outline.headings.count(1) == 1
     assert all(b <= a + 1 for a, b in zip(outline.headings, outline.headings[1:], strict=False))

@@ -132,7 +132,10 @@ def test_paper_has_everything_that_can_be_opened(opened, tmp_path):
 class Outline(HTMLParser):
     def __init__(self):
         super().__init__()
-        self.headings, self.unnamed, self.outside, self.ids = [], [], [], []
+        self.headings = []
+        self.unnamed = []
+        self.outside = []
+        self.ids = []
 
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)

@@ -221,7 +221,8 @@ def test_marks_are_at_the_epochs_that_a_protocol_picks(summary):
     entry = summary.entries[0]
     chart = curves_chart(entry, ["per-fold-max", "single-epoch"])
     marks = {trace["marker"]["color"]: trace for trace in chart["data"] if trace["mode"] == "markers"}
-    best, one = entry.outcomes["per-fold-max"], entry.outcomes["single-epoch"]
+    best = entry.outcomes["per-fold-max"]
+    one = entry.outcomes["single-epoch"]
     assert marks["per-fold-max"]["x"] == list(best.epochs)
     assert marks["per-fold-max"]["y"] == pytest.approx([100 * fold for fold in best.folds], abs=0.01)
     assert marks["single-epoch"]["x"] == [one.epochs]

@@ -13,7 +13,8 @@ def test_steps_are_those_of_torch(way, dtype, limit):
     """With a rate of its own for each of three models."""
     rates = [0.1, 0.01, 0.003]
     start = torch.randn(3, 1500, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    values, adam = start.clone(), Adam.start(start)
+    values = start.clone()
+    adam = Adam.start(start)
     theirs = [row.clone().requires_grad_() for row in start]
     optimizer = torch.optim.Adam([{"params": [row], "lr": rate} for row, rate in zip(theirs, rates, strict=True)])
     paces, roots = (torch.from_numpy(one).to(dtype) for one in unbias(np.array(rates)[:, None], 1, 20))

@@ -16,7 +16,7 @@ from sopool.training.bank.bank import Bank, new_model
 from sopool.training.bank.sampling import draw
 from sopool.training.splits import run_seed
 from tests.helpers.reference import Reference
-from tests.helpers.training_graphs import bank_of, hearing, little_store, run_config, tables_of
+from tests.helpers.training_graphs import bank_of, edge_label_options, little_store, run_config, tables_of
 
 GRID = list(itertools.product(VARIANTS, READOUTS))
 # Every GNN and every readout at least once; all pairs in make test-all.
@@ -35,7 +35,9 @@ WITHOUT_TIES = [pair for pair in PAIRS if not ties(*pair)]
 
 def members(gnn, pool, precision="float64", shape=(), **changes):
     """Four runs that differ in everything that runs of a bank may differ in."""
-    model = hearing(gnn) | {"pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"} | dict(shape)
+    model = (
+        edge_label_options(gnn) | {"pool": pool, "join": "per-layer" if pool in FIRST_ORDER else "concat"} | dict(shape)
+    )
     different = [
         {"fold": 0, "seed": 0, "lr": 0.01, "dropout": 0.5},
         {"fold": 1, "seed": 0, "lr": 0.003, "dropout": 0.0},
@@ -66,7 +68,8 @@ def test_a_bank_gives_what_separate_runs_give(gnn, pool, epochs):
 @pytest.mark.parametrize(("gnn", "pool"), PAIRS)
 @pytest.mark.parametrize(("precision", "close"), [("float64", 1e-9), ("float32", 1e-4)])
 def test_so_does_its_first_step(gnn, pool, precision, close):
-    tables, configs = tables_of(little_store()), members(gnn, pool, precision, steps=1)
+    tables = tables_of(little_store())
+    configs = members(gnn, pool, precision, steps=1)
     together = bank_of(tables, configs).run_epoch()
     alone = [bank_of(tables, [config]).run_epoch()[0] for config in configs]
     np.testing.assert_allclose(together, alone, rtol=close)
@@ -138,9 +141,10 @@ def test_a_run_is_the_plain_loop(gnn, pool):
     tables = tables_of(store)
     on = "logits" if gnn in ("gin-0", "gcn") else "embedding"
     join = "per-layer" if pool in FIRST_ORDER else "concat"
-    model = hearing(gnn) | {"pool": pool, "dropout_on": on, "join": join}
+    model = edge_label_options(gnn) | {"pool": pool, "dropout_on": on, "join": join}
     config = run_config(model=model, steps=1 if tied else 5)
-    bank, seed = bank_of(tables, [config]), run_seed(config)
+    bank = bank_of(tables, [config])
+    seed = run_seed(config)
     model = new_model(config, tables.features.width, tables.classes)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, seed)
     for epoch in range(1 if tied else 3):
@@ -158,7 +162,8 @@ def test_a_run_is_the_plain_loop(gnn, pool):
 
 def test_weight_decay_is_torch_s():
     store = little_store()
-    tables, config = tables_of(store), run_config(weight_decay=0.1)
+    tables = tables_of(store)
+    config = run_config(weight_decay=0.1)
     bank = bank_of(tables, [config])
     model = new_model(config, tables.features.width, tables.classes)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, run_seed(config))
@@ -170,7 +175,9 @@ def test_weight_decay_is_torch_s():
 
 def test_models_are_scored_with_the_running_mean_of_their_parameters():
     """Training is not touched, and the means are those that torch keeps."""
-    tables, stays, number = tables_of(little_store()), 0.8, 0
+    tables = tables_of(little_store())
+    stays = 0.8
+    number = 0
     plain, bank = (bank_of(tables, [run_config(average=given, seed=seed) for seed in (0, 1)]) for given in (0.0, stays))
     means = AveragedModel(plain.model, avg_fn=lambda mean, new, _: mean.lerp(new, fresh), use_buffers=True)
     means.update_parameters(plain.model)
@@ -184,7 +191,8 @@ def test_models_are_scored_with_the_running_mean_of_their_parameters():
         means.update_parameters(plain.model)
         return losses
 
-    fresh, plain._step = 1.0, watched
+    fresh = 1.0
+    plain._step = watched
     for _ in range(3):
         np.testing.assert_array_equal(bank.run_epoch(), plain.run_epoch())
     assert torch.equal(bank.values, plain.values)
@@ -192,7 +200,8 @@ def test_models_are_scored_with_the_running_mean_of_their_parameters():
     for mean, tensors in ((values, means.module.parameters()), (statistics, means.module.buffers())):
         torch.testing.assert_close(mean, torch.cat([tensor.detach().flatten(1) for tensor in tensors], 1))
     graphs = [split.train for split in bank.splits]
-    shown, live = bank.scores(graphs), plain.scores(graphs)
+    shown = bank.scores(graphs)
+    live = plain.scores(graphs)
     assert torch.equal(bank.values, plain.values)
     plain.values.copy_(values)
     plain.statistics.copy_(statistics)
@@ -203,7 +212,8 @@ def test_models_are_scored_with_the_running_mean_of_their_parameters():
 
 def test_class_weights_are_torch_s():
     store = little_store()
-    tables, weights = tables_of(store), (0.5, 3.0)
+    tables = tables_of(store)
+    weights = (0.5, 3.0)
     plain, weighted = (run_config(steps=1, dropout=0.0, class_weights=given) for given in (None, weights))
     bank = bank_of(tables, [weighted])
     model = new_model(weighted, tables.features.width, tables.classes).double()
@@ -224,7 +234,8 @@ def test_equal_class_weights_change_no_bit():
 
 
 def test_class_weights_are_part_of_a_run_only_where_there_are_some():
-    plain, weighted = run_config(), run_config(class_weights=(1.0, 2.0))
+    plain = run_config()
+    weighted = run_config(class_weights=(1.0, 2.0))
     assert "class_weights" not in plain.to_json()
     assert plain.key != weighted.key
     for config in (plain, weighted):
@@ -233,20 +244,25 @@ def test_class_weights_are_part_of_a_run_only_where_there_are_some():
 
 @pytest.mark.parametrize("pool", [pool for pool in READOUTS if not ties("gin-0", pool)])
 def test_others_in_the_bank_change_nothing(pool):
-    tables, configs = tables_of(little_store(graphs=60, seed=1)), members("gin-0", pool, batch_size=12)
-    small, large = train(bank_of(tables, configs[:2]), 3), train(bank_of(tables, configs[::-1]), 3)
+    tables = tables_of(little_store(graphs=60, seed=1))
+    configs = members("gin-0", pool, batch_size=12)
+    small = train(bank_of(tables, configs[:2]), 3)
+    large = train(bank_of(tables, configs[::-1]), 3)
     np.testing.assert_allclose(small[0], large[0][:, ::-1][:, :2], rtol=1e-9, atol=1e-9)
     for before, after in zip(small[1:], large[1:], strict=True):
         np.testing.assert_allclose(before, after[::-1][:2], rtol=1e-9, atol=1e-9)
 
 
 def test_a_model_that_leaves_changes_nothing():
-    tables, configs = tables_of(little_store()), members("gin-eps", "sopool-attn", average=0.9)
-    whole, left = bank_of(tables, configs), bank_of(tables, configs)
+    tables = tables_of(little_store())
+    configs = members("gin-eps", "sopool-attn", average=0.9)
+    whole = bank_of(tables, configs)
+    left = bank_of(tables, configs)
     train(whole, 2)
     train(left, 2)
     rest = left.keep([1, 3])
-    ours, theirs = train(rest, 2), train(whole, 2)
+    ours = train(rest, 2)
+    theirs = train(whole, 2)
     np.testing.assert_allclose(ours[1], theirs[1][[1, 3]], rtol=1e-9, atol=1e-9)
 
 
@@ -256,7 +272,7 @@ def test_only_edge_labels_seen_in_training_count_where_graphs_are_held_out(looks
     store = little_store(graphs=40)
     tables = tables_of(store)
     rare = int(tables.edge_labels_used(torch.arange(40)).nonzero()[-1])
-    config = run_config(model=hearing("gine"), looks=looks)
+    config = run_config(model=edge_label_options("gine"), looks=looks)
     bank = bank_of(tables, [config])
     kept = [g for g in bank.splits[0].train if not tables.edge_labels_used(torch.tensor([g]))[rare]][:6]
     bank = Bank(tables, [config], [bank.splits[0]._replace(train=np.array(kept))])

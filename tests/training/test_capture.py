@@ -15,10 +15,10 @@ from sopool.ops import backends
 from sopool.training.bank import capture as capture_module
 from sopool.training.bank import scoring as watch_module
 from sopool.training.bank.bank import Bank
-from sopool.training.bank.batching import GraphTables, Room
-from sopool.training.bank.capture import Steps, find_room, round_up
+from sopool.training.bank.batching import Capacity, GraphTables
+from sopool.training.bank.capture import Steps, find_capacity, round_up
 from tests.helpers.marks import needs_triton
-from tests.helpers.training_graphs import bank_of, hearing, little_store, run_config, tables_of
+from tests.helpers.training_graphs import bank_of, edge_label_options, little_store, run_config, tables_of
 
 LITTLE = {"pool": "sopool-bimap", "layers": 1, "hidden": 2}
 counts = st.integers(0, 10**7)
@@ -34,18 +34,19 @@ SOME = [pair if pair[1] in DAILY else pytest.param(*pair, marks=pytest.mark.slow
 def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
     """Nothing of the rows and list members that are too many reaches parameters, statistics or losses."""
     tables = tables_of(little_store(directed=gnn == "mean-mlp"))
-    model = hearing(gnn) | {"pool": pool, "layers": 1, "hidden": 2}
+    model = edge_label_options(gnn) | {"pool": pool, "layers": 1, "hidden": 2}
     runs = [run_config(model=model, fold=fold, seed=fold, batch_size=3) for fold in range(2)]
-    exact, roomy = bank_of(tables, runs), bank_of(tables, runs)
+    exact = bank_of(tables, runs)
+    with_capacity = bank_of(tables, runs)
     losses = []
     with backends.backend("triton"), np.errstate(all="ignore"):
-        for bank, more in ((exact, 0), (roomy, 40)):
+        for bank, more in ((exact, 0), (with_capacity, 40)):
             bank.model.train()
             draws = bank._draw(0)
-            room = tables.room(draws.graphs[0])
-            losses.append(bank._step(bank._steps(draws).at(0), Room(room.nodes + more, room.listed + more)))
+            capacity = tables.capacity(draws.graphs[0])
+            losses.append(bank._step(bank._steps(draws).at(0), Capacity(capacity.nodes + more, capacity.listed + more)))
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-12, atol=1e-12)
-    for got, want in zip(vars(roomy.state).values(), vars(exact.state).values(), strict=True):
+    for got, want in zip(vars(with_capacity.state).values(), vars(exact.state).values(), strict=True):
         assert got.isfinite().all()
         torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-12)
 
@@ -65,7 +66,7 @@ def captures(monkeypatch):
     def capture_as(graph):
         monkeypatch.setattr(Bank, "captures", True)
         monkeypatch.setattr(
-            GraphTables, "batch", lambda tables, graphs, rest=None, room=None: exact(tables, graphs, rest)
+            GraphTables, "batch", lambda tables, graphs, rest=None, capacity=None: exact(tables, graphs, rest)
         )
         for module in (capture_module, watch_module):
             monkeypatch.setattr(module, "run_aside", lambda work: work())
@@ -122,9 +123,10 @@ def test_a_bank_that_captures_goes_with_its_last_reference(captures):
 )
 def test_a_step_by_kernels_is_the_one_without(gnn, pool, frozen):
     tables = tables_of(little_store(directed=gnn == "gine-eps"))
-    model = hearing(gnn) | {"layers": 1, "hidden": 2, "pool": pool, "frozen": frozen}
+    model = edge_label_options(gnn) | {"layers": 1, "hidden": 2, "pool": pool, "frozen": frozen}
     runs = [run_config(model=model, batch_size=3, seed=seed) for seed in range(2)]
-    plain, by_kernels = bank_of(tables, runs), bank_of(tables, runs)
+    plain = bank_of(tables, runs)
+    by_kernels = bank_of(tables, runs)
     for bank, name in ((plain, "torch"), (by_kernels, "triton")):
         bank.model.train()
         with backends.backend(name), np.errstate(all="ignore"):
@@ -135,10 +137,10 @@ def test_a_step_by_kernels_is_the_one_without(gnn, pool, frozen):
 
 @given(counts, counts)
 def test_room_is_rounded_up_a_little(nodes, listed):
-    room = Room(nodes, listed)
-    rounded = round_up(room)
+    capacity = Capacity(nodes, listed)
+    rounded = round_up(capacity)
     assert round_up(rounded) == rounded
-    for count, new in zip(room, rounded, strict=True):
+    for count, new in zip(capacity, rounded, strict=True):
         assert new >= max(count, 1)
         assert new - count <= max(64, count / 16)
         assert new % 64 == 0
@@ -146,29 +148,30 @@ def test_room_is_rounded_up_a_little(nodes, listed):
 
 @given(counts, counts)
 def test_more_never_gets_less_room(a, b):
-    small, large = (round_up(Room(count, 0)).nodes for count in sorted((a, b)))
+    small, large = (round_up(Capacity(count, 0)).nodes for count in sorted((a, b)))
     assert small <= large
 
 
 @given(st.integers(10, 20))
 def test_a_few_shapes_serve_all(power):
     counts = np.linspace(2**power, 2 ** (power + 1), 200).astype(int).tolist()
-    assert len({round_up(Room(count, count)) for count in counts}) <= 17
+    assert len({round_up(Capacity(count, count)) for count in counts}) <= 17
 
 
 @given(counts, counts)
 def test_room_made_for_a_batch_is_found_for_it_and_somewhat_smaller_ones(nodes, listed):
-    needed = Room(nodes, listed)
-    rooms = {round_up(needed): None, Room(10**9, 10**9): None}
-    assert find_room(needed, rooms) == round_up(needed)
-    smaller = Room(int(nodes * 0.9), int(listed * 0.9))
-    assert find_room(smaller, rooms) == round_up(needed)
-    larger = Room(round_up(needed).nodes + 1, listed)
-    assert find_room(larger, rooms) is None
+    needed = Capacity(nodes, listed)
+    capacities = {round_up(needed): None, Capacity(10**9, 10**9): None}
+    assert find_capacity(needed, capacities) == round_up(needed)
+    smaller = Capacity(int(nodes * 0.9), int(listed * 0.9))
+    assert find_capacity(smaller, capacities) == round_up(needed)
+    larger = Capacity(round_up(needed).nodes + 1, listed)
+    assert find_capacity(larger, capacities) is None
 
 
 def test_a_step_by_its_number_here_and_on_the_device():
-    graphs, keys = torch.arange(24).view(4, 2, 3), torch.arange(8).view(4, 2)
+    graphs = torch.arange(24).view(4, 2, 3)
+    keys = torch.arange(8).view(4, 2)
     steps = Steps(graphs, keys, torch.rand(4, 2, 1), torch.arange(4.0), torch.rand(4))
     for number in range(4):
         for here, there, whole in zip(steps.at(number), steps.at(torch.tensor([number])), steps, strict=True):

@@ -23,16 +23,19 @@ def test_a_batch_holds_the_clusters_of_its_graphs():
     start, first = 0, 0
     for graph, offset in zip(chosen.tolist(), batch.ptr.tolist(), strict=False):
         own = ClusterTables.of(cluster(store[graph], SPEC)).take(torch.tensor([0]), *alone(store[graph]))
-        nodes, clusters = len(own.rows), own.ptr.numel() - 1
+        nodes = len(own.rows)
+        clusters = own.ptr.numel() - 1
         assert torch.equal(found.rows[offset : offset + nodes], own.rows + offset)
         torch.testing.assert_close(found.vectors[offset : offset + nodes], own.vectors)
         assert torch.equal(found.ptr[start : start + clusters + 1] - found.ptr[start], own.ptr)
-        ends = found.graphs.hears.ptr[start : start + clusters + 1]
-        heard = found.graphs.hears.nodes[ends[0] : ends[-1]]
-        assert torch.equal(heard, own.graphs.hears.nodes + start)
-        above, its = found.graphs.hears.clusters, own.graphs.hears.clusters
+        ends = found.graphs.neighbors.ptr[start : start + clusters + 1]
+        members = found.graphs.neighbors.nodes[ends[0] : ends[-1]]
+        assert torch.equal(members, own.graphs.neighbors.nodes + start)
+        above = found.graphs.neighbors.clusters
+        its = own.graphs.neighbors.clusters
         assert torch.equal(above.rows[start : start + clusters], its.rows + start)
-        start, first = start + clusters, first + nodes
+        start = start + clusters
+        first = first + nodes
     assert found.graphs.ptr.tolist()[-1] == start
 
 
@@ -42,7 +45,7 @@ def alone(graph):
 
 def test_moved_to_a_device():
     tables = ClusterTables.of(cluster(little_store(), SPEC)).to("meta")
-    assert tables.rows.device.type == tables.hears.nodes.device.type == tables.above.vectors.device.type == "meta"
+    assert tables.rows.device.type == tables.neighbors.nodes.device.type == tables.above.vectors.device.type == "meta"
 
 
 def test_eigenpool_is_its_formula():
@@ -55,9 +58,11 @@ def test_eigenpool_is_its_formula():
     layer = EigenPooling(3, vectors=2, size=3)
     out = layer.pool(x, Graphs(batch.ptr, Neighbors(*empty, empty, found)))
     assert out.x.shape == (len(found.ptr) - 1, layer.out_channels)
-    y, lifted = draw_rows(1, *out.x.shape), torch.zeros_like(x)
+    y = draw_rows(1, *out.x.shape)
+    lifted = torch.zeros_like(x)
     for number, (first, last) in enumerate(zip(found.ptr[:-1], found.ptr[1:], strict=True)):
-        rows, vectors = found.rows[first:last], found.vectors[first:last].double()
+        rows = found.rows[first:last]
+        vectors = found.vectors[first:last].double()
         torch.testing.assert_close(out.x[number], (vectors.t() @ x[rows]).flatten())
         lifted[rows] = vectors @ y[number].view(2, 3)
     torch.testing.assert_close(out.lift(y), lifted)

@@ -246,7 +246,8 @@ def tables():
 @pytest.mark.parametrize("looks", ["test", "chosen"])
 def test_other_checkpoints(tables, tmp_path, looks):
     """The run starts over, or goes on: it ends as a whole one."""
-    store, config = RunStore(tmp_path), run_config(looks=looks, epochs=2, steps=1)
+    store = RunStore(tmp_path)
+    config = run_config(looks=looks, epochs=2, steps=1)
     seen = []
     Trainer(tables, store, seen.append, lambda: bool(seen)).train([config])
     path = tmp_path / config.key / "checkpoint.safetensors"

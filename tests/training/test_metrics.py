@@ -22,7 +22,8 @@ def softmax(logits):
 @given(scored())
 def test_agrees_with_scikit_learn(case):
     logits, labels = case
-    classes, odds = logits.shape[1], softmax(logits)
+    classes = logits.shape[1]
+    odds = softmax(logits)
     found = score(logits, labels)
     assert found["accuracy"] == pytest.approx((logits.argmax(1) == labels).mean())
     assert found["loss"] == pytest.approx(log_loss(labels, odds, labels=range(classes)))
@@ -45,7 +46,8 @@ def test_by_hand():
     assert found["accuracy"] == 0.75
     assert found["balanced_accuracy"] == pytest.approx((2 / 3 + 1) / 2)
     assert found["roc_auc"] == pytest.approx(2 / 3)
-    sure, unsure = np.log(1 + np.exp(-2)), np.log(1 + np.exp(-1))
+    sure = np.log(1 + np.exp(-2))
+    unsure = np.log(1 + np.exp(-1))
     assert found["loss"] == pytest.approx((sure + (2 + sure) + sure + unsure) / 4)
 
 

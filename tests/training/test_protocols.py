@@ -12,7 +12,8 @@ from sopool.training.protocols.protocols import PROTOCOLS, choose_settings, fair
 from tests.helpers.runs import config, final_run, looking_run, validated_run
 
 LABELS = np.arange(30) % 2
-SMALL, LARGE = Setting(hidden=16), Setting(hidden=64)
+SMALL = Setting(hidden=16)
+LARGE = Setting(hidden=64)
 SHARES = [np.arange(0, 10), np.arange(10, 20), np.arange(20, 30)]
 
 
@@ -50,7 +51,8 @@ tables = st.integers(1, 6).flatmap(
 @given(tables)
 def test_on_one_setting(table):
     rights = np.array(table) / 10
-    best, single = per_fold_max(looking(table), LABELS), single_epoch(looking(table), LABELS)
+    best = per_fold_max(looking(table), LABELS)
+    single = single_epoch(looking(table), LABELS)
     assert best.folds == tuple(rights.max(1))
     assert best.epochs == tuple(rights.argmax(1) + 1)
     epoch = max(range(rights.shape[1]), key=lambda i: np.sum(table, axis=0)[i])
@@ -74,7 +76,8 @@ def test_the_order_of_folds_does_not_matter(table, order):
 
 def test_each_protocol_takes_its_own_best_setting():
     runs = looking([[9, 1], [1, 9]], SMALL) + looking([[8, 1], [8, 1]], LARGE)
-    best, single = per_fold_max(runs, LABELS), single_epoch(runs, LABELS)
+    best = per_fold_max(runs, LABELS)
+    single = single_epoch(runs, LABELS)
     assert (best.setting, best.folds, best.epochs) == (SMALL, (0.9, 0.9), (1, 2))
     assert (single.setting, single.folds, single.epochs) == (LARGE, (0.8, 0.8), 1)
     assert (best.optimistic, single.optimistic) == ("optimistic", "less optimistic")
@@ -120,7 +123,8 @@ def test_more_classes_than_were_predicted_are_refused():
 
 def test_a_stopped_run_counts_up_to_there():
     runs = looking([[5, 9, 6], [6], [7, 7, 8]])
-    best, single = per_fold_max(runs, LABELS), single_epoch(runs, LABELS)
+    best = per_fold_max(runs, LABELS)
+    single = single_epoch(runs, LABELS)
     assert (best.folds, best.epochs) == ((0.9, 0.6, 0.8), (2, 1, 3))
     assert (single.folds, single.epochs) == ((0.5, 0.6, 0.7), 1)  # fold 1 reached no other
     assert best.stopped == single.stopped == ((1, SMALL, 0, 2),)

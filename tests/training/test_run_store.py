@@ -58,7 +58,8 @@ def runs(draw):
         values = st.floats(rule.low or 0, high, width=width)
         curves[name] = draw(npst.arrays(f"float{width}", config.epochs, elements=values))
         curves[name][done:] = np.nan
-    graphs, classes = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    graphs = draw(st.integers(1, 4))
+    classes = draw(st.integers(2, 3))
     scores = st.floats(-1000, 1000, width=32)
     predictions = {}
     if config.looks == "test":

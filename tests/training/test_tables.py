@@ -10,7 +10,7 @@ from sopool.data.features.edge_labels import EdgeLabelEncoder
 from sopool.data.features.encoders import default_encoder
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
-from sopool.training.bank.batching import GraphTables, Room
+from sopool.training.bank.batching import Capacity, GraphTables
 from tests.helpers.data_graphs import stores
 from tests.helpers.marks import needs_triton
 from tests.helpers.training_graphs import EDGE_LABELS, little_store, tables_of
@@ -19,26 +19,27 @@ from tests.helpers.training_graphs import EDGE_LABELS, little_store, tables_of
 @given(stores(), st.data())
 def test_a_batch_is_the_graphs_side_by_side(store, data):
     assume(store.num_nodes)
-    features, edges = default_encoder(store).fit(store).transform(store), edge_codes(store)
+    features = default_encoder(store).fit(store).transform(store)
+    edges = edge_codes(store)
     tables = GraphTables.build(store, features, edges)
     chosen = data.draw(st.lists(st.integers(0, len(store) - 1), min_size=1, max_size=5))
     batch = tables.batch(torch.tensor(chosen).unsqueeze(0))
     expected = store.batch(chosen)
     assert torch.equal(batch.ptr, expected.ptr)
     assert torch.equal(batch.x, features.rows(expected.nodes))
-    heard = sorted((target, source) for source, target in expected.edge_index.t().tolist())
-    heard = sorted(heard + [(node, node) for node in range(len(expected.nodes))])
+    listed = sorted((target, source) for source, target in expected.edge_index.t().tolist())
+    listed = sorted(listed + [(node, node) for node in range(len(expected.nodes))])
     neighbors = batch.neighbors
-    assert pairs(neighbors.ptr, neighbors.nodes) == heard
-    assert pairs(*neighbors.heard_by) == sorted((source, target) for target, source in heard)
+    assert pairs(neighbors.ptr, neighbors.nodes) == listed
+    assert pairs(*neighbors.transposed) == sorted((source, target) for target, source in listed)
     if edges is None:
         assert neighbors.labels is None
         return
     codes = [*edges.codes[expected.edges].tolist(), *[-1] * len(expected.nodes)]
     edges = [*expected.edge_index.t().tolist(), *((node, node) for node in range(len(expected.nodes)))]
     known = sorted((target, source, code) for (source, target), code in zip(edges, codes, strict=True))
-    assert triples(neighbors.ptr, neighbors.nodes, neighbors.labels.heard) == known
-    assert triples(*neighbors.heard_by, neighbors.labels.heard_by) == sorted((s, t, code) for t, s, code in known)
+    assert triples(neighbors.ptr, neighbors.nodes, neighbors.labels.codes) == known
+    assert triples(*neighbors.transposed, neighbors.labels.transposed) == sorted((s, t, code) for t, s, code in known)
 
 
 @given(stores(), st.integers(1, 3))
@@ -56,7 +57,7 @@ def test_copies_are_a_batch_of_all_graphs_for_each_model(store, models):
     assert torch.equal(copies.neighbors.nodes, batch.neighbors.nodes)
     assert (copies.neighbors.labels is None) == (batch.neighbors.labels is None)
     if copies.neighbors.labels is not None:
-        assert torch.equal(copies.neighbors.labels.heard, batch.neighbors.labels.heard)
+        assert torch.equal(copies.neighbors.labels.codes, batch.neighbors.labels.codes)
         assert copies.neighbors.labels.kinds == batch.neighbors.labels.kinds
 
 
@@ -73,20 +74,21 @@ def test_with_room_to_spare_a_batch_is_the_same(store, data):
     if data.draw(st.booleans()):
         seen = [tables.columns_used(chosen[model, :1]) for model in range(models)]
         substitutes = tables.features.substitutes(torch.stack(seen))
-    exact, need = tables.batch(chosen, substitutes), tables.room(chosen.numpy())
+    exact = tables.batch(chosen, substitutes)
+    need = tables.capacity(chosen.numpy())
     more = data.draw(st.tuples(st.integers(0, 300), st.integers(0, 600)))
-    roomy = tables.batch(chosen, substitutes, Room(need.nodes + more[0], need.listed + more[1]))
-    assert torch.equal(roomy.ptr, exact.ptr)
-    assert torch.equal(roomy.x[: need.nodes], exact.x)
-    assert roomy.x.shape[0] == need.nodes + more[0]
-    assert not roomy.x[need.nodes :, ~dense_columns(tables)].any()
-    for got, want in zip(lists(roomy), lists(exact), strict=True):
+    with_capacity = tables.batch(chosen, substitutes, Capacity(need.nodes + more[0], need.listed + more[1]))
+    assert torch.equal(with_capacity.ptr, exact.ptr)
+    assert torch.equal(with_capacity.x[: need.nodes], exact.x)
+    assert with_capacity.x.shape[0] == need.nodes + more[0]
+    assert not with_capacity.x[need.nodes :, ~dense_columns(tables)].any()
+    for got, want in zip(lists(with_capacity), lists(exact), strict=True):
         assert torch.equal(got[0][: need.nodes + 1], want[0])
         assert got[0][need.nodes :].eq(want[0][-1]).all()
         assert torch.equal(got[1][: len(want[1])], want[1])
         assert got[1][len(want[1]) :].eq(0).all()
     if tables.edge_kinds:
-        for got, want in zip(roomy.neighbors.labels[:2], exact.neighbors.labels[:2], strict=True):
+        for got, want in zip(with_capacity.neighbors.labels[:2], exact.neighbors.labels[:2], strict=True):
             assert torch.equal(got[: len(want)], want)
             assert got[len(want) :].eq(-1).all()
 
@@ -96,7 +98,7 @@ def edge_codes(store):
 
 
 def lists(batch):
-    return [(batch.neighbors.ptr, batch.neighbors.nodes), batch.neighbors.heard_by]
+    return [(batch.neighbors.ptr, batch.neighbors.nodes), batch.neighbors.transposed]
 
 
 def dense_columns(tables):
@@ -120,9 +122,9 @@ def triples(ptr, nodes, labels):
 def test_undirected_graphs_have_one_set_of_lists(store):
     assume(store.num_nodes)
     tables = GraphTables.build(store, default_encoder(store).fit(store).transform(store))
-    assert tables.heard_by is None
+    assert tables.transposed is None
     batch = tables.batch(torch.arange(len(store)).unsqueeze(0))
-    assert batch.neighbors.heard_by[1] is batch.neighbors.nodes
+    assert batch.neighbors.transposed[1] is batch.neighbors.nodes
 
 
 def test_graphs_without_labels_cannot_be_learned():
@@ -134,19 +136,21 @@ def test_graphs_without_labels_cannot_be_learned():
 def test_labels_are_counted_through_the_models():
     store = little_store()
     tables = tables_of(store)
-    alone, together = tables.batch(torch.tensor([[3, 4]])), tables.batch(torch.tensor([[3, 4], [3, 4], [3, 4]]))
-    heard, kinds = alone.neighbors.labels.heard, tables.edge_kinds
+    alone = tables.batch(torch.tensor([[3, 4]]))
+    together = tables.batch(torch.tensor([[3, 4], [3, 4], [3, 4]]))
+    listed = alone.neighbors.labels.codes
+    kinds = tables.edge_kinds
     assert kinds == EDGE_LABELS + 1
-    want = [torch.where(heard < 0, -1, heard + model * kinds) for model in range(3)]
-    assert torch.equal(together.neighbors.labels.heard, torch.cat(want))
-    assert together.neighbors.labels.heard_by is together.neighbors.labels.heard  # undirected
+    want = [torch.where(listed < 0, -1, listed + model * kinds) for model in range(3)]
+    assert torch.equal(together.neighbors.labels.codes, torch.cat(want))
+    assert together.neighbors.labels.transposed is together.neighbors.labels.codes  # undirected
 
 
 def test_an_edge_whose_directions_differ_has_lists_of_its_own():
     store = pack([Graph(2, [(0, 1), (1, 0)], 0, edge_labels=["up", "down"]), Graph(1, label=1)])
     tables = tables_of(store)
     neighbors = tables.batch(torch.tensor([[0]])).neighbors
-    assert (neighbors.labels.heard.tolist(), neighbors.labels.heard_by.tolist()) == ([-1, 0, 1, -1], [-1, 1, 0, -1])
+    assert (neighbors.labels.codes.tolist(), neighbors.labels.transposed.tolist()) == ([-1, 0, 1, -1], [-1, 1, 0, -1])
 
 
 def test_which_edge_labels_some_graphs_have():

@@ -38,7 +38,8 @@ def assert_same(ours, theirs):
 @pytest.mark.parametrize("looks", ["test", "validation", "chosen"])
 @pytest.mark.parametrize("average", [0.0, 0.9])
 def test_what_is_recorded(tables, tmp_path, looks, average):
-    store, configs = RunStore(tmp_path), folds(looks=looks, average=average)
+    store = RunStore(tmp_path)
+    configs = folds(looks=looks, average=average)
     Trainer(tables, store).train(configs)
     split = "test" if looks == "test" else "validation"
     for run in results(store, configs):
@@ -55,14 +56,16 @@ def test_what_is_recorded(tables, tmp_path, looks, average):
 
 
 def test_a_run_that_may_not_look_at_the_test_fold_does_not(tables, tmp_path):
-    store, configs = RunStore(tmp_path), folds(looks="validation")
+    store = RunStore(tmp_path)
+    configs = folds(looks="validation")
     Trainer(tables, store).train(configs)
     for run in results(store, configs):
         assert not [name for name in {**run.curves, **run.predictions} if "test" in name]
 
 
 def test_the_chosen_epoch_is_the_best_on_validation(tables, tmp_path):
-    store, configs = RunStore(tmp_path), folds(looks="chosen", epochs=12)
+    store = RunStore(tmp_path)
+    configs = folds(looks="chosen", epochs=12)
     Trainer(tables, store).train(configs)
     for run in results(store, configs):
         ranks = list(zip(-run.curves["validation_accuracy"], run.curves["validation_loss"], strict=True))
@@ -74,7 +77,8 @@ def test_the_chosen_epoch_is_the_best_on_validation(tables, tmp_path):
 @pytest.mark.parametrize("after", [1, 2, 3])
 @pytest.mark.parametrize("average", [0.0, 0.9])
 def test_an_interrupted_run_ends_with_the_same_numbers(tables, tmp_path, looks, after, average):
-    whole, broken = RunStore(tmp_path / "whole"), RunStore(tmp_path / "broken")
+    whole = RunStore(tmp_path / "whole")
+    broken = RunStore(tmp_path / "broken")
     configs = folds(looks=looks, average=average)
     Trainer(tables, whole).train(configs)
     seen = []
@@ -121,7 +125,9 @@ def small_device(monkeypatch):
     ],
 )
 def test_what_has_no_room_side_by_side_is_trained_in_parts(tables, tmp_path, small_device, most, epoch, pause, plainly):
-    whole, parts, configs = RunStore(tmp_path / "whole"), RunStore(tmp_path / "parts"), folds(looks="chosen")
+    whole = RunStore(tmp_path / "whole")
+    parts = RunStore(tmp_path / "parts")
+    configs = folds(looks="chosen")
     Trainer(tables, whole).train(configs)
     small_device(most, epoch, plainly)
     seen = []
@@ -148,7 +154,9 @@ def test_other_errors_are_not_taken_for_want_of_memory(tables, tmp_path, monkeyp
 
 def test_a_checkpoint_of_other_models_is_not_taken(tables, tmp_path, monkeypatch):
     """Such as one of a version that stored a weight the other way round."""
-    whole, store, config = RunStore(tmp_path / "whole"), RunStore(tmp_path / "store"), run_config()
+    whole = RunStore(tmp_path / "whole")
+    store = RunStore(tmp_path / "store")
+    config = run_config()
     Trainer(tables, whole).train([config])
     with monkeypatch.context() as patch:
         patch.setattr(trainer_module, "layout_of", lambda *_: Layout("another", 0, 0))
@@ -172,7 +180,9 @@ def test_a_checkpoint_of_other_models_is_not_taken(tables, tmp_path, monkeypatch
     ],
 )
 def test_a_forged_checkpoint_is_not_taken(tables, tmp_path, forged_arrays, forged_facts):
-    whole, store, config = RunStore(tmp_path / "whole"), RunStore(tmp_path / "store"), run_config(looks="chosen")
+    whole = RunStore(tmp_path / "whole")
+    store = RunStore(tmp_path / "store")
+    config = run_config(looks="chosen")
     Trainer(tables, whole).train([config])
     seen = []
     Trainer(tables, store, seen.append, lambda: len(seen) >= 2).train([config])
@@ -185,7 +195,8 @@ def test_a_forged_checkpoint_is_not_taken(tables, tmp_path, forged_arrays, forge
 
 
 def test_checkpoints_at_every_epoch_change_nothing(tables, tmp_path, monkeypatch):
-    plain, often = RunStore(tmp_path / "plain"), RunStore(tmp_path / "often")
+    plain = RunStore(tmp_path / "plain")
+    often = RunStore(tmp_path / "often")
     Trainer(tables, plain).train(folds())
     monkeypatch.setattr(trainer_module, "CHECKPOINT_SECONDS", -1.0)
     Trainer(tables, often).train(folds())
@@ -194,7 +205,9 @@ def test_checkpoints_at_every_epoch_change_nothing(tables, tmp_path, monkeypatch
 
 def test_runs_at_different_epochs_are_trained_apart(tables, tmp_path):
     """As after a kill in the midst of writing the checkpoints of a bank."""
-    whole, store, configs = RunStore(tmp_path / "whole"), RunStore(tmp_path / "store"), folds()
+    whole = RunStore(tmp_path / "whole")
+    store = RunStore(tmp_path / "store")
+    configs = folds()
     Trainer(tables, whole).train(configs)
     for config, epochs in zip(configs, (1, 2, 3), strict=True):
         seen = []
@@ -205,7 +218,9 @@ def test_runs_at_different_epochs_are_trained_apart(tables, tmp_path):
 
 @pytest.mark.parametrize("looks", ["test", "chosen"])
 def test_a_loss_that_is_not_finite_stops_its_run_only(tables, tmp_path, looks):
-    store, alone, reports = RunStore(tmp_path / "store"), RunStore(tmp_path / "alone"), []
+    store = RunStore(tmp_path / "store")
+    alone = RunStore(tmp_path / "alone")
+    reports = []
     good = folds(looks=looks)
     bad = run_config(fold=1, seed=5, lr=1e300, looks=looks)
     Trainer(tables, store, reports.append).train([good[0], bad, *good[1:]])
@@ -222,7 +237,8 @@ def test_a_loss_that_is_not_finite_stops_its_run_only(tables, tmp_path, looks):
 
 
 def test_a_run_that_another_process_is_at_is_left_alone(tables, tmp_path):
-    store, configs = RunStore(tmp_path), folds()
+    store = RunStore(tmp_path)
+    configs = folds()
     with RunStore(tmp_path).claim(configs[0]) as mine:
         assert mine
         Trainer(tables, store).train(configs)
@@ -230,14 +246,16 @@ def test_a_run_that_another_process_is_at_is_left_alone(tables, tmp_path):
 
 
 def test_a_finished_run_is_not_run_again(tables, tmp_path, monkeypatch):
-    store, configs = RunStore(tmp_path), folds()
+    store = RunStore(tmp_path)
+    configs = folds()
     Trainer(tables, store).train(configs)
     monkeypatch.setattr(trainer_module.Bank, "run_epoch", lambda self: pytest.fail("trained again"))
     Trainer(tables, store).train(configs)
 
 
 def test_predictions_are_float32_whatever_the_precision(tables, tmp_path):
-    store, config = RunStore(tmp_path), run_config(precision="float64", looks="chosen")
+    store = RunStore(tmp_path)
+    config = run_config(precision="float64", looks="chosen")
     Trainer(tables, store).train([config])
     assert store.load(config).predictions["test_logits"].dtype == np.float32
     assert torch.get_default_dtype() == torch.float32

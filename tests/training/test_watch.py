@@ -29,5 +29,6 @@ def test_on_a_gpu_vectors_of_all_models_take_half_a_gigabyte(models, width):
 
 def test_a_node_is_as_wide_as_all_layers_side_by_side():
     bank = bank_of(TABLES, CONFIGS)
-    hidden, layers = bank.configs[0].model.hidden, bank.configs[0].model.layers
+    hidden = bank.configs[0].model.hidden
+    layers = bank.configs[0].model.layers
     assert bank.width == bank.tables.features.width + layers * hidden

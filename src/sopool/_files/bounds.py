@@ -31,6 +31,7 @@ def first_outside(values: Tensor, pointers: Tensor, sizes: Tensor) -> int | None
     if not bool(wrong.any()):
         return None
     segment = int(filled[wrong.nonzero()[0, 0]])
-    start, end = int(pointers[segment]), int(pointers[segment + 1])
+    start = int(pointers[segment])
+    end = int(pointers[segment + 1])
     own = values[..., start:end].reshape(-1, end - start)
     return start + int(((own < 0) | (own >= sizes[segment])).any(0).nonzero()[0, 0])

@@ -44,9 +44,11 @@ def run_jobs(
     """
     context = get_context("spawn")
     with _without_signals():  # which would reach the process that keeps track of semaphores, too
-        reports, stopping = context.SimpleQueue(), context.Event()
+        reports = context.SimpleQueue()
+        stopping = context.Event()
     setup = (make, arguments, reports, stopping, os.getpid())
-    others, pool = set(active_children()), ProcessPoolExecutor(workers, context, _start, setup)
+    others = set(active_children())
+    pool = ProcessPoolExecutor(workers, context, _start, setup)
     # It ends in a thread of its own, so that what workers still report is heard meanwhile.
     end = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
     mine = set[BaseProcess]()
@@ -114,10 +116,10 @@ def _without_signals() -> Iterator[None]:
     with ExitStack() as after:
         if threading.current_thread() is threading.main_thread():
             # The mask is not enough: another thread may be given the signal, and Python handles it in this one.
-            heard: list[int] = []
-            after.callback(_raise_first, heard)
+            received: list[int] = []
+            after.callback(_raise_first, received)
             for number in heeded():
-                handler = signal.signal(number, lambda number, _: heard.append(number))
+                handler = signal.signal(number, lambda number, _: received.append(number))
                 after.callback(signal.signal, number, handler)
         if hasattr(signal, "pthread_sigmask"):
             before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)

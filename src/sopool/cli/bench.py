@@ -91,7 +91,8 @@ def _measure(request: "Request", output: Path | None, as_json: bool) -> "Results
     from sopool._files.atomic import is_stream
     from sopool.experiments.bench import Results, machine, run
 
-    results, code = Results(machine(request.device)), 0
+    results = Results(machine(request.device))
+    code = 0
     try:
         for results in run(request, tell_in_place):
             if output and not is_stream(output):

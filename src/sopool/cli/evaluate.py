@@ -118,7 +118,8 @@ def evaluate(
     from sopool.models.presets import PRESETS
     from sopool.training.runs.store import RunStore
 
-    pools, protocols = names("--pool", pool), names("--protocol", protocol)
+    pools = names("--pool", pool)
+    protocols = names("--protocol", protocol)
     recipe = PRESETS[preset]
     own = recipe.setting
     grid = make_grid(
@@ -156,7 +157,8 @@ def evaluate(
     _say_divided(evaluator)
     evaluations, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
-    results, console = results_of(evaluations), out(stderr=as_json)
+    results = results_of(evaluations)
+    console = out(stderr=as_json)
     if not as_json:
         show_results(results, against, console, _how(evaluator))
     say_copies(store)

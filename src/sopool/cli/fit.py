@@ -113,11 +113,13 @@ def fit(
         device=place,
         random_state=seed,
     )
-    store, console = load_source(source, root, smiles_column, label_column, on_error, max_atoms), out()
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
+    console = out()
     if store.labels is None:
         missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
-    labels, model = own_labels(store), searched(one, grid)
+    labels = own_labels(store)
+    model = searched(one, grid)
     check_settings(one, grid, store)
     check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 1)
     console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {_classes(labels.tolist())}")

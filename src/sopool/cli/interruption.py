@@ -25,7 +25,7 @@ class Interruption:
 
     def __enter__(self) -> "Interruption":
         for number in heeded():
-            self._before[number] = signal.signal(number, self._heard)
+            self._before[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -36,7 +36,7 @@ class Interruption:
         """Whether a signal was heard."""
         return self.signal is not None
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         leave_lost_terminal()
         if self.signal is not None:
             kill_workers()

@@ -71,7 +71,9 @@ def predict(
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, *FORMATS)
-    classifier, count, start = GraphClassifier.load(model, device), Count(), time.monotonic()
+    classifier = GraphClassifier.load(model, device)
+    count = Count()
+    start = time.monotonic()
     chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column, max_atoms)
     smaller = "Leave out what is too large on a single line."
     with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
@@ -91,7 +93,8 @@ def predict(
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
     from sopool.data.sources.stream import place_of
 
-    place, said = place_of(source), 0
+    place = place_of(source)
+    said = 0
 
     def refuse(bad: "BadRow") -> None:
         nonlocal said

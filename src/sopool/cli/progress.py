@@ -31,7 +31,10 @@ class Tally:
     """
 
     def __init__(self, total: int, runs: int, clock: Callable[[], float] = time.monotonic, unit: str = "runs") -> None:
-        self.total, self.runs, self.clock, self.unit = total, runs, clock, unit
+        self.total = total
+        self.runs = runs
+        self.clock = clock
+        self.unit = unit
         self.done = self.trained = self.finished = 0
         self.start = clock()
         self.where = ""
@@ -133,16 +136,20 @@ class Lines:
     """A line at every tenth of the way; in between at most one in 10 s, and in long runs ever fewer."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
-        self._write, self._tenths, self._when = write, 0, 0.0
+        self._write = write
+        self._tenths = 0
+        self._when = 0.0
 
     def show(self, tally: Tally) -> None:
         """Print a line, if one is due."""
         if tally.accuracy is None:
             return  # Not before training has begun: what is found in the store passes in a moment.
         # The last tenth is over when the last run is saved.
-        tenths, now = min(tally.percent // 10, 9 + (tally.finished >= tally.runs)), tally.elapsed
+        tenths = min(tally.percent // 10, 9 + (tally.finished >= tally.runs))
+        now = tally.elapsed
         if tenths > self._tenths or now - self._when >= max(10.0, now / 50):
-            self._tenths, self._when = tenths, now
+            self._tenths = tenths
+            self._when = now
             epochs = f"{tally.done:,}/{tally.total:,} model-epochs"
             self._write(f"{tally.percent} %: {', '.join([epochs, *tally.facts()])}")
 

@@ -21,7 +21,8 @@ def edge_blocks(store: PackedGraphs, size: int = BLOCK) -> Iterator[Tensor]:
     while first < len(store):
         last = int(torch.searchsorted(edge_ptr, edge_ptr[first] + size, right=True)) - 1
         last = max(last, first + 1)
-        start, stop = int(edge_ptr[first]), int(edge_ptr[last])
+        start = int(edge_ptr[first])
+        stop = int(edge_ptr[last])
         shift = store.node_ptr[first:last].repeat_interleave(
             store.edge_ptr[first : last + 1].diff(), output_size=stop - start
         )

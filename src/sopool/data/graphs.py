@@ -185,10 +185,12 @@ def check_values(store: PackedGraphs) -> None:
     at = first_outside(store.edge_index, store.edge_ptr, store.sizes)
     if at is not None:
         graph = int(torch.searchsorted(store.edge_ptr, at, right=True)) - 1
-        ends, size = store.edge_index[:, at].tolist(), int(store.sizes[graph])
+        ends = store.edge_index[:, at].tolist()
+        size = int(store.sizes[graph])
         raise DataError(f"edge {at} is {ends} in graph {graph}, which has {size} nodes.")
     for name, names in NAMED.items():
-        codes, known = getattr(store, name), len(getattr(store, names))
+        codes = getattr(store, name)
+        known = len(getattr(store, names))
         if codes is not None and codes.numel() and not 0 <= int(codes.min()) <= int(codes.max()) < known:
             raise DataError(f"{name} must lie between 0 and {known - 1}, the number of {names} less one.")
     for name in ("node_attributes", "edge_attributes", "edge_weights"):
@@ -225,7 +227,8 @@ def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedG
 
 def describe(store: PackedGraphs) -> str:
     """One line of statistics."""
-    graphs, nodes = len(store), store.num_nodes
+    graphs = len(store)
+    nodes = store.num_nodes
     parts = [
         f"{store.name}: {graphs:,} graphs",
         f"{nodes:,} nodes (at most {int(store.sizes.max()) if graphs else 0:,})",
@@ -279,7 +282,8 @@ def _check_shapes(store: PackedGraphs) -> None:
         if value.ndim != 1 + (name in MATRICES) or (name == "edge_index" and len(value) != 2):
             wanted = "[2, edges]" if name == "edge_index" else f"{1 + (name in MATRICES)} dimensions"
             raise DataError(f"{name} has shape {list(value.shape)}, expected {wanted}.")
-    graphs, edges = len(store), store.edge_index.shape[1]
+    graphs = len(store)
+    edges = store.edge_index.shape[1]
     nodes = int(store.node_ptr[-1]) if graphs >= 0 else -1
     if graphs < 0 or store.edge_ptr.numel() != graphs + 1 or int(store.edge_ptr[-1]) != edges:
         raise DataError(

@@ -42,7 +42,8 @@ def pack(graphs: Iterable[Graph], name: str = "graphs") -> PackedGraphs:
     for i, graph in enumerate(graphs):
         graph.where = graph.where or f"graph {i}"
     edges = [_edges(graph) for graph in graphs]
-    nodes_of, edges_of = [graph.num_nodes for graph in graphs], [len(some) for some in edges]
+    nodes_of = [graph.num_nodes for graph in graphs]
+    edges_of = [len(some) for some in edges]
     labels, classes = _numbered(graphs, "label", None)
     node_labels, node_label_names = _numbered(graphs, "node_labels", nodes_of)
     edge_labels, edge_label_names = _numbered(graphs, "edge_labels", edges_of)

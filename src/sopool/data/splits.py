@@ -49,7 +49,9 @@ def stratified_folds(
 
 def _too_small(names: Sequence[Any], counts: np.ndarray, folds: int) -> str:
     """Why classes with these counts cannot be spread over the folds, and what to do."""
-    fewest, others, graphs = int(counts.argmin()), int((counts < folds).sum()) - 1, int(counts.sum())
+    fewest = int(counts.argmin())
+    others = int((counts < folds).sum()) - 1
+    graphs = int(counts.sum())
     what = f"class {show(names[fewest])} has fewer graphs ({counts[fewest]}) than there are folds ({folds})"
     what += f", and so have {others:,} other classes" if others > 1 else ", and so has another class" if others else ""
     if len(counts) > graphs / 2:

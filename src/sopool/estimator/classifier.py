@@ -180,12 +180,18 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         clusters = clusters_for(config)
         if clusters is not None:
             tables = replace(tables, clusters=ClusterTables.build(store, clusters))
-        device, runs = choose_device(given.device), runs_of(named, given, config, encoder, classes)
+        device = choose_device(given.device)
+        runs = runs_of(named, given, config, encoder, classes)
         with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
             ensemble, history, epochs = fit_ensemble(tables.to(device), encoder, runs, self.callback)
         # All at the end: what fails or is interrupted leaves a model that was fitted before as it was.
-        self.classes_, self.encoder_, self.edge_encoder_, self.config_ = classes, encoder, edge_encoder, config
-        self.ensemble_, self.history_, self.best_epochs_ = replace(ensemble, edges=edge_encoder), history, epochs
+        self.classes_ = classes
+        self.encoder_ = encoder
+        self.edge_encoder_ = edge_encoder
+        self.config_ = config
+        self.ensemble_ = replace(ensemble, edges=edge_encoder)
+        self.history_ = history
+        self.best_epochs_ = epochs
         self.about_ = describe(named, runs[0].fingerprint, classes, device)
         return self
 
@@ -286,9 +292,11 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:
         """Graphs and the features of their nodes, with a warning about what no training graph has."""
-        ensemble, store = self._ensemble(), as_store(graphs)
+        ensemble = self._ensemble()
+        store = as_store(graphs)
         features = ensemble.encode(store)
-        nodes, edges = (features.unknown, store.num_nodes), (ensemble.unknown_edges(store), store.num_edges)
+        nodes = (features.unknown, store.num_nodes)
+        edges = (ensemble.unknown_edges(store), store.num_edges)
         for message in (*unknown_messages(nodes, edges), *empty_messages(store)):
             warnings.warn(message, UnseenWarning, stacklevel=level)
         return store, features

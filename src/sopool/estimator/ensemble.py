@@ -89,7 +89,10 @@ class Ensemble:
         self, store: PackedGraphs, features: NodeFeatures, cores: int, work: Callable[[Classifier, Batch], Tensor]
     ) -> Tensor:
         """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
-        edges, models, model, kind = self.encode_edges(store), self.model.models, self._ready, self.device.type
+        edges = self.encode_edges(store)
+        models = self.model.models
+        model = self._ready
+        kind = self.device.type
 
         @torch.no_grad()
         def part(ends: tuple[int, int]) -> Tensor:
@@ -107,7 +110,8 @@ class Ensemble:
     ) -> GraphTables:
         """Of graphs ``first`` to ``last``: everything from here on is done where the models are."""
         nodes, lines = (slice(*ptr[[first, last]].tolist()) for ptr in (store.node_ptr, store.edge_ptr))
-        graphs, device = store.stretch(first, last), self.device
+        graphs = store.stretch(first, last)
+        device = self.device
         codes = None if edges is None else edges._replace(codes=edges.codes[lines].to(device))
         seen = features.stretch(nodes.start, nodes.stop).to(device)
         tables = GraphTables.for_prediction(graphs.to(device), seen, self.classes, codes)

@@ -133,7 +133,8 @@ def _scores(
     watch: Watch,
 ) -> Iterator[tuple[int, Scores]]:
     """Of each fold, with its number; here, or in processes as they come."""
-    jobs, workers = enumerate(splits), min(workers, len(splits))
+    jobs = enumerate(splits)
+    workers = min(workers, len(splits))
     if workers == 1:
         yield from map(_scorer(watched(model, watch), store, labels, codes), jobs)
         return

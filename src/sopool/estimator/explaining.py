@@ -36,7 +36,8 @@ def seen_by_members(
     ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures
 ) -> Iterator[list[tuple[Classifier, Batch]]]:
     """For each graph, each model by itself, on the CPU and in double precision, with the graph as it sees it."""
-    numbers, substitutes = range(ensemble.model.models), ensemble.substitutes.cpu()
+    numbers = range(ensemble.model.models)
+    substitutes = ensemble.substitutes.cpu()
     members = [member_of(ensemble.model, number).to("cpu", torch.float64) for number in numbers]
     tables = _tables(ensemble, store, features)
     for graph in range(len(store)):
@@ -53,7 +54,8 @@ def node_names(graph: PackedGraphs) -> list[str]:
 
 def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
     """As for training, since gradients are asked for; the labels are not looked at."""
-    none, clusters = torch.zeros(len(store), dtype=torch.long), clusters_for(ensemble.model.config)
+    none = torch.zeros(len(store), dtype=torch.long)
+    clusters = clusters_for(ensemble.model.config)
     named = replace(store, labels=none, classes=tuple(range(ensemble.classes)))
     tables = GraphTables.build(named, features, ensemble.encode_edges(store))
     return tables if clusters is None else replace(tables, clusters=ClusterTables.build(store, clusters))

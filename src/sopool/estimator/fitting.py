@@ -90,7 +90,8 @@ class Member:
             self.history["validation_accuracy"][epoch], self.history["validation_loss"][epoch] = judged
             rank = (-judged.accuracy, judged.loss)
         if self.best is None or rank < self.rank:
-            self.chosen, self.rank = epoch, rank
+            self.chosen = epoch
+            self.rank = rank
             values, statistics = bank.shown
             self.best = values[row].clone(), statistics[row].clone()
 
@@ -106,10 +107,12 @@ def fit_ensemble(
     report: Callable[[FitProgress], Any] | None = None,
 ) -> Fitted:
     """Train models that differ in ``repeat`` only, each with its own weights to start from and graphs held out."""
-    labels, first = tables.labels.cpu().numpy(), configs[0]
+    labels = tables.labels.cpu().numpy()
+    first = configs[0]
     splits = [_split(config, labels) for config in configs]
     members = [Member.start(split, first.epochs) for split in splits]
-    bank, running = Bank(tables, configs, splits), list(members)
+    bank = Bank(tables, configs, splits)
+    running = list(members)
     if bank.substitutes is not None and bool((bank.substitutes < 0).any()):
         raise DataError(f"{encoder!r} has no place for values it has not seen: make it with unknown=True.")
     while running and bank.epoch < first.epochs:
@@ -128,7 +131,8 @@ def fit_ensemble(
 
 def _split(config: RunConfig, labels: np.ndarray) -> Split:
     """The only graph of a class is always trained on."""
-    every, none = np.arange(len(labels)), np.zeros(0, np.int64)
+    every = np.arange(len(labels))
+    none = np.zeros(0, np.int64)
     if not config.holdout:
         return Split(every, none, none)
     only = np.bincount(labels)[labels] == 1
@@ -138,7 +142,10 @@ def _split(config: RunConfig, labels: np.ndarray) -> Split:
 
 def _epoch(bank: Bank, running: list[Member], labels: np.ndarray) -> tuple[list[int], FitProgress]:
     """Train and look; the models whose loss is not finite any more, and what to say before it is known who goes on."""
-    epoch, config, lost, seen = bank.epoch, bank.configs[0], list[int](), list[Judged]()
+    epoch = bank.epoch
+    config = bank.configs[0]
+    lost = list[int]()
+    seen = list[Judged]()
     losses = bank.run_epoch()
     held = [member.split.validation for member in running]
     scores = bank.scores(held) if len(held[0]) else [None] * len(running)

@@ -58,7 +58,9 @@ if TYPE_CHECKING:
 KIND, VERSION = "sopool model", 1
 MOST_BYTES = 2**31
 MOST_OPTION = 2**16
-MOST_MODELS, MOST_CLASSES, MOST_TEXT = 2**12, 2**20, 2**26
+MOST_MODELS = 2**12
+MOST_CLASSES = 2**20
+MOST_TEXT = 2**26
 NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0}
 """Settings that earlier versions did not have, and what they did."""
@@ -155,10 +157,14 @@ def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], dev
         like = make_model(config, encoder.width, len(classes))
     models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"])
     model = cls(**_given(facts["settings"], set(cls._get_param_names()), encoder), device=device)
-    model.classes_, model.encoder_, model.config_, model.edge_encoder_ = classes, encoder, config, edge_encoder
+    model.classes_ = classes
+    model.encoder_ = encoder
+    model.config_ = config
+    model.edge_encoder_ = edge_encoder
     model.ensemble_ = Ensemble(models, encoder, arrays["substitutes"], len(classes), edge_encoder).to(place)
     model.history_ = {name.partition(".")[2]: arrays[name].numpy() for name in HISTORY}
-    model.best_epochs_, model.about_ = facts["best_epochs"], facts["about"]
+    model.best_epochs_ = facts["best_epochs"]
+    model.about_ = facts["about"]
     DATA(model.trained_on_, "about.data")
     return model
 
@@ -218,7 +224,8 @@ def _dtype(classes: np.ndarray) -> str:
 
 def _classes(saved: dict[str, Any]) -> np.ndarray:
     """Return the classes, of the type they had."""
-    values, name = saved["values"], saved["dtype"]
+    values = saved["values"]
+    name = saved["dtype"]
     dtype = np.dtype(str if name == "str" else name)
     if not all(type(value) in CLASS_TYPES[dtype.kind] for value in values) or len(set(values)) < len(values):
         raise DataError(f"classes.values are not distinct values of type {name}.")

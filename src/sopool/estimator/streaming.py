@@ -122,7 +122,8 @@ def _predict_chunk(
     sizes = zip(chunk.graphs.sizes.tolist(), chunk.labels, strict=True)
     count.labelled_nodes += sum(size for size, label in sizes if label is not None)
     classes = model.classes_.tolist()
-    numbers, texts = not any(isinstance(name, str) for name in classes), set(map(reads, classes))
+    numbers = not any(isinstance(name, str) for name in classes)
+    texts = set(map(reads, classes))
     count.correct += sum(_read(row.label, numbers) == reads(row.prediction) for row in known)
     foreign = [row.label for row in known if row.label is not None and _read(row.label, numbers) not in texts]
     count.foreign += len(foreign)
@@ -147,7 +148,9 @@ class Writer:
     """Writes predictions as CSV or as JSON lines."""
 
     def __init__(self, file: TextIO, form: Format, classes: Sequence[Any]) -> None:
-        self._file, self._form, self._classes = file, form, [str(name) for name in classes]
+        self._file = file
+        self._form = form
+        self._classes = [str(name) for name in classes]
         self._table = csv.writer(file, lineterminator="\n")
         self._begun = False
 

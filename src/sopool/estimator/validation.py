@@ -78,7 +78,8 @@ def checked(settings: Mapping[str, Any]) -> SimpleNamespace:
 
 def check(name: str, given: Any, rule: Rule) -> Any:
     """What is given for ``name``, a number as Python has it; a ``DataError`` if it cannot be."""
-    (fine, needed), value = rule, plain(given)
+    (fine, needed) = rule
+    value = plain(given)
     if not fine(value):
         raise DataError(f"{name}={value!r}: {needed}.")
     return value

@@ -46,14 +46,16 @@ def corrected_paired_test(a: Sequence[float], b: Sequence[float], folds: int = 1
 
     C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
     """
-    first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    first = np.asarray(a, np.float64)
+    second = np.asarray(b, np.float64)
     if folds < 2 or first.shape != (folds,) or second.shape != (folds,):
         given = f"scores of shapes {list(first.shape)} and {list(second.shape)}"
         raise ValueError(f"{given} were given for {folds} folds: one for each of at least 2 folds is needed.")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a score is not finite: nothing can be compared with it.")
     differences = first - second
-    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
+    mean = float(differences.mean())
+    spread = float(differences.std(ddof=1))
     # Below this a difference is what rounding leaves of equal ones: 0.9 - 0.8 is not 0.4 - 0.3 in binary.
     rounding = 8 * np.finfo(np.float64).eps * max(np.abs(first).max(), np.abs(second).max())
     if spread <= rounding:

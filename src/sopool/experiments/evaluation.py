@@ -148,7 +148,9 @@ class Evaluator:
         request.check()
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")
-        self.store, self.request, self.runs = store, request, runs
+        self.store = store
+        self.request = request
+        self.runs = runs
         self.fingerprint, self.encoders = _names(store)
         self.options = share_options(request.pools, request.blocks, request.pool_options)
         given = (request.preset, request.blocks, request.head, request.block_readout)
@@ -247,7 +249,8 @@ class Evaluator:
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
         labels = self.store.labels.cpu().numpy() if self.store.labels is not None else np.zeros(0)
-        outcomes, missing = dict[str, Outcome](), dict[str, str]()
+        outcomes = dict[str, Outcome]()
+        missing = dict[str, str]()
         for name in self.request.protocols:
             try:
                 outcomes[name] = PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels)

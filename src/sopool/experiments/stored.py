@@ -134,7 +134,8 @@ def _shared(config: RunConfig) -> RunConfig:
 
 def _common(group: Sequence[RunConfig]) -> RunConfig:
     """What runs share; their length, too, where it is the same for all."""
-    shared, first = _shared(group[0]), group[0]
+    shared = _shared(group[0])
+    first = group[0]
     steps, sorts = (set(map(length, group)) for length in LENGTHS)
     if len(steps) == 1:
         shared = replace(shared, steps=first.steps)

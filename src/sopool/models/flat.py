@@ -43,7 +43,8 @@ class FlatClassifier(Classifier):
         total: Tensor | None = None
         penalty: Tensor | None = None
         for place, (pooled, extra) in enumerate(self.embed(x, neighbors, ptr)):
-            total, penalty = add(total, self.head(pooled, place, dropout)), add(penalty, extra)
+            total = add(total, self.head(pooled, place, dropout))
+            penalty = add(penalty, extra)
         assert total is not None
         return Scored(total, penalty)
 

@@ -49,11 +49,13 @@ class HierarchicalClassifier(Classifier):
 
     def blocks(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[Pooled]:
         """What each block leaves."""
-        graphs, left = Graphs(ptr, neighbors), list[Pooled]()
+        graphs = Graphs(ptr, neighbors)
+        left = list[Pooled]()
         for gnn, pool in zip(self.gnns, self.pools, strict=True):
             if left:
-                x, graphs = left[-1].x, left[-1].graphs()
-            x = gnn(x, graphs.hears, graphs.ptr, self.models)[-1]
+                x = left[-1].x
+                graphs = left[-1].graphs()
+            x = gnn(x, graphs.neighbors, graphs.ptr, self.models)[-1]
             assert isinstance(pool, GraphPooling)
             left.append(pool.pool(x, graphs))
         return left

@@ -23,7 +23,8 @@ def fold(model: Classifier) -> Classifier:
         readout = out.readouts[0]
         if isinstance(readout, MAPPED) and type(readout) in MAPPED and readout.mapping is not None:
             out._modules["gnn"] = FoldedGNN(out.gnn, readout.mapping.detach())
-            readout.weight, readout.channels = None, readout.rank
+            readout.weight = None
+            readout.channels = readout.rank
     for owner in list(out.modules()):
         for name, layer in owner.named_children():
             if isinstance(layer, GNN) and not isinstance(owner, FoldedGNN):

@@ -23,7 +23,8 @@ def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> Non
     if max(pooled_width(planned, channels), sum(part.numel() for part in planned.parameters())) > LARGE:
         return
     with drawing_from(0), torch.no_grad():
-        x, ptr = torch.randn(10, channels), torch.tensor([0, 3, 4, 8, 10])
+        x = torch.randn(10, channels)
+        ptr = torch.tensor([0, 3, 4, 8, 10])
         readouts = [_unlike_others(make_readout(name, channels, **options)) for _ in range(2)]
     with torch.no_grad():
         try:
@@ -33,7 +34,8 @@ def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> Non
                 f"{name} cannot be trained: it does not pool rows [10, {channels}] of graphs that ptr tells apart "
                 f"({first_line(error)})."
             ) from error
-        width, found = pooled_width(readouts[0], channels), list(alone[0].shape)
+        width = pooled_width(readouts[0], channels)
+        found = list(alone[0].shape)
         if found != [2, width]:
             raise DataError(
                 f"{name} makes {found} of 2 graphs with {channels} features, and says that it makes [2, {width}]: let "

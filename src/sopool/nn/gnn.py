@@ -71,7 +71,8 @@ class EdgeVectors(torch.nn.Module):
 
     def forward(self, known: Tensor) -> Tensor:
         """Those of all labels, then that of unknown ones [M, labels + 1, f]; ``known`` [M, labels] is 1 or 0."""
-        weight, known = self.weight.view(-1, *self.weight.shape[-2:]), known.view(-1, known.shape[-1], 1)
+        weight = self.weight.view(-1, *self.weight.shape[-2:])
+        known = known.view(-1, known.shape[-1], 1)
         mean = (known * weight).sum(1, keepdim=True) / known.sum(1, keepdim=True).clamp(min=1)
         return torch.cat([known * weight + (1 - known) * mean, mean], dim=1)
 
@@ -92,7 +93,8 @@ class GNN(torch.nn.Module):
         if labelled and not edge_labels:
             raise ValueError(f"{variant} hears neighbours through the labels of edges: edge_labels must be at least 1.")
         self.hidden = hidden
-        self.layers, self.edges = torch.nn.ModuleList(), torch.nn.ModuleList()
+        self.layers = torch.nn.ModuleList()
+        self.edges = torch.nn.ModuleList()
         for layer in range(layers):
             widths = [hidden if layer else in_channels] + [hidden] * linears
             self.layers.append(Blocks(NormedLinear(*pair) for pair in pairwise(widths)))
@@ -104,22 +106,24 @@ class GNN(torch.nn.Module):
 
     def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, models: int = 1) -> list[Tensor]:
         """The input and the output of each layer [N, ...], ready to be joined."""
-        rows, out = model_rows(ptr, models), [x]
+        rows = model_rows(ptr, models)
+        out = [x]
         places: Sequence[Tensor | None] = [None] * len(self.layers)
         if backends.serves(x):
             every = side_by_side(x.shape[0], [x.shape[1]] + [self.hidden] * len(self.layers), like=x)
-            out, places = [every[0].copy_(x)], every[1:]
+            out = [every[0].copy_(x)]
+            places = every[1:]
         for number, (layer, place) in enumerate(zip(self.layers, places, strict=True)):
-            heard = self._hear(out[-1], neighbors, rows, number)
-            out.append(layer(heard, rows, place))
+            aggregated = self._aggregate(out[-1], neighbors, rows, number)
+            out.append(layer(aggregated, rows, place))
         return out
 
-    def _hear(self, x: Tensor, neighbors: Neighbors, rows: Rows, layer: int) -> Tensor:
+    def _aggregate(self, x: Tensor, neighbors: Neighbors, rows: Rows, layer: int) -> Tensor:
         if self.known is None:
-            heard = aggregate(x, neighbors, self.how)
+            aggregated = aggregate(x, neighbors, self.how)
         else:
-            heard = aggregate_labelled(x, neighbors, self.edges[layer](self.known), rows)
+            aggregated = aggregate_labelled(x, neighbors, self.edges[layer](self.known), rows)
         if self.eps is None:
-            return heard
+            return aggregated
         eps = self.eps.view(len(rows), -1)[:, layer : layer + 1]
-        return heard + segment_spread(eps, rows.ptr, x.shape[0]) * x
+        return aggregated + segment_spread(eps, rows.ptr, x.shape[0]) * x

@@ -26,13 +26,14 @@ class FoldedGNN(torch.nn.Module):
 
     def __init__(self, gnn: GNN, view: Tensor | None = None) -> None:
         super().__init__()
-        self.gnn, self.view = gnn.eval(), view
+        self.gnn = gnn.eval()
+        self.view = view
         self.folded = _fold(gnn, view)
 
     def forward(self, x: Tensor, neighbors: Neighbors | Dense, ptr: Tensor, models: int = 1) -> list[Tensor]:
         """The input and the output of each layer [N, ...], ready to be joined."""
         serves = compiled.serves(x) and not transformed()
-        if serves and isinstance(neighbors, Neighbors) and self.folded.hears(neighbors):
+        if serves and isinstance(neighbors, Neighbors) and self.folded.has_labels_for(neighbors):
             return run_network(x, neighbors, ptr, self.folded)
         layers: list[Tensor] = self.gnn(x, neighbors, ptr, models)
         return layers if self.view is None else [project(join(layers), self.view, ptr)]
@@ -40,7 +41,8 @@ class FoldedGNN(torch.nn.Module):
 
 def _fold(gnn: GNN, view: Tensor | None) -> Layers:
     """The maps of all layers, one after the other [M, ...]: W diag(s) and b - mean s, with s = scale / deviation."""
-    weights, biases = list[Tensor](), list[Tensor]()
+    weights = list[Tensor]()
+    biases = list[Tensor]()
     with torch.no_grad():
         for blocks in gnn.layers:
             assert isinstance(blocks, Blocks)
@@ -50,7 +52,8 @@ def _fold(gnn: GNN, view: Tensor | None) -> Layers:
                 weights.append((block.weight * factor.unsqueeze(-2)).view(-1, *block.weight.shape[-2:]))
                 biases.append((block.shift - block.running_mean * factor).view(-1, factor.shape[-1]))
         vectors = [] if gnn.known is None else [edges(gnn.known).flatten(0, 1) for edges in gnn.edges]
-        models, layers = len(weights[0]), len(gnn.layers)
+        models = len(weights[0])
+        layers = len(gnn.layers)
         eps = weights[0].new_zeros(models, layers) if gnn.eps is None else gnn.eps.detach().view(models, layers)
     view = None if view is None else view.view(models, *view.shape[-2:])
     return Layers(gnn.how, eps, weights, biases, vectors, view)

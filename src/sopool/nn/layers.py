@@ -34,7 +34,8 @@ def project(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None)
     ``order`` [N] brings the rows into the order of graphs, if they do not lie so; the result's lie as those of H.
     Under autocast in float32, as all that is pooled: of rows that were rounded first a small covariance would be lost.
     """
-    x, weight = promote(x), promote(weight)
+    x = promote(x)
+    weight = promote(weight)
     check_alike("x", x, "weight", weight)
     if weight.dim() == 2:
         return product(x, weight)

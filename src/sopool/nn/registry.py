@@ -90,7 +90,8 @@ def make_blocks(name: str, channels: int, blocks: int, options: dict[str, Any]) 
     if not 1 <= blocks <= 3:
         raise ValueError(f"blocks={blocks}: a hierarchy has 1 to 3.")
     first = make_pooling(name, channels, **options)
-    option, nodes = NODES_OPTION.get(name), first.nodes
+    option = NODES_OPTION.get(name)
+    nodes = first.nodes
     if option is None or nodes is None:
         return [first, *(make_pooling(name, channels, **options) for _ in range(blocks - 1))]
     numbers = [max(2, -(-nodes // 2**block)) for block in range(1, blocks)]

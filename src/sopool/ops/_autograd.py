@@ -80,11 +80,11 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(backward)
     def wrapper(ctx: Any, *gradients: Tensor) -> Any:
         with torch.no_grad():
-            slopes = backward(ctx, *gradients)
+            results = backward(ctx, *gradients)
         if not torch.is_grad_enabled():
-            return slopes
-        slopes = slopes if isinstance(slopes, tuple) else (slopes,)
-        return _refuse(type(ctx).__name__, len(slopes), *slopes, *gradients, *ctx.saved_tensors)
+            return results
+        results = results if isinstance(results, tuple) else (results,)
+        return _refuse(type(ctx).__name__, len(results), *results, *gradients, *ctx.saved_tensors)
 
     return wrapper
 

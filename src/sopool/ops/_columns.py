@@ -55,7 +55,8 @@ def _part(whole: Tensor, first: int, width: int) -> Tensor:
 
 
 def _are_side_by_side(parts: Sequence[Tensor]) -> bool:
-    first, total = parts[0], sum(part.shape[1] for part in parts)
+    first = parts[0]
+    total = sum(part.shape[1] for part in parts)
     ends = accumulate((part.shape[1] for part in parts), initial=first.storage_offset())
     return (
         first.stride(0) >= total

@@ -38,10 +38,10 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
     a, b = ctx.saved_tensors
     needs_a, needs_b = ctx.needs_input_grad
-    return product(slope, b.mT) if needs_a else None, product(a.mT, slope) if needs_b else None
+    return product(gradient, b.mT) if needs_a else None, product(a.mT, gradient) if needs_b else None
 
 
 _product.register_autograd(_backward, setup_context=_save)

@@ -127,9 +127,11 @@ def _draw_bank(scale: str, rows: Sequence[BankRow], results: Results) -> "Figure
 
 
 def _line(panel: "Axes", way: str, rows: Sequence[BankRow], here: Sequence[BankRow]) -> None:
-    places, times = [row.at for row in rows], [row.seconds for row in rows]
+    places = [row.at for row in rows]
+    times = [row.seconds for row in rows]
     if way == "PyG" and rows[0].scale == "models":  # one after the other: the same for any number
-        places, times = [min(row.at for row in here), max(row.at for row in here)], times[:1] * 2
+        places = [min(row.at for row in here), max(row.at for row in here)]
+        times = times[:1] * 2
     panel.plot(places, times, "o-", color=COLOURS[way], linewidth=1.2, markersize=4, label=way)
 
 

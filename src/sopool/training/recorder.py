@@ -17,7 +17,9 @@ class Recorder:
     """The curves and predictions of one run so far."""
 
     def __init__(self, config: RunConfig, split: Split, labels: np.ndarray, classes: int) -> None:
-        self.config, self.split, self.labels = config, split, labels
+        self.config = config
+        self.split = split
+        self.labels = labels
         self.looked_at = LOOKED_AT[config.looks]
         self.curves = {name: np.full(config.epochs, np.nan) for name in curve_arrays(config)}
         self.logits = None

@@ -37,7 +37,8 @@ class Splitter:
     """The splits of one data set; the folds are made once. ``names`` are those of the classes, for messages."""
 
     def __init__(self, labels: np.ndarray, names: Sequence[Label] | None = None) -> None:
-        self.labels, self.names = labels, names
+        self.labels = labels
+        self.names = names
         self._folds = lru_cache(lambda folds, seed: stratified_folds(labels, folds, seed, names))
 
     def __call__(self, config: RunConfig) -> Split:

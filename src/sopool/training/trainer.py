@@ -98,7 +98,7 @@ class Trainer:
             if short is None:
                 raise
             if len(configs) == 1:
-                raise DataError(_no_room(configs[0], self.tables, short)) from error
+                raise DataError(_too_large(configs[0], self.tables, short)) from error
         free_memory()  # past the block: the error held on to the bank
         self.report(done.taken_back(configs[0].epochs))
         left = self.train(configs[::2])
@@ -171,11 +171,13 @@ class Trainer:
 
     def _epoch(self, bank: Bank, recorders: list[Recorder]) -> list[int]:
         """Train and look; the models whose loss is not finite any more."""
-        start, epoch = time.perf_counter(), bank.epoch
+        start = time.perf_counter()
+        epoch = bank.epoch
         losses = bank.run_epoch()
         every = bank.scores([recorder.graphs for recorder in recorders])
         seconds = (time.perf_counter() - start) / len(recorders)
-        lost, accuracies = [], []
+        lost = []
+        accuracies = []
         values, statistics = bank.shown
         for m, (recorder, loss, scores) in enumerate(zip(recorders, losses, every, strict=True)):
             if not (np.isfinite(loss) and np.isfinite(scores).all()):
@@ -234,7 +236,9 @@ class _Done:
     """Counts what is reported, and passes it on."""
 
     def __init__(self, report: Report) -> None:
-        self._report, self._epochs, self._finished = report, 0, 0
+        self._report = report
+        self._epochs = 0
+        self._finished = 0
 
     def __call__(self, progress: Progress) -> None:
         self._epochs += progress.models * progress.epochs
@@ -246,7 +250,7 @@ class _Done:
         return Progress(1, self._finished * epochs - self._epochs)
 
 
-def _no_room(config: RunConfig, tables: GraphTables, short: str) -> str:
+def _too_large(config: RunConfig, tables: GraphTables, short: str) -> str:
     elsewhere = "" if tables.device.type == "cpu" else ", or the CPU"
     advice = oversized(tables.node_ptr.diff(), config.batch_size)
     advice = advice or f"Take a smaller batch size, width or rank{elsewhere}."

@@ -70,11 +70,13 @@ def trained(reports):
 @pytest.fixture
 def gate(tmp_path, monkeypatch):
     """First attempts at a bank wait after ``HALF`` epochs, all of them reported, until the file ``open`` is there."""
-    train_bank, folder = executor.train_bank, tmp_path / "gate"
+    train_bank = executor.train_bank
+    folder = tmp_path / "gate"
     folder.mkdir()
 
     def gated(desk, shared, ticket, device):
-        stop, asked = Line.stop, []
+        stop = Line.stop
+        asked = []
 
         def wait(line):
             asked.append(stop(line))
@@ -167,7 +169,8 @@ def test_stopped_and_resumed(cluster, graphs, tmp_path):
 
 def test_no_core_has_two_banks_at_a_time(cluster, graphs, tmp_path, monkeypatch):
     """Also while they wait for the desk, and others wait for a core."""
-    train_bank, log = executor.train_bank, tmp_path / "log"
+    train_bank = executor.train_bank
+    log = tmp_path / "log"
 
     def logged(desk, shared, ticket, device):
         for word, work in (("begin", lambda: train_bank(desk, shared, ticket, device)), ("end", lambda: None)):

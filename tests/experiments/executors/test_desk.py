@@ -83,7 +83,8 @@ def test_whenever_a_worker_dies_the_next_one_ends_with_the_same_numbers(tmp_path
 
 def test_who_was_thought_dead_is_refused(tmp_path, tables):
     desk = Desk(tmp_path, [configs()], 20.0)
-    first, second = worker(desk, Ticket(0, 0)), worker(desk, Ticket(0, 1))
+    first = worker(desk, Ticket(0, 0))
+    second = worker(desk, Ticket(0, 1))
     assert len(first.begin()) == len(second.begin()) == 3
     finished = Trainer(tables, RunStore(tmp_path / "other"))
     finished.train(configs())
@@ -103,7 +104,8 @@ def test_who_was_thought_dead_is_refused(tmp_path, tables):
 
 
 def test_runs_of_other_processes_are_left_to_them(tmp_path, tables):
-    others, free = configs()[0], configs()[1]
+    others = configs()[0]
+    free = configs()[1]
     Trainer(tables, RunStore(tmp_path)).train([configs()[2]])
     desk = Desk(tmp_path, [configs()], 20.0)
     with RunStore(tmp_path).claim(others) as mine:

@@ -37,7 +37,8 @@ def test_workers_read_the_file_that_was_opened(tmp_path):
     """One that never had a name, and the one that a store is read from, though another has taken its name since."""
     path = tmp_path / "a.graphs"
     save_graphs(STORE, path)
-    store, inode = renamed(load_graphs(path), "read"), path.stat().st_ino
+    store = renamed(load_graphs(path), "read")
+    inode = path.stat().st_ino
     with graphs_file(STORE) as nameless, graphs_file(store) as own:
         assert list(tmp_path.iterdir()) == [path]
         save_graphs(pack([Graph(1)]), path)

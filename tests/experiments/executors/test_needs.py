@@ -56,7 +56,7 @@ def test_shares_are_rounded_up(wanted, there, part):
 
 
 def test_tables_know_their_size():
-    tensors = [*TABLES.hears, TABLES.node_ptr, TABLES.labels, TABLES.features.codes, TABLES.features.fallback]
+    tensors = [*TABLES.neighbors, TABLES.node_ptr, TABLES.labels, TABLES.features.codes, TABLES.features.fallback]
     tensors += [TABLES.features.dense, TABLES.features.dense_columns]
     assert TABLES.nbytes == sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
 

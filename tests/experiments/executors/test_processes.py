@@ -67,7 +67,8 @@ def test_an_interruption_here_ends_what_is_at_work_there():
 
 def test_a_signal_while_workers_start_waits_for_that(monkeypatch):
     """Also one that another thread was given: the handler runs in this one, which must not leave a start half done."""
-    submitted, submit = [], ProcessPoolExecutor.submit
+    submitted = []
+    submit = ProcessPoolExecutor.submit
 
     def interrupted(self, *arguments):
         os.kill(os.getpid(), signal.SIGINT)

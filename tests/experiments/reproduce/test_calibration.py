@@ -61,7 +61,8 @@ def test_each_kind_of_model_is_timed_once_on_few_graphs(graphs, tmp_path, monkey
 
 def test_time_is_steps_and_scores(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(Calibration, "_time", lambda self, config: (2.0 * config.model.hidden, 0.5))
-    (run, *_), timed = runs_of(graphs, tmp_path, "sum"), Calibration(graphs, SETTING, "cpu")
+    (run, *_) = runs_of(graphs, tmp_path, "sum")
+    timed = Calibration(graphs, SETTING, "cpu")
     scores = 0.5 * len(graphs)
     assert timed.seconds(run) == 10 * 8 + scores
     assert timed.seconds(replace(run, steps=20)) == 20 * 8 + scores

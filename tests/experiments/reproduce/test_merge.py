@@ -48,7 +48,8 @@ def test_parts_are_as_the_whole(run):
 
 
 def test_the_last_one_counts_and_nothing_is_there_twice(run):
-    whole, part = run(), run(pools=["sum-avg"])
+    whole = run()
+    part = run(pools=["sum-avg"])
     assert merge([whole]) == [whole]
     (found,) = merge([whole, part])
     assert found.cells == whole.cells

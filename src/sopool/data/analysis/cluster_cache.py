@@ -69,7 +69,8 @@ def _check(level: ClusterLevel, below: torch.Tensor, vectors: int) -> None:
         if array.dtype != TYPES[name]:
             raise DataError(f"{name} has type {array.dtype}, expected {np.dtype(TYPES[name])}.")
     rows, values, sizes, node_ptr, edges, edge_ptr = (torch.from_numpy(array) for array in level)
-    nodes, graphs = int(below[-1]), len(below) - 1
+    nodes = int(below[-1])
+    graphs = len(below) - 1
     if rows.shape != (nodes,) or values.shape != (nodes, vectors) or len(node_ptr) != graphs + 1 or sizes.ndim != 1:
         raise DataError("their shapes are not those of clusters of these graphs.")
     check_values(PackedGraphs(node_ptr, edge_ptr, edges))

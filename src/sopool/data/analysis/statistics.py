@@ -78,7 +78,8 @@ def statistics(store: PackedGraphs, rounds: int | None = None) -> GraphStatistic
     sizes = store.sizes.numpy()
     some = sizes if len(sizes) else np.zeros(1, np.int64)
     edges = _count_edges(store)
-    attributes, edge_attributes = store.node_attributes, store.edge_attributes
+    attributes = store.node_attributes
+    edge_attributes = store.edge_attributes
     return GraphStatistics(
         name=store.name,
         graphs=len(store),

@@ -119,14 +119,16 @@ class _OneHotEncoder(Encoder):
 
     @classmethod
     def _load(cls, state: dict[str, Any]) -> "Encoder":
-        unknown, values = state["unknown"], state["values"]
+        unknown = state["unknown"]
+        values = state["values"]
         if not isinstance(unknown, bool):
             raise DataError(f"encoder: unknown is {unknown!r}, expected true or false.")
         plain = isinstance(values, list) and values and all(map(cls._valid, values))
         if not plain or len(set(values)) < len(values):
             raise DataError(f"encoder: expected values to be a list of distinct {cls.what}s.")
         encoder = cls(unknown)
-        encoder.values, encoder._width = values, len(values) + unknown
+        encoder.values = values
+        encoder._width = len(values) + unknown
         return encoder
 
 
@@ -214,13 +216,15 @@ class AttributeEncoder(Encoder):
         values = _attributes(store)[nodes].double()
         if not len(values):
             raise DataError(f"the graphs of {store.name} to fit on have no nodes: there are no attributes to learn.")
-        mean, std = torch.zeros_like(values[0]), torch.ones_like(values[0])
+        mean = torch.zeros_like(values[0])
+        std = torch.ones_like(values[0])
         if self.standardize:
             low, high = values.aminmax(dim=0)
             constant = low == high  # looked for, since the deviation of equal numbers is not always zero to the bit
             mean = torch.where(constant, low, values.mean(0))
             std = torch.where(constant, std, values.std(0, correction=0))
-        self.mean, self.std = mean.tolist(), std.tolist()
+        self.mean = mean.tolist()
+        self.std = std.tolist()
         return len(self.mean)
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
@@ -234,13 +238,17 @@ class AttributeEncoder(Encoder):
 
     @classmethod
     def _load(cls, state: dict[str, Any]) -> "Encoder":
-        standardize, mean, std = state["standardize"], state["mean"], state["std"]
+        standardize = state["standardize"]
+        mean = state["mean"]
+        std = state["std"]
         if not isinstance(standardize, bool):
             raise DataError(f"encoder: standardize is {standardize!r}, expected true or false.")
         if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
             raise DataError("encoder: expected mean and std to be as many finite numbers, those of std above 0.")
         encoder = cls(standardize)
-        encoder.mean, encoder.std, encoder._width = mean, std, len(mean)
+        encoder.mean = mean
+        encoder.std = std
+        encoder._width = len(mean)
         return encoder
 
 
@@ -270,7 +278,11 @@ class ConcatEncoder(Encoder):
         return sum(part.width for part in self.parts)
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
-        codes, fallback, dense, columns, start = [], [], [], [], 0
+        codes = []
+        fallback = []
+        dense = []
+        columns = []
+        start = 0
         for part in self.parts:
             made = part.transform(store)
             codes.append(made.codes + start)

@@ -157,7 +157,8 @@ def _existing(path: Path) -> Path:
 
 
 def _join(stream: IO[bytes], piece: int) -> bytes:
-    parts, size = [], 0
+    parts = []
+    size = 0
     while size < CHUNK and (part := stream.read(min(piece, CHUNK))):
         parts.append(part)
         size += len(part)

@@ -160,9 +160,11 @@ def _from_nx(
     weight: str | None,
     node_attributes: list[str],
 ) -> Graph:
-    nodes, where = [graph.nodes[node] for node in graph], f"graph {number}, nodes"
+    nodes = [graph.nodes[node] for node in graph]
+    where = f"graph {number}, nodes"
     place = {node: i for i, node in enumerate(graph)}
-    edges, values = [], []
+    edges = []
+    values = []
     for source, target, data in graph.edges(data=True):
         edges.append((place[source], place[target]))
         values.append(data)

@@ -66,7 +66,9 @@ def check_nodes(nodes: Any, size: int) -> None:
 
 
 def _graph(record: dict[str, Any]) -> Graph:
-    nodes, label, directed = record["nodes"], record.get("label"), record.get("directed")
+    nodes = record["nodes"]
+    label = record.get("label")
+    directed = record.get("directed")
     _check([directed], lambda value: value is None or type(value) is bool, "directed must be true or false")
     if label is not None:
         refuse_fractions([label])
@@ -165,7 +167,8 @@ def _numbers(given: list[Any], key: str) -> Array:
         _check(
             given, lambda row: len(row) == len(given[0]), f"{key} must have {len(given[0])} numbers each, as the first"
         )
-        width, flat = len(given[0]), list(chain.from_iterable(given))
+        width = len(given[0])
+        flat = list(chain.from_iterable(given))
     else:
         width, flat = 1, given
     _check_types(flat, (int, float), f"{key} must be numbers")

@@ -24,7 +24,8 @@ Array = npt.NDArray[Any]
 def read_jsonl(source: str | Path | TextIO, name: str | None = None) -> PackedGraphs:
     """Read a ``.jsonl`` or ``.jsonl.gz`` file, or an open stream such as ``sys.stdin``. An empty one has no graphs."""
     if isinstance(source, str | Path):
-        path, lines = str(source), read_lines(source)
+        path = str(source)
+        lines = read_lines(source)
         name = name or Path(source).name.removesuffix(".gz").removesuffix(".jsonl")
     else:
         path = str(getattr(source, "name", "stream"))
@@ -131,7 +132,8 @@ def _undirected(arrays: dict[str, Array]) -> Array:
     graph = np.arange(count).repeat(np.diff(arrays["edge_ptr"]))
     given = [arrays[key].view(f"i{arrays[key].itemsize}") for key in EDGE_FIELDS if key in arrays]
     features = [column for values in given for column in np.atleast_2d(values.T)]
-    there, back = (source, target, *features), (target, source, *features)
+    there = (source, target, *features)
+    back = (target, source, *features)
     # Sorted by graph first, the edges of each graph stay in its stretch, in either reading.
     order, other = (np.lexsort((*some, graph)) for some in (there, back))
     same = np.all([a[order] == b[other] for a, b in zip(there, back, strict=True)], axis=0)

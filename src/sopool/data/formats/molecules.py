@@ -74,7 +74,8 @@ def smiles_to_store(
     ``on_error="raise"`` stops at the first bad one instead. Hydrogens are nodes where the SMILES writes them as atoms.
     A molecule of more than ``max_atoms`` atoms, or with more than one ring for 8 of these, is bad.
     """
-    texts, given = _listed(smiles), [None] * len(smiles) if labels is None else _listed(labels)
+    texts = _listed(smiles)
+    given = [None] * len(smiles) if labels is None else _listed(labels)
     if len(given) != len(texts):
         raise DataError(f"{len(given)} labels for {len(texts)} molecules.")
     records = (

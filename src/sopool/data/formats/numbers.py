@@ -39,7 +39,8 @@ def line_blocks(text: Text) -> Iterator[Block]:
     for chunk in chain(text.chunks, (b"\n",)):
         joined = rest + chunk
         cut = joined.rfind(b"\n") + 1
-        lines, rest = joined[:cut], joined[cut:]
+        lines = joined[:cut]
+        rest = joined[cut:]
         if len(rest) > limits.MAX_LINE:
             raise DataError(f"a line of over {limits.MAX_LINE:,} bytes: this is no text of numbers.", text.where, first)
         if first == 1:

@@ -166,7 +166,8 @@ def _in_order(edges: Int32s, graph: Int32s, graphs: int) -> tuple[Int32s, Ints, 
     order = None
     if (graph[1:] < graph[:-1]).any():
         order = np.argsort(graph, kind="stable")
-        edges, graph = edges[:, order], graph[order]
+        edges = edges[:, order]
+        graph = graph[order]
     return edges, np.searchsorted(graph, np.arange(graphs + 1, dtype=np.int32)), order
 
 

@@ -19,7 +19,8 @@ class GraphsFile:
     """A file of graphs that can be sent to worker processes while they are started."""
 
     def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
+        self.path = path
+        self.name = name
 
     def load(self) -> PackedGraphs:
         """Map the graphs into memory; whoever made the file has checked them."""

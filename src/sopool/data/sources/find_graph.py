@@ -54,7 +54,9 @@ def find_graph(
         return _of_store(store, number, wanted)
     place = place_of(source)
     names = (wanted, wanted.removeprefix(ID))
-    numbers, ids, found = [0, 0], list[str](), None
+    numbers = [0, 0]
+    ids = list[str]()
+    found = None
     for row in rows:
         numbers = [numbers[0] or row.number, row.number]
         if row.number == number:

@@ -19,7 +19,8 @@ from sopool.errors import Place
 STDIN, STDIN_NAME = "-", "standard input"
 TEXTS = (".jsonl", ".csv", ".tsv", ".smi")
 """Files with a graph a line."""
-NODES, ROWS = 2**14, 2**12
+NODES = 2**14
+ROWS = 2**12
 """Where a chunk ends; it also ends once ``limits.MAX_LINE`` characters are read for it."""
 NO_NODES = "the graph has no nodes."
 
@@ -96,7 +97,10 @@ def place_of(source: str | Path) -> Place:
 
 
 def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[Chunk]:
-    chunk, graphs, nodes, size = Chunk(), list[Graph](), 0, 0
+    chunk = Chunk()
+    graphs = list[Graph]()
+    nodes = 0
+    size = 0
     for row in rows:
         size += row.size
         problem = row.problem or lack(row.graph, fields)
@@ -111,7 +115,10 @@ def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[C
         if nodes >= NODES or len(chunk.rows) + len(chunk.bad) >= ROWS or size >= limits.MAX_LINE:
             chunk.graphs = pack(graphs) if graphs else None
             yield chunk
-            chunk, graphs, nodes, size = Chunk(), list[Graph](), 0, 0
+            chunk = Chunk()
+            graphs = list[Graph]()
+            nodes = 0
+            size = 0
     if graphs or chunk.bad:
         chunk.graphs = pack(graphs) if graphs else None
         yield chunk

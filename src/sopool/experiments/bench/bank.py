@@ -145,7 +145,8 @@ def measure(way: str, job: Job, point: Point, scale: str, speed: float, epochs: 
 
 def reason_against(job: Job, point: Point) -> str | None:
     """Why padding makes no sense here; None if it does."""
-    graphs, most = len(job.store), int(job.store.sizes.max())
+    graphs = len(job.store)
+    most = int(job.store.sizes.max())
     table = 4 * graphs * most**2
     if table > TABLE[kind(job.device)]:
         return f"the dense adjacency of {graphs:,} graphs padded to {most:,} nodes would take {table / 1e9:,.0f} GB"

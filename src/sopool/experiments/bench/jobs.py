@@ -69,9 +69,11 @@ class Job:
         """
         first = self.features.width * (point.width + RANK)
         weights = first + (2 * LAYERS - 1) * point.width**2 + LAYERS * point.width * RANK
-        node, back = 2 * (weights + RANK**2), 2 * (2 * weights - first + RANK**2)
+        node = 2 * (weights + RANK**2)
+        back = 2 * (2 * weights - first + RANK**2)
         head = 2 * RANK**2 * len(self.store.classes)
-        trained, scored = point.steps * point.graphs, len(self.store)
+        trained = point.steps * point.graphs
+        scored = len(self.store)
         return trained * (self.nodes * (node + back) + 3 * head) + scored * (self.nodes * node + head)
 
 

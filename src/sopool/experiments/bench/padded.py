@@ -35,7 +35,8 @@ class Norm(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """[M, rows, channels], with [M, rows, 1] ones for real nodes."""
-        mean, variance = self.mean, self.variance
+        mean = self.mean
+        variance = self.variance
         if self.training:
             count = mask.sum(1, keepdim=True)
             mean = (x * mask).sum(1, keepdim=True) / count
@@ -92,7 +93,10 @@ class PaddedBank:
         torch.manual_seed(0)
         self.x, self.mask, self.adjacency = pad(store, features, device)
         self.labels = store.labels.to(device)
-        self.trains, self.batch, self.steps, self.epochs = trains, batch, steps, 0
+        self.trains = trains
+        self.batch = batch
+        self.steps = steps
+        self.epochs = 0
         self.model = Model(len(trains), features.width, len(store.classes), hidden).to(device)
         captured = torch.device(device).type == "cuda"
         self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE, fused=True, capturable=captured)
@@ -136,7 +140,8 @@ class PaddedBank:
     def score(self) -> np.ndarray:
         """Scores of all graphs by all models [M, G, classes]."""
         self.model.eval()
-        models, (graphs, nodes) = len(self.trains), self.x.shape[:2]
+        models = len(self.trains)
+        (graphs, nodes) = self.x.shape[:2]
         some = max(1, TOGETHER // (models * nodes * max(nodes, self.model.bimap.shape[1])))
         every = torch.arange(graphs, device=self.x.device).expand(models, graphs)
         scores: np.ndarray = torch.cat([self(part) for part in every.split(some, 1)], 1).cpu().numpy()
@@ -145,7 +150,8 @@ class PaddedBank:
 
 def pad(store: PackedGraphs, features: NodeFeatures, device: str) -> tuple[Tensor, Tensor, Tensor]:
     """Features [G, n, d], a mask of real nodes [G, n, 1] and adjacency with loops [G, n, n], n that of the largest."""
-    graphs, nodes = len(store), int(store.sizes.max())
+    graphs = len(store)
+    nodes = int(store.sizes.max())
     owner = torch.arange(graphs).repeat_interleave(store.sizes)
     x, mask = to_dense_batch(features.rows(), owner, max_num_nodes=nodes, batch_size=graphs)
     adjacency = torch.eye(nodes, device=device).repeat(graphs, 1, 1)

@@ -85,7 +85,8 @@ def make_cases(device: str, channels: int = CHANNELS, rank: int = RANK) -> Itera
 
 def floor_bytes(batch: Batch, outputs: int, backward: bool) -> int:
     """What must move, with so many ``outputs`` for each graph."""
-    h, s = batch.x.nbytes, (len(batch.ptr) - 1) * outputs * batch.x.element_size()
+    h = batch.x.nbytes
+    s = (len(batch.ptr) - 1) * outputs * batch.x.element_size()
     return 3 * h + 2 * s if backward else h + s
 
 

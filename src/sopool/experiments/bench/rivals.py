@@ -44,7 +44,9 @@ class Draws:
     """Batches of graph numbers, each drawn without replacement."""
 
     def __init__(self, graphs: int, seed: int, batch: int, steps: int) -> None:
-        self.graphs, self.batch, self.steps = graphs, batch, steps
+        self.graphs = graphs
+        self.batch = batch
+        self.steps = steps
         self.generator = torch.Generator().manual_seed(seed)
 
     def __len__(self) -> int:

@@ -54,7 +54,8 @@ class Request:
 
 def run(request: Request, report: Callable[[str], None]) -> Iterator[Results]:
     """Measure, and tell what comes next by ``report``. After each piece: all results so far."""
-    results, device = Results(machine(request.device)), request.device
+    results = Results(machine(request.device))
+    device = request.device
     if ":" in device:
         torch.cuda.set_device(device)
     if "readouts" in request.parts:
@@ -67,7 +68,8 @@ def run(request: Request, report: Callable[[str], None]) -> Iterator[Results]:
 
 
 def _bank(request: Request, results: Results, report: Callable[[str], None]) -> Iterator[Results]:
-    device, effort = request.device, request.effort
+    device = request.device
+    effort = request.effort
     for scale in request.scales:
         for stores in [[]] if scale == "nodes" else [[store] for store in request.stores]:
             measure_bank(results, stores, scale, request.counts, request.beside, device, effort, report)

@@ -76,11 +76,14 @@ class _Round:
         report: Report,
         stop: Callable[[], bool],
     ) -> None:
-        self.banks, self.device, self.report, self.stop = banks, device, report, stop
+        self.banks = banks
+        self.device = device
+        self.report = report
+        self.stop = stop
         tables = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
         self._shared = lru_cache(lambda facts: cluster.share_arrays(tables(facts)))
         labels = store.labels.cpu().numpy() if store.labels is not None else np.zeros(0)
-        self._needs = Needs(labels, lambda config: tables(TableFacts.of(config)), device, cluster.capacity(device))
+        self._needs = Needs(labels, lambda config: tables(TableFacts.of(config)), device, cluster.resources(device))
         self._desk = cluster.actor_here(Desk, runs.folder.resolve(), banks, trainer.CHECKPOINT_SECONDS)
         self._ask = partial(cluster.ask, self._desk)
         self._task = cluster.task(train_bank)

@@ -85,7 +85,8 @@ class Desk:
         self._stopping = False
         self._news: list[Progress] = []
         self._left: list[RunConfig] = []
-        self._spent, self._checkpoints = 0.0, 0
+        self._spent = 0.0
+        self._checkpoints = 0
 
     # What workers ask for.
 
@@ -128,9 +129,11 @@ class Desk:
 
     def save_checkpoint(self, ticket: Ticket, config: RunConfig, arrays: Arrays, facts: dict[str, Any]) -> None:
         """Keep where a run stands."""
-        account, start = self._account(ticket), time.monotonic()
+        account = self._account(ticket)
+        start = time.monotonic()
         self._runs.save_checkpoint(config, arrays, facts)
-        self._spent, self._checkpoints = self._spent + time.monotonic() - start, self._checkpoints + 1
+        self._spent = self._spent + time.monotonic() - start
+        self._checkpoints = self._checkpoints + 1
         account.fruitless = 0
 
     def load_checkpoint(self, ticket: Ticket, config: RunConfig) -> tuple[Arrays, dict[str, Any]] | None:
@@ -151,7 +154,8 @@ class Desk:
 
     def news(self) -> list[Progress]:
         """What was reported since the last time."""
-        news, self._news = self._news, []
+        news = self._news
+        self._news = []
         return news
 
     def stop(self) -> list[int]:
@@ -194,7 +198,8 @@ class Desk:
         """What the last attempt reported and did not finish does not count: the next one begins at its checkpoints."""
         epochs = account.configs[0].epochs
         progress = Progress(1, account.saved * epochs - account.epochs, finished=account.saved - account.finished)
-        account.epochs, account.finished = account.saved * epochs, account.saved
+        account.epochs = account.saved * epochs
+        account.finished = account.saved
         self._news.append(progress)
 
     def _release(self, account: _Account) -> None:
@@ -217,9 +222,11 @@ class Line:
     """
 
     def __init__(self, ask: Callable[..., Any], ticket: Ticket) -> None:
-        self._ask, self._ticket = ask, ticket
+        self._ask = ask
+        self._ticket = ticket
         self._news: list[Progress] = []
-        self._heard, self._answer = -np.inf, Answer(False, np.inf, 0.0)
+        self._answered_at = -np.inf
+        self._answer = Answer(False, np.inf, 0.0)
 
     def begin(self) -> list[RunConfig]:
         """The runs to train."""
@@ -269,11 +276,12 @@ class Line:
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, facts
 
     def _told(self) -> Answer:
-        if time.monotonic() - self._heard > self._answer.pulse:
+        if time.monotonic() - self._answered_at > self._answer.pulse:
             self._pulse()
         return self._answer
 
     def _pulse(self) -> None:
-        news, self._news = self._news, []
+        news = self._news
+        self._news = []
         self._answer = self._ask("pulse", self._ticket, news)
-        self._heard = time.monotonic()
+        self._answered_at = time.monotonic()

@@ -21,7 +21,7 @@ LEAST = 0.25
 """Of a GPU, whatever the memory: processes on one GPU take turns, and more than a few only wait for each other."""
 
 
-class Capacity(NamedTuple):
+class Resources(NamedTuple):
     """What machines have, in bytes."""
 
     machine: float
@@ -34,9 +34,12 @@ class Needs:
     """Of banks on one data set, whose tables ``tables_of`` gives for a run."""
 
     def __init__(
-        self, labels: np.ndarray, tables_of: Callable[[RunConfig], GraphTables], device: str, there: Capacity
+        self, labels: np.ndarray, tables_of: Callable[[RunConfig], GraphTables], device: str, there: Resources
     ) -> None:
-        self._splitter, self._tables_of, self._device, self._there = Splitter(labels), tables_of, device, there
+        self._splitter = Splitter(labels)
+        self._tables_of = tables_of
+        self._device = device
+        self._there = there
         self._of_shape = lru_cache(maxsize=None)(self._measure)
         self._examples: dict[str, RunConfig] = {}
 
@@ -45,7 +48,7 @@ class Needs:
         first = bank[0]
         tables = self._tables_of(first)
         self._examples.setdefault(shape(first), first)
-        nodes = tables.hears.lengths.numel()
+        nodes = tables.neighbors.lengths.numel()
         memory = self._of_shape(shape(first)).of(len(bank), self._device, nodes)
         return PROCESS[self._device] + memory + (tables.nbytes if self._device == "cuda" else 0)
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from sopool.errors import DataError
-from sopool.experiments.executors.needs import Capacity
+from sopool.experiments.executors.needs import Resources
 
 PORT = 6379
 RESOURCE = {"cpu": "CPU", "cuda": "GPU"}
@@ -82,16 +82,18 @@ def places(device: str) -> int:
     return max(1, int(_total(RESOURCE[device])))
 
 
-def capacity(device: str) -> Capacity:
+def resources(device: str) -> Resources:
     """What the machines have, as far as it matters there."""
     nodes = _nodes()
     machine = max((node["Resources"].get("memory", 0.0) for node in nodes), default=0.0)
-    return Capacity(machine, _gpu_bytes(nodes) if device == "cuda" else 0.0)
+    return Resources(machine, _gpu_bytes(nodes) if device == "cuda" else 0.0)
 
 
 def describe(device: str) -> str:
     """Such as ``3 nodes, 6/8 cores``."""
-    ray, nodes, name = _ray(), len(_nodes()), RESOURCE[device]
+    ray = _ray()
+    nodes = len(_nodes())
+    name = RESOURCE[device]
     total = _total(name)
     used = total - ray.available_resources().get(name, 0.0)
     return f"{nodes} node{'' if nodes == 1 else 's'}, {max(0.0, used):g}/{total:g} {NAMES[device]}"

@@ -39,7 +39,9 @@ class Calibration:
     """
 
     def __init__(self, store: PackedGraphs, setting: Setting, device: str) -> None:
-        self.store, self.setting, self.device = store, setting, device
+        self.store = store
+        self.setting = setting
+        self.device = device
         self._tables = lru_cache(lambda facts, count: tables_for(store, facts, device, sample(store, count).tolist()))
         self._times: dict[str, tuple[float, float]] = {}
         self._first: RunConfig | None = None
@@ -72,7 +74,8 @@ class Calibration:
         models = min(MOST[kind], max(1, int(NODES[kind] / nodes)))
         alike = replace(config, looks="test", encoder="", steps=STEPS[kind])
         tables = self._tables(TableFacts.of(alike), max(SAMPLE, config.batch_size))
-        every, none = np.arange(len(tables)), np.arange(0)
+        every = np.arange(len(tables))
+        none = np.arange(0)
         bank = Bank(tables, [replace(alike, seed=seed) for seed in range(models)], [Split(every, none, none)] * models)
         scored = every[:: -(-len(every) // SCORED)]
         step = _shortest(bank.run_epoch, CLOCK[kind]) / (models * STEPS[kind])

@@ -24,7 +24,8 @@ def _merged(parts: Sequence[Reproduction]) -> Reproduction:
     last = parts[-1]
     if len(parts) == 1:
         return last
-    rows, datasets = _rows(parts), _datasets(parts)
+    rows = _rows(parts)
+    datasets = _datasets(parts)
     cells = _cells(parts, rows, datasets)
     protocols = tuple(name for name in PROTOCOLS if any(name in one.protocols for one in parts))
     ran = {cell.dataset for cell in cells if cell.measured}

@@ -59,7 +59,8 @@ def plan(
 
 
 def _planned(jobs: Sequence[Job], infos: Infos, calibration: Calibration, side_by_side: int) -> Planned:
-    request, total = jobs[0].evaluator.request, sum(job.evaluator.total_epochs for job in jobs)
+    request = jobs[0].evaluator.request
+    total = sum(job.evaluator.total_epochs for job in jobs)
     waiting = [item for job in jobs for item in _waiting(job.evaluator, infos)]
     found = sum(_left(run, infos) == 0 for job in jobs for run in _known(job.evaluator, infos))
     return Planned(

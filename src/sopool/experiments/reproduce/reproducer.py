@@ -48,7 +48,10 @@ class Reproducer:
         not_run: Mapping[str, str] | None = None,
     ) -> None:
         selection.check()
-        self.selection, self.stores, self.runs, self.not_run = selection, stores, runs, dict(not_run or {})
+        self.selection = selection
+        self.stores = stores
+        self.runs = runs
+        self.not_run = dict(not_run or {})
         self.rows = selection.rows
         self.jobs = [
             Job(dataset, seed, rows, Evaluator(store, self._request(rows, seed), runs))
@@ -77,7 +80,8 @@ class Reproducer:
         train: Train = train_all,
     ) -> Reproduction | None:
         """Train what is missing, run the controls, judge and compare; None if ``stop`` said so before the end."""
-        cells, notes = list[Cell](), list[str]()
+        cells = list[Cell]()
+        notes = list[str]()
         for dataset in self.stores:
             jobs = [job for job in self.jobs if job.dataset == dataset]
             together = [job.evaluator for job in jobs]
@@ -102,7 +106,8 @@ class Reproducer:
         return [tuple(rows) for rows in groups.values()]
 
     def _request(self, rows: Sequence[Row], seed: int) -> Request:
-        selection, first = self.selection, rows[0]
+        selection = self.selection
+        first = rows[0]
         return Request(
             pools=[row.pool for row in rows if row.pool],
             protocols=selection.protocols,
@@ -122,13 +127,16 @@ class Reproducer:
 
         ``notes`` hears why a protocol has no figure: one that cannot be judged with some seed.
         """
-        outcomes, epochs, seconds = [], 0, 0.0
+        outcomes = []
+        epochs = 0
+        seconds = 0.0
         for job in jobs:
             if row in job.rows and row.pool:
                 found = job.evaluator.judge(row.pool)
                 outcomes.append(found.outcomes)
                 notes += [f"{row.name} on {dataset}, seed {job.seed}: {why}" for why in found.missing.values()]
-                epochs, seconds = epochs + found.model_epochs, seconds + found.seconds
+                epochs = epochs + found.model_epochs
+                seconds = seconds + found.seconds
         judged = [name for name in self.selection.protocols if outcomes and all(name in one for one in outcomes)]
         measured = {name: Measured.of([one[name] for one in outcomes]) for name in judged}
         return Cell(row.name, dataset, row.figures.get(dataset), measured, (), epochs, round(seconds, 3))
@@ -151,7 +159,8 @@ class Reproducer:
         return tuple(table[name, row.name] for name in self.selection.data for row in self.rows)
 
     def _summary(self, cells: tuple[Cell, ...], device: str, said: Sequence[str]) -> Reproduction:
-        selection, table = self.selection, self.selection.table
+        selection = self.selection
+        table = self.selection.table
         notes = [PROTOCOL_NOTE] if any(row.protocol for row in self.rows) else []
         if selection.departures:
             notes.insert(0, f"Not the paper's budget: {'; '.join(selection.departures)}.")

@@ -34,7 +34,8 @@ class _Candidate(NamedTuple):
 
 def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None) -> list[Split]:
     """Those that the networks of an evaluation choose their settings on."""
-    splitter, model = Splitter(labels, names), ModelConfig()
+    splitter = Splitter(labels, names)
+    model = ModelConfig()
     return [
         splitter(RunConfig("", "", "", model, fold, folds=folds, seed=seed, looks="validation"))
         for fold in range(folds)

@@ -30,7 +30,8 @@ def run_control(
     store = store.to("cpu")
     if store.labels is None:
         raise DataError(f"{store.name} has no labels: there is nothing to classify.")
-    control, fingerprint = CONTROLS[name], content_key(store)
+    control = CONTROLS[name]
+    fingerprint = content_key(store)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
     path = None if runs_folder is None else place(Path(runs_folder), CONTROL_FILES, key)

@@ -39,7 +39,8 @@ class Kernel:
         """Of each class: how far a graph is on its side."""
         from sklearn.svm import SVC
 
-        seen, others = self._between(train, train), self._between(wanted, train)
+        seen = self._between(train, train)
+        others = self._between(wanted, train)
         unit = seen.trace() / len(train) or 1.0
         found = []
         for choice in choices:

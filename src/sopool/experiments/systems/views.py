@@ -71,7 +71,8 @@ class Features:
         from sklearn.preprocessing import StandardScaler
 
         scaler = StandardScaler(with_mean=not issparse(self.matrix)).fit(self.matrix[train])
-        seen, others = scaler.transform(self.matrix[train]), scaler.transform(self.matrix[wanted])
+        seen = scaler.transform(self.matrix[train])
+        others = scaler.transform(self.matrix[wanted])
         models = (LogisticRegression(**choice, max_iter=10_000).fit(seen, labels) for choice in choices)
         return [by_class(model.decision_function(others)) for model in models]
 

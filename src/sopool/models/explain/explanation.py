@@ -87,7 +87,9 @@ class Explanation:
             raise ValueError(f"number={number!r}: it must be a place in classes, 0 to {len(self.classes) - 1}.")
         weights = margins(len(self.classes)).numpy()[number]
         each = self.each @ weights
-        total, bias, nodes = float(self.scores @ weights), float(self.bias @ weights), np.asarray(each.mean(0))
+        total = float(self.scores @ weights)
+        bias = float(self.bias @ weights)
+        nodes = np.asarray(each.mean(0))
         return Margin(total, bias, nodes, each.std(0) if len(each) > 1 else None, total - bias - float(nodes.sum()))
 
     def to_json(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from sopool.nn.aggr.terms import Products, Sums, Terms, terms_of
 from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.ops._columns import join
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs, hear
+from sopool.ops.message_passing.graphs import Graphs, propagate
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
@@ -78,7 +78,7 @@ class _Part(NamedTuple):
     """A readout with the head after it, taken apart."""
 
     terms: Terms
-    slopes: list[Tensor]
+    gradients: list[Tensor]
     """d score / d pooled value, for each class [classes, ...] and part of the terms."""
     features: list[Feature]
 
@@ -94,11 +94,13 @@ def explain(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -
     """Explain what a single model (no stack, no dropout) makes of one graph [n, in]; ``top`` pairs for each class."""
     model.eval()
     ptr = torch.tensor([0, len(x)], device=x.device)
-    graphs, scores = Graphs(ptr, neighbors), model(x, neighbors, ptr)[0]
+    graphs = Graphs(ptr, neighbors)
+    scores = model(x, neighbors, ptr)[0]
     if isinstance(model, FlatClassifier):
         return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, scores, top)
     assert isinstance(model, HierarchicalClassifier)
-    shares, nothing = gradient_times_input(model, x, neighbors), torch.zeros_like(scores)
+    shares = gradient_times_input(model, x, neighbors)
+    nothing = torch.zeros_like(scores)
     return Explained(scores, nothing, shares, False, _none(scores), _first_block(model, x, graphs))
 
 
@@ -133,11 +135,11 @@ def _take_apart(model: FlatClassifier, vectors: Sequence[Tensor], widths: Sequen
         terms = terms_of(readout, h)
         if terms is None:
             return None
-        parts.append(_Part(terms, _slopes(model, place, terms), own))
+        parts.append(_Part(terms, _gradients_of_terms(model, place, terms), own))
     return parts
 
 
-def _slopes(model: FlatClassifier, place: int, terms: Terms) -> list[Tensor]:
+def _gradients_of_terms(model: FlatClassifier, place: int, terms: Terms) -> list[Tensor]:
     pooled = [part.pooled() for part in terms.parts]
     each = list(_gradients(pooled, lambda values: model.head(terms.finish(*values).unsqueeze(0), place)[0]))
     return [torch.stack(some) for some in zip(*each, strict=True)]
@@ -150,13 +152,14 @@ def _gradients(inputs: Sequence[Tensor], score: Callable[[list[Tensor]], Tensor]
         for one in score(leaves).unbind():
             found = torch.autograd.grad(one, leaves, retain_graph=True, allow_unused=True)
             yield tuple(
-                torch.zeros_like(leaf) if slope is None else slope for leaf, slope in zip(leaves, found, strict=True)
+                torch.zeros_like(leaf) if gradient is None else gradient
+                for leaf, gradient in zip(leaves, found, strict=True)
             )
 
 
 def _gradient_times_input(inputs: Sequence[Tensor], score: Callable[[list[Tensor]], Tensor]) -> Tensor:
     each = _gradients(inputs, score)
-    shares = [sum((x * slope).sum(1) for x, slope in zip(inputs, slopes, strict=True)) for slopes in each]
+    shares = [sum((x * gradient).sum(1) for x, gradient in zip(inputs, gradients, strict=True)) for gradients in each]
     return torch.stack([torch.as_tensor(share) for share in shares], dim=1)
 
 
@@ -168,7 +171,9 @@ def _score(model: FlatClassifier, vectors: Sequence[Tensor], graphs: Graphs) -> 
 def _shares(parts: Sequence[_Part], number: int) -> Tensor:
     """Of each node in the score of a class [n]."""
     each = [
-        term.shares(slope[number]) for part in parts for term, slope in zip(part.terms.parts, part.slopes, strict=True)
+        term.shares(gradient[number])
+        for part in parts
+        for term, gradient in zip(part.terms.parts, part.gradients, strict=True)
     ]
     return torch.stack(each).sum(0)
 
@@ -177,20 +182,21 @@ def _telling(parts: Sequence[_Part], weights: Tensor, top: int) -> list[Pair]:
     """The pairs that matter most to the margin that ``weights`` [classes] make of the scores."""
     found = list[Pair]()
     for part in parts:
-        for term, slopes in zip(part.terms.parts, part.slopes, strict=True):
+        for term, gradients in zip(part.terms.parts, part.gradients, strict=True):
             if len(term.rows):
-                slope = torch.tensordot(weights, slopes, 1)
-                found += _largest(term, slope, part.features, top)
+                gradient = torch.tensordot(weights, gradients, 1)
+                found += _largest(term, gradient, part.features, top)
     return sorted(found, key=lambda pair: -abs(pair.value))[:top]
 
 
-def _largest(term: Products | Sums, slope: Tensor, features: list[Feature], top: int) -> Iterator[Pair]:
-    rows, width = term.rows, term.rows.shape[1]
+def _largest(term: Products | Sums, gradient: Tensor, features: list[Feature], top: int) -> Iterator[Pair]:
+    rows = term.rows
+    width = term.rows.shape[1]
     if isinstance(term, Products):
-        both = term.pairs(slope)
+        both = term.pairs(gradient)
         values = (both + both.T).triu(1) + both.diagonal().diag()
     else:
-        values = (term.map @ slope) * rows.sum(0)
+        values = (term.map @ gradient) * rows.sum(0)
     for place in values.flatten().abs().topk(min(top, values.numel())).indices.tolist():
         value = float(values.flatten()[place])
         if value:
@@ -202,24 +208,25 @@ def _largest(term: Products | Sums, slope: Tensor, features: list[Feature], top:
 
 def _pooled_graph(model: FlatClassifier, parts: Sequence[_Part], graphs: Graphs) -> PooledGraph | None:
     """Of the readout of the last layer, or of all layers side by side."""
-    readout, terms = model.readouts[-1], parts[-1].terms
+    readout = model.readouts[-1]
+    terms = parts[-1].terms
     if not isinstance(readout, MultiHeadSecondOrderAggregation) or terms.second is None:
         return None
     gives = terms.second.rows @ terms.second.left
     gives = gives / max(1, len(gives)) if readout.normalize == "size" else gives
-    heard = hear(gives, graphs.hears) - gives
-    shares = (parts[-1].slopes[0] * terms.second.pooled()).sum(2).T
-    return PooledGraph(gives.T, gives.T @ heard, shares)
+    aggregated = propagate(gives, graphs.neighbors) - gives
+    shares = (parts[-1].gradients[0] * terms.second.pooled()).sum(2).T
+    return PooledGraph(gives.T, gives.T @ aggregated, shares)
 
 
 def _first_block(model: HierarchicalClassifier, x: Tensor, graphs: Graphs) -> PooledGraph | None:
     pool = model.pools[0]
     if not isinstance(pool, MultiHeadSecondOrderPooling):
         return None
-    h = model.gnns[0](x, graphs.hears, graphs.ptr)[-1]
+    h = model.gnns[0](x, graphs.neighbors, graphs.ptr)[-1]
     gives = h @ pool.queries.T
     gives = gives / max(1, len(gives)) if pool.normalize == "degree" else gives
-    weights = pool.pool(h, graphs).graphs().hears
+    weights = pool.pool(h, graphs).graphs().neighbors
     assert isinstance(weights, Dense)
     return PooledGraph(gives.T, weights.weights[0], None)
 

@@ -49,6 +49,7 @@ class MultiHeadSecondOrderAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """U H^T H = (H^T H U^T)^T."""
-        rows, queries = widen_for(self.normalize, x), widen_for(self.normalize, self.queries.mT)
+        rows = widen_for(self.normalize, x)
+        queries = widen_for(self.normalize, self.queries.mT)
         pooled = attend(rows, queries, ptr, order=order).transpose(1, 2)
         return normalize_pooled(pooled.flatten(1), ptr, self.normalize).to(promote(x).dtype)

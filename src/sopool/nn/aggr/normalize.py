@@ -99,10 +99,12 @@ def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
     squares = scaled.square().sum((1, 2), keepdim=True)
     norm = torch.where(squares == 0, 1.0, squares).sqrt()
     identity = torch.eye(s.shape[1], dtype=s.dtype, device=s.device)
-    y, z = scaled / norm, identity.expand_as(s)
+    y = scaled / norm
+    z = identity.expand_as(s)
     for _ in range(iterations):
         t = 1.5 * identity - 0.5 * product(z, y)
-        y, z = product(y, t), product(t, z)
+        y = product(y, t)
+        z = product(t, z)
     return y, z, norm.sqrt() * scale.sqrt()
 
 

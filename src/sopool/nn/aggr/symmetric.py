@@ -90,8 +90,10 @@ class SymmetricAggregation(SegmentAggregation):
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """Map, pool, normalise, flatten."""
-        dtype, w = promote(x).dtype, self.mapping
-        x, w = widen_for(self.normalize, x), None if w is None else widen_for(self.normalize, w)
+        dtype = promote(x).dtype
+        w = self.mapping
+        x = widen_for(self.normalize, x)
+        w = None if w is None else widen_for(self.normalize, w)
         if w is not None and w.dim() == 2 and self._only_products:
             return self._finish(segment_bilinear(x, w, ptr, order=order), ptr).to(dtype)
         z = x if w is None else project(x, w, ptr, order)

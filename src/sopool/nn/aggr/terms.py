@@ -48,13 +48,13 @@ class Products(NamedTuple):
         """S [p, q]."""
         return (self.rows @ self.left).T @ (self.rows @ self.right)
 
-    def shares(self, slope: Tensor) -> Tensor:
+    def shares(self, gradient: Tensor) -> Tensor:
         """What each node adds to <slope, S> [n]."""
-        return ((self.rows @ self.left @ slope) * (self.rows @ self.right)).sum(1)
+        return ((self.rows @ self.left @ gradient) * (self.rows @ self.right)).sum(1)
 
-    def pairs(self, slope: Tensor) -> Tensor:
+    def pairs(self, gradient: Tensor) -> Tensor:
         """What each pair of features adds to it [f, f]."""
-        return (self.left @ slope @ self.right.T) * (self.rows.T @ self.rows)
+        return (self.left @ gradient @ self.right.T) * (self.rows.T @ self.rows)
 
 
 class Sums(NamedTuple):
@@ -69,9 +69,9 @@ class Sums(NamedTuple):
         """s [s]."""
         return self.rows.sum(0) @ self.map
 
-    def shares(self, slope: Tensor) -> Tensor:
+    def shares(self, gradient: Tensor) -> Tensor:
         """What each node adds to <slope, s> [n]."""
-        return self.rows @ (self.map @ slope)
+        return self.rows @ (self.map @ gradient)
 
 
 class Terms(NamedTuple):
@@ -146,7 +146,8 @@ def _(readout: SymmetricAggregation, x: Tensor) -> Terms | None:
         return None
     weight = _identity(x) if readout.mapping is None else readout.mapping
     centred = x - x.mean(0) if is_covariance and len(x) else x
-    products, linear = Products(centred, weight, weight), readout.normalize
+    products = Products(centred, weight, weight)
+    linear = readout.normalize
     if linear in ROOTS:
         linear = ROOTS[linear]
         sized = _normalize(products.pooled(), x, linear).unsqueeze(0)

@@ -52,7 +52,7 @@ class Pooled:
 
     @cached_property
     def _edges(self) -> tuple[Tensor, Tensor]:
-        return list_edges(self.graphs().hears, like=self.x)
+        return list_edges(self.graphs().neighbors, like=self.x)
 
 
 class GraphPooling(torch.nn.Module):
@@ -104,7 +104,8 @@ def find_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None, batch_size: 
     if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
         raise TypeError("batch_size is a tensor; it counts graphs. The third place is that of batch: give batch=.")
     if batch is None:
-        batch, batch_size = edge_index.new_zeros(x.shape[0]), 1 if batch_size is None else batch_size
+        batch = edge_index.new_zeros(x.shape[0])
+        batch_size = 1 if batch_size is None else batch_size
     return batch, find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
 
 
@@ -141,7 +142,8 @@ class PooledReadout(torch.nn.Module):
 
     def __init__(self, pooling: GraphPooling, way: Way = "max-mean") -> None:
         super().__init__()
-        self.pooling, self.way = pooling, way
+        self.pooling = pooling
+        self.way = way
         readout_width(pooling, way)
 
     @property
@@ -169,7 +171,8 @@ def readout_width(pooling: GraphPooling, way: Way) -> int:
 
 def read_out(pooled: Pooled, pooling: GraphPooling, way: Way) -> Tensor:
     """One vector of the nodes that ``pooling`` left of each graph [G, width]."""
-    x, ptr = pooled.x, pooled.ptr
+    x = pooled.x
+    ptr = pooled.ptr
     if way == "concat":
         return x.reshape(ptr.numel() - 1, readout_width(pooling, way))
     return torch.cat([segment_max(x, ptr), segment_mean(x, ptr)], dim=1)

@@ -6,7 +6,7 @@ from sopool.nn.layers import project
 from sopool.nn.pool.base import EdgePooling, Pooled, dense_pooled
 from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.ops import segment_gram, segment_mean, segment_sum
-from sopool.ops.message_passing.graphs import Graphs, hear, hear_evenly, squared_weights
+from sopool.ops.message_passing.graphs import Graphs, propagate, propagate_normalized, squared_weights
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.torch_backend import widen
@@ -38,7 +38,9 @@ class DiffPooling(EdgePooling):
         super().__init__(channels)
         if clusters < 2:
             raise ValueError(f"clusters={clusters}: with fewer than 2 there is nothing to share out; take a sum.")
-        self.clusters, self.link, self.entropy = clusters, link, entropy
+        self.clusters = clusters
+        self.link = link
+        self.entropy = entropy
         self.weight = torch.nn.Parameter(torch.empty(channels, clusters))
         self.reset_parameters()
 
@@ -53,14 +55,15 @@ class DiffPooling(EdgePooling):
 
     def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
         """S^T H, S^T A S and the losses."""
-        dtype, rows = promote(x).dtype, widen(x)
-        logits = hear_evenly(project(rows, widen(self.weight), graphs.ptr), graphs.hears)
+        dtype = promote(x).dtype
+        rows = widen(x)
+        logits = propagate_normalized(project(rows, widen(self.weight), graphs.ptr), graphs.neighbors)
         share = logits.softmax(1)
-        heard = hear(share, graphs.hears) - share
-        pooled, adjacency = segment_gram(share, torch.cat([rows, heard], 1), graphs.ptr).split(
+        aggregated = propagate(share, graphs.neighbors) - share
+        pooled, adjacency = segment_gram(share, torch.cat([rows, aggregated], 1), graphs.ptr).split(
             [x.shape[1], self.clusters], dim=2
         )
-        loss = self.link * _link(share, heard, graphs)
+        loss = self.link * _link(share, aggregated, graphs)
         loss = loss + self.entropy * segment_mean(_entropy(logits, share), graphs.ptr).squeeze(1)
 
         def weights() -> Tensor:
@@ -69,9 +72,9 @@ class DiffPooling(EdgePooling):
         return dense_pooled(pooled.to(dtype), weights, share.to(dtype), graphs.ptr, loss.to(dtype))
 
 
-def _link(share: Tensor, heard: Tensor, graphs: Graphs) -> Tensor:
+def _link(share: Tensor, aggregated: Tensor, graphs: Graphs) -> Tensor:
     """||A - S S^T||_F / n of each graph [G], given A S."""
-    agreed = segment_sum((share * heard).sum(1, keepdim=True), graphs.ptr).squeeze(1)
+    agreed = segment_sum((share * aggregated).sum(1, keepdim=True), graphs.ptr).squeeze(1)
     within = segment_gram(share, share, graphs.ptr).square().sum((1, 2))
     missed = squared_weights(graphs, like=share) - 2 * agreed + within
     return (missed.clamp(min=0) + EPS).sqrt() / segment_sizes(graphs.ptr, like=share).squeeze(1)

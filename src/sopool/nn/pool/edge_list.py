@@ -15,16 +15,16 @@ def all_pairs(graphs: int, nodes: int, device: torch.device) -> Tensor:
     return torch.stack([node.unsqueeze(2).expand(shape).reshape(-1), node.unsqueeze(1).expand(shape).reshape(-1)])
 
 
-def list_edges(hears: Neighbors | Dense, like: Tensor) -> tuple[Tensor, Tensor]:
+def list_edges(neighbors: Neighbors | Dense, like: Tensor) -> tuple[Tensor, Tensor]:
     """Edges [2, E] and their weights [E]: of all pairs of nodes where each has a weight, else 1 in the type of x."""
-    if isinstance(hears, Dense):
-        graphs, nodes, _ = hears.weights.shape
-        return all_pairs(graphs, nodes, hears.weights.device).flip(0), hears.weights.reshape(-1)
-    entry = torch.arange(hears.nodes.numel(), device=hears.nodes.device)
-    hearer = owners(hears.ptr, hears.nodes.numel())
-    to_itself = hears.nodes == hearer
-    before = torch.cat([hears.ptr.new_zeros(1), to_itself.cumsum(0)])
+    if isinstance(neighbors, Dense):
+        graphs, nodes, _ = neighbors.weights.shape
+        return all_pairs(graphs, nodes, neighbors.weights.device).flip(0), neighbors.weights.reshape(-1)
+    entry = torch.arange(neighbors.nodes.numel(), device=neighbors.nodes.device)
+    target = owners(neighbors.ptr, neighbors.nodes.numel())
+    to_itself = neighbors.nodes == target
+    before = torch.cat([neighbors.ptr.new_zeros(1), to_itself.cumsum(0)])
     # Every node hears itself once more than its loops say: of each list the first such entry is no edge.
-    own = to_itself & (before[:-1] == before[hears.ptr[hearer]])
-    edge_index = torch.stack([hears.nodes, hearer])[:, ~own & (entry < hears.ptr[-1])]
+    own = to_itself & (before[:-1] == before[neighbors.ptr[target]])
+    edge_index = torch.stack([neighbors.nodes, target])[:, ~own & (entry < neighbors.ptr[-1])]
     return edge_index, like.new_ones(edge_index.shape[1])

@@ -30,7 +30,8 @@ class EigenPooling(GraphPooling):
         super().__init__(channels)
         if vectors < 1 or (size is not None and size < 2):
             raise ValueError(f"vectors={vectors}, size={size}: at least 1 and 2 are needed.")
-        self.vectors, self.size = vectors, size
+        self.vectors = vectors
+        self.size = size
 
     @property
     def out_channels(self) -> int:
@@ -44,14 +45,15 @@ class EigenPooling(GraphPooling):
 
     def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
         """U_c^T H_c of every cluster c."""
-        clusters = None if isinstance(graphs.hears, Dense) else graphs.hears.clusters
+        clusters = None if isinstance(graphs.neighbors, Dense) else graphs.neighbors.clusters
         if clusters is None or clusters.vectors.shape[1] != self.vectors:
             raise ValueError(
                 f"{self!r} needs clusters with {self.vectors} eigenvectors each, and the graphs come "
                 f"{'without any' if clusters is None else f'with {clusters.vectors.shape[1]}'}. "
                 "Make them with sopool.training.bank.clusters.ClusterTables."
             )
-        vectors, rows = clusters.vectors.to(x.dtype), clusters.rows
+        vectors = clusters.vectors.to(x.dtype)
+        rows = clusters.rows
         pooled = segment_gram(vectors, x.index_select(0, rows), clusters.ptr)
 
         def lift(y: Tensor) -> Tensor:

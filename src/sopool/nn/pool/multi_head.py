@@ -9,7 +9,7 @@ from sopool.nn.layers import project
 from sopool.nn.pool.base import GraphPooling, Pooled, dense_pooled, find_batch
 from sopool.nn.pool.edge_list import all_pairs
 from sopool.ops import segment_gram, segment_spread
-from sopool.ops.message_passing.graphs import Graphs, hear
+from sopool.ops.message_passing.graphs import Graphs, propagate
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.segments import check_edges
@@ -77,13 +77,14 @@ class MultiHeadSecondOrderPooling(GraphPooling):
 
     def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
         """C H and C A C^T, as a batch of graphs for the next block."""
-        dtype, rows = promote(x).dtype, widen_for(self.normalize, x)
+        dtype = promote(x).dtype
+        rows = widen_for(self.normalize, x)
         contribution = project(rows, widen_for(self.normalize, self.queries.mT), graphs.ptr)
         if self.normalize == "degree":
             share = 1 / segment_sizes(graphs.ptr, like=contribution)
             contribution = contribution * segment_spread(share, graphs.ptr, x.shape[0])
-        heard = hear(contribution, graphs.hears) - contribution
-        both = segment_gram(contribution, torch.cat([rows, heard], 1), graphs.ptr)
+        aggregated = propagate(contribution, graphs.neighbors) - contribution
+        both = segment_gram(contribution, torch.cat([rows, aggregated], 1), graphs.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
         by_degree = normalize_by_degree if self.normalize else lambda weights: weights
         return dense_pooled(pooled.to(dtype), lambda: by_degree(adj).to(dtype), contribution.to(dtype), graphs.ptr)
@@ -113,7 +114,8 @@ class MultiHeadSecondOrderPooling(GraphPooling):
             )
         batch, segments = find_batch(x, edge_index, batch, batch_size)
         check_edges(edge_index, batch)
-        dtype, rows = promote(x).dtype, widen_for(self.normalize, x)
+        dtype = promote(x).dtype
+        rows = widen_for(self.normalize, x)
         contribution = project(rows, widen_for(self.normalize, self.queries.t()), segments.ptr)
         if self.normalize == "degree":
             contribution = contribution / segment_sizes(segments.ptr, like=contribution).index_select(0, batch)
@@ -133,7 +135,8 @@ def normalize_by_degree(adj: Tensor) -> Tensor:
     largest = adj.abs().amax((1, 2), keepdim=True)
     adj = adj / torch.where(largest > 0, largest, 1.0)
     size = adj.abs()
-    out_degree, in_degree = size.sum(2, keepdim=True), size.sum(1, keepdim=True)
+    out_degree = size.sum(2, keepdim=True)
+    in_degree = size.sum(1, keepdim=True)
     return adj * (out_degree + EPS).rsqrt() * (in_degree + EPS).rsqrt()
 
 

@@ -2,7 +2,7 @@ from torch import Tensor
 
 from sopool.nn.layers import project
 from sopool.nn.pool.top_k import SelectPooling
-from sopool.ops.message_passing.graphs import Graphs, hear_evenly
+from sopool.ops.message_passing.graphs import Graphs, propagate_normalized
 
 
 class SelfAttentionPooling(SelectPooling):
@@ -21,4 +21,4 @@ class SelfAttentionPooling(SelectPooling):
 
     def score(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The convolution to one channel: first the map, so that one number for each node is sent around."""
-        return hear_evenly(project(x, self.query, graphs.ptr), graphs.hears)
+        return propagate_normalized(project(x, self.query, graphs.ptr), graphs.neighbors)

@@ -49,7 +49,7 @@ class SelectPooling(EdgePooling):
         return Pooled(
             x.index_select(0, chosen.rows) * gate,
             chosen.ptr,
-            lambda: Graphs(chosen.ptr, between(graphs.hears, chosen)),
+            lambda: Graphs(chosen.ptr, between(graphs.neighbors, chosen)),
             lambda y: _lift(y, chosen, x.shape[0]),
         )
 

@@ -30,7 +30,8 @@ class _NormReLU(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, running: tuple[Tensor, Tensor], rows: Rows
     ) -> Tensor:
-        block, share = rows.block(x), rows.share(x)
+        block = rows.block(x)
+        share = rows.share(x)
         z = torch.bmm(block, weight)
         mean = z.sum(1).mul_(share)
         z.sub_(mean.unsqueeze(1)).mul_(rows.filled)
@@ -50,10 +51,11 @@ class _NormReLU(torch.autograd.Function):
         g = torch.ops.aten.threshold_backward(rows.block(gradient), y, 0)
         d_shift = g.sum(1)
         d_scale = (g * centred).sum(1).mul_(inverse)
-        slope = scale * inverse
-        share = slope * -rows.share(g)
-        constant, factor = (share * d_shift).unsqueeze(1), (share * inverse).mul_(d_scale).unsqueeze(1)
-        dz = torch.addcmul(constant, centred, factor).addcmul_(g, slope.unsqueeze(1))
+        multiplier = scale * inverse
+        share = multiplier * -rows.share(g)
+        constant = (share * d_shift).unsqueeze(1)
+        factor = (share * inverse).mul_(d_scale).unsqueeze(1)
+        dz = torch.addcmul(constant, centred, factor).addcmul_(g, multiplier.unsqueeze(1))
         d_weight = torch.bmm(block.transpose(1, 2), dz)
         dx = rows.unblock(torch.bmm(dz, weight.transpose(1, 2))) if ctx.needs_input_grad[0] else None
         return dx, d_weight, d_scale, d_shift, None, None

@@ -68,7 +68,8 @@ def grouped_norm_relu_eval(
 
         return kernels.norm_relu_eval(x, weight, scale, shift, running, rows.ptr, out)
     factor = scale * (running[1] + EPS).rsqrt()
-    weight, bias = weight * factor.unsqueeze(1), shift - running[0] * factor
+    weight = weight * factor.unsqueeze(1)
+    bias = shift - running[0] * factor
     by_model = on_cpu(x) and not torch.is_grad_enabled() and not transformed()
     layer = grouped_loops.norm_relu_eval if by_model else grouped_block.norm_relu_eval
     return layer(x, weight, bias, rows)

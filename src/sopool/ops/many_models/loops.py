@@ -37,7 +37,8 @@ class _NormReLU(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor, running: tuple[Tensor, Tensor], rows: Rows
     ) -> Tensor:
         z = x.new_empty(x.shape[0], weight.shape[2])
-        y, (mean, variance, inverse) = torch.empty_like(z), scale.new_empty(3, *scale.shape)
+        y = torch.empty_like(z)
+        (mean, variance, inverse) = scale.new_empty(3, *scale.shape)
         finish = _normalise(z, scale, shift, rows, mean, variance, inverse, y)
         for m, (own, w, o) in enumerate(zip(*_models(x, rows.sizes, weight, z), strict=True)):
             torch.mm(own, w, out=o)
@@ -52,7 +53,8 @@ class _NormReLU(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, scale, centred, y, inverse = ctx.saved_tensors
         rows: Rows = ctx.rows
-        dz, (d_scale, d_shift) = torch.empty_like(y), scale.new_empty(2, *scale.shape)
+        dz = torch.empty_like(y)
+        (d_scale, d_shift) = scale.new_empty(2, *scale.shape)
         begin = _normalise_backward(gradient, centred, y, scale, inverse, rows, dz, d_scale, d_shift)
         dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         d_weight = torch.empty_like(weight)
@@ -67,7 +69,8 @@ def _normalise(
     if compiled.serves(z):
         pieces = (scale.detach().contiguous(), shift.detach().contiguous())
         return compiled.prepare("norm_relu", z, rows.ptr, *pieces, EPS, mean, variance, inverse, y)
-    zs, ys = z.split_with_sizes(rows.sizes), y.split_with_sizes(rows.sizes)
+    zs = z.split_with_sizes(rows.sizes)
+    ys = y.split_with_sizes(rows.sizes)
 
     def finish(m: int) -> None:
         share = 1 / max(1, rows.sizes[m])
@@ -92,7 +95,7 @@ def _normalise_backward(
 ) -> Callable[[int], None]:
     """For one model after the other: dz, and the gradients of scale and shift.
 
-    dz = slope (g - mean(g) - z^ mean(g z^)) with z^ = centred / deviation: for each model affine in centred and g.
+    dz = multiplier (g - mean(g) - z^ mean(g z^)) with z^ = centred / deviation: for each model affine in centred and g.
     """
     if compiled.serves(y):
         given = (gradient.contiguous(), centred, y.detach(), rows.ptr, scale.detach().contiguous(), inverse)
@@ -104,9 +107,9 @@ def _normalise_backward(
         g = torch.ops.aten.threshold_backward(own, ys, 0)
         torch.sum(g, 0, out=d_shift[m])
         torch.sum(torch.mul(g, c, out=out), 0, out=d_scale[m]).mul_(inverse[m])
-        slope = scale[m] * inverse[m]
-        share = slope / -max(1, rows.sizes[m])
-        torch.addcmul(share * d_shift[m], c, share * inverse[m] * d_scale[m], out=out).addcmul_(g, slope)
+        multiplier = scale[m] * inverse[m]
+        share = multiplier / -max(1, rows.sizes[m])
+        torch.addcmul(share * d_shift[m], c, share * inverse[m] * d_scale[m], out=out).addcmul_(g, multiplier)
 
     return begin
 

@@ -23,38 +23,39 @@ class Graphs(NamedTuple):
 
     ptr: Tensor
     """Where each one's nodes start [G + 1]."""
-    hears: Neighbors | Dense
+    neighbors: Neighbors | Dense
 
 
-def hear(x: Tensor, hears: Neighbors | Dense) -> Tensor:
+def propagate(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
     """X + A X: [n, f] -> [n, f]."""
-    return aggregate(x, hears, "sum")
+    return aggregate(x, neighbors, "sum")
 
 
-def degrees(x: Tensor, hears: Neighbors | Dense) -> Tensor:
+def degrees(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
     """1 + the sum of absolute weights that each node hears [n, 1], in the type of x, for half types in float32."""
-    return hears.degrees if isinstance(hears, Dense) else segment_sizes(hears.ptr, like=x)
+    return neighbors.degrees if isinstance(neighbors, Dense) else segment_sizes(neighbors.ptr, like=x)
 
 
-def hear_evenly(x: Tensor, hears: Neighbors | Dense) -> Tensor:
+def propagate_normalized(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
     """D^(-1/2) (A + I) D^(-1/2) X, with absolute degrees: [n, f] -> [n, f]."""
-    share = degrees(x, hears).rsqrt().to(x.dtype)
-    return share * hear(share * x, hears)
+    share = degrees(x, neighbors).rsqrt().to(x.dtype)
+    return share * propagate(share * x, neighbors)
 
 
 def squared_weights(graphs: Graphs, like: Tensor) -> Tensor:
     """sum_ij A_ij^2 of each graph [G]. An edge given m times has the weight m."""
-    if isinstance(graphs.hears, Dense):
-        return graphs.hears.weights.square().sum((1, 2))
-    ends, nodes = graphs.hears.ptr, graphs.hears.nodes
+    if isinstance(graphs.neighbors, Dense):
+        return graphs.neighbors.weights.square().sum((1, 2))
+    ends = graphs.neighbors.ptr
+    nodes = graphs.neighbors.nodes
     entry = torch.arange(nodes.numel(), device=nodes.device)
-    hearer = owners(ends, nodes.numel())
+    target = owners(ends, nodes.numel())
     # The lists are in order, so equal entries follow one another: 1 + 3 + 5 + ... adds up to m^2.
     first = torch.ones_like(nodes, dtype=torch.bool)
-    first[1:] = (nodes[1:] != nodes[:-1]) | (hearer[1:] != hearer[:-1])
+    first[1:] = (nodes[1:] != nodes[:-1]) | (target[1:] != target[:-1])
     begins = torch.where(first, entry, 0).cummax(0).values if nodes.numel() else entry
     # Every node hears itself once more than its loops say: (c - 1)^2 = c^2 - 2 c + 1.
-    terms = 2 * (entry - begins) + 1 - 2 * (nodes == hearer)
+    terms = 2 * (entry - begins) + 1 - 2 * (nodes == target)
     running = torch.cat([terms.new_zeros(1), terms.cumsum(0)])
     totals = running[ends[graphs.ptr]].diff() + graphs.ptr.diff()
     return totals.to(like.dtype)

@@ -43,8 +43,8 @@ def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor,
             f"ask for {[len(rows), kinds, x.shape[1]]}."
         )
     if transformed():
-        lists = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.heard)
-        return list_total(_heard(x, vectors.flatten(0, 1), lists), neighbors.ptr)
+        lists = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
+        return list_total(_messages(x, vectors.flatten(0, 1), lists), neighbors.ptr)
     return _labelled(x, vectors, neighbors, rows)
 
 
@@ -53,19 +53,23 @@ class _Labelled(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, vectors: Tensor, neighbors: Neighbors, rows: Rows) -> Tensor:
         assert neighbors.labels is not None
         ctx.save_for_backward(x, vectors)
-        ctx.hears = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.heard)
-        ctx.heard_by = Lists(*neighbors.heard_by, neighbors.labels.heard_by)
+        ctx.neighbors = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
+        ctx.transposed = Lists(*neighbors.transposed, neighbors.labels.transposed)
         ctx.rows = rows
-        return _way(x).hear(x, vectors.flatten(0, 1), ctx.hears)
+        return _way(x).propagate(x, vectors.flatten(0, 1), ctx.neighbors)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         x, vectors = ctx.saved_tensors
-        way, flat, gradient = _way(x), vectors.flatten(0, 1), gradient.contiguous()
-        dx = way.nodes_slope(x, flat, ctx.heard_by, gradient) if ctx.needs_input_grad[0] else None
-        slope = way.vectors_slope(x, flat, ctx.hears, gradient, ctx.rows) if ctx.needs_input_grad[1] else None
-        return dx, None if slope is None else slope.view_as(vectors), None, None
+        way = _way(x)
+        flat = vectors.flatten(0, 1)
+        gradient = gradient.contiguous()
+        dx = way.nodes_gradient(x, flat, ctx.transposed, gradient) if ctx.needs_input_grad[0] else None
+        d_vectors = (
+            way.vectors_gradient(x, flat, ctx.neighbors, gradient, ctx.rows) if ctx.needs_input_grad[1] else None
+        )
+        return dx, None if d_vectors is None else d_vectors.view_as(vectors), None, None
 
 
 _labelled: Callable[[Tensor, Tensor, Neighbors, Rows], Tensor] = _Labelled.apply
@@ -74,13 +78,13 @@ _labelled: Callable[[Tensor, Tensor, Neighbors, Rows], Tensor] = _Labelled.apply
 class Way(Protocol):
     """Who does the work. ``vectors`` are those of all models, one after the other [V, f]."""
 
-    def hear(self, x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    def propagate(self, x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
         """The sum for each node."""
 
-    def nodes_slope(self, x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
+    def nodes_gradient(self, x: Tensor, vectors: Tensor, transposed: Lists, gradient: Tensor) -> Tensor:
         """What reaches each node from those who hear it."""
 
-    def vectors_slope(self, x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+    def vectors_gradient(self, x: Tensor, vectors: Tensor, neighbors: Lists, gradient: Tensor, rows: Rows) -> Tensor:
         """What reaches each vector from the edges of its label."""
 
 
@@ -88,42 +92,43 @@ class _Torch:
     """Plain PyTorch, with memory for each edge."""
 
     @staticmethod
-    def hear(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
-        return _list_total(_heard(x, vectors, lists), lists.ptr)
+    def propagate(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+        return _list_total(_messages(x, vectors, lists), lists.ptr)
 
     @staticmethod
-    def nodes_slope(x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
-        passes = _itself(heard_by) | (_of_owners(x, heard_by) + _along(vectors, heard_by) > 0)
-        return _list_total(gradient.index_select(0, heard_by.nodes) * passes, heard_by.ptr)
+    def nodes_gradient(x: Tensor, vectors: Tensor, transposed: Lists, gradient: Tensor) -> Tensor:
+        passes = _itself(transposed) | (_of_owners(x, transposed) + _along(vectors, transposed) > 0)
+        return _list_total(gradient.index_select(0, transposed.nodes) * passes, transposed.ptr)
 
     @staticmethod
-    def vectors_slope(x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
-        passes = x.index_select(0, hears.nodes) + _along(vectors, hears) > 0
-        numbers = hears.labels + 1  # the nodes themselves come first, and are left out again
+    def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+        passes = x.index_select(0, neighbors.nodes) + _along(vectors, neighbors) > 0
+        numbers = neighbors.labels + 1  # the nodes themselves come first, and are left out again
         ends = torch.bincount(numbers, minlength=len(vectors) + 1).cumsum(0)
-        ptr, order = torch.cat([ends.new_zeros(1), ends]), numbers.argsort(stable=True)
-        return _list_total(_of_owners(gradient, hears) * passes, ptr, order)[1:]
+        ptr = torch.cat([ends.new_zeros(1), ends])
+        order = numbers.argsort(stable=True)
+        return _list_total(_of_owners(gradient, neighbors) * passes, ptr, order)[1:]
 
 
 class _Loops:
     """Compiled loops, with no memory beside the results."""
 
     @staticmethod
-    def hear(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    def propagate(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
         out = x.new_zeros(x.shape)
-        compiled.prepare("hear_labelled", x.contiguous(), vectors.contiguous(), *lists, out)()
+        compiled.prepare("aggregate_labelled_loop", x.contiguous(), vectors.contiguous(), *lists, out)()
         return out
 
     @staticmethod
-    def nodes_slope(x: Tensor, vectors: Tensor, heard_by: Lists, gradient: Tensor) -> Tensor:
+    def nodes_gradient(x: Tensor, vectors: Tensor, transposed: Lists, gradient: Tensor) -> Tensor:
         out = x.new_zeros(x.shape)
-        compiled.prepare("hear_labelled_nodes_slope", x.contiguous(), vectors.contiguous(), *heard_by, gradient, out)()
+        compiled.prepare("labelled_nodes_gradient", x.contiguous(), vectors.contiguous(), *transposed, gradient, out)()
         return out
 
     @staticmethod
-    def vectors_slope(x: Tensor, vectors: Tensor, hears: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+    def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: Lists, gradient: Tensor, rows: Rows) -> Tensor:
         out = x.new_zeros(vectors.shape)
-        compiled.prepare("hear_labelled_vectors_slope", x.contiguous(), vectors.contiguous(), *hears, gradient, out)()
+        compiled.prepare("labelled_vectors_gradient", x.contiguous(), vectors.contiguous(), *neighbors, gradient, out)()
         return out
 
 
@@ -135,10 +140,10 @@ def _way(x: Tensor) -> Way:
     return _Loops if compiled.serves(x) else _Torch
 
 
-def _heard(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
-    """What each member of the lists is heard as [e, f]."""
-    heard = x.index_select(0, lists.nodes)
-    return torch.where(_itself(lists), heard, (heard + _along(vectors, lists)).relu())
+def _messages(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    """Return the message of each member of the lists [e, f]."""
+    rows = x.index_select(0, lists.nodes)
+    return torch.where(_itself(lists), rows, (rows + _along(vectors, lists)).relu())
 
 
 def _itself(lists: Lists) -> Tensor:

@@ -27,9 +27,9 @@ How = Literal["sum", "mean", "max"]
 class EdgeLabels(NamedTuple):
     """The label of the edge that each member of the lists is heard along: l of model m is m kinds + l."""
 
-    heard: Tensor
+    codes: Tensor
     """Beside ``nodes`` [e], int64; -1 where a node hears itself, which takes no edge."""
-    heard_by: Tensor
+    transposed: Tensor
     """Beside the nodes of the reverse [e], int64."""
     kinds: int
     """How many labels there are, the one for unknown ones included."""
@@ -42,7 +42,7 @@ class Neighbors(NamedTuple):
     """[n + 1], int64."""
     nodes: Tensor
     """[e], int64."""
-    heard_by: tuple[Tensor, Tensor]
+    transposed: tuple[Tensor, Tensor]
     """(ptr, nodes) of the reverse: by whom each node is heard. For undirected graphs the same two tensors."""
     clusters: Union["Clusters", None] = None
     """How the nodes fall into clusters, for a pooling that is told beforehand."""
@@ -66,10 +66,10 @@ def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
     loops = torch.arange(num_nodes, device=edge_index.device)
     source, target = torch.cat([edge_index, loops.expand(2, -1)], dim=1)
     lists = []
-    for hearer, heard in ((target, source), (source, target)):
-        order = (hearer * num_nodes + heard).argsort()
-        counts = torch.bincount(hearer, minlength=num_nodes)
-        lists.append((torch.cat([counts.new_zeros(1), counts.cumsum(0)]), heard[order]))
+    for receiver, sender in ((target, source), (source, target)):
+        order = (receiver * num_nodes + sender).argsort()
+        counts = torch.bincount(receiver, minlength=num_nodes)
+        lists.append((torch.cat([counts.new_zeros(1), counts.cumsum(0)]), sender[order]))
     return Neighbors(*lists[0], lists[1])
 
 
@@ -78,7 +78,8 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, lists: tuple[Tensor, Tensor], reverse: tuple[Tensor, Tensor]) -> Tensor:
-        ctx.lists, ctx.reverse = lists, reverse
+        ctx.lists = lists
+        ctx.reverse = reverse
         return _list_sum(x, *lists)
 
     @staticmethod
@@ -95,7 +96,7 @@ class _Max(torch.autograd.Function):
 
         largest, shared = kernels.list_max(x, neighbors.ptr, neighbors.nodes)
         ctx.save_for_backward(x, largest, shared)
-        ctx.heard_by = neighbors.heard_by
+        ctx.transposed = neighbors.transposed
         return largest
 
     @staticmethod
@@ -104,7 +105,7 @@ class _Max(torch.autograd.Function):
         from sopool.ops.triton import neighbors as kernels
 
         x, largest, shared = ctx.saved_tensors
-        return kernels.list_max_backward(x, largest, gradient / shared.clamp(min=1), ctx.heard_by), None
+        return kernels.list_max_backward(x, largest, gradient / shared.clamp(min=1), ctx.transposed), None
 
 
 _sum: Callable[[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]], Tensor] = _Sum.apply
@@ -114,7 +115,7 @@ _max_by_kernel: Callable[[Tensor, Neighbors], Tensor] = _Max.apply
 def _total(x: Tensor, neighbors: Neighbors) -> Tensor:
     if transformed():
         return list_total(x.index_select(0, neighbors.nodes), neighbors.ptr)
-    return _sum(x, (neighbors.ptr, neighbors.nodes), neighbors.heard_by)
+    return _sum(x, (neighbors.ptr, neighbors.nodes), neighbors.transposed)
 
 
 def _max(x: Tensor, neighbors: Neighbors) -> Tensor:
@@ -144,5 +145,5 @@ def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
 
 def list_total(values: Tensor, ptr: Tensor) -> Tensor:
     """The sum over each list in operators that every transform knows, so by a scatter: [e, f] -> [n, f]."""
-    room = values.new_zeros(ptr.shape[0], values.shape[1])
-    return room.index_add(0, owners(ptr, len(values)), values)[:-1]
+    capacity = values.new_zeros(ptr.shape[0], values.shape[1])
+    return capacity.index_add(0, owners(ptr, len(values)), values)[:-1]

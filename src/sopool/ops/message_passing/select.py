@@ -36,11 +36,14 @@ def select_top(score: Tensor, graphs: Graphs, ratio: float, exact: bool | None =
 
     ``exact``: without spare rows; on a CPU if left out.
     """
-    ptr, count, number = graphs.ptr, score.numel(), graphs.ptr.numel() - 1
+    ptr = graphs.ptr
+    count = score.numel()
+    number = graphs.ptr.numel() - 1
     keep = (ptr.diff().double() * ratio - ROUNDING).ceil().long()
     new = torch.cat([keep.new_zeros(1), keep.cumsum(0)])
-    if isinstance(graphs.hears, Dense):
-        exact, rows = True, number * math.ceil(ratio * graphs.hears.weights.shape[1] - ROUNDING)
+    if isinstance(graphs.neighbors, Dense):
+        exact = True
+        rows = number * math.ceil(ratio * graphs.neighbors.weights.shape[1] - ROUNDING)
     else:
         exact = score.device.type == "cpu" if exact is None else exact
         rows = int(new[-1]) if exact else math.ceil(ratio * count) + number
@@ -87,19 +90,19 @@ def _falling(values: Tensor) -> Tensor:
     return values.argsort(descending=True, stable=True)
 
 
-def between(hears: Neighbors | Dense, selection: Selection) -> Neighbors | Dense:
+def between(neighbors: Neighbors | Dense, selection: Selection) -> Neighbors | Dense:
     """Whom the selected nodes hear among themselves."""
-    if isinstance(hears, Dense):
-        graphs, nodes, _ = hears.weights.shape
+    if isinstance(neighbors, Dense):
+        graphs, nodes, _ = neighbors.weights.shape
         own = selection.rows.view(graphs, -1) % nodes
         graph = torch.arange(graphs, device=own.device).view(-1, 1, 1)
-        return Dense(hears.weights[graph, own.unsqueeze(2), own.unsqueeze(1)])
-    size = hears.ptr.numel()  # one more than nodes: the last place is that of spare rows
+        return Dense(neighbors.weights[graph, own.unsqueeze(2), own.unsqueeze(1)])
+    size = neighbors.ptr.numel()  # one more than nodes: the last place is that of spare rows
     at = selection.rows if selection.spare is None else torch.where(selection.spare, size - 1, selection.rows)
     place = torch.full((size,), -1, device=at.device).index_copy(0, at, torch.arange(at.numel(), device=at.device))
-    lists = _lists(hears.ptr, hears.nodes, place, selection)
-    undirected = hears.heard_by[1] is hears.nodes
-    return Neighbors(*lists, lists if undirected else _lists(*hears.heard_by, place, selection))
+    lists = _lists(neighbors.ptr, neighbors.nodes, place, selection)
+    undirected = neighbors.transposed[1] is neighbors.nodes
+    return Neighbors(*lists, lists if undirected else _lists(*neighbors.transposed, place, selection))
 
 
 def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> tuple[Tensor, Tensor]:
@@ -113,7 +116,8 @@ def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> t
         lengths = lengths.masked_fill(selection.spare, 0)
     new = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     if selection.spare is None:
-        packed, total = moved[known], int(new[-1])
+        packed = moved[known]
+        total = int(new[-1])
     else:  # as many entries as before; those past the last list are no one's
         total = nodes.numel()
         packed = moved.new_zeros(total + 1).scatter(0, torch.where(known, before[:-1], total), moved.clamp(min=0))

@@ -31,18 +31,26 @@ BLOCK = 4
 @compiled
 def gram(x: np.ndarray, y: np.ndarray, ptr: np.ndarray, longest: int, out: np.ndarray) -> None:
     """out[g] = X_g^T Y_g for the graphs of at most ``longest`` rows."""
-    p, q = x.shape[1], y.shape[1]
+    p = x.shape[1]
+    q = y.shape[1]
     for g in range(len(ptr) - 1):
-        first, last = ptr[g], ptr[g + 1]
+        first = ptr[g]
+        last = ptr[g + 1]
         if last - first > longest:
             continue
         s = out[g]
         s[:] = 0
         whole = first + (last - first) // BLOCK * BLOCK
         for i in range(first, whole, BLOCK):
-            y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
+            y0 = y[i]
+            y1 = y[i + 1]
+            y2 = y[i + 2]
+            y3 = y[i + 3]
             for a in range(p):
-                x0, x1, x2, x3 = x[i, a], x[i + 1, a], x[i + 2, a], x[i + 3, a]
+                x0 = x[i, a]
+                x1 = x[i + 1, a]
+                x2 = x[i + 2, a]
+                x3 = x[i + 3, a]
                 row = s[a]
                 for b in range(q):
                     row[b] += x0 * y0[b] + x1 * y1[b] + x2 * y2[b] + x3 * y3[b]
@@ -56,29 +64,43 @@ def gram(x: np.ndarray, y: np.ndarray, ptr: np.ndarray, longest: int, out: np.nd
 
 @compiled
 def apply(
-    y: np.ndarray, s: np.ndarray, ptr: np.ndarray, symmetrize: bool, longest: int, turned: np.ndarray, out: np.ndarray
+    y: np.ndarray,
+    s: np.ndarray,
+    ptr: np.ndarray,
+    symmetrize: bool,
+    longest: int,
+    transposed: np.ndarray,
+    out: np.ndarray,
 ) -> None:
-    """out[i] = S_g(i) y_i, or (S + S^T) y_i, likewise; ``turned`` [q, p] is room for one S^T."""
-    p, q = s.shape[1], s.shape[2]
+    """out[i] = S_g(i) y_i, or (S + S^T) y_i, likewise; ``transposed`` [q, p] has space for one S^T."""
+    p = s.shape[1]
+    q = s.shape[2]
     whole = q // BLOCK * BLOCK
     for g in range(len(ptr) - 1):
-        first, last = ptr[g], ptr[g + 1]
+        first = ptr[g]
+        last = ptr[g + 1]
         if last - first > longest:
             continue
         for b in range(q):
             for a in range(p):
-                turned[b, a] = s[g, a, b] + s[g, b, a] if symmetrize else s[g, a, b]
+                transposed[b, a] = s[g, a, b] + s[g, b, a] if symmetrize else s[g, a, b]
         for i in range(first, last):
             row = out[i]
             row[:] = 0
             for b in range(0, whole, BLOCK):
-                v0, v1, v2, v3 = y[i, b], y[i, b + 1], y[i, b + 2], y[i, b + 3]
-                t0, t1, t2, t3 = turned[b], turned[b + 1], turned[b + 2], turned[b + 3]
+                v0 = y[i, b]
+                v1 = y[i, b + 1]
+                v2 = y[i, b + 2]
+                v3 = y[i, b + 3]
+                t0 = transposed[b]
+                t1 = transposed[b + 1]
+                t2 = transposed[b + 2]
+                t3 = transposed[b + 3]
                 for a in range(p):
                     row[a] += v0 * t0[a] + v1 * t1[a] + v2 * t2[a] + v3 * t3[a]
             for b in range(whole, q):
                 v0 = y[i, b]
-                t0 = turned[b]
+                t0 = transposed[b]
                 for a in range(p):
                     row[a] += v0 * t0[a]
 
@@ -97,7 +119,9 @@ def norm_relu(
     y: np.ndarray,
 ) -> None:
     """y = relu(scale (z - mean) inverse + shift) over the rows of model m; z is left centred."""
-    width, first, last = z.shape[1], ptr[m], ptr[m + 1]
+    width = z.shape[1]
+    first = ptr[m]
+    last = ptr[m + 1]
     rows = max(last - first, 1)
     mean[m] = 0
     variance[m] = 0
@@ -132,8 +156,10 @@ def norm_relu_backward(
     d_scale: np.ndarray,
     d_shift: np.ndarray,
 ) -> None:
-    """dz = slope (g - mean(g) - z^ mean(g z^)) with g the gradient where y > 0 and z^ = centred inverse."""
-    width, first, last = y.shape[1], ptr[m], ptr[m + 1]
+    """dz = multiplier (g - mean(g) - z^ mean(g z^)) with g the gradient where y > 0 and z^ = centred inverse."""
+    width = y.shape[1]
+    first = ptr[m]
+    last = ptr[m + 1]
     rows = max(last - first, 1)
     d_scale[m] = 0
     d_shift[m] = 0
@@ -144,34 +170,35 @@ def norm_relu_backward(
             d_shift[m, j] += g
             d_scale[m, j] += g * centred[i, j]
     d_scale[m] *= inverse[m]
-    slope = scale[m] * inverse[m]
-    constant = slope * d_shift[m] / -rows
-    factor = slope * inverse[m] * d_scale[m] / -rows
+    multiplier = scale[m] * inverse[m]
+    constant = multiplier * d_shift[m] / -rows
+    factor = multiplier * inverse[m] * d_scale[m] / -rows
     for i in range(first, last):
         for j in range(width):
-            dz[i, j] = dz[i, j] * slope[j] + centred[i, j] * factor[j] + constant[j]
+            dz[i, j] = dz[i, j] * multiplier[j] + centred[i, j] * factor[j] + constant[j]
 
 
 @compiled
-def hear_labelled(
+def aggregate_labelled_loop(
     x: np.ndarray, vectors: np.ndarray, ptr: np.ndarray, nodes: np.ndarray, labels: np.ndarray, out: np.ndarray
 ) -> None:
     """out_i += x_i + sum_j relu(x_j + t_ij) over the list of each node."""
     width = x.shape[1]
     for i in range(len(ptr) - 1):
         for place in range(ptr[i], ptr[i + 1]):
-            heard, label = x[nodes[place]], labels[place]
+            row = x[nodes[place]]
+            label = labels[place]
             if label < 0:
                 for j in range(width):
-                    out[i, j] += heard[j]
+                    out[i, j] += row[j]
             else:
                 vector = vectors[label]
                 for j in range(width):
-                    out[i, j] += max(heard[j] + vector[j], 0)
+                    out[i, j] += max(row[j] + vector[j], 0)
 
 
 @compiled
-def hear_labelled_nodes_slope(
+def labelled_nodes_gradient(
     x: np.ndarray,
     vectors: np.ndarray,
     ptr: np.ndarray,
@@ -184,18 +211,19 @@ def hear_labelled_nodes_slope(
     width = x.shape[1]
     for i in range(len(ptr) - 1):
         for place in range(ptr[i], ptr[i + 1]):
-            slope, label = gradient[nodes[place]], labels[place]
+            incoming = gradient[nodes[place]]
+            label = labels[place]
             if label < 0:
                 for j in range(width):
-                    out[i, j] += slope[j]
+                    out[i, j] += incoming[j]
             else:
                 vector = vectors[label]
                 for j in range(width):
-                    out[i, j] += slope[j] if x[i, j] + vector[j] > 0 else 0
+                    out[i, j] += incoming[j] if x[i, j] + vector[j] > 0 else 0
 
 
 @compiled
-def hear_labelled_vectors_slope(
+def labelled_vectors_gradient(
     x: np.ndarray,
     vectors: np.ndarray,
     ptr: np.ndarray,
@@ -210,6 +238,7 @@ def hear_labelled_vectors_slope(
         for place in range(ptr[i], ptr[i + 1]):
             label = labels[place]
             if label >= 0:
-                heard, vector = x[nodes[place]], vectors[label]
+                row = x[nodes[place]]
+                vector = vectors[label]
                 for j in range(width):
-                    out[label, j] += gradient[i, j] if heard[j] + vector[j] > 0 else 0
+                    out[label, j] += gradient[i, j] if row[j] + vector[j] > 0 else 0

@@ -27,17 +27,18 @@ class Layers:
     ) -> None:
         self.how = ("sum", "mean", "max").index(how)
         self.labelled = len(vectors) > 0
-        (models, width, hidden), layers = weights[0].shape, eps.shape[1]
+        (models, width, hidden) = weights[0].shape
+        layers = eps.shape[1]
         rest = torch.stack(list(weights[1:]), 1) if len(weights) > 1 else eps.new_empty(models, 0, hidden, hidden)
-        heard = vectors[0] if vectors else eps.new_empty(0, width)
+        first = vectors[0] if vectors else eps.new_empty(0, width)
         further = torch.stack(list(vectors[1:])) if len(vectors) > 1 else eps.new_empty(layers, 0, hidden)
         self.widths = [width] + [hidden] * layers if view is None else [view.shape[2]]
         view = eps.new_empty(models, width + layers * hidden, 0) if view is None else view
         views = view[:, :width], view[:, width:].reshape(models, layers, hidden, -1 if view.shape[2] else 0)
-        every = (eps, weights[0], rest, torch.stack(list(biases), 1), heard, further, *views)
+        every = (eps, weights[0], rest, torch.stack(list(biases), 1), first, further, *views)
         self.arrays = [tensor.detach().contiguous() for tensor in every]
 
-    def hears(self, neighbors: Neighbors) -> bool:
+    def has_labels_for(self, neighbors: Neighbors) -> bool:
         """Whether edges have labels, if they are asked for."""
         return neighbors.labels is not None or not self.labelled
 
@@ -45,7 +46,7 @@ class Layers:
 def run_network(x: Tensor, neighbors: Neighbors, ptr: Tensor, layers: Layers) -> list[Tensor]:
     """The input and the output of each layer, parts of one matrix: [N, d] -> [N, d], [N, h], ...; or the view."""
     out = x.new_empty(x.shape[0], sum(layers.widths))
-    labels = neighbors.labels.heard if layers.labelled and neighbors.labels else neighbors.nodes[:0]
+    labels = neighbors.labels.codes if layers.labelled and neighbors.labels else neighbors.nodes[:0]
     lists = neighbors.ptr, neighbors.nodes, labels
     given = x.contiguous(), ptr, *lists, layers.how, *layers.arrays
     compiled.prepare("network", *given, out, module="network_loops")()

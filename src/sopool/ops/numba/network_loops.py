@@ -37,13 +37,18 @@ def network(
     a layer, first_view [M, d, r], views [M, L, h, r]; vectors of edge labels [V, d] and [L - 1, V, h].
     """
     models, layers = eps.shape
-    d, h, maps = x.shape[1], bias.shape[2], bias.shape[1] // max(1, layers)
+    d = x.shape[1]
+    h = bias.shape[2]
+    maps = bias.shape[1] // max(1, layers)
     each = (len(ptr) - 1) // models
     most = ROWS
     for g in range(len(ptr) - 1):
         most = max(most, ptr[g + 1] - ptr[g])
-    begun, heard_x = np.empty((most + 1, d), x.dtype), np.empty((most, d), x.dtype)
-    state, heard, between = np.empty((most + 1, h), x.dtype), np.empty((most, h), x.dtype), np.empty((most, h), x.dtype)
+    begun = np.empty((most + 1, d), x.dtype)
+    aggregated_x = np.empty((most, d), x.dtype)
+    state = np.empty((most + 1, h), x.dtype)
+    aggregated = np.empty((most, h), x.dtype)
+    between = np.empty((most, h), x.dtype)
     seen = np.empty((ROWS, first_view.shape[2]), x.dtype)
     for m in range(models):
         g = m * each
@@ -51,21 +56,27 @@ def network(
             end = g + 1
             while end < (m + 1) * each and ptr[end + 1] - ptr[g] <= ROWS:
                 end += 1
-            begin, n = ptr[g], ptr[end] - ptr[g]
+            begin = ptr[g]
+            n = ptr[end] - ptr[g]
             rows = out[begin : begin + n]
-            begun[:n], begun[n], state[n] = x[begin : begin + n], 0, 0
+            begun[:n] = x[begin : begin + n]
+            begun[n] = 0
+            state[n] = 0
             _show(begun[:n], first_view[m], seen, 0, True, rows)
             for layer in range(layers):
                 if layer == 0:
-                    _hear(begun, n, begin, starts, nodes, labels, how, eps[m, 0], first_vectors, heard_x)
-                    source, weight = heard_x, first[m]
+                    _aggregate(begun, n, begin, starts, nodes, labels, how, eps[m, 0], first_vectors, aggregated_x)
+                    source = aggregated_x
+                    weight = first[m]
                 else:
                     own = vectors[layer - 1]
-                    _hear(state, n, begin, starts, nodes, labels, how, eps[m, layer], own, heard)
-                    source, weight = heard, rest[m, layer * maps - 1]
+                    _aggregate(state, n, begin, starts, nodes, labels, how, eps[m, layer], own, aggregated)
+                    source = aggregated
+                    weight = rest[m, layer * maps - 1]
                 for k in range(layer * maps, (layer + 1) * maps):
                     if k > layer * maps:
-                        source, weight = between, rest[m, k - 1]
+                        source = between
+                        weight = rest[m, k - 1]
                     target = state if k == (layer + 1) * maps - 1 else between
                     _map(source, weight, bias[m, k], n, target)
                 _show(state[:n], views[m, layer], seen, d + layer * h, False, rows)
@@ -73,7 +84,7 @@ def network(
 
 
 @compiled
-def _hear(
+def _aggregate(
     x: np.ndarray,
     n: int,
     begin: int,
@@ -87,13 +98,14 @@ def _hear(
 ) -> None:
     """What each of n nodes hears; ``begin`` is the number of the first row of x in the lists, row n is all zeros."""
     for i in range(n):
-        first, last = starts[begin + i], starts[begin + i + 1]
+        first = starts[begin + i]
+        last = starts[begin + i + 1]
         if len(labels):
-            _hear_labelled(x, begin, nodes, labels, first, last, vectors, out[i])
+            _aggregate_labelled(x, begin, nodes, labels, first, last, vectors, out[i])
         elif how == MAX:
-            _hear_largest(x, begin, nodes, first, last, out[i])
+            _aggregate_max(x, begin, nodes, first, last, out[i])
         else:
-            _hear_all(x, n, begin, nodes, first, last, out, i)
+            _aggregate_all(x, n, begin, nodes, first, last, out, i)
         if how == MEAN:
             for j in range(x.shape[1]):
                 out[i, j] /= max(last - first, 1)
@@ -103,7 +115,7 @@ def _hear(
 
 
 @compiled
-def _hear_all(
+def _aggregate_all(
     x: np.ndarray, n: int, begin: int, nodes: np.ndarray, first: int, last: int, out: np.ndarray, i: int
 ) -> None:
     """Their sum. Most lists have four members at most: these are added in one go, with zeros for those that are not."""
@@ -120,19 +132,19 @@ def _hear_all(
 
 
 @compiled
-def _hear_largest(x: np.ndarray, begin: int, nodes: np.ndarray, first: int, last: int, row: np.ndarray) -> None:
+def _aggregate_max(x: np.ndarray, begin: int, nodes: np.ndarray, first: int, last: int, row: np.ndarray) -> None:
     """The largest value of each column, zero if there is nobody."""
     for j in range(len(row)):
         row[j] = x[nodes[first] - begin, j] if last > first else 0
     for place in range(first + 1, last):
-        heard = nodes[place] - begin
+        member = nodes[place] - begin
         for j in range(len(row)):
-            if x[heard, j] > row[j] or np.isnan(x[heard, j]):
-                row[j] = x[heard, j]
+            if x[member, j] > row[j] or np.isnan(x[member, j]):
+                row[j] = x[member, j]
 
 
 @compiled
-def _hear_labelled(
+def _aggregate_labelled(
     x: np.ndarray,
     begin: int,
     nodes: np.ndarray,
@@ -146,13 +158,14 @@ def _hear_labelled(
     for j in range(len(row)):
         row[j] = 0
     for place in range(first, last):
-        heard, label = nodes[place] - begin, labels[place]
+        member = nodes[place] - begin
+        label = labels[place]
         if label < 0:
             for j in range(len(row)):
-                row[j] += x[heard, j]
+                row[j] += x[member, j]
         else:
             for j in range(len(row)):
-                row[j] += max(x[heard, j] + vectors[label, j], 0)
+                row[j] += max(x[member, j] + vectors[label, j], 0)
 
 
 @compiled

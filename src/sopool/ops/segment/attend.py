@@ -31,7 +31,9 @@ def segment_attend(
     ``order`` [N] brings the rows into segment order, if they do not lie so.
     """
     gram.check_rows("x", x)
-    x, query, bias = gram.promote(x), gram.promote(query), None if bias is None else gram.promote(bias)
+    x = gram.promote(x)
+    query = gram.promote(query)
+    bias = None if bias is None else gram.promote(bias)
     if query.dim() != 2 or query.shape[0] != x.shape[1]:
         raise ValueError(f"query has shape {list(query.shape)}: it must be [{x.shape[1]}, k] for x {list(x.shape)}.")
     if bias is not None and bias.shape != query.shape[1:]:

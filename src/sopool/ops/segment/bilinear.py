@@ -28,7 +28,8 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
     ``order`` [N] brings the rows into segment order, if they do not lie so.
     """
     gram.check_rows("x", x)
-    x, weight = gram.promote(x), gram.promote(weight)
+    x = gram.promote(x)
+    weight = gram.promote(weight)
     if weight.dim() != 2 or weight.shape[0] != x.shape[1]:
         raise ValueError(
             f"weight has shape {list(weight.shape)}: it must be [{x.shape[1]}, rank] for x {list(x.shape)}."
@@ -75,7 +76,8 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_mapped: Tensor | None) -> tup
         segments = Segments(ptr, order)
         through = gram.segment_apply(mapped, d_pooled + d_pooled.transpose(1, 2), ptr)
         d_mapped = segments.unsort(through if d_mapped is None else d_mapped + through)
-        dx, d_weight = d_mapped @ weight.t(), x.t() @ d_mapped
+        dx = d_mapped @ weight.t()
+        d_weight = x.t() @ d_mapped
     else:
         dx, d_weight = _bilinear_backward(x, weight, mapped, d_pooled, d_mapped, ptr, order, needs_x, needs_weight)
     return dx if needs_x else None, d_weight if needs_weight else None, None, None
@@ -100,15 +102,15 @@ def _bilinear_backward(
             from sopool.ops.triton.apply import segment_apply
             from sopool.ops.triton.projection import projection_backward
 
-            slope = segment_apply(mapped, d_pooled, ptr, True)
+            gradient = segment_apply(mapped, d_pooled, ptr, True)
         else:
-            slope = torch_backend.segment_apply(mapped, d_pooled, ptr, True)
-        slope = slope if d_mapped is None else slope.add_(d_mapped)
+            gradient = torch_backend.segment_apply(mapped, d_pooled, ptr, True)
+        gradient = gradient if d_mapped is None else gradient.add_(d_mapped)
         if triton:
-            return projection_backward(x, weight, slope, ptr, order, with_x, with_weight)
-        slope = Segments(ptr, order).unsort(slope)
-        dx = slope @ weight.t() if with_x else x.new_empty(0)
-        return dx, x.t() @ slope if with_weight else x.new_empty(0)
+            return projection_backward(x, weight, gradient, ptr, order, with_x, with_weight)
+        gradient = Segments(ptr, order).unsort(gradient)
+        dx = gradient @ weight.t() if with_x else x.new_empty(0)
+        return dx, x.t() @ gradient if with_weight else x.new_empty(0)
 
 
 @_bilinear_backward.register_fake

@@ -52,7 +52,8 @@ def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Te
             one = x.new_ones(1, 1).expand(x.shape[0], 1)
             mean = _divide(segment_gram(x, one, ptr, order, dtype=wide_type(x)), ptr)
             return segment_gram(x, x, ptr, order, center=mean), mean
-        rows, one = Segments(ptr, order).sort(x), x.new_ones(x.shape[0], 1, dtype=wide_type(x))
+        rows = Segments(ptr, order).sort(x)
+        one = x.new_ones(x.shape[0], 1, dtype=wide_type(x))
         mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr), ptr)
         centred = _center(rows, mean, ptr)
         return torch_backend.segment_gram(centred, centred, ptr), mean
@@ -60,7 +61,8 @@ def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Te
 
 @_covariance.register_fake
 def _(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    graphs, channels = ptr.shape[0] - 1, x.shape[1]
+    graphs = ptr.shape[0] - 1
+    channels = x.shape[1]
     return x.new_empty(graphs, channels, channels), x.new_empty(graphs, channels, dtype=wide_type(x))
 
 
@@ -110,7 +112,8 @@ def _divide(total: Tensor, ptr: Tensor) -> Tensor:
 
 def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
     """Rows in segment order less the mean of their segment, with no more room than for the result."""
-    segment, centred = segment_of_rows(ptr, rows.shape[0]), torch.empty_like(rows)
+    segment = segment_of_rows(ptr, rows.shape[0])
+    centred = torch.empty_like(rows)
     for some in blocks(0, rows.shape[0], rows.device, 3 * rows.shape[1]):
         torch.sub(rows[some], mean.index_select(0, segment[some]), out=centred[some])
     return centred

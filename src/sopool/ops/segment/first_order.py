@@ -38,7 +38,8 @@ def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     """Softmax over the rows of each segment: [N, f] -> [N, f]."""
     check_rows("x", x)
     ptr = find_segments(x.shape[0], x.device, ptr).ptr
-    dtype, x = promote(x).dtype, widen(_own_rows(x, ptr))
+    dtype = promote(x).dtype
+    x = widen(_own_rows(x, ptr))
     with torch.no_grad():  # the shift cancels, so it needs no gradient
         shift = segment_spread(largest_of(x, ptr), ptr, x.shape[0])
     weight = (x - shift).exp()

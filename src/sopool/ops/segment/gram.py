@@ -68,7 +68,8 @@ def segment_apply(
     if s.dim() != 3 or s.shape[2] != y.shape[1]:
         raise ValueError(f"s has shape {list(s.shape)}: it must be [segments, p, {y.shape[1]}] for y {list(y.shape)}.")
     segments = find_segments(y.shape[0], y.device, ptr, index, s.shape[0], order)
-    rows, matrices = promote(y), promote(s)
+    rows = promote(y)
+    matrices = promote(s)
     check_alike("y", rows, "s", matrices)
     return _map(rows, matrices, segments.ptr, False, segments.order)
 
@@ -197,11 +198,11 @@ class _Product(torch.autograd.Function):
         ctx.save_for_forward(*tensors)
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         a, b, *rows = ctx.saved_tensors
         if ctx.is_gram:
-            return None, _product(False, b, slope, *rows), _product(False, a, slope.mT, *rows), None, None
-        return None, _product(False, slope, b.mT, *rows), _product(True, slope, a, *rows), None, None
+            return None, _product(False, b, gradient, *rows), _product(False, a, gradient.mT, *rows), None, None
+        return None, _product(False, gradient, b.mT, *rows), _product(True, gradient, a, *rows), None, None
 
     @staticmethod
     def jvp(ctx: Any, _: None, da: Tensor, db: Tensor, *none: None) -> Tensor:
@@ -215,8 +216,8 @@ def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | N
         return _by_function(is_gram, a, b, ptr, order)
     segment = Segments(ptr, order).unsort(owners(ptr, a.shape[0]))
     if is_gram:  # with room for the rows of no segment
-        room = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
-        return room.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]
+        capacity = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
+        return capacity.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]
     return (F.pad(b, (0, 0, 0, 0, 0, 1)).index_select(0, segment) * a.unsqueeze(1)).sum(2)
 
 

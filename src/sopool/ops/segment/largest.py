@@ -21,7 +21,8 @@ def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
 @torch.library.custom_op("sopool::first_largest", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
 def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
     """The first row that holds the largest value of each column, -1 for an empty segment: [N, f] -> [G, f]."""
-    rows, segments = x.shape[0], ptr.numel() - 1
+    rows = x.shape[0]
+    segments = ptr.numel() - 1
     check_ptr_values(ptr, x)
     if segments == 0:
         return ptr.new_empty(0, x.shape[1])

@@ -96,7 +96,8 @@ def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
 
     Where kernels serve it may end earlier: then the rows past its end are spare, and belong to no segment.
     """
-    num_rows, spare = x.shape[0], backends.serves(x)
+    num_rows = x.shape[0]
+    spare = backends.serves(x)
     if ptr.device.type == "cpu":
         bounds = ptr.numpy()  # a small array is looked at faster by numpy
         down = bounds[1:] < bounds[:-1]
@@ -124,7 +125,8 @@ def check_sizes(ptr: Tensor, x: Tensor, order: Tensor | None, y: Tensor | None =
 
     Functions ask for that as well, but what they found may be a constant in a trace that another batch is run through.
     """
-    rows, segments = x.shape[0], ptr.numel() - 1
+    rows = x.shape[0]
+    segments = ptr.numel() - 1
     for name, size, want in (("y", y, rows), ("order", order, rows), ("s", s, segments)):
         if size is not None and size.shape[0] != want:
             raise ValueError(

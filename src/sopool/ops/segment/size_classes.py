@@ -55,7 +55,8 @@ def plan(ptr: Tensor, row_width: int, segment_width: int) -> Plan:
     """Group the segments. ``row_width`` and ``segment_width``: the values that each row and each segment add."""
     device = ptr.device
     bounds = ptr.cpu().numpy()  # the sizes decide what is launched, so they must be known here
-    starts, sizes = bounds[:-1], bounds[1:] - bounds[:-1]
+    starts = bounds[:-1]
+    sizes = bounds[1:] - bounds[:-1]
     classes = size_classes(sizes)
     order = np.argsort(classes, kind="stable")
     limit = LARGE.get(device.type, LARGE["cpu"])
@@ -63,7 +64,8 @@ def plan(ptr: Tensor, row_width: int, segment_width: int) -> Plan:
     large = [(int(g), int(bounds[g]), int(bounds[g + 1])) for g in order[small:]]
     counts = np.bincount(classes[order[:small]])
     groups = [(n, int(counts[n])) for n in np.flatnonzero(counts).tolist()]
-    chunks, done = [], 0
+    chunks = []
+    done = 0
     for taken in _cut(groups, _limit(device), row_width, segment_width):
         here = order[done : done + sum(k for _, k in taken)]
         arrays = (here, *_rows(starts[here], sizes[here], classes[here]))
@@ -107,10 +109,12 @@ def _cut(
         while count:
             k = min(count, max(1, (limit - cost) // max(1, each)))
             taken.append((n, k))
-            count, cost = count - k, cost + k * each
+            count = count - k
+            cost = cost + k * each
             if cost + each > limit:
                 yield taken
-                taken, cost = [], 0
+                taken = []
+                cost = 0
     if taken:
         yield taken
 

@@ -24,13 +24,15 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
     With an ``order`` the rows are brought into it first, as many as a matrix product needs side by side.
     """
     check_ptr_values(ptr, x)
-    p, q = x.shape[1], y.shape[1]
+    p = x.shape[1]
+    q = y.shape[1]
     if q == 1 and x.dtype != torch.float64:
         return _weighted_sum(x, y, ptr, order).unsqueeze_(2)  # of a view nothing could be changed in place
     if p == 1 and x.dtype != torch.float64:
         return _weighted_sum(y, x, ptr, order).unsqueeze_(1)
     if order is not None:
-        segments, same = Segments(ptr, order), y is x
+        segments = Segments(ptr, order)
+        same = y is x
         x = segments.sort(x)
         y = x if same else segments.sort(y)
     if p * q <= compiled.WIDEST and compiled.serves(x):
@@ -38,7 +40,8 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
     out = x.new_empty(ptr.numel() - 1, p, q)
     grouped = plan(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
-    x_space, out_space = _wide(x, most_rows, p), _wide(x, most_segments, p, q)
+    x_space = _wide(x, most_rows, p)
+    out_space = _wide(x, most_segments, p, q)
     y_space = x_space if y is x else _wide(y, most_rows, q)
     for chunk in grouped.chunks:
         part = out_space[: chunk.segments.numel()]
@@ -65,7 +68,8 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, o
     check_ptr_values(ptr, y)
     p, q = s.shape[1:]
     if symmetrize and p == 1:
-        s, symmetrize = 2 * s, False
+        s = 2 * s
+        symmetrize = False
     if q == 1:
         return s.squeeze(2).index_select(0, segment_of_rows(ptr, y.shape[0], order)).mul_(y)
     if p == 1:
@@ -78,9 +82,12 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, o
     out = y.new_empty(y.shape[0], p)
     grouped = plan(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
-    y_space, s_space, out_space = _wide(y, most_rows, q), _wide(s, most_segments, p, q), _wide(y, most_rows, p)
+    y_space = _wide(y, most_rows, q)
+    s_space = _wide(s, most_segments, p, q)
+    out_space = _wide(y, most_rows, p)
     for chunk in grouped.chunks:
-        ys, ss = _gather(y, chunk.rows, y_space), _gather(s, chunk.segments, s_space)
+        ys = _gather(y, chunk.rows, y_space)
+        ss = _gather(s, chunk.segments, s_space)
         ss = ss + ss.transpose(1, 2) if symmetrize else ss
         part = out_space[: chunk.rows.numel()]
         for a, b, o in zip(chunk.split_rows(ys), chunk.split_segments(ss), chunk.split_rows(part), strict=True):
@@ -122,7 +129,9 @@ def segment_attend_backward(
         d_score = d_score + segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order)
         return segment_apply(score, d_pooled, ptr, order=order).addmm_(d_score, query.t()), d_score
     segment = segment_of_rows(ptr, x.shape[0], order)
-    d_pooled, d_score, dx = d_pooled.squeeze(2), d_score.clone(), torch.empty_like(x)
+    d_pooled = d_pooled.squeeze(2)
+    d_score = d_score.clone()
+    dx = torch.empty_like(x)
     for rows in blocks(0, x.shape[0], x.device, 4 * x.shape[1]):
         factor = widen(d_pooled.index_select(0, segment[rows]))
         d_score[rows] += (factor * x[rows]).sum(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Kernels that lay graphs side by side: a program for each graph, and all of them for what is left of the room."""
+"""Kernels that lay graphs side by side: a program for each graph, and all of them for the capacity that is left."""
 
 from typing import NamedTuple
 
@@ -35,17 +35,17 @@ def assemble(
     members: Tensor,
     labels: Tensor | None,
     codes: Tensor,
-    room: tuple[int, int],
+    capacity: tuple[int, int],
     substitutes: Tensor | None = None,
     kinds: int = 0,
 ) -> Assembled:
-    """Lay the ``graphs`` [M, g] of M models side by side in ``room`` for so many rows and list members, which must do.
+    """Lay the ``graphs`` [M, g] of M models side by side in ``capacity`` rows and list members, which must do.
 
     The nodes of graph i are ``node_ptr[i]:node_ptr[i + 1]``; its lists, numbered from 0 within it, lie in ``members``
     from ``list_ptr[i]`` on, that of node j from ``list_starts[j]`` on. ``codes`` [N, c] of the nodes are replaced by
     ``substitutes[model, code]`` [M, width]. The ``labels`` of the members' edges become m ``kinds`` + label.
     """
-    rows, listed = room
+    rows, listed = capacity
     chosen = graphs.flatten()
     count = chosen.numel()
     sizes = chosen.new_empty(2, count)

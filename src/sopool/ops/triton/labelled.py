@@ -18,17 +18,19 @@ PARTS = 16
 """Sums that the gradient of a vector is made of: the same for any batch, so that company changes no bit."""
 
 
-def hear(x: Tensor, vectors: Tensor, lists: "Lists") -> Tensor:
+def propagate(x: Tensor, vectors: Tensor, lists: "Lists") -> Tensor:
     """x_i + sum_j relu(x_j + t_ij): [n, f], [V, f] -> [n, f]."""
-    return launch_lists(_hear_kernel, x, lists.ptr, lists.nodes, lists.labels, vectors)[0]
+    return launch_lists(_aggregate_kernel, x, lists.ptr, lists.nodes, lists.labels, vectors)[0]
 
 
-def nodes_slope(x: Tensor, vectors: Tensor, heard_by: "Lists", gradient: Tensor) -> Tensor:
-    """What reaches each node from those who hear it: [n, f]."""
-    return launch_lists(_nodes_slope_kernel, x, heard_by.ptr, heard_by.nodes, heard_by.labels, vectors, gradient)[0]
+def nodes_gradient(x: Tensor, vectors: Tensor, transposed: "Lists", gradient: Tensor) -> Tensor:
+    """What reaches each node from the nodes that aggregate it: [n, f]."""
+    return launch_lists(
+        _nodes_gradient_kernel, x, transposed.ptr, transposed.nodes, transposed.labels, vectors, gradient
+    )[0]
 
 
-def vectors_slope(x: Tensor, vectors: Tensor, hears: "Lists", gradient: Tensor, rows: Rows) -> Tensor:
+def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: "Lists", gradient: Tensor, rows: Rows) -> Tensor:
     """What reaches each vector from the edges of its label: a sum for every part of its model's nodes, then theirs."""
     x, models, width = lay_out(x), len(rows), x.shape[1]
     vectors, gradient = vectors.contiguous(), gradient.contiguous()
@@ -36,8 +38,9 @@ def vectors_slope(x: Tensor, vectors: Tensor, hears: "Lists", gradient: Tensor, 
     parts = x.new_empty(models, PARTS, kinds, width, dtype=wide(x))
     columns = min(64, max(16, int(triton.next_power_of_2(width))))
     launch(
-        _vectors_slope_kernel, (models * PARTS, kinds, int(triton.cdiv(width, columns))), x.device,
-        x, hears.ptr, hears.nodes, hears.labels, vectors, gradient, rows.ptr, parts, width, x.stride(0), kinds,
+        _vectors_gradient_kernel, (models * PARTS, kinds, int(triton.cdiv(width, columns))), x.device,
+        x, neighbors.ptr, neighbors.nodes, neighbors.labels, vectors, gradient, rows.ptr, parts, width, x.stride(0),
+        kinds,
         PARTS=PARTS, NODES=8, MEMBERS=4, F=columns, num_warps=2,
     )  # fmt: skip
     return parts.sum(1).to(x.dtype)
@@ -50,7 +53,7 @@ def _along(vectors, label, column, there, width):
 
 
 @triton.jit
-def _hear_kernel(
+def _aggregate_kernel(
     x, ptr, nodes, labels, vectors, out, count, width, x_row,
     NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
 ) -> None:  # fmt: skip
@@ -69,7 +72,7 @@ def _hear_kernel(
 
 
 @triton.jit
-def _nodes_slope_kernel(
+def _nodes_gradient_kernel(
     x, ptr, nodes, labels, vectors, gradient, out, count, width, x_row,
     NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
 ) -> None:  # fmt: skip
@@ -90,7 +93,7 @@ def _nodes_slope_kernel(
 
 
 @triton.jit
-def _vectors_slope_kernel(
+def _vectors_gradient_kernel(
     x, ptr, nodes, labels, vectors, gradient, rows, out, width, x_row, kinds,
     PARTS: tl.constexpr, NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
 ) -> None:  # fmt: skip

@@ -23,9 +23,9 @@ def list_max(x: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
     return largest, shared
 
 
-def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, heard_by: tuple[Tensor, Tensor]) -> Tensor:
+def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, transposed: tuple[Tensor, Tensor]) -> Tensor:
     """What reaches each node: the ``share`` [n, f] of every list that it is the largest of."""
-    return launch_lists(_max_backward_kernel, x, *heard_by, largest, share)[0]
+    return launch_lists(_max_backward_kernel, x, *transposed, largest, share)[0]
 
 
 def launch_lists(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:

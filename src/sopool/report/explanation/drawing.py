@@ -6,7 +6,9 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-AGAINST, NEUTRAL, FOR = (230, 137, 28), (247, 247, 247), (74, 144, 217)
+AGAINST = (230, 137, 28)
+NEUTRAL = (247, 247, 247)
+FOR = (74, 144, 217)
 """Orange to blue, which hardly anybody confuses; black text is legible on all of it."""
 WIDTH, HEIGHT, EDGE = 640, 440, 34
 MARKED = 8
@@ -68,7 +70,8 @@ def signed(value: float) -> str:
 
 def draw(picture: Picture) -> str:
     """As an SVG element."""
-    at, radius = _place(picture.points), _radius(len(picture.values))
+    at = _place(picture.points)
+    radius = _radius(len(picture.values))
     largest = float(np.abs(picture.values).max(initial=0))
     parts = [_opening(picture)]
     parts += [_line(line, at, radius, picture.key) for line in picture.lines]
@@ -140,11 +143,13 @@ def _opening(picture: Picture) -> str:
 
 def _line(line: Line, at: np.ndarray, radius: float, key: str) -> str:
     style = f'stroke="#777" stroke-width="{line.width:.2f}"' + (' stroke-dasharray="5 4"' if line.dashed else "")
-    (x1, y1), (x2, y2) = at[line.source], at[line.target]
+    (x1, y1) = at[line.source]
+    (x2, y2) = at[line.target]
     if line.source == line.target:
         return f'<circle cx="{x1 + radius:.1f}" cy="{y1 - radius:.1f}" r="{radius * 0.7:.1f}" fill="none" {style}/>'
     length = max(float(np.hypot(x2 - x1, y2 - y1)), 1e-9)
-    x2, y2 = x2 - (x2 - x1) / length * radius, y2 - (y2 - y1) / length * radius
+    x2 = x2 - (x2 - x1) / length * radius
+    y2 = y2 - (y2 - y1) / length * radius
     arrow = f' marker-end="url(#{escape(key)}-arrow)"' if line.arrow else ""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {style}{arrow}/>'
 
@@ -153,9 +158,10 @@ def _place(points: np.ndarray) -> np.ndarray:
     """Into the picture, one scale for both axes."""
     if not len(points):
         return points
-    low, high = points.min(0), points.max(0)
-    room = np.array([WIDTH, HEIGHT]) - 2 * EDGE
-    scale = (room / np.maximum(high - low, 1e-9)).min()
+    low = points.min(0)
+    high = points.max(0)
+    capacity = np.array([WIDTH, HEIGHT]) - 2 * EDGE
+    scale = (capacity / np.maximum(high - low, 1e-9)).min()
     middle = np.array([WIDTH, HEIGHT]) / 2
     return np.asarray((points - (low + high) / 2) * min(scale, 160.0 * len(points)) + middle)
 

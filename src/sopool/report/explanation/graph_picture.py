@@ -27,7 +27,8 @@ def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], ti
     if molecule is not None and graph.num_nodes:
         said = "Hydrogens that are no nodes, and charges, are not drawn: the model does not see them."
         return _molecule(molecule, values, title, description), said
-    network, kept = to_networkx(graph)[0], list(range(graph.num_nodes))
+    network = to_networkx(graph)[0]
+    kept = list(range(graph.num_nodes))
     said = f"{graph.num_nodes:,} nodes."
     if len(kept) > MOST:
         kept = sorted(np.argsort(-np.abs(values), kind="stable")[:MOST].tolist())
@@ -54,14 +55,18 @@ def layout(network: nx.Graph) -> dict[int, np.ndarray]:
     plain = nx.Graph(network)
     parts = sorted(nx.connected_components(plain), key=lambda part: (-len(part), min(part)))
     sides = [np.sqrt(len(part)) for part in parts]
-    room, places = 1.5 * np.sqrt(sum((side + 1) ** 2 for side in sides)), dict[int, np.ndarray]()
+    capacity = 1.5 * np.sqrt(sum((side + 1) ** 2 for side in sides))
+    places = dict[int, np.ndarray]()
     left, top, height = 0.0, 0.0, 0.0
     for part, side in zip(parts, sides, strict=True):
-        if left and left + side > room:
-            left, top, height = 0.0, top + height, 0.0
+        if left and left + side > capacity:
+            left = 0.0
+            top = top + height
+            height = 0.0
         for node, place in _part_layout(plain.subgraph(sorted(part))).items():
             places[node] = (np.asarray(place) + 1) / 2 * side + (left, top)
-        left, height = left + side + 1, max(height, side + 1)
+        left = left + side + 1
+        height = max(height, side + 1)
     return places
 
 
@@ -78,7 +83,8 @@ def _described(values: np.ndarray, names: Sequence[str]) -> str:
 
 
 def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -> str:
-    chem, drawing = rdkit_module("Chem"), rdkit_module("Chem.Draw.rdMolDraw2D")
+    chem = rdkit_module("Chem")
+    drawing = rdkit_module("Chem.Draw.rdMolDraw2D")
     chem.FastFindRings(molecule)
     rdkit_module("Chem.rdDepictor").Compute2DCoords(molecule)
     largest = float(np.abs(values).max(initial=0))

@@ -39,7 +39,8 @@ class Subject:
 
 def explanation_page(explanation: Explanation, subject: Subject) -> str:
     """As HTML that needs nothing beside itself."""
-    margin, chosen = explanation.margin(), str(explanation.prediction)
+    margin = explanation.margin()
+    chosen = str(explanation.prediction)
     title = f"What each node of {subject.name} adds to the margin of class {chosen}"
     picture, drawn = picture_of(subject.graph, margin.nodes, explanation.nodes, title)
     pooled = [_pooled(explanation, graph, number) for number, graph in enumerate(explanation.pooled)]
@@ -74,7 +75,8 @@ def classes_grid(explanation: Explanation) -> Grid:
     """The probability, the score and the margin of each class."""
     rows = []
     for number, name in enumerate(explanation.classes):
-        margin, share = explanation.margin(number), float(explanation.probabilities[number])
+        margin = explanation.margin(number)
+        share = float(explanation.probabilities[number])
         strong = number == explanation.chosen
         figures = [Cell(percent(share), share)]
         figures += [_figure(float(value)) for value in (explanation.scores[number], margin.total, margin.bias)]
@@ -147,7 +149,8 @@ def _pooled(explanation: Explanation, graph: PooledGraph, model: int) -> dict[st
     size = len(graph.adjacency)
     known = graph.shares is not None
     shares = (graph.shares @ weights).numpy() if graph.shares is not None else np.zeros(size)
-    adjacency, gives = graph.adjacency.numpy(), graph.contribution.numpy()
+    adjacency = graph.adjacency.numpy()
+    gives = graph.contribution.numpy()
     largest = max(float(np.abs(adjacency).max(initial=0)), 1e-300)
     arrow = not np.allclose(adjacency, adjacency.T, rtol=1e-6, atol=1e-9 * largest)
     lines = [

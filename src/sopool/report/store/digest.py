@@ -156,7 +156,8 @@ def reference_of(entry: Entry, entries: Sequence[Entry], wanted: str | None) -> 
 
 def _shown(judged: Judged, protocol: str) -> list[Run]:
     """The runs behind the figure: final ones, or those of the setting that was best; in the order of the folds."""
-    runs, setting = judged.reported[protocol], judged.outcomes[protocol].setting
+    runs = judged.reported[protocol]
+    setting = judged.outcomes[protocol].setting
     mine = [run for run in runs if not isinstance(setting, Setting) or run.config.setting == setting]
     return sorted(mine, key=lambda run: (run.config.fold, run.config.repeat))
 
@@ -172,7 +173,8 @@ def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray, classe
     for run, epoch in zip(runs, _epochs(outcome), strict=True):
         if epoch == 0:
             continue
-        graphs, logits = run.predictions["test_graphs"], run.predictions["test_logits"]
+        graphs = run.predictions["test_graphs"]
+        logits = run.predictions["test_logits"]
         scores = logits[epoch - 1] if logits.ndim == 3 else logits
         finite = np.isfinite(scores).all(1)
         np.add.at(table, (labels[graphs][finite], scores[finite].argmax(1)), 1 / outcome.repeats)

@@ -42,5 +42,7 @@ def _values(values: Sequence[float | bool]) -> str:
     if isinstance(values[0], bool):
         return f"{Counter(values)[True]} of {len(values)}"
     ordered = sorted(values)
-    middle, low, high = ordered[len(ordered) // 2], ordered[0], ordered[-1]
+    middle = ordered[len(ordered) // 2]
+    low = ordered[0]
+    high = ordered[-1]
     return f"{low:g}" if low == high else f"{middle:g} ({low:g}-{high:g})"

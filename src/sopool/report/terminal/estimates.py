@@ -32,7 +32,8 @@ def no_better(figures: Mapping[str, Any], balanced: bool) -> str:
     none of the others.
     """
     measure = "balanced_accuracy" if balanced else "accuracy"
-    mean, least = figures[measure]["mean"], 1 / figures["classes"] if balanced else figures["largest_class"]
+    mean = figures[measure]["mean"]
+    least = 1 / figures["classes"] if balanced else figures["largest_class"]
     if mean is None or mean > least + ROUNDING:
         return ""
     return (

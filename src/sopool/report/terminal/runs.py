@@ -19,7 +19,8 @@ LOOKS = (
     "Looks at: what is scored at each epoch. test: the test fold; validation: held-out training graphs; chosen: "
     "held-out graphs, then the test fold once, at the chosen epoch."
 )
-WHAT, DISK = "data set,\nGNN, pool", ("size", "written")
+WHAT = "data set,\nGNN, pool"
+DISK = ("size", "written")
 
 
 def runs_table(infos: Sequence[RunInfo]) -> Table:
@@ -49,7 +50,8 @@ def groups_table(infos: Sequence[RunInfo]) -> Table:
     table = _table("Runs", (WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state"), DISK)
     for key, group in groups.items():
         rest = [besides.get(key, "") for _ in also]
-        size, when = sum(info.size for info in group), max(info.when for info in group)
+        size = sum(info.size for info in group)
+        when = max(info.when for info in group)
         table.add_row(*_group(group), *rest, _states(group), *_disk(size, when))
     table.caption = f"{LOOKS}\nEach run on a line of its own, with its key: --all."
     return table
@@ -64,7 +66,8 @@ def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, se
         table.add_row("configuration", "the same", "the same")
     table.add_section()
     table.add_row("state", a.state, b.state)
-    left, right = _came_out(first), _came_out(second)
+    left = _came_out(first)
+    right = _came_out(second)
     for name in left | right:
         table.add_row(name, left.get(name, "-"), right.get(name, "-"))
     table.add_section()
@@ -94,7 +97,8 @@ def _came_out(run: Run | None) -> dict[str, str]:
     reached = np.flatnonzero(np.isfinite(curve))
     if not len(reached):
         return {"epochs": "0"}
-    best, last = int(np.nanargmax(curve)), int(reached[-1])
+    best = int(np.nanargmax(curve))
+    last = int(reached[-1])
     return {
         "epochs": f"{len(reached)}",
         f"best {split} accuracy, %": f"{100 * curve[best]:.1f} in epoch {best + 1}",

@@ -26,7 +26,7 @@ from sopool.models.make import make_model
 from sopool.models.stack import stack
 from sopool.nn.dropout import Dropout
 from sopool.ops import backends
-from sopool.training.bank.batching import GraphTables, Room
+from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import CapturedSteps, Steps
 from sopool.training.bank.optimizer import Adam, fresh_shares, unbias
 from sopool.training.bank.sampling import Draws, draw
@@ -73,10 +73,15 @@ class Bank:
         state: ModelState | None = None,
         epoch: int = 0,
     ) -> None:
-        self.tables, self.configs, self.splits, self.epoch = tables, list(configs), list(splits), epoch
+        self.tables = tables
+        self.configs = list(configs)
+        self.splits = list(splits)
+        self.epoch = epoch
         first = self.configs[0]
-        self.steps, self.batch_size = first.steps, min(first.batch_size, min(len(split.train) for split in splits))
-        self.weight_decay, self.stays = first.weight_decay, first.average
+        self.steps = first.steps
+        self.batch_size = min(first.batch_size, min(len(split.train) for split in splits))
+        self.weight_decay = first.weight_decay
+        self.stays = first.average
         self.seeds = [run_seed(config) for config in self.configs]
         self.device = tables.device
         self.dtype = getattr(torch, first.precision)
@@ -101,7 +106,7 @@ class Bank:
         steps = self._steps(draws)
         if self.captures:
             self._captured = self._captured or CapturedSteps(list(vars(self.state).values()), steps)
-            losses = self._captured.run(self._step, steps, [self.tables.room(graphs) for graphs in draws.graphs])
+            losses = self._captured.run(self._step, steps, [self.tables.capacity(graphs) for graphs in draws.graphs])
         else:
             losses = torch.stack([self._step(steps.at(number)) for number in range(self.steps)])
         self.epoch += 1
@@ -122,10 +127,10 @@ class Bank:
         graphs, keys = (torch.from_numpy(one).to(self.device) for one in draws)
         return Steps(graphs, keys, *map(self._numbers, (paces, roots, fresh)))
 
-    def _step(self, step: Steps, room: Room | None = None) -> Tensor:
+    def _step(self, step: Steps, capacity: Capacity | None = None) -> Tensor:
         """One batch [M, B] for each model and one step of the optimiser; the losses [M, B]."""
         graphs = step.graphs
-        batch = self.tables.batch(graphs, self.substitutes, room)
+        batch = self.tables.batch(graphs, self.substitutes, capacity)
         dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
         scores, penalty = self.model.classify(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
         labels = self.tables.labels.index_select(0, graphs.flatten())
@@ -178,10 +183,10 @@ class Bank:
         return self.average[:, :split], self.average[:, split:]
 
     @torch.no_grad()
-    def _score(self, graphs: Tensor, room: Room | None) -> Tensor:
+    def _score(self, graphs: Tensor, capacity: Capacity | None) -> Tensor:
         """Scores of as many graphs for each model: [M, g] -> [M, g, classes]."""
         self.model.eval()
-        batch = self.tables.batch(graphs, self.substitutes, room)
+        batch = self.tables.batch(graphs, self.substitutes, capacity)
         scores: Tensor = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr)
         return scores.view(*graphs.shape, -1)
 
@@ -202,12 +207,15 @@ class Bank:
 
     def keep(self, models: Sequence[int]) -> "Bank":
         """A bank of some of the models, where they are now."""
-        configs, splits = [self.configs[m] for m in models], [self.splits[m] for m in models]
+        configs = [self.configs[m] for m in models]
+        splits = [self.splits[m] for m in models]
         return Bank(self.tables, configs, splits, self.state.rows(models), self.epoch)
 
     def _take(self, state: ModelState) -> None:
         """Make the module's parameters and buffers views of the rows of ``state``."""
-        self.values, self.statistics, self.average = state.values, state.statistics, state.average
+        self.values = state.values
+        self.statistics = state.statistics
+        self.average = state.average
         self.adam = Adam(state.mean, state.square)
         self.parameters = list(self.model.parameters())
         for tensors, matrix in ((self.parameters, self.values), (_statistics(self.model), self.statistics)):

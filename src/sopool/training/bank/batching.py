@@ -69,7 +69,7 @@ class Taken(NamedTuple):
         return self.starts, self.nodes
 
 
-class Room(NamedTuple):
+class Capacity(NamedTuple):
     """How much space a batch has: shapes that are known before the graphs are, as a captured step needs them."""
 
     nodes: int
@@ -90,9 +90,9 @@ class GraphTables:
     """All graphs of a data set on one device."""
 
     node_ptr: Tensor
-    hears: Lists
-    heard_by: Lists | None
-    """None for undirected graphs, where it is ``hears``."""
+    neighbors: Lists
+    transposed: Lists | None
+    """None for undirected graphs, where it is ``neighbors``."""
     features: NodeFeatures
     labels: Tensor
     """The class of each graph [G]; all 0 in tables for prediction."""
@@ -107,10 +107,12 @@ class GraphTables:
         """From a store, the features of its nodes and, for models that ask for them, the labels of its edges."""
         if store.labels is None:
             raise DataError(f"{store.name} has no labels: there is nothing to learn.")
-        hears, heard_by = make_lists(store, 1, edges), make_lists(store, 0, edges)
-        both = None if hears.same(heard_by) else heard_by
-        classes, kinds = len(store.classes), 0 if edges is None else edges.kinds
-        return cls(store.node_ptr, hears, both, features, store.labels, classes, edge_kinds=kinds)
+        neighbors = make_lists(store, 1, edges)
+        transposed = make_lists(store, 0, edges)
+        both = None if neighbors.same(transposed) else transposed
+        classes = len(store.classes)
+        kinds = 0 if edges is None else edges.kinds
+        return cls(store.node_ptr, neighbors, both, features, store.labels, classes, edge_kinds=kinds)
 
     @classmethod
     def for_prediction(
@@ -144,8 +146,8 @@ class GraphTables:
         return replace(
             self,
             node_ptr=self.node_ptr.to(device),
-            hears=self.hears.to(device),
-            heard_by=None if self.heard_by is None else self.heard_by.to(device),
+            neighbors=self.neighbors.to(device),
+            transposed=None if self.transposed is None else self.transposed.to(device),
             features=self.features.to(device),
             labels=self.labels.to(device),
             clusters=None if self.clusters is None else self.clusters.to(device),
@@ -157,55 +159,60 @@ class GraphTables:
 
     def edge_labels_used(self, graphs: Tensor) -> Tensor:
         """Which labels, the one for unknown ones left out, the edges of some graphs have [kinds - 1], bool."""
-        assert self.hears.labels is not None
-        _, members = take_segments(self.hears.graph_ptr, graphs.to(self.device))
-        labels = self.hears.labels.index_select(0, members).long()
+        assert self.neighbors.labels is not None
+        _, members = take_segments(self.neighbors.graph_ptr, graphs.to(self.device))
+        labels = self.neighbors.labels.index_select(0, members).long()
         return torch.bincount(labels[labels >= 0], minlength=self.edge_kinds)[:-1] > 0
 
-    def room(self, graphs: np.ndarray) -> Room:
+    def capacity(self, graphs: np.ndarray) -> Capacity:
         """What a batch of these graphs takes."""
         nodes, listed = self._sizes
-        return Room(int(nodes[graphs].sum()), int(listed[graphs].sum()))
+        return Capacity(int(nodes[graphs].sum()), int(listed[graphs].sum()))
 
     @cached_property
     def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
         """The nodes and list members of each graph, on the host."""
-        return self.node_ptr.diff().cpu().numpy(), self.hears.graph_ptr.diff().cpu().numpy()
+        return self.node_ptr.diff().cpu().numpy(), self.neighbors.graph_ptr.diff().cpu().numpy()
 
-    def batch(self, graphs: Tensor, substitutes: Tensor | None = None, room: Room | None = None) -> Batch:
+    def batch(self, graphs: Tensor, substitutes: Tensor | None = None, capacity: Capacity | None = None) -> Batch:
         """Lay ``graphs`` [M, g] side by side; model m sees column ``substitutes[m, c]`` [M, width] where c is due.
 
         With ``room`` kernels do it: nothing waits for the device, and rows past ``ptr[-1]`` are spare, of no graph.
         """
-        if room is not None:
-            return self._batch_in(room, graphs, substitutes)
+        if capacity is not None:
+            return self._batch_in(capacity, graphs, substitutes)
         chosen = graphs.flatten()
         ptr, nodes = take_segments(self.node_ptr, chosen)
-        hears = self.hears.take(chosen, ptr, nodes)
-        heard_by = hears if self.heard_by is None else self.heard_by.take(chosen, ptr, nodes)
+        neighbors = self.neighbors.take(chosen, ptr, nodes)
+        transposed = neighbors if self.transposed is None else self.transposed.take(chosen, ptr, nodes)
         codes = self.features.codes.index_select(0, nodes)
         if substitutes is not None:
             model = spread(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
             codes = substitutes[model.unsqueeze(1), codes.long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
-        labels = self._labels(hears, heard_by, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
-        return Batch(self.features.rows(nodes, codes), Neighbors(*hears.lists, heard_by.lists, clusters, labels), ptr)
+        labels = self._labels(neighbors, transposed, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
+        return Batch(
+            self.features.rows(nodes, codes), Neighbors(*neighbors.lists, transposed.lists, clusters, labels), ptr
+        )
 
     def copies(self, models: int, substitutes: Tensor) -> Batch:
         """All graphs, once for each model: what :meth:`batch` gives for them, but nothing must be looked up."""
-        graphs, nodes, listed = len(self), self.features.codes.shape[0], self.hears.nodes.numel()
-        if self.clusters is not None or self.heard_by is not None:
+        graphs = len(self)
+        nodes = self.features.codes.shape[0]
+        listed = self.neighbors.nodes.numel()
+        if self.clusters is not None or self.transposed is not None:
             return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), substitutes)
-        ptr, starts = _repeat(self.node_ptr, nodes, models), _repeat(self.hears.starts, listed, models)
-        members = spread(self.node_ptr[:-1], self.hears.graph_ptr).add_(self.hears.nodes)
-        labels = None if self.hears.labels is None else self.hears.labels.long().repeat(models)
+        ptr = _repeat(self.node_ptr, nodes, models)
+        starts = _repeat(self.neighbors.starts, listed, models)
+        members = spread(self.node_ptr[:-1], self.neighbors.graph_ptr).add_(self.neighbors.nodes)
+        labels = None if self.neighbors.labels is None else self.neighbors.labels.long().repeat(models)
         taken = Taken(starts, _shifted(members, nodes, models), labels)
         codes = substitutes[:, self.features.codes.long()].flatten(0, 1)
         own = None if self.features.dense is None else torch.arange(nodes, device=self.device).repeat(models)
-        heard = self._labels(taken, taken, ptr[:: max(1, graphs)]) if self.edge_kinds else None
-        return Batch(self.features.rows(own, codes), Neighbors(*taken.lists, taken.lists, labels=heard), ptr)
+        known = self._labels(taken, taken, ptr[:: max(1, graphs)]) if self.edge_kinds else None
+        return Batch(self.features.rows(own, codes), Neighbors(*taken.lists, taken.lists, labels=known), ptr)
 
-    def _labels(self, hears: Taken, heard_by: Taken, models: Tensor) -> EdgeLabels:
+    def _labels(self, neighbors: Taken, transposed: Taken, models: Tensor) -> EdgeLabels:
         """Those of all lists, counted through the models, whose rows start at ``models`` [M + 1]."""
 
         def count(taken: Taken) -> Tensor:
@@ -214,19 +221,19 @@ class GraphTables:
             first = spread(self.edge_kinds * torch.arange(len(models) - 1, device=ends.device), ends)
             return torch.where(taken.labels < 0, -1, taken.labels + first)
 
-        heard = count(hears)
-        return EdgeLabels(heard, heard if heard_by is hears else count(heard_by), self.edge_kinds)
+        codes = count(neighbors)
+        return EdgeLabels(codes, codes if transposed is neighbors else count(transposed), self.edge_kinds)
 
-    def _batch_in(self, room: Room, graphs: Tensor, substitutes: Tensor | None) -> Batch:
+    def _batch_in(self, capacity: Capacity, graphs: Tensor, substitutes: Tensor | None) -> Batch:
         """Rows are as in the other one, spare ones of zeros; clusters are for models that need no room."""
         from sopool.ops.triton.assembly import assemble, one_hot
 
         def take(lists: Lists) -> "Assembled":
             codes = self.features.codes
-            return assemble(graphs, self.node_ptr, *lists, codes, room, substitutes, self.edge_kinds)
+            return assemble(graphs, self.node_ptr, *lists, codes, capacity, substitutes, self.edge_kinds)
 
-        out = take(self.hears)
-        reverse = out if self.heard_by is None else take(self.heard_by)
+        out = take(self.neighbors)
+        reverse = out if self.transposed is None else take(self.transposed)
         x = self.features.add_dense(one_hot(out.codes, self.features.width), out.nodes)
         labels = None
         if out.labels is not None and reverse.labels is not None:
@@ -248,19 +255,21 @@ def _repeat(ptr: Tensor, total: int, times: int) -> Tensor:
 def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) -> Lists:
     """The lists of the edges' targets (``by`` 1) or sources (0). One sort of whole numbers makes them."""
     bits = max(0, int(store.sizes.max()) - 1).bit_length() if len(store) else 0
-    own, first = torch.arange(store.num_nodes, device=store.device), store.node_ptr[:-1]
-    hearer = spread(first, store.edge_ptr).add_(store.edge_index[by])
-    key = torch.cat([own, hearer]).bitwise_left_shift_(bits)
+    own = torch.arange(store.num_nodes, device=store.device)
+    first = store.node_ptr[:-1]
+    target = spread(first, store.edge_ptr).add_(store.edge_index[by])
+    key = torch.cat([own, target]).bitwise_left_shift_(bits)
     key[: store.num_nodes] += own - spread(first, store.node_ptr)
     key[store.num_nodes :] += store.edge_index[1 - by]
     kinds = 1 if labels is None else labels.kinds + 1
     if labels is not None:  # 0 for the node itself; so edges that are there twice lie alike in both directions
         key.mul_(kinds)[store.num_nodes :] += labels.codes + 1
-    ordered, codes = _sort(key), None
+    ordered = _sort(key)
+    codes = None
     if labels is not None:
         codes = (ordered % kinds - 1).int()
         ordered //= kinds
-    lengths = torch.bincount(hearer, minlength=store.num_nodes).add_(1)
+    lengths = torch.bincount(target, minlength=store.num_nodes).add_(1)
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     return Lists(starts[store.node_ptr], starts, ordered.bitwise_and_((1 << bits) - 1).int(), codes)
 

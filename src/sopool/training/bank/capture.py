@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sopool.training.bank.batching import Room
+from sopool.training.bank.batching import Capacity
 
 SLACK = 1.25
 """How much more room than needed is not worth another capture."""
@@ -43,7 +43,7 @@ class Steps(NamedTuple):
         return Steps(*(tensor.index_select(0, number).squeeze(0) for tensor in self))
 
 
-Step = Callable[[Steps, Room], Tensor]
+Step = Callable[[Steps, Capacity], Tensor]
 
 
 class CapturedSteps:
@@ -57,51 +57,51 @@ class CapturedSteps:
         self._steps = Steps(*(torch.empty_like(tensor) for tensor in like))
         self._losses = torch.empty_like(like.graphs, dtype=self._state[0].dtype)
         self._number = torch.zeros(1, dtype=torch.long, device=like.graphs.device)
-        self._graphs: dict[Room, torch.cuda.CUDAGraph] = {}
+        self._graphs: dict[Capacity, torch.cuda.CUDAGraph] = {}
 
-    def run(self, step: Step, steps: Steps, needed: Sequence[Room]) -> Tensor:
+    def run(self, step: Step, steps: Steps, needed: Sequence[Capacity]) -> Tensor:
         """One epoch, given the room that each step needs; its losses [steps, M, batch]."""
         for mine, given in zip(self._steps, steps, strict=True):
             mine.copy_(given)
-        for room, number in sorted(
+        for capacity, number in sorted(
             zip(needed, range(len(needed)), strict=True), reverse=True
         ):  # the largest serve most
-            if find_room(room, self._graphs) is None:
-                self._graphs[round_up(room)] = self._capture(step, round_up(room), number)
+            if find_capacity(capacity, self._graphs) is None:
+                self._graphs[round_up(capacity)] = self._capture(step, round_up(capacity), number)
         self._number.zero_()
         for one in needed:
-            found = find_room(one, self._graphs)
+            found = find_capacity(one, self._graphs)
             assert found is not None
             self._graphs[found].replay()
         return self._losses
 
-    def _capture(self, step: Step, room: Room, number: int) -> torch.cuda.CUDAGraph:
+    def _capture(self, step: Step, capacity: Capacity, number: int) -> torch.cuda.CUDAGraph:
         """Kernels are compiled by a first step, one that fits into the room; it is taken back."""
         before = [tensor.clone() for tensor in self._state]
         self._number.fill_(number)
-        run_aside(lambda: self._next(step, room))
+        run_aside(lambda: self._next(step, capacity))
         for tensor, old in zip(self._state, before, strict=True):
             tensor.copy_(old)
-        return capture(lambda: self._next(step, room), next(iter(self._graphs.values()), None))
+        return capture(lambda: self._next(step, capacity), next(iter(self._graphs.values()), None))
 
-    def _next(self, step: Step, room: Room) -> None:
-        self._losses.index_copy_(0, self._number, step(self._steps.at(self._number), room).unsqueeze(0))
+    def _next(self, step: Step, capacity: Capacity) -> None:
+        self._losses.index_copy_(0, self._number, step(self._steps.at(self._number), capacity).unsqueeze(0))
         self._number.add_(1)
 
 
-def find_room(needed: Room, rooms: Iterable[Room]) -> Room | None:
+def find_capacity(needed: Capacity, capacities: Iterable[Capacity]) -> Capacity | None:
     """The smallest that is large enough, but not much larger."""
     fitting = [
-        room
-        for room in rooms
-        if all(need <= there <= SLACK * need + 64 for need, there in zip(needed, room, strict=True))
+        capacity
+        for capacity in capacities
+        if all(need <= there <= SLACK * need + 64 for need, there in zip(needed, capacity, strict=True))
     ]
     return min(fitting, default=None)
 
 
-def round_up(room: Room) -> Room:
+def round_up(capacity: Capacity) -> Capacity:
     """To sixteen sizes per power of two, 64 at least: some three per cent more."""
-    return Room(*(_round(count) for count in room))
+    return Capacity(*(_round(count) for count in capacity))
 
 
 def _round(count: int) -> int:

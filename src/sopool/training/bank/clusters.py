@@ -28,8 +28,8 @@ class ClusterTables:
     """Nodes of each cluster [K]."""
     cluster_ptr: Tensor
     """Where each graph's clusters start [G + 1]."""
-    hears: Lists
-    heard_by: Lists
+    neighbors: Lists
+    transposed: Lists
     above: "ClusterTables | None"
     """The clusters of these clusters."""
 
@@ -61,10 +61,10 @@ class ClusterTables:
         new, clusters = take_segments(self.cluster_ptr, graphs)
         sizes = self.sizes.index_select(0, clusters)
         above = None if self.above is None else self.above.take(graphs, new, clusters)
-        hears, heard_by = (lists.take(graphs, new, clusters).lists for lists in (self.hears, self.heard_by))
+        neighbors, transposed = (lists.take(graphs, new, clusters).lists for lists in (self.neighbors, self.transposed))
         return Clusters(
             rows=first + self.rows.index_select(0, nodes),
             ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
             vectors=self.vectors.index_select(0, nodes),
-            graphs=Graphs(new, Neighbors(*hears, heard_by, above)),
+            graphs=Graphs(new, Neighbors(*neighbors, transposed, above)),
         )

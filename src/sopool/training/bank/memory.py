@@ -77,7 +77,8 @@ class _Meter(TorchDispatchMode):
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self)
-        self.live, self.peak = 0, 0
+        self.live = 0
+        self.peak = 0
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __torch_dispatch__(

@@ -17,7 +17,8 @@ class Draws(NamedTuple):
 
 def draw(seeds: Sequence[int], epoch: int, trains: Sequence[np.ndarray], steps: int, batch: int) -> Draws:
     """The batches of one epoch, for runs with these seeds and training graphs."""
-    numbers, keys = [], []
+    numbers = []
+    keys = []
     for seed, train in zip(seeds, trains, strict=True):
         random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
         numbers.append(random.integers(0, np.arange(len(train) - batch, len(train)) + 1, (steps, batch)))

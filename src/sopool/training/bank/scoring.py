@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.training.bank.batching import GraphTables, Room
+from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import capture, run_aside
 
 CACHEFUL = 2048
@@ -20,7 +20,7 @@ def nodes_together(device: str, models: int, width: int) -> int:
     return CACHEFUL if device == "cpu" else max(1, NUMBERS // (models * width))
 
 
-Score = Callable[[Tensor, Room | None], Tensor]
+Score = Callable[[Tensor, Capacity | None], Tensor]
 """[M, g] -> [M, g, classes]."""
 
 
@@ -38,10 +38,11 @@ class Watch:
         width: int,
     ) -> None:
         """The vectors of nodes have ``width`` entries, those of all layers side by side."""
-        self.graphs, self._width = list(graphs), width
+        self.graphs = list(graphs)
+        self._width = width
         self._captured = captured
         self._parts = [
-            (torch.from_numpy(part).to(tables.device), self._room(tables, part)) for part in self._cut(tables)
+            (torch.from_numpy(part).to(tables.device), self._capacity(tables, part)) for part in self._cut(tables)
         ]
         self._out: Tensor | None = None
         self._replay: torch.cuda.CUDAGraph | None = None
@@ -64,10 +65,10 @@ class Watch:
         return [scores[: len(numbers)] for scores, numbers in zip(every, self.graphs, strict=True)]
 
     def _run(self, score: Score) -> None:
-        self._out = torch.cat([score(part, room) for part, room in self._parts], dim=1)
+        self._out = torch.cat([score(part, capacity) for part, capacity in self._parts], dim=1)
 
-    def _room(self, tables: GraphTables, part: np.ndarray) -> Room | None:
-        return tables.room(part) if self._captured else None
+    def _capacity(self, tables: GraphTables, part: np.ndarray) -> Capacity | None:
+        return tables.capacity(part) if self._captured else None
 
     def _cut(self, tables: GraphTables) -> list[np.ndarray]:
         """As many graphs for each model, [M, g] at a time; a model with fewer begins anew."""

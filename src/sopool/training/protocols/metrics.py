@@ -41,7 +41,8 @@ def score(logits: Any, labels: Any) -> Scores:
 
 
 def _checked(logits: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    logits, labels = np.asarray(logits, np.float64), np.asarray(labels)
+    logits = np.asarray(logits, np.float64)
+    labels = np.asarray(labels)
     if logits.ndim != 2 or labels.ndim != 1 or len(logits) != len(labels) or logits.size == 0:
         shapes = f"logits {list(logits.shape)} and labels {list(labels.shape)}"
         raise ValueError(f"{shapes} were given, expected [n, classes] and [n] with at least one graph.")

@@ -80,7 +80,8 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
     same repeats, 1 up to the highest that any fold has.
     """
     _check(runs, "chosen")
-    folds, repeats = runs[0].config.folds, max(run.config.repeat for run in runs)
+    folds = runs[0].config.folds
+    repeats = max(run.config.repeat for run in runs)
     table = {(run.config.fold, run.config.repeat): run for run in runs}
     wanted = [(fold, repeat) for fold in range(folds) for repeat in range(1, repeats + 1)]
     _complete("fair", {f"fold {fold + 1}, repeat {repeat}": (fold, repeat) in table for fold, repeat in wanted})
@@ -89,7 +90,9 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
             f"fair: {len(runs)} runs were given where {folds} folds with repeats 1 to {repeats} make {len(wanted)}: "
             "some were given twice, or have repeat 0."
         )
-    settings, shown, epochs = [], [], []
+    settings = []
+    shown = []
+    epochs = []
     for fold in range(folds):
         final = [table[fold, repeat] for repeat in range(1, repeats + 1)]
         if len({run.config.setting for run in final}) > 1:
@@ -145,7 +148,8 @@ class _Look(NamedTuple):
 def _show(run: Run, epoch: int | None, labels: Any) -> _Look:
     if epoch is None:
         return _Look(0, 0.0, 0.0, None)
-    graphs, logits = run.predictions["test_graphs"], run.predictions["test_logits"]
+    graphs = run.predictions["test_graphs"]
+    logits = run.predictions["test_logits"]
     labels = np.asarray(labels)
     if graphs.max() >= len(labels):
         raise DataError(f"{len(labels)} labels were given, but {_name(run.config)} tests graph {graphs.max()}.")

@@ -70,7 +70,8 @@ def _read_run(folder: Path, config: RunConfig) -> Run:
     _, predictions = read_arrays(folder / PREDICTIONS, config.key, NO_FACTS)
     if predictions.digest != facts["predictions"]:
         raise DataError(f"not the file that was written with {CURVES}.", folder / PREDICTIONS)
-    chosen_epoch, stopped = facts["chosen_epoch"], facts["stopped"]
+    chosen_epoch = facts["chosen_epoch"]
+    stopped = facts["stopped"]
     with blamed_on(folder, "not the figures of a run: "):
         check_run(config, curves.arrays, predictions.arrays, chosen_epoch, stopped)
     with blamed_on(folder / ENVIRONMENT):

@@ -62,7 +62,8 @@ def run_info(folder: Path) -> RunInfo | None:
 
 def _on_disk(folder: Path) -> tuple[int, datetime | None]:
     """Bytes, and when last written to; None if the folder has gone."""
-    size, times = 0, []
+    size = 0
+    times = []
     with suppress(FileNotFoundError, NotADirectoryError):
         for path in folder.iterdir():
             with suppress(FileNotFoundError):  # a temporary file may go away meanwhile
@@ -90,7 +91,8 @@ def _standing(folder: Path) -> tuple[Kind, int | None]:
 
 def differences(a: RunConfig, b: RunConfig) -> Difference:
     """The fields in which two configurations differ, such as ``model.hidden``, with both values."""
-    left, right = _flat(a.to_json()), _flat(b.to_json())
+    left = _flat(a.to_json())
+    right = _flat(b.to_json())
     pairs = {name: (left.get(name, UNSET), right.get(name, UNSET)) for name in left | right}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 

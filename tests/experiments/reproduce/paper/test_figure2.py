@@ -13,7 +13,8 @@ def test_what_the_paper_says_of_its_examples():
 
 
 def test_another_seed_draws_others_and_says_the_same():
-    one, other = compare_examples(0), compare_examples(1)
+    one = compare_examples(0)
+    other = compare_examples(1)
     assert [verdict.told_apart for verdict in one] == [verdict.told_apart for verdict in other]
     assert one != other
     assert one == compare_examples(0)
