@@ -10,7 +10,7 @@ import time
 import pytest
 
 from sopool.data.sources.catalogue import load
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.experiments.evaluation import Evaluator, Request, make_grid
 from sopool.experiments.executors.banks import make_banks
 from sopool.models.config import Setting
@@ -141,7 +141,7 @@ def test_banks_hold_runs_of_one_shape():
 )
 def test_what_cannot_be_is_refused(tmp_path, changes, message):
     request = Request(**({"pools": ["sum"]} | changes))
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(UserError, match=message):
         Evaluator(load("MUTAG"), request, RunStore(tmp_path)).evaluate()
 
 
@@ -169,7 +169,7 @@ def test_one_name_is_a_list_of_one(tmp_path):
 )
 def test_other_things_than_graphs_and_a_store_are_refused(tmp_path, changes, says):
     given = {"store": little_store(), "request": Request(["sum"]), "runs": RunStore(tmp_path)} | changes
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(UserError, match=says):
         Evaluator(**given)
 
 

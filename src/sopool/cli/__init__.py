@@ -31,6 +31,7 @@ from sopool.cli.help_text import EXAMPLES, START, epilog, prose
 from sopool.cli.once import Command
 from sopool.cli.output import say, show_warning
 from sopool.cli.usage import SafeGroup
+from sopool.errors import UserError
 
 COMMANDS = (
     demo.demo,
@@ -94,11 +95,7 @@ def main() -> None:
             "error", f"{letters} cannot be printed in {error.encoding}. Set PYTHONIOENCODING=utf-8, or write to a file."
         )
         sys.exit(2)
-    except ValueError as error:
-        from sopool.errors import DataError
-
-        if not isinstance(error, DataError):
-            raise
+    except UserError as error:
         say("error", str(error))
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:

@@ -224,11 +224,11 @@ def check_classes(labels: list[Any], folds: int, needed: int) -> None:
 def _check_folds(labels: list[Any], folds: int, way_out: str) -> None:
     """In the words of the folds themselves, and with the way out that only this command has."""
     from sopool.data.splits import stratified_folds
-    from sopool.errors import DataError
+    from sopool.errors import DataError, UserError
 
     try:
         stratified_folds(labels, folds)
-    except DataError as error:
+    except UserError as error:
         raise DataError(f"{error}{way_out}") from error
 
 

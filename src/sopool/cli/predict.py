@@ -112,13 +112,13 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
 
 def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]") -> bool:
     """Whether the model was trained on these; not if they could not be trained on at all."""
-    from sopool.errors import DataError
+    from sopool.errors import UserError
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return classifier.was_trained_on(graphs())
-        except DataError:
+        except UserError:
             return False
 
 

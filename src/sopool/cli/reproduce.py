@@ -138,14 +138,14 @@ def _figure2(console: Console, output: Path | None, as_json: bool) -> None:
 
 def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
     """The data sets; those of the whole table that cannot be had are left out, with the reason."""
-    from sopool.errors import DataError
+    from sopool.errors import DataError, UserError
 
     stores: dict[str, PackedGraphs] = {}
     not_run: dict[str, str] = {}
     for name in selection.data:
         try:
             stores[name] = load_source(name, root, None, None, "skip")
-        except DataError as error:
+        except UserError as error:
             if asked:
                 raise
             not_run[name] = str(error)

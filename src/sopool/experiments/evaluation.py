@@ -12,7 +12,7 @@ import torch
 
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError, check_kind
+from sopool.errors import DataError, UserError, check_kind
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import PRESETS, Preset, check_name, model_config, share_options, sort_size
@@ -254,7 +254,7 @@ class Evaluator:
         for name in self.request.protocols:
             try:
                 outcomes[name] = PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels)
-            except DataError as error:
+            except UserError as error:
                 missing[name] = str(error)
         about = (self.fingerprint, self.models[pool])
         return Evaluation(self.store.name, self.request, pool, outcomes, missing, runs, *about)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sopool.data.formats.packed import content_key
 from sopool.data.sources.catalogue import DatasetNote, find, load
-from sopool.errors import DataError
+from sopool.errors import UserError
 from sopool.experiments.grids import LENGTHS, Settings, by_grid, by_length, place
 from sopool.models.config import Setting
 from sopool.training.protocols.outcome import Outcome
@@ -78,7 +78,7 @@ def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DatasetNote)
             graphs = load(config.data, root)
-    except DataError:
+    except UserError:
         return None
     same = graphs.labels is not None and content_key(graphs) == config.fingerprint
     return DatasetFacts.of(graphs, config.fingerprint) if same else None
@@ -104,7 +104,7 @@ def judge(runs: Runs, labels: np.ndarray) -> Judged:
             reported = whole_settings(runs[looks]) or runs[looks] if looks == "test" else _final(runs)
             judged.outcomes[name] = protocol.outcome(reported, labels)
             judged.reported[name] = reported
-        except DataError as error:
+        except UserError as error:
             judged.missing[name] = str(error).removeprefix(f"{name}: ")
     return judged
 

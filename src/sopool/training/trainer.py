@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sopool._runtime.environment import environment, peak_memory
 from sopool._runtime.out_of_memory import oversized, shortage
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.training.bank.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.capture import free_memory
@@ -131,7 +131,7 @@ class Trainer:
         try:
             sizes = (layout.parameters, layout.statistics, len(recorder.split.test), self.tables.classes)
             check_checkpoint(config, arrays, facts, sizes)
-        except DataError as error:
+        except UserError as error:
             warnings.warn(f"the checkpoint of run {config.key} cannot be used: {error} It starts over.", stacklevel=2)
             return recorder, 0, None
         recorder.restore(arrays, facts["chosen_epoch"])

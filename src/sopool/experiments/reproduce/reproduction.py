@@ -14,7 +14,7 @@ import numpy as np
 from sopool._files.atomic import whole_file, why
 from sopool._files.schema import choice, mapping_of, plain, read_json, record, text, tuple_of
 from sopool._files.sealed import json_digest
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.experiments.comparison import Comparison
 from sopool.experiments.reproduce.paper.tables import TABLES, Figure, Row
 from sopool.experiments.reproduce.reproduction_schema import CELL, COMPARED, PROTOCOL, ROW, SETUP
@@ -223,7 +223,7 @@ def load_reproduction(path: Path) -> Reproduction:
         return Reproduction.from_json(saved)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}.", path) from error
-    except DataError as error:
+    except UserError as error:
         if error.path is not None:
             raise
         raise DataError(f"is not a reproduced table of this version of sopool: {error} {AGAIN}", path) from error

@@ -23,7 +23,7 @@ from sopool._files.schema import (
     whole,
 )
 from sopool._files.sealed import json_digest
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.experiments.systems.views import Setting
 from sopool.training.protocols.outcome import Outcome
 
@@ -104,6 +104,6 @@ def load(path: Path) -> ControlResult | None:
         return None
     except OSError as error:
         raise DataError(f"the result of a control cannot be read: {error}.", path) from error
-    except DataError as error:
+    except UserError as error:
         warnings.warn(f"{error} It counts as not there.", stacklevel=3)
         return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sopool.errors import DataError
+from sopool.errors import UserError
 from sopool.experiments.reproduce.merge import merge
 from sopool.experiments.reproduce.paper.tables import Figure, Row
 from sopool.experiments.reproduce.reproduction import Cell as TableCell
@@ -24,7 +24,7 @@ def read_reproductions(folder: Path) -> list[Reproduction]:
     for path in sorted(folder.glob(TABLE_FILES), key=lambda path: (path.stat().st_mtime_ns, path.name)):
         try:
             found.append(load_reproduction(path))
-        except DataError as error:
+        except UserError as error:
             warnings.warn(f"{error} It is left out.", stacklevel=2)
     return merge(found)
 

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.files import CHECKPOINT, CURVES, read_config, read_facts
 from sopool.training.runs.schema import CHECKPOINT_FACTS, CURVE_FACTS
@@ -52,7 +52,7 @@ def run_info(folder: Path) -> RunInfo | None:
         config = read_config(folder)
     except FileNotFoundError:
         kind = "interrupted" if kind == "interrupted" else "unreadable"
-    except DataError:
+    except UserError:
         kind = "unreadable"
     if config is not None and epoch is not None and epoch >= config.epochs:
         epoch = 0  # no such checkpoint can be gone on from
@@ -81,7 +81,7 @@ def _standing(folder: Path) -> tuple[Kind, int | None]:
         return ("finished" if stopped is None else "stopped"), None
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except DataError:
+    except UserError:
         return "unreadable", None
     try:
         return "interrupted", read_facts(folder / CHECKPOINT, folder.name, CHECKPOINT_FACTS)["epoch"]

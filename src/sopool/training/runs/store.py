@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from sopool._files.atomic import left_overs, whole_file, why
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts, facts_file, read_facts_file, write_facts
 from sopool.training.runs.files import (
@@ -56,12 +56,12 @@ class RunStore:
         with self._errors("read"):
             try:
                 return read_run(folder, config)
-            except DataError:
+            except UserError:
                 pass  # Perhaps it is being replaced just now: look again when nobody writes.
             try:
                 with self._quiet(config.key):
                     return read_run(folder, config)
-            except DataError as error:
+            except UserError as error:
                 _warn(f"{error} Run {config.key} counts as not there.")
                 return None
 
@@ -95,7 +95,7 @@ class RunStore:
                 return found.arrays, facts
             except FileNotFoundError:
                 return None
-            except DataError as error:
+            except UserError as error:
                 _warn(f"{error} Run {config.key} starts over.")
                 return None
 
@@ -117,7 +117,7 @@ class RunStore:
                 return read_facts_file(path, fingerprint)
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            except DataError as error:
+            except UserError as error:
                 _warn(f"{error} It counts as not there.")
                 return None
 
