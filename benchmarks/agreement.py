@@ -1,6 +1,6 @@
 """Agreement with the authors' code: its three poolings at `--preset paper`, hidden 32, batch 32, on the same ten folds.
 
-    python benchmarks/agreement.py [--datasets MUTAG PTC ...] [--pools sopool-bimap ...] [--seeds 3] [--device cuda]
+    python -m benchmarks.agreement [--datasets MUTAG PTC ...] [--pools sopool-bimap ...] [--seeds 3] [--device cuda]
                                    [--runs DIR] [--json FILE]
 
 All seeds and folds of a data set are trained together, the data sets side by side in processes of their own. What is in
@@ -17,6 +17,7 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import DATA, command, make_parser
 from sopool.data.sources.catalogue import load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
@@ -24,7 +25,6 @@ from sopool.models.config import Setting
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Progress
 
-ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 PROTOCOLS = ("per-fold-max", "single-epoch")
 DATASETS = ("MUTAG", "PTC", "PROTEINS", "IMDB-BINARY", "IMDB-MULTI", "NCI1")
 AUTHORS = {  # per-fold-max, single-epoch, in per cent; IMDB-BINARY with hidden 64
@@ -95,10 +95,10 @@ def show(results: dict[str, list[list[dict]]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--datasets", nargs="+", default=DATASETS)
     parser.add_argument("--pools", nargs="+", default=list(AUTHORS))
-    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--root", type=Path, default=DATA)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=350)
     parser.add_argument("--device", default="cpu")
@@ -119,9 +119,7 @@ def main() -> None:
         names = waiting[:together]
         waiting = waiting[together:]
         started = {
-            name: subprocess.Popen(
-                [sys.executable, __file__, "--one", "--datasets", name, *map(str, flags)], stdout=subprocess.PIPE
-            )
+            name: subprocess.Popen(command(__spec__.name, "--one", "--datasets", name, *flags), stdout=subprocess.PIPE)
             for name in names
         }
         for name, process in started.items():

@@ -1,11 +1,11 @@
-"""How long a batch takes: graphs drawn at random, their nodes, edges and features laid side by side.
+"""Time to put a batch together: graphs drawn at random, their nodes, edges and features laid side by side.
 
-python benchmarks/batches.py FOLDER    (with MUTAG.zip and REDDIT-BINARY.zip of the TU collection)
+    python -m benchmarks.batches FOLDER
+
+FOLDER has MUTAG.zip and REDDIT-BINARY.zip of the TU collection.
 """
 
-import platform
 import sys
-import time
 from statistics import median
 
 import torch
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from torch_geometric.data import Batch
 
+from benchmarks.common import seconds, versions
 from sopool.data import load, paper_encoder, to_pyg
 
 CASES = {"MUTAG": 32, "REDDIT-BINARY": 128}
@@ -20,12 +21,7 @@ CASES = {"MUTAG": 32, "REDDIT-BINARY": 128}
 
 def microseconds(function, times: int = 200) -> float:
     function()
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        function()
-        taken.append(time.perf_counter() - start)
-    return 1e6 * median(taken)
+    return 1e6 * median(seconds(function) for _ in range(times))
 
 
 def measure(name: str, size: int) -> tuple[float, float, float]:
@@ -48,7 +44,7 @@ def main() -> None:
     for name, size in CASES.items():
         table.add_row(name, str(size), *(f"{value:,.0f}" for value in measure(name, size)))
     Console(width=100).print(table)
-    print(f"{platform.machine()} {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}")
+    print(versions())
 
 
 if __name__ == "__main__":

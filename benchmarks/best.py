@@ -1,24 +1,24 @@
 """The table and the picture of docs/best.md, from the figures of the search.
 
-    python benchmarks/best.py docs/images/best.svg
+    python -m benchmarks.best docs/images/best.svg
 
 Prints Markdown: the two presets on the test folds of nine sets, and what the more accurate one gains over others.
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
-from gains import frame, mark, save
 from matplotlib.figure import Figure
-from search_forms import AVERAGED, BIMAP, SUM
-from search_page import NINE, ROOT, SLOW, Figures, divided, gain_cell, read, table2
 
+from benchmarks.common import make_parser
+from benchmarks.gains import frame, mark, save
+from benchmarks.search_forms import AVERAGED, BIMAP, SUM
+from benchmarks.search_page import MATRIX_ROOT, NINE, SLOW, Figures, divided, gain_cell, read, table2
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, gain_words
 from sopool.report.store.papers import grid_markdown
 
-BEST = ROOT + AVERAGED
+BEST = MATRIX_ROOT + AVERAGED
 DEFAULT = SLOW + AVERAGED
 ALIKE = {BEST: "sum-avg, no dropout" + AVERAGED, DEFAULT: SUM + AVERAGED}
 """Sum/Avg in the same preset."""
@@ -85,7 +85,7 @@ def draw(found: Figures) -> Figure:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("picture", type=Path)
     args = parser.parse_args()
     found = figures()

@@ -1,23 +1,21 @@
 """Cross-validation, side by side: seconds per model-epoch of the same model trained in different ways.
 
-    python benchmarks/cross_validation.py [--datasets MUTAG ...] [--threads 1 2] [--device cuda] [--json FILE]
-    python benchmarks/cross_validation.py --check
+    python -m benchmarks.cross_validation [--datasets MUTAG ...] [--threads 1 2] [--device cuda] [--json FILE]
+    python -m benchmarks.cross_validation --check
 
-The job: SOPool bimap on GIN-0 (see rivals/__init__.py), 50 steps of 32 graphs of one of ten stratified folds, then the
-accuracy on all graphs, those to train and those to test. The rivals train the first fold, sopool all ten, and its
-time is divided by ten. Each contender runs in a process of its own, in turn,
-over and over, with each number of threads; what counts is the number it is fastest with. Time is the median over the
-epochs of all rounds, the first epochs of each process left out. Reading the data and building the model do not count.
+The job: SOPool bimap on GIN-0 (benchmarks/rivals/__init__.py has the model), 50 steps of 32 graphs of one of ten
+stratified folds, then the accuracy on all graphs, those to train and those to test. The rivals train the first fold,
+sopool all ten, and its time is divided by ten. Each contender runs in a process of its own, in turn, over and over,
+with each number of threads; what counts is the number it is fastest with. Time is the median over the epochs of all
+rounds, the first epochs of each process left out. Reading the data and building the model do not count.
 """
 
 import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -29,16 +27,15 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
-from rivals import BATCH, authors_way
 from torch_geometric.data import Batch
 
+from benchmarks.common import DATA, make_parser, run_alone, seconds
+from benchmarks.rivals import BATCH, authors, pyg
 from sopool.data import NodeFeatures, PackedGraphs, load, paper_encoder, stratified_folds
-from sopool.experiments.bench import rivals as pyg_way
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.training.runs.store import RunStore
 
-ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATASETS = ("MUTAG", "IMDB-BINARY", "PROTEINS", "NCI1")
 WARM_UP = 2
 UNSTEADY = 1.25
@@ -70,12 +67,7 @@ def prepare(name: str, root: Path) -> Job:
 def time_rival(trainer: Callable, name: str, root: Path, device: str, epochs: int) -> list[float]:
     """Time a trainer of one model. Its accuracies are Python numbers, so it has waited for the device by then."""
     run = trainer(*prepare(name, root), seed=0, device=device)
-    times = []
-    for _ in range(WARM_UP + epochs):
-        start = time.perf_counter()
-        run.epoch()
-        times.append(time.perf_counter() - start)
-    return times[WARM_UP:]
+    return [seconds(run.epoch) for _ in range(WARM_UP + epochs)][WARM_UP:]
 
 
 def time_sopool(name: str, root: Path, device: str, epochs: int) -> list[float]:
@@ -92,8 +84,8 @@ def time_sopool(name: str, root: Path, device: str, epochs: int) -> list[float]:
 
 
 CONTENDERS: dict[str, Timer] = {
-    "authors' way": partial(time_rival, authors_way.AuthorsTrainer),
-    "PyG": partial(time_rival, pyg_way.PygTrainer),
+    "authors' way": partial(time_rival, authors.AuthorsTrainer),
+    "PyG": partial(time_rival, pyg.PygTrainer),
     "sopool": time_sopool,
 }
 
@@ -112,10 +104,8 @@ def measure(args: argparse.Namespace) -> dict:
 
 
 def in_a_process(name: str, contender: str, threads: int, args: argparse.Namespace) -> list[float]:
-    command = [sys.executable, __file__, "--one", name, contender, "--threads", str(threads)]
-    command += ["--root", str(args.root), "--device", args.device, "--epochs", str(args.epochs)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    given = ["--root", args.root, "--device", args.device, "--epochs", args.epochs]
+    return run_alone(__spec__.name, "--one", name, contender, "--threads", threads, *given)
 
 
 class Best(NamedTuple):
@@ -127,9 +117,9 @@ class Best(NamedTuple):
 
 
 def best(by_threads: dict[int, list[list[float]]]) -> Best:
-    seconds, threads = min((median(chain(*rounds)), threads) for threads, rounds in by_threads.items())
+    fastest, threads = min((median(chain(*rounds)), threads) for threads, rounds in by_threads.items())
     medians = [median(times) for times in by_threads[threads]]
-    return Best(seconds, threads, max(medians) <= UNSTEADY * min(medians))
+    return Best(fastest, threads, max(medians) <= UNSTEADY * min(medians))
 
 
 def summarise(results: dict) -> dict[str, dict[str, Best]]:
@@ -148,8 +138,8 @@ def show(results: dict, device: str) -> None:
         ours = row["sopool"].seconds
         cells = []
         for one in row.values():
-            seconds = f"{one.seconds:.3g}{'' if one.steady else ' ~'}"
-            cells += [seconds, str(one.threads), f"{one.seconds / ours:.2f}"]
+            time = f"{one.seconds:.3g}{'' if one.steady else ' ~'}"
+            cells += [time, str(one.threads), f"{one.seconds / ours:.2f}"]
         table.add_row(name, *cells)
     Console(width=140).print(table)
     print("ratio: time / that of sopool. Its threads are processes of one thread each.")
@@ -171,7 +161,7 @@ def check(root: Path) -> None:
     """Raise unless the rivals are the same model, and learn."""
     job = prepare("MUTAG", root)
     check_same_model(job)
-    for trainer in (authors_way.AuthorsTrainer, pyg_way.PygTrainer):
+    for trainer in (authors.AuthorsTrainer, pyg.PygTrainer):
         run = trainer(*job, seed=0)
         curve = [run.epoch() for _ in range(30)]
         train, test = (median(accuracies) for accuracies in zip(*curve[20:], strict=True))  # one epoch alone is jumpy
@@ -182,10 +172,10 @@ def check(root: Path) -> None:
 def check_same_model(job: Job) -> None:
     """With equal weights, in float64: equal logits and gradients in training, equal logits in evaluation."""
     rows = job.features.rows().double()
-    graphs = authors_way.make_graphs(job.store, rows, job.labels)[:BATCH]
-    data = Batch.from_data_list(pyg_way.make_graphs(job.store, rows, job.labels)[:BATCH])
+    graphs = authors.make_graphs(job.store, rows, job.labels)[:BATCH]
+    data = Batch.from_data_list(pyg.make_graphs(job.store, rows, job.labels)[:BATCH])
     torch.manual_seed(0)
-    ours, theirs = (way.Model(job.features.width, 2).double() for way in (authors_way, pyg_way))
+    ours, theirs = (rival.Model(job.features.width, 2).double() for rival in (authors, pyg))
     with torch.no_grad():
         for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
             one.uniform_(-0.3, 0.3)  # all of them, the batch norms' too, which start as ones and zeros
@@ -209,9 +199,9 @@ def check_same_model(job: Job) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--datasets", nargs="+", default=DATASETS, metavar="NAME")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the folder with NAME.zip files (%(default)s)")
+    parser.add_argument("--root", type=Path, default=DATA, help="the folder with NAME.zip files (%(default)s)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers to choose the best of (1 2)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=3, help="processes for each contender (%(default)s)")

@@ -1,33 +1,31 @@
 """`GraphClassifier` with nothing tuned, on the ten folds that the poolings are compared on.
 
-    python benchmarks/defaults.py MUTAG PROTEINS [--device cuda] [--pools sopool-bimap sum-avg] [--networks 1]
-    python benchmarks/defaults.py MUTAG --set dropout=0.0 --options rank=16,normalize=matrix-sqrt --held-out
+    python -m benchmarks.defaults MUTAG PROTEINS [--device cuda] [--pools sopool-bimap sum-avg] [--networks 1]
+    python -m benchmarks.defaults MUTAG --set dropout=0.0 --options rank=16,normalize=matrix-sqrt --held-out
 
 Each fold's classifier sees its training graphs alone; the test fold is scored once. Beside it belongs what the `fair`
 protocol says of GIN with Sum/Avg: `sopool evaluate DATA --pool sum-avg --preset paper`. To choose a default by,
 `--held-out` scores a tenth of the training graphs instead, which the classifier does not see, and no test fold.
 """
 
-import argparse
 import json
 import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.common import DATA, make_parser
 from sopool import GraphClassifier
 from sopool.cli.options import settings as named_values
 from sopool.data import load
 from sopool.data.splits import stratified_folds
 from sopool.estimator.validation import own_labels
 
-ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
-
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("data", nargs="+", help="names")
-    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--root", type=Path, default=DATA)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--pools", nargs="+", default=["sopool-bimap"])
     parser.add_argument("--networks", type=int, default=5, help="that vote")
@@ -47,7 +45,8 @@ def main() -> None:
             for train, test in stratified_folds(store.labels.numpy()):
                 if args.held_out:
                     inner = stratified_folds(store.labels.numpy()[train])[0]
-                    train, test = train[inner[0]], train[inner[1]]
+                    test = train[inner[1]]
+                    train = train[inner[0]]
                 model = GraphClassifier(pool=pool, random_state=0, **settings)
                 model.fit(store[train.tolist()], labels[train])
                 scores.append(model.score(store[test.tolist()], labels[test]))

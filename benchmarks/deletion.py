@@ -1,21 +1,24 @@
 """What is left of a prediction when nodes are deleted, those first that an explanation names first.
 
+    python -m benchmarks.deletion MUTAG [--pools sopool-bimap,sum] [--epochs 50]
+
 A model is trained on four fifths of a data set and explained on the rest. The sooner the margin of the predicted class
 falls, the better the explanation has found what the model looks at; deleting at random is what it has to beat.
-
-    python benchmarks/deletion.py MUTAG
 """
 
-import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from benchmarks.common import make_parser
 from sopool import GraphClassifier
 from sopool.data import load
-from sopool.data.graphs import PackedGraphs
+from sopool.data.graphs import EDGE_FIELDS, NODE_FIELDS, PackedGraphs, concatenate
 from sopool.data.splits import stratified_folds
-from sopool.estimator.deletion import Deletion, delete_in_order
 from sopool.estimator.explaining import seen_by_members
 from sopool.estimator.validation import own_labels
 from sopool.models.explain.shares import gradient_times_input, margins
@@ -25,9 +28,18 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 DRAWS = 10
 
 
+class Deletion(NamedTuple):
+    """What is left of the predictions for whole graphs, of each graph, for each share of its nodes deleted."""
+
+    margins: np.ndarray
+    """The margin of the class that the whole graph gets [graphs, shares]."""
+    probabilities: np.ndarray
+    """Its probability [graphs, shares]."""
+
+
 def main() -> None:
     """Train, explain, delete, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("data", nargs="?", default="MUTAG")
     parser.add_argument("--root")
     parser.add_argument("--epochs", type=int, default=50)
@@ -43,14 +55,14 @@ def main() -> None:
     for pool in given.pools.split(","):
         model = GraphClassifier(pool=pool, epochs=given.epochs, random_state=0, device="cpu")
         model.fit(store[train.tolist()], labels[train])
-        for name, found in ways(model, tested).items():
+        for name, found in delete_by_each(model, tested).items():
             left = (100 * found.margins.mean(0) / found.margins[:, 0].mean()).round() + 0.0
             each = zip(left, found.probabilities.mean(0), strict=True)
             print(f"| {pool} | {name} | {' | '.join(f'{a:.0f} / {b:.2f}' for a, b in each)} |", flush=True)
 
 
-def ways(model: GraphClassifier, store: PackedGraphs) -> dict[str, Deletion]:
-    """Deletion in the order of each kind of explanation, and in none."""
+def delete_by_each(model: GraphClassifier, store: PackedGraphs) -> dict[str, Deletion]:
+    """Delete in the order of each kind of explanation, and at random."""
     explained = model.explain(store, top=0)
     kind = "its share" if all(one.exact for one in explained) else "its share, approximate"
     shares = [one.margin().nodes for one in explained]
@@ -63,7 +75,7 @@ def ways(model: GraphClassifier, store: PackedGraphs) -> dict[str, Deletion]:
 
 
 def by_gradient(model: GraphClassifier, store: PackedGraphs) -> list[np.ndarray]:
-    """Gradient x input features of each node [n], of the margin of the predicted class."""
+    """Return gradient x input features of each node [n], of the margin of the predicted class."""
     ensemble = model.ensemble_
     chosen = model.predict_proba(store).argmax(1)
     weights = margins(len(model.classes_))
@@ -75,12 +87,62 @@ def by_gradient(model: GraphClassifier, store: PackedGraphs) -> list[np.ndarray]
 
 
 def at_random(model: GraphClassifier, store: PackedGraphs) -> Deletion:
-    """The mean over several orders."""
+    """Return the mean over several random orders."""
     random = np.random.default_rng(0)
     drawn = [
         delete_in_order(model, store, [random.permutation(int(n)) for n in store.sizes], SHARES) for _ in range(DRAWS)
     ]
     return Deletion(*(np.mean(values, axis=0) for values in zip(*drawn, strict=True)))
+
+
+def delete_in_order(
+    classifier: GraphClassifier, store: PackedGraphs, orders: Sequence[np.ndarray], shares: Sequence[float]
+) -> Deletion:
+    """Delete shares of each graph's nodes, those first that ``orders`` [n] name first; one node always stays.
+
+    A share is rounded to whole nodes, up, so that any but 0 deletes some.
+    """
+    plain = replace(store.to("cpu"), labels=None, classes=())
+    cut = [
+        without_nodes(graph, torch.from_numpy(np.array(order[: _count(share, len(order))], dtype=np.int64)))
+        for graph, order in zip(plain, orders, strict=True)
+        for share in shares
+    ]
+    weights = margins(len(classifier.classes_)).numpy()
+    whole = _scores(classifier, plain)
+    left = _scores(classifier, concatenate(cut, store.name))
+    chosen = whole.softmax(2).mean(0).argmax(1).repeat_interleave(len(shares)).numpy()
+    rows = np.arange(len(chosen))
+    shape = (len(store), len(shares))
+    probabilities = left.softmax(2).mean(0).numpy()[rows, chosen]
+    return Deletion((left.mean(0).numpy() @ weights.T)[rows, chosen].reshape(shape), probabilities.reshape(shape))
+
+
+def _scores(classifier: GraphClassifier, store: PackedGraphs) -> Tensor:
+    ensemble = classifier.ensemble_
+    return ensemble.scores(store, ensemble.encode(store)).double().cpu()
+
+
+def _count(share: float, nodes: int) -> int:
+    return min(nodes - 1, int(np.ceil(share * nodes)))
+
+
+def without_nodes(graph: PackedGraphs, nodes: Tensor) -> PackedGraphs:
+    """Return a store of one graph without these nodes and the edges at them; the other nodes keep their order."""
+    if len(graph) != 1:
+        raise ValueError(f"A store of {len(graph)} graphs was given: take one, store[0].")
+    stays = torch.ones(graph.num_nodes, dtype=torch.bool)
+    stays[nodes] = False
+    number = stays.cumsum(0) - 1
+    ends = graph.edge_index.long()
+    edges = stays[ends].all(0)
+    taken: dict[str, Any] = {"edge_index": number[ends[:, edges]].int()}
+    for names, rows in ((NODE_FIELDS, stays), (EDGE_FIELDS, edges)):
+        for name in names:
+            value = getattr(graph, name)
+            taken[name] = None if value is None else value[rows]
+    ptr = [torch.tensor([0, int(rows.sum())]) for rows in (stays, edges)]
+    return replace(graph, node_ptr=ptr[0], edge_ptr=ptr[1], **taken)
 
 
 if __name__ == "__main__":

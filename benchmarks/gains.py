@@ -1,11 +1,10 @@
 """What second-order pooling gains over Sum/Avg, as the paper has it and as it comes out.
 
-    python benchmarks/gains.py docs/results/table2.json docs/images/gains.svg
+    python -m benchmarks.gains docs/results/table2.json docs/images/gains.svg
 
 Draws a picture: equal figures give equal files.
 """
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +12,11 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.common import make_parser
 from sopool.experiments.comparison import Comparison
 from sopool.experiments.reproduce.reproduction import Reproduction, load_reproduction
 
-WAYS = {
+PROTOCOLS = {
     "per-fold-max": ("#E69F00", "same protocol, per-fold-max (optimistic)"),
     "fair": ("#0072B2", "same protocol, fair"),
 }
@@ -41,14 +41,14 @@ def draw(found: Reproduction) -> Figure:
             claimed = found.paper_gain(dataset, row, against)
             if claimed is not None:
                 panel.plot(100 * claimed, place, "D", color=CLAIM[0], markerfacecolor="none")
-            for offset, (way, (colour, _)) in zip((0.0, 0.22), WAYS.items(), strict=True):
-                mark(panel, place + offset, tests[dataset, way], colour)
+            for offset, (protocol, (colour, _)) in zip((0.0, 0.22), PROTOCOLS.items(), strict=True):
+                mark(panel, place + offset, tests[dataset, protocol], colour)
         frame(panel, row, found.datasets)
     for panel in panels[max(0, len(rows) - wide) : len(rows)]:
         panel.set_xlabel("points above Sum/Avg")
         panel.tick_params(labelbottom=True)
     marks = [panels[0].plot([], [], "D", color=CLAIM[0], markerfacecolor="none", label=CLAIM[1])[0]]
-    marks += [panels[0].plot([], [], "o-", color=colour, label=label)[0] for colour, label in WAYS.values()]
+    marks += [panels[0].plot([], [], "o-", color=colour, label=label)[0] for colour, label in PROTOCOLS.values()]
     figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
     return figure
 
@@ -77,7 +77,7 @@ def save(make: Callable[[], Figure], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("figures", type=Path)
     parser.add_argument("picture", type=Path)
     args = parser.parse_args()

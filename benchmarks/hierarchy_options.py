@@ -1,12 +1,11 @@
 """What the paper leaves open of hierarchies, judged on held-out training graphs: the test folds are not looked at.
 
-    python benchmarks/hierarchy_options.py [--data PROTEINS] [--epochs 40] [--device cuda] [--runs FOLDER]
+    python -m benchmarks.hierarchy_options [--data PROTEINS] [--epochs 40] [--device cuda] [--runs FOLDER]
 
 Three blocks, preset paper, a tenth of each training fold held out: the accuracy at the epoch that is best there, mean
 and deviation over ten folds. Every pooling has as many options to choose from.
 """
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +13,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import DATA, make_parser
 from sopool.data import load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.training.runs.store import RunStore
 
-ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 OPTIONS = {
     "sopool-m-attn": [
         {"heads": 16, "normalize": "adjacency"},
@@ -50,9 +49,9 @@ def held_out(store, pool, options, args) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--data", default="PROTEINS")
-    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--root", type=Path, default=DATA)
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--pools", default=",".join(OPTIONS))

@@ -1,6 +1,6 @@
 """Data sets from their TU text, and from the cache: how long, and how much memory.
 
-    python benchmarks/load_datasets.py FOLDER [NAME ...] [--pyg] [--rounds 3]
+    python -m benchmarks.load_datasets FOLDER [NAME ...] [--pyg] [--rounds 3]
 
 FOLDER has NAME.zip files. Each load runs in a process of its own; time is the median over the rounds and does not count
 imports; memory is the largest peak of the whole process, imports included (they alone take 300 MB). With --pyg PyG's
@@ -10,12 +10,9 @@ earlier call kept.
 
 import argparse
 import json
-import os
 import platform
 import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -26,6 +23,8 @@ from statistics import median
 
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.common import make_parser, run_alone
 
 
 def read_zip(folder: Path, name: str) -> Callable[[], int]:
@@ -58,11 +57,7 @@ def run_one(reader: str, folder: Path, name: str) -> dict:
 
 
 def measure(reader: str, folder: Path, name: str, cache: str, rounds: int) -> dict:
-    command = [sys.executable, __file__, str(folder), name, "--one", reader]
-    runs = []
-    for _ in range(rounds):
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | {"SOPOOL_CACHE": cache})
-        runs.append(json.loads(done.stdout.splitlines()[-1]))
+    runs = [run_alone(__spec__.name, folder, name, "--one", reader, SOPOOL_CACHE=cache) for _ in range(rounds)]
     return {"seconds": median(run["seconds"] for run in runs), "mb": max(run["mb"] for run in runs)}
 
 
@@ -100,7 +95,7 @@ def show(folder: Path, names: list[str], rounds: int, pyg: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--pyg", action="store_true", help="PyTorch Geometric beside it")

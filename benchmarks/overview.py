@@ -1,16 +1,16 @@
 """The table of docs/results/index.md: every data set on its test folds, at one glance.
 
-    python benchmarks/overview.py
+    python -m benchmarks.overview
 
 Prints Markdown: the Weisfeiler-Lehman kernel, Sum/Avg and bimap as the paper has them, the presets, others' figures.
 """
 
 import numpy as np
-from best import ALIKE, BEST, DEFAULT, GRID, KNOWN
-from best import figures as tested
-from search_forms import BIMAP, SUM
-from search_page import NINE, WL, Figures, read
 
+from benchmarks.best import ALIKE, BEST, DEFAULT, GRID, KNOWN
+from benchmarks.best import figures as tested
+from benchmarks.search_forms import BIMAP, SUM
+from benchmarks.search_page import NINE, WL, Figures, read
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
 from sopool.report.store.papers import grid_markdown
@@ -32,7 +32,7 @@ def figures() -> Figures:
 
 
 def grid(found: Figures) -> Grid:
-    """Accuracies, strong where they differ from Sum/Avg beyond chance; the mean over the data sets last."""
+    """Accuracies, bold where they differ significantly from Sum/Avg; the mean over the data sets last."""
     folds = {(data, form): np.array(found[data, form]["folds"]) for data in NINE for form in COLUMNS}
     rows = []
     for data in NINE:

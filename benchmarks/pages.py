@@ -1,17 +1,17 @@
 """The tables of the pages under docs/results, from the figures that lie there.
 
-    python benchmarks/pages.py docs/results/table2.json
-    python benchmarks/pages.py PART.json PART.json ... --merge docs/results/table2.json
+    python -m benchmarks.pages docs/results/table2.json
+    python -m benchmarks.pages PART.json PART.json ... --merge docs/results/table2.json
 
 Prints Markdown. `--merge` first writes the parts of one table, from `sopool reproduce --output`, as one file.
 """
 
-import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.common import make_parser
 from sopool.experiments.reproduce.merge import merge
 from sopool.experiments.reproduce.reproduction import Reproduction, load_reproduction
 from sopool.models.config import Setting
@@ -89,7 +89,7 @@ def read(paths: Sequence[Path]) -> Reproduction:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("parts", type=Path, nargs="+")
     parser.add_argument("--merge", type=Path, help="write the parts as one file")
     args = parser.parse_args()

@@ -1,6 +1,6 @@
 """Every pooling on real graphs: parameters, time and memory of a step, and of the usual padded or dense way beside it.
 
-    python benchmarks/poolings.py [--data MUTAG,PROTEINS,DD] [--device cuda] [--threads 2] [--batch 128] [--json FILE]
+    python -m benchmarks.poolings [--data MUTAG,PROTEINS,DD] [--device cuda] [--threads 2] [--batch 128] [--json FILE]
 
 Flat: node features H of width 160, a batch of graphs, forward and backward to H and to the parameters. Hierarchies: a
 whole model of 3 blocks, hidden 128, forward and backward. The largest graph of the data set is in the batch. On a GPU
@@ -10,11 +10,9 @@ allocated over the graphs at the peak; on a CPU what a process of its own grows 
 
 import argparse
 import json
-import os
 import platform
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,8 +21,9 @@ from statistics import median
 import torch
 from rich.console import Console
 from rich.table import Table
-from rivals.poolings import RIVALS, RefusedError, rival
 
+from benchmarks.common import DATA, command, make_parser, seconds, versions
+from benchmarks.rivals.poolings import RIVALS, RefusedError, rival
 from sopool.data import load
 from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.models import clusters_for, make_model
@@ -33,13 +32,14 @@ from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_re
 from sopool.ops.message_passing.graphs import Graphs
 from sopool.training.bank.capture import capture, run_aside
 
-ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
-CHANNELS, HIDDEN, BLOCKS = 160, 128, 3
+CHANNELS = 160
+HIDDEN = 128
+BLOCKS = 3
 STEPS = {"cpu": 20, "cuda": 50}
 
 
 def contenders():
-    flat = [f"{name}{way}" for name in (*READOUTS, *GRAPH_READOUTS) for way in ("", " (rival)")]
+    flat = [f"{name}{kind}" for name in (*READOUTS, *GRAPH_READOUTS) for kind in ("", " (rival)")]
     flat = [name for name in flat if not name.endswith("(rival)") or name.split()[0] in RIVALS]
     return [*flat, *(f"{name}, {BLOCKS} blocks" for name in POOLINGS)]
 
@@ -115,14 +115,13 @@ def run_one(name, data, args) -> dict:
 
 def timed(once, cuda: bool) -> float:
     """Milliseconds, the median of some steps."""
-    times = []
-    for _ in range(STEPS["cuda" if cuda else "cpu"]):
-        start = time.perf_counter()
+
+    def finished() -> None:
         once()
         if cuda:
             torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return 1e3 * median(times)
+
+    return 1e3 * median(seconds(finished) for _ in range(STEPS["cuda" if cuda else "cpu"]))
 
 
 def memory(kind: str) -> int:
@@ -133,12 +132,12 @@ def memory(kind: str) -> int:
 
 def measure(args) -> dict:
     results: dict = {}
-    given = ["--device", args.device, "--threads", str(args.threads), "--batch", str(args.batch)]
+    given = ["--device", args.device, "--threads", args.threads, "--batch", args.batch]
     for data in args.data.split(","):
         for name in args.only.split(";") if args.only else contenders():
             if args.device == "cpu":
-                command = [sys.executable, __file__, "--one", data, name, *given, "--root", str(args.root)]
-                done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+                line = command(__spec__.name, "--one", data, name, *given, "--root", args.root)
+                done = subprocess.run(line, capture_output=True, text=True)
                 failed = {"refused": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
                 found = failed if done.returncode else json.loads(done.stdout.splitlines()[-1])
             else:
@@ -171,13 +170,13 @@ def show(results: dict, args) -> None:
                 count = f"{found['parameters']:,}"
         table.add_row(name, count, *cells)
     Console(width=140).print(table)
-    print(f"Python {platform.python_version()}, torch {torch.__version__}")
+    print(versions())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--data", default="MUTAG,PROTEINS,DD")
-    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--root", type=Path, default=DATA)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=128)

@@ -1,6 +1,6 @@
-"""Predictions per second of a trained model, beside PyG's way: a DataLoader loop over ``Data`` objects.
+"""Predictions per second of a trained model, beside a DataLoader loop of PyG over ``Data`` objects.
 
-    python benchmarks/predict.py [--device cuda] [--graphs 20000] [--threads 2] [--parts speed,command,memory]
+    python -m benchmarks.predict [--device cuda] [--graphs 20000] [--threads 2] [--parts speed,command,memory]
 
 speed    The same network (GIN-0, bilinear second-order pooling) on the same graphs, MUTAG's over and over. PyG's figure
          leaves out the making of the ``Data`` objects, as does that of a packed store the packing; a row for a list of
@@ -28,13 +28,14 @@ from rich.console import Console
 from rich.table import Table
 from torch_geometric.loader import DataLoader
 
+from benchmarks.common import make_parser, seconds
+from benchmarks.rivals.pyg import Model, make_graphs
 from sopool import GraphClassifier
 from sopool._runtime.environment import device_name
 from sopool._runtime.threads import cores, threads
 from sopool.data import load, save_graphs, to_pyg
 from sopool.data.formats.jsonl import write_jsonl
 from sopool.data.graphs import PackedGraphs, concatenate
-from sopool.experiments.bench.rivals import Model, make_graphs
 
 BATCHES = (64, 256, 1024)
 MODELS = (1, 5)
@@ -44,7 +45,7 @@ console = Console(width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--graphs", type=int, default=20_000)
     parser.add_argument("--threads", type=int, default=cores())
@@ -66,7 +67,10 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 for n, model in models.items():
                     model.save(Path(folder) / f"{n}.sopool")
-                command(Path(folder), many, given) if part == "command" else memory(Path(folder), given)
+                if part == "command":
+                    whole_command(Path(folder), many, given)
+                else:
+                    memory(Path(folder), given)
 
 
 def speed(
@@ -77,12 +81,12 @@ def speed(
     workers: list[int],
     rounds: int,
 ) -> None:
-    """A table of all ways, measured in turns, the best round of each."""
+    """Print a table of all contenders, measured in turns, with the best round of each."""
     features = models[1].encoder_.transform(many).rows()
     loaded = make_graphs(many, features, torch.zeros(len(many), dtype=torch.long))
     data = to_pyg(many)
     unpacked = GraphClassifier(n_models=1, epochs=1, device=device).fit(to_pyg(mutag))
-    ways: dict[str, Callable[[], object]] = {
+    contenders: dict[str, Callable[[], object]] = {
         "1 network, packed store": lambda: models[1].predict_proba(many),
         "5 networks, packed store": lambda: models[5].predict_proba(many),
         "1 network, list of Data": lambda: unpacked.predict_proba(data),
@@ -90,17 +94,17 @@ def speed(
     for n, size, aside, count in product(MODELS, BATCHES, workers, sorted({1, torch.get_num_threads()})):
         networks = [Model(features.shape[1], 2).eval().to(device) for _ in range(n)]
         name = f"PyG, {n} network{'s' * (n > 1)}, batches of {size}, {count} thread{'s' * (count > 1)}, {aside} workers"
-        ways[name] = partial(by_pyg, networks, loaded, size, aside, count, device)
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+        contenders[name] = partial(by_pyg, networks, loaded, size, aside, count, device)
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
     for turn in range(rounds + 1):
-        for name, work in ways.items():
-            start = time.perf_counter(), time.process_time()
-            work()
+        for name, work in contenders.items():
+            before = time.process_time()
+            wall_time = seconds(work)
             if turn:  # the first is to warm up
-                times[name].append((time.perf_counter() - start[0], time.process_time() - start[1]))
+                times[name].append((wall_time, time.process_time() - before))
     wall, cpu = ({name: len(many) / min(each[i] for each in some) for name, some in times.items()} for i in (0, 1))
     table = Table("", "graphs/s", "of PyG's best", "graphs per second of a core", "of PyG's best")
-    for name in ways:
+    for name in contenders:
         rival = "PyG, 5" if name.startswith("5") or "5 networks" in name else "PyG, 1"
         cells = [name]
         for rates in (wall, cpu):
@@ -121,7 +125,7 @@ def by_pyg(networks: list[Model], graphs: list, size: int, workers: int, count: 
         return torch.cat(parts).cpu().numpy()
 
 
-def command(folder: Path, many: PackedGraphs, given: argparse.Namespace) -> None:
+def whole_command(folder: Path, many: PackedGraphs, given: argparse.Namespace) -> None:
     """Graphs per second from the start of the command to its end, and as it says itself: without its start."""
     write_jsonl(many, folder / "many.jsonl")
     save_graphs(many, folder / "many.graphs")
@@ -132,11 +136,11 @@ def command(folder: Path, many: PackedGraphs, given: argparse.Namespace) -> None
         start = time.perf_counter()
         before = os.times()
         done = subprocess.run(line, check=True, capture_output=True, text=True, env=_threads(given))
-        seconds = time.perf_counter() - start
+        wall_time = time.perf_counter() - start
         after = os.times()
         cpu = after.children_user + after.children_system - before.children_user - before.children_system
         said = done.stderr.partition("note: ")[2].partition(" They are")[0]
-        table.add_row(f"{n} networks, {source}", f"{len(many) / seconds:,.0f}", f"{cpu:.1f}", said)
+        table.add_row(f"{n} networks, {source}", f"{len(many) / wall_time:,.0f}", f"{cpu:.1f}", said)
     console.print(table)
 
 

@@ -1,6 +1,6 @@
 """What the Ray executor costs and gains on this machine, beside the local one; and how good its guess at memory is.
 
-    python benchmarks/ray_overhead.py [--part memory] [--epochs 20] [--banks 40] [--root FOLDER]
+    python -m benchmarks.ray_overhead [--part memory] [--epochs 20] [--banks 40] [--root FOLDER]
 
 Overhead: many banks of one model and one short epoch, on workers that have been used before, against the same banks
 trained here one after the other. Speed-up: ten folds of MUTAG (hidden 32, batch 32, 50 steps) with one, two and more
@@ -12,8 +12,6 @@ import logging
 import os
 import platform
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,12 +25,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import DATA, make_parser, run_alone, seconds
 from sopool.data.sources.catalogue import load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.cluster import train_on_ray
 from sopool.experiments.executors.desk import Desk, Ticket
 from sopool.experiments.executors.local import TableFacts, Train, tables_for, train_all
-from sopool.experiments.executors.needs import PROCESS, Capacity, Needs
+from sopool.experiments.executors.needs import PROCESS, Needs, Resources
 from sopool.models.config import Setting
 from sopool.training.bank.bank import Bank
 from sopool.training.runs.config import RunConfig
@@ -50,12 +49,12 @@ CASES = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--epochs", type=int, default=20, help="of the speed-up")
     parser.add_argument("--banks", type=int, default=40, help="of the overhead")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of the speed-up, the first as its base")
-    parser.add_argument("--root", type=Path, default=Path("../shared/data"), help="where named data sets are")
+    parser.add_argument("--root", type=Path, default=DATA, help="where named data sets are")
     parser.add_argument("--part", choices=PARTS, action="append", help="which tables; all if not given")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -119,8 +118,8 @@ def overhead(args: argparse.Namespace) -> Table:
         "such a bank trained here": local_bank,
         "overhead of a bank": per_bank - local_bank,
     }
-    for name, seconds in rows.items():
-        table.add_row(name, f"{seconds:.3f}")
+    for name, taken in rows.items():
+        table.add_row(name, f"{taken:.3f}")
     return table
 
 
@@ -142,7 +141,7 @@ def speed_up(args: argparse.Namespace) -> Table:
 
 
 def messages(args: argparse.Namespace) -> Table:
-    """How much one desk can hear, called directly and through Ray."""
+    """Time calls of the desk, directly and through Ray."""
     with tempfile.TemporaryDirectory() as folder, ray_of(1):
         request = Request(["sopool-bimap"], ["single-epoch"], epochs=2, steps=1, folds=2)
         evaluator = Evaluator(load("MUTAG"), request, RunStore(folder))
@@ -165,18 +164,9 @@ def messages(args: argparse.Namespace) -> Table:
         table.add_column("")
         table.add_column("ms", justify="right")
         for name, call in calls.items():
-            table.add_row(name, f"{1000 * median(_each(call, 30)):.2f}")
+            table.add_row(name, f"{1000 * median(seconds(call) for _ in range(30)):.2f}")
         ray.kill(actor)
         return table
-
-
-def _each(call: Callable[[], object], times: int) -> list[float]:
-    out = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        out.append(time.perf_counter() - start)
-    return out
 
 
 def memory(args: argparse.Namespace) -> Table:
@@ -184,9 +174,7 @@ def memory(args: argparse.Namespace) -> Table:
     for name in ("data", "pool", "hidden", "batch", "estimated", "grew by", "estimated / grew by"):
         table.add_column(name, justify="left" if name in ("data", "pool") else "right")
     for data, pool, setting in CASES:
-        command = [sys.executable, __file__, "--root", str(args.root), "--one", data, pool]
-        command += [str(setting.hidden), str(setting.batch_size)]
-        grew = int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        grew = run_alone(__spec__.name, "--root", args.root, "--one", data, pool, setting.hidden, setting.batch_size)
         needs, bank = _needs(data, pool, setting, args.root)
         estimated = needs.bytes_of(bank) - PROCESS["cpu"]
         cells = [data, pool, str(setting.hidden), str(setting.batch_size)]
@@ -203,7 +191,7 @@ def _bank(data: str, pool: str, setting: Setting, root: Path) -> tuple[Evaluator
 def _needs(data: str, pool: str, setting: Setting, root: Path) -> tuple[Needs, list[RunConfig]]:
     evaluator, configs = _bank(data, pool, setting, root)
     tables = tables_for(evaluator.store, TableFacts("test", None, edge_labels=False), "cpu")
-    return Needs(evaluator.store.labels.numpy(), lambda _: tables, "cpu", Capacity(1e12, 0.0)), configs
+    return Needs(evaluator.store.labels.numpy(), lambda _: tables, "cpu", Resources(1e12, 0.0)), configs
 
 
 def growth(data: str, pool: str, hidden: str, batch: str, root: Path) -> int:

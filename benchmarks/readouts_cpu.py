@@ -1,6 +1,6 @@
 """Readouts on a CPU against the two usual ways: time and memory of forward + backward to the node features.
 
-    python benchmarks/readouts_cpu.py [--threads 2] [--rounds 3] [--json FILE] [--plot FILE]
+    python -m benchmarks.readouts_cpu [--threads 2] [--rounds 3] [--json FILE] [--plot FILE]
 
 Each contender runs in a process of its own, in turn, over and over: how fast an allocation is depends on what was
 freed before, and that must not depend on who ran first. Time is the median over all rounds. Memory is what the process
@@ -9,48 +9,33 @@ grows by at its peak, over the inputs and the first use of the libraries.
 
 import argparse
 import json
-import platform
 import resource
-import subprocess
-import sys
-import time
 from pathlib import Path
 from statistics import median
 
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch_geometric.utils import to_dense_batch
 
-from sopool.experiments.bench.sizes import draw_sizes
+from benchmarks.common import make_parser, run_alone, seconds, versions
+from benchmarks.rivals.readouts import index_add_attn, looped_bimap, padded_bimap
+from benchmarks.sizes import draw_sizes
 from sopool.nn import AttentionalSecondOrderAggregation, BilinearSecondOrderAggregation
 
-CHANNELS, RANK = 160, 32
+CHANNELS = 160
+RANK = 32
 BATCHES = {"MUTAG": 32, "NCI1": 2048, "PROTEINS": 1024, "REDDIT-BINARY": 128}
-
-
-def bimap_dense(x, weight, ptr, batch):
-    z, _ = to_dense_batch(x @ weight, batch)
-    return (z.transpose(1, 2) @ z).flatten(1)
-
-
-def bimap_loop(x, weight, ptr, batch):
-    return torch.stack([z.t() @ z for z in (x @ weight).split(ptr.diff().tolist())]).flatten(1)
-
-
-def attn_index_add(x, query, ptr, batch):
-    return x.new_zeros(ptr.numel() - 1, x.shape[1]).index_add(0, batch, x * (x @ query))
 
 
 def contenders(bimap, attn):
     return {
         "bimap: sopool, ptr": lambda x, ptr, batch: bimap(x, ptr=ptr),
         "bimap: sopool, sorted index": lambda x, ptr, batch: bimap(x, batch),
-        "bimap: to_dense_batch + bmm": lambda x, ptr, batch: bimap_dense(x, bimap.weight, ptr, batch),
-        "bimap: loop over graphs": lambda x, ptr, batch: bimap_loop(x, bimap.weight, ptr, batch),
+        "bimap: to_dense_batch + bmm": lambda x, ptr, batch: padded_bimap(x, bimap.weight, batch),
+        "bimap: loop over graphs": lambda x, ptr, batch: looped_bimap(x, bimap.weight, ptr),
         "attn: sopool, ptr": lambda x, ptr, batch: attn(x, ptr=ptr),
         "attn: sopool, sorted index": lambda x, ptr, batch: attn(x, batch),
-        "attn: index_add": lambda x, ptr, batch: attn_index_add(x, attn.query, ptr, batch),
+        "attn: index_add": lambda x, ptr, batch: index_add_attn(x, attn.query, batch, ptr.numel() - 1),
         "H @ W: any bimap's least": lambda x, ptr, batch: x @ bimap.weight,
         "H @ W, forward only": lambda x, ptr, batch: x.detach() @ bimap.weight.detach(),
     }
@@ -72,12 +57,9 @@ def run_one(like: str, name: str, threads: int) -> dict:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     step(run, x, ptr, batch)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    times = []
-    while len(times) < (9 if len(batch) > 10_000 else 200):
-        start = time.perf_counter()
-        step(run, x, ptr, batch)
-        times.append(time.perf_counter() - start)
-    return {"ms": [1e3 * t for t in times], "peak_mb": peak / 1024}
+    repeats = 9 if len(batch) > 10_000 else 200
+    times = [1e3 * seconds(lambda: step(run, x, ptr, batch)) for _ in range(repeats)]
+    return {"ms": times, "peak_mb": peak / 1024}
 
 
 def step(run, x, ptr, batch) -> None:
@@ -91,9 +73,7 @@ def measure(threads: int, rounds: int) -> dict:
     for _ in range(rounds):
         for like in BATCHES:
             for name in contenders(None, None):
-                command = [sys.executable, __file__, "--one", like, name, "--threads", str(threads)]
-                run = subprocess.run(command, check=True, capture_output=True, text=True)
-                one = json.loads(run.stdout.splitlines()[-1])
+                one = run_alone(__spec__.name, "--one", like, name, "--threads", threads)
                 best = results.setdefault(like, {}).setdefault(name, one | {"ms": []})
                 best["ms"] += one["ms"]
                 best["peak_mb"] = max(best["peak_mb"], one["peak_mb"])
@@ -117,7 +97,7 @@ def show(results: dict, threads: int) -> None:
         table.add_row(name, *cells)
     Console(width=140).print(table)
     print("Under each name: number of graphs. ratio: time / that of sopool with ptr. MB: what the process grew by.")
-    print(f"{platform.machine()} {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}")
+    print(versions())
 
 
 def plot(results: dict, path: Path) -> None:
@@ -143,7 +123,7 @@ def plot(results: dict, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")

@@ -1,7 +1,7 @@
 """Forms of second-order pooling, judged on held-out training graphs: the test folds are not looked at.
 
-    python benchmarks/search.py --data PROTEINS [--device cuda] [--runs FOLDER] [--json FILE]
-    python benchmarks/search.py --data PROTEINS --forms "sum-avg, normed;normed" --final
+    python -m benchmarks.search --data PROTEINS [--device cuda] [--runs FOLDER] [--json FILE]
+    python -m benchmarks.search --data PROTEINS --forms "sum-avg, normed;normed" --final
 
 From the paper's setting (GIN-0, bimap, hidden 32, batch 32, dropout on the scores) one thing is changed at a time, then
 several. A tenth of each training fold is held out, `--repeats` times over. The figure of a fold is the accuracy on its
@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from search_forms import BOTH, FORMS, STANDARDIZED, Form, form_of
-from standardized import BothMomentsAggregation, StandardizedSecondOrderAggregation
 
+from benchmarks.common import DATA, make_parser
+from benchmarks.search_forms import BOTH, FORMS, STANDARDIZED, Form, form_of
+from benchmarks.standardized import BothMomentsAggregation, StandardizedSecondOrderAggregation
 from sopool.data import PackedGraphs, load
 from sopool.experiments.evaluation import FINAL_RUNS, Evaluator, Request
 from sopool.experiments.executors.local import train_all
@@ -30,7 +31,6 @@ from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.record import Run
 from sopool.training.runs.store import RunStore
 
-ROOT = Path(__file__).resolve().parents[2] / "shared" / "data"
 READOUTS[STANDARDIZED] = StandardizedSecondOrderAggregation
 READOUTS[BOTH] = BothMomentsAggregation
 
@@ -80,8 +80,8 @@ def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str
 def vote(trained: Sequence[Run], fold: int, labels: np.ndarray) -> float:
     """The accuracy of the runs of a fold together."""
     runs = [run.predictions for run in trained if run.config.fold == fold]
-    chances = sum(softmax(one["test_logits"], axis=1) for one in runs)
-    return float((chances.argmax(1) == labels[runs[0]["test_graphs"]]).mean())
+    probabilities = sum(softmax(one["test_logits"], axis=1) for one in runs)
+    return float((probabilities.argmax(1) == labels[runs[0]["test_graphs"]]).mean())
 
 
 def held_out(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def held_out(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--data", nargs="+", default=["PROTEINS"])
-    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--root", type=Path, default=DATA)
     parser.add_argument("--forms", help="only these, separated by semicolons")
     parser.add_argument("--part", default="1/1", help="of the forms: 2/4 is the second of four parts")
     parser.add_argument("--epochs", type=int, help="200; with --final 350")

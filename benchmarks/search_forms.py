@@ -4,10 +4,14 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-BIMAP, SUM = "bimap (paper)", "sum-avg (paper)"
-STANDARDIZED, BOTH = "standardized", "both"
-"""The names of the readouts of `standardized.py`."""
-AVERAGED, LARGE_BATCH = ", averaged", ", batch 128"
+BIMAP = "bimap (paper)"
+SUM = "sum-avg (paper)"
+STANDARDIZED = "standardized"
+"""The name of a readout of `standardized.py`."""
+BOTH = "both"
+"""The name of the other one."""
+AVERAGED = ", averaged"
+LARGE_BATCH = ", batch 128"
 ENDS: dict[str, dict[str, Any]] = {AVERAGED: {"average": 0.99}, LARGE_BATCH: {"batch_size": 128}}
 """What a name may end with, and how the runs of that form then differ."""
 
@@ -23,16 +27,20 @@ class Form:
 
 
 NORM = {"pooled_norm": True}
-AFTER = {"dropout_on": "embedding"}
-RANDOM = {"frozen": True}
-DRY = {"dropout": 0.0}
-WAYS = {"dropout on embedding": (AFTER, {}), "light dropout": (AFTER, {"dropout": 0.2}), "no dropout": ({}, DRY)}
-"""To drop: what differs in the model, and in its training."""
+ON_EMBEDDING = {"dropout_on": "embedding"}
+FROZEN = {"frozen": True}
+NO_DROPOUT = {"dropout": 0.0}
+DROPOUTS = {
+    "dropout on embedding": (ON_EMBEDDING, {}),
+    "light dropout": (ON_EMBEDDING, {"dropout": 0.2}),
+    "no dropout": ({}, NO_DROPOUT),
+}
+"""Kinds of dropout: what differs in the model, and in its training."""
 
 
 def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
     """A batch norm of the graph embedding and dropout after it, instead of on the scores."""
-    return Form(pool, options or {}, NORM | AFTER | model, run or {})
+    return Form(pool, options or {}, NORM | ON_EMBEDDING | model, run or {})
 
 
 def standardized(power: float = 0.5) -> dict[str, Any]:
@@ -50,7 +58,7 @@ def slow_forms() -> dict[str, Form]:
     found = {}
     for rank, normalize in product((32, 16), (None, "size", "matrix-sqrt", "size+matrix-sqrt")):
         parts = ["slow", *([] if rank == 32 else [f"rank {rank}"]), *(normalize.split("+") if normalize else [])]
-        for way, (model, run) in WAYS.items():
+        for way, (model, run) in DROPOUTS.items():
             found[", ".join([*parts, way])] = Form(options=slow(normalize, rank), model=model, run=run)
     return found
 
@@ -72,8 +80,8 @@ FORMS = {
     "rank 4": Form(options={"rank": 4}),
     "rank 16": Form(options={"rank": 16}),
     "rank 64": Form(options={"rank": 64}),
-    "dropout on embedding": Form(model=AFTER),
-    "no dropout": Form(run=DRY),
+    "dropout on embedding": Form(model=ON_EMBEDDING),
+    "no dropout": Form(run=NO_DROPOUT),
     "weight decay 1e-4": Form(run={"weight_decay": 1e-4}),
     "weight decay 1e-3": Form(run={"weight_decay": 1e-3}),
     "batch norm": Form(model=NORM),
@@ -88,10 +96,10 @@ FORMS = {
     "m_attn, 8 heads": Form("sopool-m-attn"),
     "m_attn, 32 heads": Form("sopool-m-attn", {"heads": 32}),
     "covpool": Form("covpool"),
-    "sum-avg, dropout on embedding": Form("sum-avg", model=AFTER),
+    "sum-avg, dropout on embedding": Form("sum-avg", model=ON_EMBEDDING),
     "sum-avg, normed": normed("sum-avg"),
     "normed": normed(),
-    "normed, no dropout": normed(run=DRY),
+    "normed, no dropout": normed(run=NO_DROPOUT),
     "normed, per layer": normed(join="per-layer"),
     "normed, moments 1, 2": normed(options={"moments": (1, 2)}),
     "normed, per layer, moments 1, 2": normed(options={"moments": (1, 2)}, join="per-layer"),
@@ -107,43 +115,45 @@ FORMS = {
     "normed attn": normed("sopool-attn"),
     "normed m_attn, 8 heads": normed("sopool-m-attn"),
     "normed covpool": normed("covpool"),
-    "sum-avg, no dropout": Form("sum-avg", run=DRY),
+    "sum-avg, no dropout": Form("sum-avg", run=NO_DROPOUT),
     "sum-avg, normed, lr 0.003": normed("sum-avg", run={"lr": 0.003}),
-    "standardized, p = 0": Form(model=standardized(power=0.0) | AFTER),
-    "standardized": Form(model=standardized() | AFTER),
-    "normed standardized, p = 0": Form(model=standardized(power=0.0) | NORM | AFTER),
-    "normed standardized": Form(model=standardized() | NORM | AFTER),
-    "normed standardized, p = 1": Form(model=standardized(power=1.0) | NORM | AFTER),
-    "normed standardized, hidden layer": Form(model=standardized() | NORM | AFTER | {"head_hidden": 32}),
-    "random, no dropout": Form(model=RANDOM, run=DRY),
-    "random, dropout on embedding": Form(model=RANDOM | AFTER),
-    "random, normed": normed(**RANDOM),
-    "random m_attn, no dropout": Form("sopool-m-attn", model=RANDOM, run=DRY),
-    "m_attn, no dropout": Form("sopool-m-attn", run=DRY),
+    "standardized, p = 0": Form(model=standardized(power=0.0) | ON_EMBEDDING),
+    "standardized": Form(model=standardized() | ON_EMBEDDING),
+    "normed standardized, p = 0": Form(model=standardized(power=0.0) | NORM | ON_EMBEDDING),
+    "normed standardized": Form(model=standardized() | NORM | ON_EMBEDDING),
+    "normed standardized, p = 1": Form(model=standardized(power=1.0) | NORM | ON_EMBEDDING),
+    "normed standardized, hidden layer": Form(model=standardized() | NORM | ON_EMBEDDING | {"head_hidden": 32}),
+    "random, no dropout": Form(model=FROZEN, run=NO_DROPOUT),
+    "random, dropout on embedding": Form(model=FROZEN | ON_EMBEDDING),
+    "random, normed": normed(**FROZEN),
+    "random m_attn, no dropout": Form("sopool-m-attn", model=FROZEN, run=NO_DROPOUT),
+    "m_attn, no dropout": Form("sopool-m-attn", run=NO_DROPOUT),
     "sum-avg, normed, hidden layer": normed("sum-avg", head_hidden=32),
-    "size, dropout on embedding": Form(options={"normalize": "size"}, model=AFTER),
-    "random, size, dropout on embedding": Form(options={"normalize": "size"}, model=RANDOM | AFTER),
-    "random, trace, dropout on embedding": Form(options={"normalize": "trace"}, model=RANDOM | AFTER),
-    "random, sqrt, dropout on embedding": Form(options={"normalize": "sqrt"}, model=RANDOM | AFTER),
-    "random, size, no dropout": Form(options={"normalize": "size"}, model=RANDOM, run=DRY),
-    "size, no dropout": Form(options={"normalize": "size"}, run=DRY),
-    "matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, run=DRY),
-    "random, matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, model=RANDOM, run=DRY),
-    "random, moments 1, 2, no dropout": Form(options={"moments": (1, 2)}, model=RANDOM, run=DRY),
+    "size, dropout on embedding": Form(options={"normalize": "size"}, model=ON_EMBEDDING),
+    "random, size, dropout on embedding": Form(options={"normalize": "size"}, model=FROZEN | ON_EMBEDDING),
+    "random, trace, dropout on embedding": Form(options={"normalize": "trace"}, model=FROZEN | ON_EMBEDDING),
+    "random, sqrt, dropout on embedding": Form(options={"normalize": "sqrt"}, model=FROZEN | ON_EMBEDDING),
+    "random, size, no dropout": Form(options={"normalize": "size"}, model=FROZEN, run=NO_DROPOUT),
+    "size, no dropout": Form(options={"normalize": "size"}, run=NO_DROPOUT),
+    "matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, run=NO_DROPOUT),
+    "random, matrix-sqrt, no dropout": Form(options={"normalize": "matrix-sqrt"}, model=FROZEN, run=NO_DROPOUT),
+    "random, moments 1, 2, no dropout": Form(options={"moments": (1, 2)}, model=FROZEN, run=NO_DROPOUT),
     "random, size, moments 1, 2, no dropout": Form(
-        options={"normalize": "size", "moments": (1, 2)}, model=RANDOM, run=DRY
+        options={"normalize": "size", "moments": (1, 2)}, model=FROZEN, run=NO_DROPOUT
     ),
-    "random, size, matrix-sqrt, no dropout": Form(options={"normalize": "size+matrix-sqrt"}, model=RANDOM, run=DRY),
+    "random, size, matrix-sqrt, no dropout": Form(
+        options={"normalize": "size+matrix-sqrt"}, model=FROZEN, run=NO_DROPOUT
+    ),
     **slow_forms(),
-    "both, dropout on embedding": Form(model=both() | AFTER),
-    "both, no dropout": Form(model=both(), run=DRY),
-    "both, size, dropout on embedding": Form(model=both("size") | AFTER),
-    "both, size, no dropout": Form(model=both("size"), run=DRY),
-    "both, matrix-sqrt, no dropout": Form(model=both("matrix-sqrt"), run=DRY),
-    "both, size, matrix-sqrt, no dropout": Form(model=both("size+matrix-sqrt"), run=DRY),
-    "random both, matrix-sqrt, no dropout": Form(model=both("matrix-sqrt") | RANDOM, run=DRY),
-    "normed both": Form(model=both() | NORM | AFTER),
-    "normed both, no dropout": Form(model=both() | NORM, run=DRY),
+    "both, dropout on embedding": Form(model=both() | ON_EMBEDDING),
+    "both, no dropout": Form(model=both(), run=NO_DROPOUT),
+    "both, size, dropout on embedding": Form(model=both("size") | ON_EMBEDDING),
+    "both, size, no dropout": Form(model=both("size"), run=NO_DROPOUT),
+    "both, matrix-sqrt, no dropout": Form(model=both("matrix-sqrt"), run=NO_DROPOUT),
+    "both, size, matrix-sqrt, no dropout": Form(model=both("size+matrix-sqrt"), run=NO_DROPOUT),
+    "random both, matrix-sqrt, no dropout": Form(model=both("matrix-sqrt") | FROZEN, run=NO_DROPOUT),
+    "normed both": Form(model=both() | NORM | ON_EMBEDDING),
+    "normed both, no dropout": Form(model=both() | NORM, run=NO_DROPOUT),
     "normed, size": normed(options={"normalize": "size"}),
 }
 

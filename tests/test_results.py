@@ -1,32 +1,31 @@
 """The tables in docs/results are those of the figures beside them."""
 
-import runpy
+import importlib
 from pathlib import Path
 
 import pytest
+
+from benchmarks import pages, search_page
+from sopool.report.store.papers import grid_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize("figures", sorted(ROOT.glob("docs/results/table*.json")), ids=lambda path: path.stem)
 def test_page_has_the_tables_of_its_figures(figures):
-    pages = runpy.run_path(str(ROOT / "benchmarks" / "pages.py"))
-    made = pages["page"](pages["read"]([figures]))
+    made = pages.page(pages.read([figures]))
     assert rows(figures.with_suffix(".md").read_text()) == rows(made)
 
 
-def test_page_of_the_search_has_the_tables_of_its_figures(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    made = runpy.run_path(str(ROOT / "benchmarks" / "search_page.py"))["page"]()
-    assert rows((ROOT / "docs" / "results" / "search.md").read_text()) == rows(made)
+def test_page_of_the_search_has_the_tables_of_its_figures():
+    assert rows((ROOT / "docs" / "results" / "search.md").read_text()) == rows(search_page.page())
 
 
-@pytest.mark.parametrize(("script", "page"), [("best.py", "best.md"), ("overview.py", "results/index.md")])
-def test_page_has_the_table_of_the_nine_sets(script, page, monkeypatch):
+@pytest.mark.parametrize(("script", "page"), [("best", "best.md"), ("overview", "results/index.md")])
+def test_page_has_the_table_of_the_nine_sets(script, page):
     pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    module = runpy.run_path(str(ROOT / "benchmarks" / script))
-    made = rows(module["grid_markdown"](module["grid"](module["figures"]())))
+    module = importlib.import_module(f"benchmarks.{script}")
+    made = rows(grid_markdown(module.grid(module.figures())))
     assert made
     assert set(made) <= set(rows((ROOT / "docs" / page).read_text()))
 

@@ -1,5 +1,15 @@
-"""Other ways to train the same model, for comparison. The model and the job that they share are those of PyG's way."""
+"""Other ways to train the model of the paper and to write its poolings, for comparison.
 
-from sopool.experiments.bench.rivals import BATCH, DROPOUT, HIDDEN, LAYERS, LEARNING_RATE, RANK, STEPS
+The model, which all trainers share, is GIN-0 with bilinear second-order pooling, as in the code of the paper's authors.
+"""
 
-__all__ = ["BATCH", "DROPOUT", "HIDDEN", "LAYERS", "LEARNING_RATE", "RANK", "STEPS"]
+LAYERS = 4
+"""Message-passing layers; the input features are pooled as well, as a fifth."""
+HIDDEN = 32
+RANK = 32
+DROPOUT = 0.5
+"""On the logits."""
+LEARNING_RATE = 0.01
+BATCH = 32
+STEPS = 50
+"""Batches in an epoch, each drawn without replacement from the training graphs."""

@@ -11,7 +11,7 @@ from torch_geometric.nn.aggr import (
 )
 from torch_geometric.utils import to_dense_adj, to_dense_batch
 
-ROOM = 6e9
+CAPACITY = 6e9
 """Bytes of padded adjacencies above which a dense pooling is not tried."""
 
 
@@ -71,7 +71,7 @@ class Selected(torch.nn.Module):
 
     def forward(self, x, edge_index, batch, size):
         x, _, _, batch, *_ = self.pool(x, edge_index, batch=batch)
-        return torch.cat([way(x, batch, dim_size=size) for way in (MaxAggregation(), MeanAggregation())], 1)
+        return torch.cat([pool(x, batch, dim_size=size) for pool in (MaxAggregation(), MeanAggregation())], 1)
 
 
 class Assigned(torch.nn.Module):
@@ -110,9 +110,9 @@ def rival(name, channels, batch, options, device):
             return layer, lambda x: (layer(x, index), None)
         return layer, lambda x: (layer(x, index, dim_size=size), None)
     if name == "diffpool":
-        capacity = 4.0 * size * int(batch.ptr.diff().max()) ** 2
-        if capacity > ROOM:
-            raise RefusedError(f"A alone {capacity / 2**30:.0f} GiB")
+        needed = 4.0 * size * int(batch.ptr.diff().max()) ** 2
+        if needed > CAPACITY:
+            raise RefusedError(f"A alone {needed / 2**30:.0f} GiB")
         layer = Assigned(channels).to(device)
         return layer, lambda x: layer(x, edge_index, index, size)
     layer = Selected({"topkpool": TopKPooling, "sagpool": SAGPooling}[name](channels)).to(device)

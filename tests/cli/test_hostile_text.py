@@ -16,7 +16,6 @@ from sopool.cli import console
 from sopool.cli.usage import _safe_mistakes
 from tests.cli.conftest import QUICK, TINY, Shown
 from tests.helpers.stores import fill
-from tests.report.bench_results import some_results
 from tests.test_visible import drives_a_terminal
 
 HOSTILE = "Ω漢\x1b]0;owned\x07\x1b[2J[red]r[link=u]\x08\r\x7f\x9b5m\u202e\u2066\u2028:boom:"
@@ -43,9 +42,6 @@ def hostile(tmp_path_factory, module_environment):
         f"smiles,label{HOSTILE.replace(chr(13), '')}\nC,a\nCC,b\n", encoding="utf-8", newline=""
     )
     fill(folder / f"runs{HOSTILE}", names=(HOSTILE,), looks=("test",), hidden=(8,), folds=2, epochs=2)
-    figures = some_results().to_json()
-    figures["machine"]["device"] = figures["bank"][0]["data"] = figures["notes"][0] = HOSTILE
-    (folder / f"bench{HOSTILE}.json").write_text(json.dumps(figures))
     code = _run("fit", folder / f"{HOSTILE}.jsonl", "-o", folder / f"{HOSTILE}.sopool", *QUICK, "--pool", "sum")
     assert code == 0
     return folder
@@ -121,8 +117,6 @@ COMMANDS = {
     "report md": (0, ["report", RUNS, "-o", "-", "--format", "md"]),
     "report tex": (0, ["report", RUNS, "-o", "-", "--format", "tex"]),
     "report csv": (0, ["report", RUNS, "-o", "-", "--format", "csv"]),
-    "bench --from": (0, ["bench", "--from", f"bench{HOSTILE}.json"]),
-    "bench: no such file": (2, ["bench", "--from", f"none{HOSTILE}"]),
     "reproduce": (2, ["reproduce", "table2", "--datasets", HOSTILE]),
     "no such command": (2, [HOSTILE]),
     "no such option": (2, ["inspect", f"--{HOSTILE}"]),

@@ -21,7 +21,6 @@ COMMANDS = [
     ["explain", "MODEL", "GRAPHS", "-g", "1"],
     ["fit", "GRAPHS"],
     ["evaluate", "GRAPHS"],
-    ["bench", "--data", "GRAPHS"],
 ]
 QUICK = ["--epochs", "1", "--models", "2", "--folds", "0", "--device", "cpu"]
 
@@ -144,9 +143,7 @@ def test_names_of_the_standard_output_add_to_it(name, model, graphs, tmp_path, c
     assert (tmp_path / "log").read_text().startswith("before\nrow,")
 
 
-@pytest.mark.parametrize(
-    "command", [["fit", "MUTAG", "-o"], ["evaluate", "MUTAG", "-o"], ["bench", "-o"], ["demo", "--plot"]]
-)
+@pytest.mark.parametrize("command", [["fit", "MUTAG", "-o"], ["evaluate", "MUTAG", "-o"], ["demo", "--plot"]])
 def test_what_is_no_text_needs_a_file(command, call, tmp_path):
     shown = call(*command, "-")
     assert shown.code == 2

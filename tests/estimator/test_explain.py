@@ -5,11 +5,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from sopool.data import DataError, DegreeEncoder, load
-from sopool.data.splits import stratified_folds
+from sopool.data import DataError, DegreeEncoder
 from sopool.estimator import GraphClassifier, UnseenWarning
-from sopool.estimator.deletion import delete_in_order
-from sopool.estimator.validation import own_labels
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 FULL = [g for g in range(40) if STORE.sizes[g]]
@@ -140,36 +137,3 @@ def test_the_number_of_pairs_is_a_whole_one():
         with pytest.raises(DataError, match=f"top={top!r}: a whole number of at least 0 is needed"):
             model.explain(STORE[FULL[:1]], top)
     assert len(model.explain(STORE[FULL[:1]], np.int64(2))[0].pairs[0]) == 2
-
-
-@pytest.fixture(scope="module", params=["sopool-bimap", "sopool-attn", "sopool-m-attn"])
-def on_mutag(request):
-    """A model trained in seconds on four fifths of MUTAG, and the rest."""
-    store = load("MUTAG")
-    train, test = next(iter(stratified_folds(store.labels.numpy(), 5)))
-    model = GraphClassifier(pool=request.param, epochs=8, n_models=2, hidden=16, random_state=0, device="cpu")
-    return model.fit(store[train.tolist()], own_labels(store)[train]), store[test.tolist()]
-
-
-def test_deleting_what_the_explanation_names_first_costs_more_than_deleting_at_random(on_mutag):
-    """For most of the 38 graphs, and in their mean, against the mean of 10 random orders."""
-    model, store = on_mutag
-    shares = (0.0, 0.1)
-    telling = [np.argsort(-one.margin().nodes) for one in model.explain(store, top=0)]
-    first = delete_in_order(model, store, telling, shares).margins
-    random = np.random.default_rng(0)
-    orders = [[random.permutation(int(n)) for n in store.sizes] for _ in range(10)]
-    drawn = np.mean([delete_in_order(model, store, order, shares).margins for order in orders], axis=0)
-    np.testing.assert_allclose(first[:, 0], drawn[:, 0], rtol=1e-4, atol=1e-4)
-    less = drawn[:, 1] - first[:, 1]
-    assert (less > 0).mean() > 0.6
-    assert first[:, 1].mean() < drawn[:, 1].mean()
-    last = delete_in_order(model, store, [order[::-1] for order in telling], shares).margins
-    assert last[:, 1].mean() > drawn[:, 1].mean()
-
-
-def test_one_node_is_left():
-    model = tiny().fit(STORE, LABELS)
-    found = delete_in_order(model, STORE[FULL], [np.arange(int(n)) for n in STORE.sizes[FULL]], (1.0,))
-    assert np.isfinite(found.margins).all()
-    assert found.probabilities.shape == (len(FULL), 1)

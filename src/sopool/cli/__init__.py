@@ -12,7 +12,6 @@ import typer
 
 from sopool import __version__
 from sopool.cli import (
-    bench,
     controls,
     datasets,
     demo,
@@ -45,7 +44,6 @@ COMMANDS = (
     reproduce.reproduce,
     controls.controls,
     report.report,
-    bench.bench,
 )
 
 BETWEEN_COLLECTIONS = 10_000

@@ -1,7 +1,6 @@
 """The scikit-learn face: a classifier of graphs, its model files, an honest estimate, predictions in a stream."""
 
 from sopool.estimator.classifier import GraphClassifier, Prediction
-from sopool.estimator.deletion import delete_in_order
 from sopool.estimator.fitting import FitProgress
 from sopool.estimator.validation import SingleGraphWarning, UnseenWarning
 from sopool.models.explain.explanation import Explanation, Margin, NamedPair
@@ -15,5 +14,4 @@ __all__ = [
     "Prediction",
     "SingleGraphWarning",
     "UnseenWarning",
-    "delete_in_order",
 ]

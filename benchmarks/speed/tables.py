@@ -1,4 +1,4 @@
-"""What ``sopool bench`` measured, as tables for the terminal."""
+"""The results as tables for the terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, zip_longest
@@ -7,7 +7,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from sopool.experiments.bench.results import BankRow, ReadoutRow, Results
+from benchmarks.speed.results import BankRow, ReadoutRow, Results
 
 AXES = {"models": "models", "graphs": "graphs per batch", "width": "width", "nodes": "nodes per graph"}
 MEASURED = ("training", "scoring", "both", "x\nsopool", "x\nfloor", "MB")
@@ -15,7 +15,7 @@ USUAL = {"padded": "to_dense_batch + bmm", "index_add": "index_add"}
 
 
 def machine_line(machine: Mapping[str, Any]) -> str:
-    """Which machine, and which versions of what."""
+    """Return the machine and the versions in one line."""
     named = {"torch": "torch", "triton": "Triton", "torch-geometric": "PyG", "numba": "Numba", "sopool": "sopool"}
     versions = [f"{shown} {machine[name]}" for name, shown in named.items() if machine.get(name)]
     where = f"{machine.get('device')}, PyTorch's threads: {machine.get('threads')}"
@@ -23,7 +23,7 @@ def machine_line(machine: Mapping[str, Any]) -> str:
 
 
 def readout_tables(results: Results) -> list[Table]:
-    """One for each readout: the floor, our way and the usual one, on each kind of sizes."""
+    """Make a table for each readout: the floor, sopool and the usual way, on each kind of sizes."""
     names = dict.fromkeys(row.readout for row in results.readouts)
     return [_readout_table(name, [row for row in results.readouts if row.readout == name], results) for name in names]
 
@@ -54,7 +54,7 @@ def _ratio(row: ReadoutRow) -> str:
 
 
 def bank_tables(results: Results) -> list[Table]:
-    """One for each scale and data set."""
+    """Make a table for each scale and data set."""
     groups: dict[tuple[str, str], list[BankRow]] = {}
     for row in results.bank:
         groups.setdefault((row.scale, row.data), []).append(row)
@@ -85,7 +85,7 @@ def _bank_cells(row: BankRow, ours: BankRow) -> list[str]:
 
 
 def find(rows: Sequence[BankRow], way: str, at: float) -> BankRow | None:
-    """The row of a way at a place of a scale. PyG's stands for any number of models."""
+    """Return the row of a contender at a place of a scale. PyG's stands for any number of models."""
     for row in rows:
         if row.way == way and (row.at == at or (way == "PyG" and row.scale == "models")):
             return row
@@ -93,7 +93,7 @@ def find(rows: Sequence[BankRow], way: str, at: float) -> BankRow | None:
 
 
 def _fixed(scale: str, row: BankRow) -> str:
-    """What is the same in all rows, in words."""
+    """Say what is the same in all rows."""
     words = {"graphs": "graphs per batch", "width": "wide", "models": "models"}
     return "".join(f", {getattr(row, name)} {said}" for name, said in words.items() if name != scale)
 
@@ -108,7 +108,7 @@ def _table(title: str, left: Iterable[str], right: Iterable[str]) -> Table:
 
 
 def _add(table: Table, facts: Sequence[str], lines: Sequence[tuple[str, ...]]) -> None:
-    """Lines that belong together, with what they have in common written down beside the first ones."""
+    """Add lines that belong together, with what they have in common beside the first ones."""
     for fact, line in zip_longest(facts, lines):
         if line is not None:
             table.add_row(fact or "", *line)
@@ -116,11 +116,11 @@ def _add(table: Table, facts: Sequence[str], lines: Sequence[tuple[str, ...]]) -
 
 
 def figure(number: float) -> str:
-    """Three digits that count, never as a power of ten."""
+    """Write a number with three significant digits, never as a power of ten."""
     exponent = int(f"{number:.2e}".partition("e")[2])
     return f"{number:,.{max(0, 2 - exponent)}f}"
 
 
 def place(at: float) -> str:
-    """Where on a scale: a whole number as such."""
+    """Write a place on a scale: a whole number as such."""
     return f"{at:,.10g}"

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rivals import BATCH, DROPOUT, HIDDEN, LAYERS, LEARNING_RATE, RANK, STEPS
+from benchmarks.rivals import BATCH, DROPOUT, HIDDEN, LAYERS, LEARNING_RATE, RANK, STEPS
 from sopool.data import NodeFeatures, PackedGraphs
 
 EVALUATION_BATCH = 64
@@ -37,7 +37,7 @@ def make_graphs(store: PackedGraphs, rows: Tensor, labels: Tensor) -> list[Graph
 
 
 class Layer(nn.Module):
-    """Sum over neighbours and self, then Linear, BN, ReLU, Linear, then BN, ReLU."""
+    """Sum over neighbors and self, then Linear, BN, ReLU, Linear, then BN, ReLU."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class AuthorsTrainer:
         self.train = [graphs[i] for i in train_ids]
         self.test = [graphs[i] for i in test_ids]
         self.model = Model(features.width, int(labels.max()) + 1).to(device)
-        self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), LEARNING_RATE)
         self.device = device
 
     def epoch(self) -> tuple[float, float]:
@@ -120,9 +120,9 @@ class AuthorsTrainer:
         for _ in range(STEPS):
             chosen = [self.train[i] for i in self.random.permutation(len(self.train))[:BATCH]]
             loss = F.cross_entropy(self.model(chosen), self.labels(chosen))
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             loss.backward()
-            self.optimiser.step()
+            self.optimizer.step()
             self.loss += loss.item() / STEPS
         return self.accuracy(self.train), self.accuracy(self.test)
 

@@ -12,7 +12,7 @@ QUANTILES = {
 
 
 def draw_sizes(like: str, graphs: int, seed: int = 0) -> np.ndarray:
-    """The number of nodes of each of ``graphs`` graphs. The largest of the data set is among them."""
+    """Draw the number of nodes of each of ``graphs`` graphs. The largest of the data set is among them."""
     levels = np.random.default_rng(seed).random(graphs)
     levels[graphs // 2] = 1
     return np.interp(levels, LEVELS, QUANTILES[like]).astype(int)

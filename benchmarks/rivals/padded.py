@@ -11,12 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.utils import to_dense_batch
 
+from benchmarks.rivals import DROPOUT, LAYERS, LEARNING_RATE, RANK
 from sopool.data import NodeFeatures, PackedGraphs
-from sopool.experiments.bench.rivals import DROPOUT, LAYERS, LEARNING_RATE, RANK
 from sopool.training.bank.capture import capture, run_aside
 from sopool.training.bank.sampling import draw
 
-MOMENTUM, EPS = 0.1, 1e-5
+MOMENTUM = 0.1
+EPS = 1e-5
 TOGETHER = 1 << 24
 """Numbers in one array while scoring."""
 
@@ -48,7 +49,7 @@ class Norm(nn.Module):
 
 
 class Model(nn.Module):
-    """M times the model of :mod:`sopool.experiments.bench.rivals`, without biases that a norm would take away again."""
+    """M times the model of :mod:`benchmarks.rivals`, without biases that a norm would take away again."""
 
     def __init__(self, models: int, channels: int, classes: int, hidden: int) -> None:
         super().__init__()
@@ -66,8 +67,8 @@ class Model(nn.Module):
         states = [x.flatten(1, 2)]
         blocks = list(zip(self.linears, self.norms, strict=True))
         for layer in range(LAYERS):
-            heard = torch.bmm(adjacency.flatten(0, 1), states[-1].reshape(models * batch, nodes, -1))
-            h = heard.view(models, batch * nodes, -1)
+            summed = torch.bmm(adjacency.flatten(0, 1), states[-1].reshape(models * batch, nodes, -1))
+            h = summed.view(models, batch * nodes, -1)
             for weight, norm in blocks[2 * layer : 2 * layer + 2]:
                 h = norm(torch.bmm(h, weight), rows)
             states.append(h)
@@ -99,7 +100,7 @@ class PaddedBank:
         self.epochs = 0
         self.model = Model(len(trains), features.width, len(store.classes), hidden).to(device)
         captured = torch.device(device).type == "cuda"
-        self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE, fused=True, capturable=captured)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), LEARNING_RATE, fused=True, capturable=captured)
         self.chosen = torch.from_numpy(np.stack([train[:batch] for train in trains])).to(device)
         self.total = torch.zeros((), device=device)
         self.replay: torch.cuda.CUDAGraph | None = None
@@ -123,12 +124,12 @@ class PaddedBank:
         return self.total.item() / self.steps / len(self.trains)
 
     def _step(self) -> None:
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         scores = self(self.chosen)
         labels = self.labels[self.chosen].flatten()
         loss = F.cross_entropy(scores.flatten(0, 1), labels, reduction="sum") / self.batch
         loss.backward()
-        self.optimiser.step()
+        self.optimizer.step()
         self.total += loss.detach()
 
     def __call__(self, graphs: Tensor) -> Tensor:
@@ -141,7 +142,7 @@ class PaddedBank:
         """Scores of all graphs by all models [M, G, classes]."""
         self.model.eval()
         models = len(self.trains)
-        (graphs, nodes) = self.x.shape[:2]
+        graphs, nodes = self.x.shape[:2]
         some = max(1, TOGETHER // (models * nodes * max(nodes, self.model.bimap.shape[1])))
         every = torch.arange(graphs, device=self.x.device).expand(models, graphs)
         scores: np.ndarray = torch.cat([self(part) for part in every.split(some, 1)], 1).cpu().numpy()

@@ -1,27 +1,13 @@
 """What was measured, on which machine; to JSON and back."""
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, get_type_hints
+from typing import Any
 
 import torch
 
-from sopool._files.schema import (
-    BOOLEAN,
-    SCALAR,
-    Check,
-    choice,
-    list_of,
-    mapping_of,
-    number,
-    optional,
-    record,
-    text,
-    whole,
-)
 from sopool._runtime.environment import environment, package_version
 from sopool._runtime.threads import cores
 from sopool.errors import DataError
-from sopool.experiments.bench.jobs import SCALES
 
 FORMAT = "sopool bench 1"
 UNITS = {
@@ -77,12 +63,12 @@ class BankRow:
 
     @property
     def seconds(self) -> float:
-        """Per model-epoch."""
+        """Training and scoring, per model-epoch."""
         return self.train_seconds + self.score_seconds
 
     @property
     def at(self) -> float:
-        """Where on its scale."""
+        """The place on its scale."""
         return float(getattr(self, self.scale))
 
 
@@ -100,45 +86,22 @@ class Results:
     profiles: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Every figure, with units and machine."""
+        """Return every figure, with units and machine."""
         return {"format": FORMAT, "units": UNITS, **asdict(self)}
 
     @classmethod
     def from_json(cls, saved: Any) -> "Results":
-        """From what :meth:`to_json` gave; a ``DataError`` for anything else."""
+        """Make the results of what :meth:`to_json` gave; raise a ``DataError`` for anything else."""
         if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-            raise DataError(f'this is not what sopool bench --output writes: "format" is not {FORMAT!r}.')
-        found = SAVED(saved, "the file")
-        return cls(**{item.name: found[item.name] for item in fields(cls)})
-
-
-KINDS: dict[type, Check] = {str: text(), bool: BOOLEAN, int: whole(), float: number(0)}
-
-
-def _rows(make: type[ReadoutRow] | type[BankRow]) -> Check:
-    """Return a check of a list of rows, which makes them."""
-    kinds = {name: KINDS[kind] for name, kind in get_type_hints(make).items()}
-    row = record(kinds | ({"scale": choice(*SCALES)} if "scale" in kinds else {}))
-    return list_of(lambda value, where: make(**row(value, where)))
-
-
-SAVED = record(
-    {
-        "format": text(),
-        "units": mapping_of(text()),
-        "machine": mapping_of(SCALAR),
-        "readouts": _rows(ReadoutRow),
-        "bandwidth": optional(number(0)),
-        "bank": _rows(BankRow),
-        "product_speed": optional(number(0)),
-        "notes": list_of(text()),
-        "profiles": list_of(text(most=2**20)),
-    }
-)
+            raise DataError(f'this is not what --output wrote: "format" is not {FORMAT!r}.')
+        found = {item.name: saved[item.name] for item in fields(cls)}
+        found["readouts"] = [ReadoutRow(**row) for row in found["readouts"]]
+        found["bank"] = [BankRow(**row) for row in found["bank"]]
+        return cls(**found)
 
 
 def machine(device: str) -> dict[str, Any]:
-    """What the figures hold for."""
+    """Return what the figures hold for: device, cores and versions."""
     return environment(device) | {
         "cores": cores(),
         "cuda": torch.version.cuda,

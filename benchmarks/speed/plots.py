@@ -1,12 +1,12 @@
-"""What ``sopool bench`` measured, as pictures: log-log, with the floor drawn in."""
+"""The results as pictures: log-log, with the floor drawn in."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.speed.results import BankRow, ReadoutRow, Results
+from benchmarks.speed.tables import AXES, USUAL, place
 from sopool._files.atomic import whole_file
-from sopool.experiments.bench.results import BankRow, ReadoutRow, Results
-from sopool.report.bench import AXES, USUAL, place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,12 +18,9 @@ FLOOR = "#555555"
 COLUMNS = 3
 
 
-def plot_bench(results: Results, folder: Path) -> list[Path]:
-    """Draw all there is: ``readouts.svg``, and ``bank-models.svg`` and so on; equal results give equal files."""
-    try:
-        from matplotlib import style
-    except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'sopool[report]'") from error
+def plot_results(results: Results, folder: Path) -> list[Path]:
+    """Draw all results: ``readouts.svg``, and ``bank-models.svg`` and so on; equal results give equal files."""
+    from matplotlib import style
 
     written = []
     with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
@@ -73,7 +70,7 @@ def _frame(panel: "Axes", title: str, x: str, y: str) -> None:
 
 
 def _draw_readouts(results: Results) -> "Figure":
-    """Time against the bytes that must move: the floor is one line for all readouts and sizes."""
+    """Draw time against the bytes that must move: the floor is one line for all readouts and sizes."""
     names = list(dict.fromkeys(row.readout for row in results.readouts))
     note = f"{_where(results)}\nhollow: forward, full: forward + backward"
     drawn, panels = _figure(len(names), note, sharex=True, sharey=True)
@@ -109,7 +106,7 @@ def _points(panel: "Axes", way: str, rows: Sequence[ReadoutRow]) -> None:
 
 
 def _draw_bank(scale: str, rows: Sequence[BankRow], results: Results) -> "Figure":
-    """Seconds per model-epoch against what is varied, a panel for each data set."""
+    """Draw seconds per model-epoch against what is varied, a panel for each data set."""
     names = list(dict.fromkeys(row.data for row in rows))
     note = f"{_where(results)}\nfloor: the matrix products alone, at the speed of a large one"
     drawn, panels = _figure(len(names), note, sharey=True)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.rivals import BATCH, HIDDEN, LAYERS, RANK, STEPS
 from sopool.data import NodeFeatures, PackedGraphs
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
-from sopool.experiments.bench.rivals import BATCH, HIDDEN, LAYERS, RANK, STEPS
 from sopool.experiments.executors.local import encoder_for
 from sopool.models.presets import model_config
 from sopool.training.runs.config import RunConfig
@@ -44,25 +44,25 @@ class Job:
 
     @property
     def nodes(self) -> float:
-        """Per graph."""
+        """The mean number of nodes of a graph."""
         return self.store.num_nodes / len(self.store)
 
     def configs(self, point: Point) -> list[RunConfig]:
-        """One run for each fold, then again with other seeds."""
+        """Return one run for each fold, then again with other seeds."""
         model = replace(model_config(self.store, "gin-0", "sopool-bimap", "paper"), hidden=point.width)
         run = RunConfig(self.store.name, "", "", model, fold=0, folds=FOLDS, steps=point.steps, batch_size=point.graphs)
         return [replace(run, fold=m % FOLDS, seed=m // FOLDS) for m in range(point.models)]
 
     def splits(self, point: Point) -> list[Split]:
-        """Which graphs each of them trains on."""
+        """Return which graphs each run trains on."""
         return [self.splitter(config) for config in self.configs(point)]
 
     def fit(self, point: Point) -> Point:
-        """With no more graphs in a batch than there are to train on."""
+        """Return a point whose batches have no more graphs than there are to train on."""
         return point._replace(graphs=min(point.graphs, *(len(split.train) for split in self.splits(point))))
 
     def operations(self, point: Point) -> float:
-        """Of the matrix products in a model-epoch, as the model is written.
+        """Return the operations of the matrix products in a model-epoch, as the model is written.
 
         The backward of a product with weights is two more of its size, only that features want no gradient; that of a
         Gram matrix is one more.
@@ -78,17 +78,17 @@ class Job:
 
 
 def prepare(store: PackedGraphs, device: str) -> Job:
-    """The features and folds of a data set."""
+    """Compute the features and folds of a data set."""
     if store.labels is None:
         raise DataError(f"{store.name} has no labels: there is nothing to learn.")
     features = encoder_for(store, "test").transform(store)
     return Job(store, features, Splitter(store.labels.cpu().numpy()), device)
 
 
-def plan(
+def plan_points(
     stores: Sequence[PackedGraphs], scale: str, models: Sequence[int], beside: int, device: str, steps: int = STEPS
 ) -> Iterator[tuple[Job, Point]]:
-    """All points of one scale: ``models`` of them on each data set, or ``beside`` where something else is varied."""
+    """Yield all points of one scale: each number of ``models``, or ``beside`` of them where another thing is varied."""
     if scale == "nodes":
         for nodes in VALUES[scale]:
             yield prepare(random_graphs(nodes), device), Point(beside, steps=steps)
@@ -101,7 +101,7 @@ def plan(
 
 
 def random_graphs(nodes: int, graphs: int = 188, labels: int = 7, seed: int = 0) -> PackedGraphs:
-    """As many graphs and node labels as MUTAG has, all of one size: rings with as many chords as nodes."""
+    """Make as many graphs and node labels as MUTAG has, all of one size: rings with as many chords as nodes."""
     random = np.random.default_rng(seed)
     ring = np.stack([np.arange(nodes), np.roll(np.arange(nodes), 1)], axis=1)
     made = []

@@ -1,6 +1,6 @@
-"""Figures as ``sopool bench`` might have found them."""
+"""Results as ``python -m benchmarks.speed`` might have found them."""
 
-from sopool.experiments.bench import BankRow, ReadoutRow, Results
+from benchmarks.speed.results import BankRow, ReadoutRow, Results
 
 MACHINE = {
     "device": "A [fast] GPU",

@@ -1,4 +1,4 @@
-"""The bank beside PyG's way and the padded one: seconds per model-epoch, and memory.
+"""The bank beside a trainer of PyG's kind and a padded bank: seconds per model-epoch, and memory.
 
 A model-epoch: 50 steps of 32 graphs, hidden 32, bimap at the preset of the paper, then the scores of all graphs.
 """
@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.common import seconds
+from benchmarks.rivals import LAYERS
+from benchmarks.rivals.padded import PaddedBank
+from benchmarks.rivals.pyg import PygTrainer
+from benchmarks.speed.jobs import Job, Point, plan_points
+from benchmarks.speed.results import BankRow, Results
+from benchmarks.speed.timing import Effort, clean_up, kind, peak_bytes, product_speed
 from sopool.data import PackedGraphs
-from sopool.experiments.bench.jobs import Job, Point, plan
-from sopool.experiments.bench.padded import PaddedBank
-from sopool.experiments.bench.results import BankRow, Results
-from sopool.experiments.bench.rivals import LAYERS, PygTrainer
-from sopool.experiments.bench.timing import Effort, clean_up, kind, peak_bytes, product_speed, seconds
 from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import GraphTables
 
@@ -30,14 +32,14 @@ class Contender(Protocol):
     """Trains for an epoch, then scores all graphs; both end with numbers on the host."""
 
     def train(self) -> object:
-        """One epoch."""
+        """Train for an epoch."""
 
     def score(self) -> object:
-        """All graphs."""
+        """Score all graphs."""
 
 
 class SopoolBank:
-    """All models, in a bank."""
+    """Train all models in a bank."""
 
     def __init__(self, job: Job, point: Point) -> None:
         tables = GraphTables.build(job.store, job.features).to(job.device)
@@ -45,29 +47,33 @@ class SopoolBank:
         self.graphs = [np.arange(len(tables))] * point.models
 
     def train(self) -> object:
-        """One epoch of each model."""
+        """Train each model for an epoch."""
         return self.bank.run_epoch()
 
     def score(self) -> object:
-        """All graphs by each model."""
+        """Score all graphs by each model."""
         return self.bank.scores(self.graphs)
 
 
-def pyg_way(job: Job, point: Point) -> Contender:
-    """One model, the first."""
+def pyg_trainer(job: Job, point: Point) -> PygTrainer:
+    """Train one model, the first."""
     assert job.store.labels is not None
     train, _, test = job.splits(point)[0]
     sizes = {"hidden": point.width, "batch": point.graphs, "steps": point.steps}
     return PygTrainer(job.store, job.features, job.store.labels, train, test, 0, job.device, **sizes)
 
 
-def padded_way(job: Job, point: Point) -> Contender:
-    """All models, in dense arrays."""
+def padded_bank(job: Job, point: Point) -> PaddedBank:
+    """Train all models in dense arrays."""
     trains = [split.train for split in job.splits(point)]
     return PaddedBank(job.store, job.features, trains, point.width, point.graphs, point.steps, job.device)
 
 
-WAYS: dict[str, Callable[[Job, Point], Contender]] = {"sopool": SopoolBank, "PyG": pyg_way, "padded": padded_way}
+CONTENDERS: dict[str, Callable[[Job, Point], Contender]] = {
+    "sopool": SopoolBank,
+    "PyG": pyg_trainer,
+    "padded": padded_bank,
+}
 
 
 def measure_bank(
@@ -80,13 +86,13 @@ def measure_bank(
     effort: Effort,
     report: Callable[[str], None],
 ) -> None:
-    """One scale, all ways, into ``results``. PyG's way does not depend on the number of models: once is enough."""
+    """Measure all contenders along one scale, into ``results``; PyG once for any number of models."""
     if results.product_speed is None:
         report("bank: speed of a large product")
         results.product_speed = product_speed(device, effort.repeats)
     seen: set[str] = set()
-    for job, point in plan(stores, scale, models, beside, device, effort.steps):
-        for way in WAYS:
+    for job, point in plan_points(stores, scale, models, beside, device, effort.steps):
+        for way in CONTENDERS:
             if not (way == "PyG" and scale == "models" and job.store.name in seen):
                 _try(results, way, job, point, scale, effort.epochs, report)
         seen.add(job.store.name)
@@ -95,7 +101,7 @@ def measure_bank(
 def _try(
     results: Results, way: str, job: Job, point: Point, scale: str, epochs: int, report: Callable[[str], None]
 ) -> None:
-    """Measure, or note why not; but our own way must work."""
+    """Measure, or note why not; only a rival may be left out."""
     models = 1 if way == "PyG" else point.models
     where = f"{job.store.name}, {job.nodes:.0f} nodes per graph"
     name = f"{way}, {where}, models: {models}, graphs per batch: {point.graphs}, width: {point.width}"
@@ -113,11 +119,14 @@ def _try(
 
 
 def measure(way: str, job: Job, point: Point, scale: str, speed: float, epochs: int) -> BankRow:
-    """One way at one point. The first epoch shows the memory; on a GPU it captures, as the second still does."""
+    """Measure one contender at one point.
+
+    The first epoch shows the memory; on a GPU steps are captured in it and in the second.
+    """
     made: list[Contender] = []
 
     def first() -> None:
-        made.append(WAYS[way](job, point))
+        made.append(CONTENDERS[way](job, point))
         made[0].train()
         made[0].score()
 
@@ -144,7 +153,7 @@ def measure(way: str, job: Job, point: Point, scale: str, speed: float, epochs: 
 
 
 def reason_against(job: Job, point: Point) -> str | None:
-    """Why padding makes no sense here; None if it does."""
+    """Return why padding makes no sense here; None if it does."""
     graphs = len(job.store)
     most = int(job.store.sizes.max())
     table = 4 * graphs * most**2
@@ -157,7 +166,7 @@ def reason_against(job: Job, point: Point) -> str | None:
 
 
 def profile_epoch(job: Job, point: Point, rows: int = 25) -> str:
-    """Where the time of a training epoch goes: operators, the slowest first."""
+    """Return a table of the operators that a training epoch spends its time in, the slowest first."""
     bank = SopoolBank(job, point)
     bank.train()
     on_gpu = kind(job.device) == "cuda"

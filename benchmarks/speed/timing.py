@@ -1,13 +1,14 @@
 """Time, memory, and the two speeds of a machine that floors are made of. All of it is measured, nothing looked up."""
 
 import gc
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.common import seconds
 
 COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}
 """Bytes that are copied to measure the bandwidth: more than any cache holds."""
@@ -36,12 +37,15 @@ QUICK = Effort(share=0.25, repeats=5, epochs=1)
 
 
 def kind(device: str) -> str:
-    """``cpu`` or ``cuda``."""
+    """Return ``cpu`` or ``cuda``."""
     return torch.device(device).type
 
 
 def median_seconds(work: Callable[[], object], device: str, repeats: int) -> float:
-    """Of one call, after one to warm up. On a GPU calls follow each other without a wait, as they do in training."""
+    """Return the median time of a call, after one to warm up.
+
+    On a GPU calls follow each other without a wait, as they do in training.
+    """
     work()
     if kind(device) != "cuda":
         return median(seconds(work) for _ in range(repeats))
@@ -56,15 +60,8 @@ def median_seconds(work: Callable[[], object], device: str, repeats: int) -> flo
     return median(float(start.elapsed_time(end)) for start, end in marks) / 1e3
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Of one call, by the clock on the wall."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def peak_bytes(work: Callable[[], object], device: str) -> int:
-    """What the tensors made by ``work`` take at most, over those that were there before."""
+    """Return the peak of the memory that the tensors made by ``work`` take."""
     if kind(device) == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
@@ -84,14 +81,14 @@ def peak_bytes(work: Callable[[], object], device: str) -> int:
 
 
 def copy_bandwidth(device: str, repeats: int) -> float:
-    """Bytes per second, read and written ones added up, of a large copy."""
+    """Return the bytes per second, read and written ones added up, of a large copy."""
     source = torch.zeros(COPIED[kind(device)] // 4, device=device)
     target = torch.empty_like(source)
     return 2 * COPIED[kind(device)] / median_seconds(lambda: target.copy_(source), device, repeats)
 
 
 def product_speed(device: str, repeats: int) -> float:
-    """Operations per second of a large product that is as exact as float32.
+    """Return the operations per second of a large product that is as exact as float32.
 
     On a GPU that may be three passes in the shorter TF32, which is how the kernels multiply; the faster way counts.
     """

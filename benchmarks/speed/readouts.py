@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import to_dense_batch
 
-from sopool.experiments.bench.results import ReadoutRow, Results
-from sopool.experiments.bench.sizes import draw_sizes
-from sopool.experiments.bench.timing import Effort, clean_up, copy_bandwidth, kind, median_seconds, peak_bytes
+from benchmarks.rivals.readouts import index_add_attn, padded_bimap
+from benchmarks.sizes import draw_sizes
+from benchmarks.speed.results import ReadoutRow, Results
+from benchmarks.speed.timing import Effort, clean_up, copy_bandwidth, kind, median_seconds, peak_bytes
 from sopool.nn import AttentionalSecondOrderAggregation, BilinearSecondOrderAggregation
 
-CHANNELS, RANK = 160, 32
+CHANNELS = 160
+RANK = 32
 GRAPHS = {
     "cuda": {"NCI1": 32_768, "PROTEINS": 16_384, "REDDIT-BINARY": 2_048},
     "cpu": {"NCI1": 2_048, "PROTEINS": 1_024, "REDDIT-BINARY": 128},
@@ -26,7 +27,7 @@ GRAPHS = {
 
 
 class Batch(NamedTuple):
-    """Graphs side by side."""
+    """The graphs of a batch, side by side."""
 
     x: Tensor
     """[N, channels]."""
@@ -36,6 +37,11 @@ class Batch(NamedTuple):
     """Whose each node is [N]."""
     largest: int
     """Nodes of the largest graph."""
+
+    @property
+    def graphs(self) -> int:
+        """How many there are."""
+        return len(self.ptr) - 1
 
 
 class Case(NamedTuple):
@@ -50,7 +56,7 @@ class Case(NamedTuple):
 
 
 def make_batch(like: str, graphs: int, device: str, channels: int = CHANNELS) -> Batch:
-    """Graphs with sizes like those of a data set, and random features that want a gradient."""
+    """Make graphs with sizes like those of a data set, and random features that want a gradient."""
     sizes = torch.from_numpy(draw_sizes(like, graphs)).to(device)
     ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
     owner = torch.arange(graphs, device=device).repeat_interleave(sizes)
@@ -58,35 +64,29 @@ def make_batch(like: str, graphs: int, device: str, channels: int = CHANNELS) ->
     return Batch(x, ptr, owner, int(sizes.max()))
 
 
-def padded_bimap(batch: Batch, weight: Tensor) -> Tensor:
-    """W^T H^T H W by padding all graphs to the largest: [G, rank^2]."""
-    z, _ = to_dense_batch(batch.x @ weight, batch.owner, max_num_nodes=batch.largest, batch_size=len(batch.ptr) - 1)
-    pooled: Tensor = torch.bmm(z.transpose(1, 2), z).flatten(1)
-    return pooled
-
-
-def index_add_attn(batch: Batch, query: Tensor) -> Tensor:
-    """H^T H mu by adding up weighted rows: [G, channels]."""
-    pooled = batch.x.new_zeros(len(batch.ptr) - 1, batch.x.shape[1])
-    return pooled.index_add(0, batch.owner, batch.x * (batch.x @ query))
-
-
 def make_cases(device: str, channels: int = CHANNELS, rank: int = RANK) -> Iterator[Case]:
-    """Each readout our way, then the usual one, with the same weights."""
+    """Yield each readout as sopool computes it, then as it is usually written, with the same weights."""
+
+    def padded(batch: Batch) -> Tensor:
+        return padded_bimap(batch.x, weight, batch.owner, batch.graphs, batch.largest)
+
+    def index_add(batch: Batch) -> Tensor:
+        return index_add_attn(batch.x, query, batch.owner, batch.graphs)
+
     bimap = BilinearSecondOrderAggregation(channels, rank).to(device)
     weight = bimap.weight
     yield Case("bimap", "sopool", lambda batch: bimap(batch.x, ptr=batch.ptr), [weight], rank**2)
-    yield Case("bimap", "padded", lambda batch: padded_bimap(batch, weight), [weight], rank**2)
+    yield Case("bimap", "padded", padded, [weight], rank**2)
     attn = AttentionalSecondOrderAggregation(channels).to(device)
     query = attn.query
     yield Case("attn", "sopool", lambda batch: attn(batch.x, ptr=batch.ptr), [query], channels)
-    yield Case("attn", "index_add", lambda batch: index_add_attn(batch, query), [query], channels)
+    yield Case("attn", "index_add", index_add, [query], channels)
 
 
 def floor_bytes(batch: Batch, outputs: int, backward: bool) -> int:
-    """What must move, with so many ``outputs`` for each graph."""
+    """Return the bytes that must move, with so many ``outputs`` for each graph."""
     h = batch.x.nbytes
-    s = (len(batch.ptr) - 1) * outputs * batch.x.element_size()
+    s = batch.graphs * outputs * batch.x.element_size()
     return 3 * h + 2 * s if backward else h + s
 
 
@@ -99,10 +99,10 @@ class Work(NamedTuple):
 
 
 def make_work(case: Case, batch: Batch, backward: bool) -> Work:
-    """Pool; with ``backward`` the gradients of nodes and weights as well, from one of the output that is given."""
+    """Return a call that pools; with ``backward`` it computes the gradients of nodes and weights as well."""
     wanted = [batch.x, *case.weights]
     inputs = batch.ptr.nbytes + sum(tensor.nbytes for tensor in wanted)
-    towards = torch.ones(len(batch.ptr) - 1, case.outputs, device=batch.x.device)
+    towards = torch.ones(batch.graphs, case.outputs, device=batch.x.device)
 
     @torch.no_grad()
     def forward() -> object:
@@ -120,14 +120,14 @@ def make_work(case: Case, batch: Batch, backward: bool) -> Work:
 def measure_case(
     case: Case, like: str, batch: Batch, backward: bool, bandwidth: float, device: str, repeats: int
 ) -> ReadoutRow:
-    """Time and memory of one case."""
+    """Measure time and memory of one case."""
     work = make_work(case, batch, backward)
     work.call()  # kernels are compiled, libraries take their workspace
     peak = work.inputs + peak_bytes(work.call, device)
     moved = floor_bytes(batch, case.outputs, backward)
     return ReadoutRow(
         like=like,
-        graphs=len(batch.ptr) - 1,
+        graphs=batch.graphs,
         nodes=len(batch.owner),
         readout=case.readout,
         backward=backward,
@@ -140,7 +140,7 @@ def measure_case(
 
 
 def measure_readouts(results: Results, device: str, effort: Effort, report: Callable[[str], None]) -> None:
-    """All readouts on all sizes, into ``results``. A rival that needs more memory than there is, is left out."""
+    """Measure all readouts on all sizes, into ``results``; leave out a rival that needs more memory than there is."""
     torch.manual_seed(0)
     report("readouts: bandwidth of a copy")
     results.bandwidth = copy_bandwidth(device, effort.repeats)

@@ -1,19 +1,18 @@
-"""All of it, piece by piece."""
+"""Measure what was asked for, piece by piece."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from benchmarks.speed.bank import measure_bank, profile_epoch
+from benchmarks.speed.jobs import BESIDE, MODELS, SCALES, Point, prepare
+from benchmarks.speed.readouts import measure_readouts
+from benchmarks.speed.results import Results, machine
+from benchmarks.speed.timing import FULL, Effort, kind
 from sopool._runtime.threads import threads
 from sopool.data import PackedGraphs
-from sopool.errors import DataError
-from sopool.experiments.bench.bank import measure_bank, profile_epoch
-from sopool.experiments.bench.jobs import BESIDE, MODELS, SCALES, Point, prepare
-from sopool.experiments.bench.readouts import measure_readouts
-from sopool.experiments.bench.results import Results, machine
-from sopool.experiments.bench.timing import FULL, Effort, kind
-from sopool.models.presets import check_name
+from sopool.errors import SettingError, check_name
 
 PARTS = ("readouts", "bank")
 
@@ -37,23 +36,23 @@ class Request:
         for scale in self.scales:
             check_name("scale", scale, SCALES)
         if any(count < 1 for count in self.models or ()):
-            raise DataError(f"a bank of {min(self.models or ())} models is not possible: it has at least 1.")
+            raise SettingError(f"a bank of {min(self.models or ())} models is not possible: it has at least 1.")
         if self.profile and "bank" not in self.parts:
-            raise DataError("the profile is that of the bank, which is not among the parts to measure.")
+            raise SettingError("the profile is that of the bank, which is not among the parts to measure.")
 
     @property
     def counts(self) -> Sequence[int]:
-        """Of models, where they are varied."""
+        """The numbers of models, where they are varied."""
         return self.models or MODELS[kind(self.device)]
 
     @property
     def beside(self) -> int:
-        """Models where something else is varied: the most that were asked for."""
+        """The number of models where something else is varied: the most that were asked for."""
         return max(self.models) if self.models else BESIDE[kind(self.device)]
 
 
 def run(request: Request, report: Callable[[str], None]) -> Iterator[Results]:
-    """Measure, and tell what comes next by ``report``. After each piece: all results so far."""
+    """Measure, say what comes next by ``report``, and yield all results so far after each piece."""
     results = Results(machine(request.device))
     device = request.device
     if ":" in device:

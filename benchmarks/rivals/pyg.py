@@ -1,6 +1,6 @@
 """The way of a PyTorch Geometric user: ``Data`` objects, ``DataLoader``, ``GINConv``, ``to_dense_batch``.
 
-The model and the job, which other rivals share: GIN-0, SOPool bimap, as in the paper's code.
+It trains one model at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,9 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv
 from torch_geometric.utils import to_dense_batch
 
+from benchmarks.rivals import BATCH, DROPOUT, HIDDEN, LAYERS, LEARNING_RATE, RANK, STEPS
 from sopool.data import NodeFeatures, PackedGraphs
 
-LAYERS = 4
-"""Message-passing layers; the input features are pooled as well, as a fifth."""
-HIDDEN = 32
-RANK = 32
-DROPOUT = 0.5
-"""On the logits."""
-LEARNING_RATE = 0.01
-BATCH = 32
-STEPS = 50
-"""Batches in an epoch, each drawn without replacement from the training graphs."""
 EVALUATION_BATCH = 256
 
 
@@ -40,7 +31,7 @@ def make_graphs(store: PackedGraphs, rows: Tensor, labels: Tensor) -> list[Data]
     ]
 
 
-class Draws:
+class RandomBatches:
     """Batches of graph numbers, each drawn without replacement."""
 
     def __init__(self, graphs: int, seed: int, batch: int, steps: int) -> None:
@@ -110,11 +101,11 @@ class PygTrainer:
         torch.manual_seed(seed)
         graphs = make_graphs(store, features.rows(), labels)
         train = [graphs[i] for i in train_ids]
-        self.loader = DataLoader(train, batch_sampler=Draws(len(train), seed, batch, steps))
+        self.loader = DataLoader(train, batch_sampler=RandomBatches(len(train), seed, batch, steps))
         self.train_loader = DataLoader(train, EVALUATION_BATCH)
         self.test_loader = DataLoader([graphs[i] for i in test_ids], EVALUATION_BATCH)
         self.model = Model(features.width, int(labels.max()) + 1, hidden).to(device)
-        self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), LEARNING_RATE)
         self.device = device
 
     def epoch(self) -> tuple[float, float]:
@@ -128,10 +119,10 @@ class PygTrainer:
         total = torch.zeros((), device=self.device)
         for data in self.loader:
             data = data.to(self.device)
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             loss = F.cross_entropy(self.model(data), data.y)
             loss.backward()
-            self.optimiser.step()
+            self.optimizer.step()
             total += loss.detach()
         self.loss = total.item() / len(self.loader)
 

@@ -9,14 +9,19 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from torch_geometric.data import Batch as PygBatch
 
+from benchmarks.rivals import RANK, padded, pyg
+from benchmarks.sizes import QUANTILES, draw_sizes
+from benchmarks.speed import __main__ as command
+from benchmarks.speed import bank, readouts, timing
+from benchmarks.speed.jobs import Point, plan_points, prepare, random_graphs
+from benchmarks.speed.results import Results
+from benchmarks.speed.run import Request, run
+from benchmarks.speed.timing import Effort
 from sopool.data.sources.boxed import load_boxed
-from sopool.errors import DataError
-from sopool.experiments.bench import Effort, Request, Results, bank, padded, readouts, rivals, run, timing
-from sopool.experiments.bench.jobs import Point, plan, prepare, random_graphs
-from sopool.experiments.bench.sizes import QUANTILES, draw_sizes
+from sopool.errors import DataError, SettingError
 from sopool.models import FlatClassifier, ModelConfig
 from sopool.training.bank.batching import GraphTables
-from tests.report.bench_results import some_results
+from tests.benchmarks.speed_results import some_results
 
 TINY = Effort(share=0.01, repeats=2, epochs=1, steps=2)
 
@@ -123,13 +128,13 @@ def copy_weights(ours, pyg, dense, m):
 
 
 def test_all_ways_train_the_same_model(mutag, monkeypatch):
-    for module in (rivals, padded):
+    for module in (pyg, padded):
         monkeypatch.setattr(module, "DROPOUT", 0.0)
     store = mutag.store
     width = mutag.features.width
     tables = GraphTables.build(store, mutag.features)
     graphs = torch.stack([torch.arange(6), torch.arange(180, 186)])
-    every = rivals.make_graphs(store, mutag.features.rows().double(), store.labels)
+    every = pyg.make_graphs(store, mutag.features.rows().double(), store.labels)
     dense = padded.PaddedBank(store, mutag.features, [np.arange(9)] * 2, 4, 6, 1, "cpu")
     dense.model.double()
     dense.x = dense.x.double()
@@ -137,20 +142,20 @@ def test_all_ways_train_the_same_model(mutag, monkeypatch):
     dense.adjacency = dense.adjacency.double()
     for m, some in enumerate(graphs):
         ours = FlatClassifier(ModelConfig(hidden=4, dropout_on="logits"), width, 2).double()
-        pyg = rivals.Model(width, 2, 4).double()
-        copy_weights(ours, pyg, dense.model, m)
+        theirs = pyg.Model(width, 2, 4).double()
+        copy_weights(ours, theirs, dense.model, m)
         batch = tables.batch(some.unsqueeze(0))
         data = PygBatch.from_data_list([every[g] for g in some])
-        for model in (ours, pyg, dense.model):
+        for model in (ours, theirs, dense.model):
             model.train()
-        scores = [ours(batch.x.double(), batch.neighbors, batch.ptr), pyg(data), dense(graphs)[m]]
+        scores = [ours(batch.x.double(), batch.neighbors, batch.ptr), theirs(data), dense(graphs)[m]]
         labels = store.labels[some]
         gradients = [F.cross_entropy(one, labels) for one in scores]
-        weights = [ours.readouts[0].weight, pyg.bimap.weight, dense.model.bimap]
+        weights = [ours.readouts[0].weight, theirs.bimap.weight, dense.model.bimap]
         gradients = [torch.autograd.grad(loss, weight)[0] for loss, weight in zip(gradients, weights, strict=True)]
-        for model in (ours, pyg, dense.model):
+        for model in (ours, theirs, dense.model):
             model.eval()
-        looked = [ours(batch.x.double(), batch.neighbors, batch.ptr), pyg(data), dense(graphs)[m]]
+        looked = [ours(batch.x.double(), batch.neighbors, batch.ptr), theirs(data), dense(graphs)[m]]
         for found in (scores, looked, [gradients[0], gradients[1].t(), gradients[2][m]]):
             torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-9)
             torch.testing.assert_close(found[2], found[0], rtol=1e-9, atol=1e-9)
@@ -169,7 +174,7 @@ def test_rivals_learn(mutag):
     labels = mutag.store.labels.numpy()
     assert (scores.argmax(2) == labels).mean() > 0.7
 
-    alone = bank.pyg_way(mutag, Point(1, width=8, steps=60))
+    alone = bank.pyg_trainer(mutag, Point(1, width=8, steps=60))
     train, test = alone.epoch()
     assert train > 0.7
     assert 0 <= test <= 1
@@ -186,14 +191,14 @@ def test_operations_are_counted_as_pytorch_counts_them():
     """On graphs of one size nothing is padded. PyG computes two gradients that nobody needs."""
     job = prepare(random_graphs(9, graphs=20), "cpu")
     point = Point(1, graphs=5, width=6, steps=1)
-    every = rivals.make_graphs(job.store, job.features.rows(), job.store.labels)
-    model = rivals.Model(job.features.width, 2, 6)
+    every = pyg.make_graphs(job.store, job.features.rows(), job.store.labels)
+    model = pyg.Model(job.features.width, 2, 6)
     some = PygBatch.from_data_list(every[:5])
     with FlopCounterMode(display=False) as trained:
         F.cross_entropy(model(some), some.y).backward()
     with FlopCounterMode(display=False) as scored, torch.no_grad():
         model.eval()(PygBatch.from_data_list(every))
-    spare = 2 * 5 * 9 * (job.features.width * rivals.RANK + rivals.RANK**2)
+    spare = 2 * 5 * 9 * (job.features.width * RANK + RANK**2)
     assert job.operations(point) == trained.get_total_flops() - spare + scored.get_total_flops()
 
 
@@ -208,15 +213,15 @@ def test_random_graphs():
         assert len(edges) >= 20
 
 
-def test_plan(mutag):
-    points = [point for _, point in plan([mutag.store], "models", [1, 3], 9, "cpu")]
+def test_points_of_each_scale(mutag):
+    points = [point for _, point in plan_points([mutag.store], "models", [1, 3], 9, "cpu")]
     assert points == [Point(1), Point(3)]
-    points = [point for _, point in plan([mutag.store], "width", [1, 3], 9, "cpu", steps=2)]
+    points = [point for _, point in plan_points([mutag.store], "width", [1, 3], 9, "cpu", steps=2)]
     assert points == [Point(9, width=width, steps=2) for width in (16, 32, 64, 128)]
     few = random_graphs(5, graphs=30)
-    points = [point for _, point in plan([few], "graphs", [1], 2, "cpu")]
+    points = [point for _, point in plan_points([few], "graphs", [1], 2, "cpu")]
     assert [point.graphs for point in points] == [8, 27, 27]  # nine tenths of them train
-    jobs = [job for job, _ in plan([], "nodes", [1], 2, "cpu")]
+    jobs = [job for job, _ in plan_points([], "nodes", [1], 2, "cpu")]
     assert [job.nodes for job in jobs] == [10, 30, 100, 300]
 
 
@@ -260,12 +265,12 @@ def test_a_rival_that_does_not_fit_is_left_out_and_we_are_not(mutag, small_machi
     def full(job, point):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setitem(bank.WAYS, "padded", full)
+    monkeypatch.setitem(bank.CONTENDERS, "padded", full)
     request = Request("cpu", [mutag.store], ["bank"], models=[1], effort=TINY)
     *_, results = run(request, lambda _: None)
     assert [row.way for row in results.bank] == ["sopool", "PyG"]
     assert results.notes[0].endswith("left out, more memory than there is")
-    monkeypatch.setitem(bank.WAYS, "sopool", full)
+    monkeypatch.setitem(bank.CONTENDERS, "sopool", full)
     with pytest.raises(torch.OutOfMemoryError):
         list(run(request, lambda _: None))
 
@@ -280,27 +285,42 @@ def test_a_rival_that_does_not_fit_is_left_out_and_we_are_not(mutag, small_machi
     ],
 )
 def test_refused_requests(changes, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SettingError, match=message):
         Request("cpu", **changes)
 
 
+def test_results_are_read_as_they_were_written():
+    saved = json.loads(json.dumps(some_results().to_json()))
+    assert Results.from_json(saved) == some_results()
+    with pytest.raises(DataError, match='"format" is not'):
+        Results.from_json(saved | {"format": "sopool bench 0"})
+
+
+def interrupted(error):
+    def run(request, report):
+        yield some_results()
+        raise error
+
+    return run
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("error", "code", "said"),
     [
-        (lambda saved: [], '"format" is not'),
-        (lambda saved: saved | {"format": "sopool bench 0"}, '"format" is not'),
-        (lambda saved: {k: v for k, v in saved.items() if k != "bank"}, "the file lacks bank"),
-        (lambda saved: saved | {"bank": [{"scale": "models"}]}, "lacks data"),
-        (lambda saved: saved | {"bank": None}, "the file.bank is None, expected a list"),
-        (lambda saved: saved | {"bank": [saved["bank"][0] | {"train_seconds": "fast"}]}, "train_seconds is 'fast'"),
-        (
-            lambda saved: saved | {"bank": [saved["bank"][0] | {"train_seconds": float("nan")}]},
-            "train_seconds is nan, expected a finite",
-        ),
-        (lambda saved: saved | {"bank": [saved["bank"][0] | {"more": 1}]}, "has 'more', which"),
-        (lambda saved: saved | {"bank": [saved["bank"][0] | {"scale": "data"}]}, "scale is 'data', expected one of"),
+        (KeyboardInterrupt(), 130, "What was measured until then is shown"),
+        (torch.OutOfMemoryError("CUDA out of memory.\nMore."), 1, "fewer --models. CUDA out of memory."),
     ],
 )
-def test_files_that_are_none_of_ours(change, message):
-    with pytest.raises(DataError, match=message):
-        Results.from_json(change(some_results().to_json()))
+def test_what_was_measured_before_an_interruption_is_kept(error, code, said, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(command, "run", interrupted(error))
+    output = tmp_path / "figures.json"
+    assert command.main(["--device", "cpu", "-o", str(output), "--plot", str(tmp_path / "pictures")]) == code
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert "by width: MUTAG" in shown.out
+    assert Results.from_json(json.loads(output.read_text())) == some_results()
+    assert not (tmp_path / "pictures").exists()
+    assert command.main(["--from", str(output), "--plot", str(tmp_path / "pictures")]) == 0
+    assert capsys.readouterr().out == shown.out
+    assert (tmp_path / "pictures" / "bank-models.svg").exists()

@@ -1,0 +1,47 @@
+"""What several benchmarks share: where the data sets are, the clock, processes of their own, the versions."""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+"""The folder with NAME.zip files, where a script is told no other."""
+
+
+def make_parser(module_docstring: str | None) -> argparse.ArgumentParser:
+    """Return a parser whose help is the docstring of a script."""
+    return argparse.ArgumentParser(description=module_docstring, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the wall-clock time of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def command(module: str, *arguments: object) -> list[str]:
+    """Return the command line that runs a benchmark in a process of its own."""
+    return [sys.executable, "-m", module, *map(str, arguments)]
+
+
+def run_alone(module: str, *arguments: object, **environment: str) -> Any:
+    """Run a benchmark in a process of its own and return what it prints last, which is JSON."""
+    done = subprocess.run(
+        command(module, *arguments), check=True, stdout=subprocess.PIPE, text=True, env=os.environ | environment
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def versions() -> str:
+    """Return the system and the versions of Python and PyTorch in one line."""
+    import torch  # here, so that a process that measures its own memory need not import it
+
+    return f"{platform.machine()} {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}"
