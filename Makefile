@@ -35,8 +35,9 @@ wheel: $(INSTALLED)
 lowest: $(INSTALLED)
 	$(PYTHON) tests/check_lowest.py
 
+# Readouts and training, beside other ways to do the same: docs/performance.md. A few minutes on two cores.
 bench: $(INSTALLED)
-	$(PYTHON) benchmarks/readouts_cpu.py
+	$(PYTHON) -m benchmarks.speed
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict

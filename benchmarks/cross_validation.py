@@ -175,7 +175,8 @@ def check_same_model(job: Job) -> None:
     graphs = authors.make_graphs(job.store, rows, job.labels)[:BATCH]
     data = Batch.from_data_list(pyg.make_graphs(job.store, rows, job.labels)[:BATCH])
     torch.manual_seed(0)
-    ours, theirs = (rival.Model(job.features.width, 2).double() for rival in (authors, pyg))
+    ours = authors.Model(job.features.width, 2).double()
+    theirs = pyg.Model(job.features.width, 2).double()
     with torch.no_grad():
         for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
             one.uniform_(-0.3, 0.3)  # all of them, the batch norms' too, which start as ones and zeros

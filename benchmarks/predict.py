@@ -102,7 +102,8 @@ def speed(
             wall_time = seconds(work)
             if turn:  # the first is to warm up
                 times[name].append((wall_time, time.process_time() - before))
-    wall, cpu = ({name: len(many) / min(each[i] for each in some) for name, some in times.items()} for i in (0, 1))
+    wall = {name: len(many) / min(one for one, _ in each) for name, each in times.items()}
+    cpu = {name: len(many) / min(one for _, one in each) for name, each in times.items()}
     table = Table("", "graphs/s", "of PyG's best", "graphs per second of a core", "of PyG's best")
     for name in contenders:
         rival = "PyG, 5" if name.startswith("5") or "5 networks" in name else "PyG, 1"

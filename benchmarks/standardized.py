@@ -50,15 +50,17 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
 
     def _statistics(self, first: Tensor, second: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and one over the deviation of all nodes [M, 1, rank], as a batch norm has them."""
-        mean, variance = (tensor.view(len(first), -1) for tensor in (self.running_mean, self.running_var))
+        mean = self.running_mean.view(len(first), -1)
+        variance = self.running_var.view(len(first), -1)
         if self.training and first.shape[1]:
             nodes = size.sum(1)
-            running = (mean, variance)
+            running_mean = mean
+            running_var = variance
             mean = first.sum(1) / nodes
             variance = (second.diagonal(dim1=2, dim2=3).sum(1) / nodes - mean.square()).clamp(min=0)
             with torch.no_grad():
-                running[0].lerp_(mean, MOMENTUM)
-                running[1].lerp_(variance * nodes / (nodes - 1).clamp(min=1), MOMENTUM)
+                running_mean.lerp_(mean, MOMENTUM)
+                running_var.lerp_(variance * nodes / (nodes - 1).clamp(min=1), MOMENTUM)
         return mean.unsqueeze(1), (variance + EPS).rsqrt().unsqueeze(1)
 
 

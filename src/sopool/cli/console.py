@@ -4,7 +4,6 @@ Tables and messages are shown with control characters written out, also to a pip
 Data (CSV, JSON) stays exact in files and pipes, and is shown in the same way only where it goes to a terminal.
 """
 
-import shutil
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO, cast
@@ -16,7 +15,6 @@ from rich.text import Text
 from sopool._runtime.visible import on_one_line, visible
 
 WIDE = 160
-CLEAR_LINE = "\r\x1b[2K"
 
 
 class SafeConsole(Console):
@@ -75,12 +73,3 @@ def print_data(text: str) -> None:
 def tell(line: str) -> None:
     """Write a line of progress to the error stream."""
     print(on_one_line(line), file=sys.stderr, flush=True)
-
-
-def tell_in_place(line: str) -> None:
-    """Write a line of progress over the one before, on a terminal; elsewhere a line of its own, unless it is empty."""
-    if sys.stderr.isatty():
-        shown = on_one_line(line)[: shutil.get_terminal_size().columns - 1]
-        print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
-    elif line:
-        tell(line)
