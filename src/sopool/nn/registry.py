@@ -82,6 +82,30 @@ def make_pooling(name: str, channels: int, **options: Any) -> GraphPooling:
     return POOLINGS[name](channels, **options)
 
 
+def default_options(name: str, blocks: bool) -> dict[str, Any]:
+    """Return the options of a pooling with the values they have where none are given, by name and without channels.
+
+    These are the defaults of its class, overlaid by what the registry presets. An option that must be given has none.
+
+    Args:
+        name: The name of a readout, or of a pooling layer.
+        blocks: Whether the pooling layer in the blocks of a hierarchy is meant, not the readout of a flat network.
+    """
+    make: Callable[..., Any]
+    if blocks:
+        check_name("pooling layer", name, POOLINGS)
+        make = POOLINGS[name]
+    else:
+        check_name("readout", name, (*READOUTS, *GRAPH_READOUTS))
+        make = GRAPH_READOUTS[name][0] if name in GRAPH_READOUTS else READOUTS[name]
+    options = inspect.signature(make).parameters.values()
+    return {
+        option.name: option.default
+        for option in options
+        if option.name != "channels" and option.default is not option.empty
+    }
+
+
 def make_blocks(name: str, channels: int, blocks: int, options: dict[str, Any]) -> list[GraphPooling]:
     """The poolings of a hierarchy, each after a layer of width ``channels``.
 
