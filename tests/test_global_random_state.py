@@ -17,7 +17,7 @@ from sopool.experiments.reproduce.paper.figure2 import compare_examples
 from sopool.experiments.statistics import signed_rank_test
 from sopool.experiments.systems import CONTROLS, run_control
 from sopool.models.config import Setting
-from sopool.nn.about import about_all
+from sopool.nn.registry import about_all
 from sopool.report.explanation.graph_picture import layout
 from sopool.training.bank.bank import new_model
 from sopool.training.runs.config import RunConfig

@@ -1,6 +1,7 @@
 """Every model that a registry line makes, flat and hierarchical, on the awkward little graphs."""
 
 from dataclasses import replace
+from itertools import cycle
 
 import torch
 
@@ -24,7 +25,7 @@ def hierarchy(pool, blocks, head="per-block", **changes):
 
 
 CASES = {f"{pool}, flat": flat(pool) for pool in (*READOUTS, *GRAPH_READOUTS)}
-CASES |= {f"{pool}, {n} blocks": hierarchy(pool, n) for n, pool in zip((1, 2, 3, 2, 3), POOLINGS, strict=True)}
+CASES |= {f"{pool}, {n} blocks": hierarchy(pool, n) for n, pool in zip(cycle((1, 3, 2, 2, 3)), POOLINGS, strict=False)}
 CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for pool in POOLINGS}
 CASES |= {f"{pool}, random": flat(pool, frozen=True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
 CASES |= {"sopool-m-attn, 2 random blocks": hierarchy("sopool-m-attn", 2, frozen=True)}

@@ -10,6 +10,12 @@ from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import VARIANTS
 from sopool.training.bank.sampling import draw
 
+FORMULAS = {
+    *("sum", "mean", "max", "sopool", "sopool-bimap", "sopool-attn", "sopool-m-attn"),
+    *("covpool", "attnpool", "sortpool"),
+}
+"""The readouts whose formulas are written here once more."""
+
 
 def dense_graph(store, features, number):
     """(adjacency [n, n], edges, x [n, d]): row i counts the edges into node i; (source, target, label) each."""
@@ -37,7 +43,9 @@ def propagate(how, adjacency, edges, x, vectors):
 
 
 def pool(name, h, readout):
-    """The formula of each readout for one graph [n, f]."""
+    """The formula of each readout for one graph [n, f]; for one that has none here, the readout of that graph alone."""
+    if name not in FORMULAS:
+        return readout(h, ptr=torch.tensor([0, len(h)]))[0]
     if not len(h):
         width = {"sopool": h.shape[1] ** 2, "sopool-bimap": 32**2, "covpool": 32**2, "sopool-m-attn": 8 * h.shape[1]}
         width |= {"sortpool": 32}
@@ -60,7 +68,6 @@ def pool(name, h, readout):
         return (readout.queries @ h.t() @ h).flatten()
     if name == "sortpool":
         return convolve(h, readout)
-    assert name == "attnpool"
     return (h.t() @ (h @ readout.query).softmax(0)).flatten()
 
 

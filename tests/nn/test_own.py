@@ -6,8 +6,7 @@ from functools import partial
 import pytest
 
 from sopool.nn import READOUTS, BilinearSecondOrderAggregation
-from sopool.nn.own import own_readouts, source_of
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, own_readouts, source_of
 
 FILE = """
 from sopool.nn import SegmentAggregation

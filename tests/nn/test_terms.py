@@ -3,10 +3,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopool.nn import READOUTS, BilinearSecondOrderAggregation, CovarianceAggregation, make_readout
-from sopool.nn.aggr.first_order import SumAggregation
+from sopool.nn import (
+    READOUTS,
+    BilinearSecondOrderAggregation,
+    CovarianceAggregation,
+    SegmentAggregation,
+    SumAggregation,
+    make_readout,
+)
+from sopool.nn.aggr.base import terms_of
 from sopool.nn.aggr.normalize import FOR_MATRICES
-from sopool.nn.aggr.terms import terms_of
+from sopool.nn.aggr.terms import Sums, Terms, identity
+from sopool.nn.registry import default_options
 from tests.helpers.strategies import draw_rows, seeds, widths
 
 MATRICES = [
@@ -16,12 +24,20 @@ MATRICES = [
     for moments in ((2,), (1, 2))
 ]
 VECTORS = [{"normalize": normalize} for normalize in (None, "size", "sqrt")]
-CASES = [(name, {}) for name in ("sum", "mean", "attnpool")]
-CASES += [("sopool", options) for options in MATRICES]
-CASES += [(name, options | {"rank": 3}) for name in ("sopool-bimap", "covpool") for options in MATRICES]
-CASES += [("covpool", {"rank": None}), ("sopool-bimap", {"rank": 3, "lr_scale": 0.1})]
-CASES += [("sopool-attn", options | {"bias": bias}) for options in VECTORS for bias in (False, True)]
-CASES += [("sopool-m-attn", options | {"heads": 3}) for options in VECTORS]
+
+
+def cases():
+    """Every readout that can be taken apart, with all that its options do to the sums."""
+    for name in READOUTS:
+        options = default_options(name, blocks=False)
+        if type(make_readout(name, 3)).terms is not SegmentAggregation.terms:
+            narrow = {size: 3 for size in ("rank", "heads") if size in options}
+            each = MATRICES if "triangle" in options else VECTORS if "normalize" in options else [{}]
+            yield from ((name, given | narrow) for given in each)
+            yield from ((name, given | {"bias": True}) for given in each if "bias" in options)
+
+
+CASES = [*cases(), ("covpool", {"rank": None}), ("sopool-bimap", {"rank": 3, "lr_scale": 0.1})]
 LINEAR = (None, "size", "matrix-sqrt", "size+matrix-sqrt")
 EXACT = [case for case in CASES if case[1].get("normalize") in LINEAR]
 
@@ -31,10 +47,11 @@ def of(name, options, channels, seed=0):
     return make_readout(name, channels, **options).double().requires_grad_(False)
 
 
-def test_every_readout_that_is_a_sum_over_nodes_is_here():
-    assert {name for name, _ in CASES} == set(READOUTS) - {"max", "sortpool"}
+def test_readouts_that_are_no_sums_over_nodes_have_no_terms():
+    assert {"max", "sortpool"} <= set(READOUTS) - {name for name, _ in CASES}
     for name in ("max", "sortpool"):
         assert terms_of(make_readout(name, 3), torch.ones(2, 3)) is None
+    assert terms_of(make_readout("diffpool", 3), torch.ones(2, 3)) is None
 
 
 class Squared(SumAggregation):
@@ -57,6 +74,20 @@ class Bent(SumAggregation):
 
     def __call__(self, x, *args, **given):
         return super().__call__(x.tanh(), *args, **given)
+
+
+class Halved(SumAggregation):
+    def pool(self, x, ptr, order=None):
+        return super().pool(x, ptr, order) / 2
+
+    def terms(self, x):
+        return Terms(None, Sums(x, identity(x) / 2), lambda s: s, True)
+
+
+def test_a_formula_of_a_user_s_own_may_come_with_its_terms():
+    x = draw_rows(0, 5, 3)
+    terms = terms_of(Halved(3), x)
+    torch.testing.assert_close(terms.finish(terms.first.pooled()), Halved(3)(x)[0])
 
 
 def test_readouts_of_a_user_s_own_are_known_while_they_keep_the_formula():

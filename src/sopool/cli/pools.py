@@ -13,7 +13,7 @@ def pools(
     as_json: AsJson = False,
 ) -> None:
     """List the poolings: formula, cost, parameters, how a flat network gets a vector from each, where it is from."""
-    from sopool.nn.about import about_all
+    from sopool.nn.registry import about_all
     from sopool.report.terminal.pools import pools_table
 
     found = about_all()

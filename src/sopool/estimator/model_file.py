@@ -49,8 +49,7 @@ from sopool.models.make import make_model
 from sopool.models.presets import check_config
 from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
-from sopool.nn.own import source_of
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, source_of
 
 if TYPE_CHECKING:
     from sopool.estimator.classifier import GraphClassifier

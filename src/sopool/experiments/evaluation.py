@@ -16,7 +16,7 @@ from sopool.errors import DataError, UserError, check_kind
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import PRESETS, Preset, check_name, model_config, share_options, sort_size
-from sopool.nn.pool.base import Way
+from sopool.nn.pool.base import VectorFrom
 from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts
@@ -49,7 +49,7 @@ class Request:
     """0 for flat models."""
     head: Head | None = None
     """Of a hierarchy; None: the preset's."""
-    block_readout: Way = "max-mean"
+    block_readout: VectorFrom = "max-mean"
     """What a block's classifier sees of its nodes."""
     pool_options: Mapping[str, Any] = field(default_factory=dict)
     """Of the poolings' classes, each for those of ``pools`` that have it."""

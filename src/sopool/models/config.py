@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, plain, record, text, whole
 from sopool.nn.gnn import VARIANTS
-from sopool.nn.pool.base import Way
+from sopool.nn.pool.base import VectorFrom
 
 Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
@@ -48,7 +48,7 @@ class ModelConfig:
     head: Head = "per-block"
     """Of a hierarchy: scores of each block, averaged (the paper); or the blocks' readouts summed, then a multi-layer
     perceptron (SAGPool)."""
-    block_readout: Way = "max-mean"
+    block_readout: VectorFrom = "max-mean"
     """What a block's classifier sees of its nodes."""
     frozen: bool = False
     """Whether the parameters of the readout, or of the blocks' poolings, stay as they were drawn."""
@@ -59,7 +59,7 @@ class ModelConfig:
     head_hidden: int = 0
     """Units of a hidden layer between a flat model's graph embedding and its linear map; 0: there is none."""
     pool_source: str = ""
-    """Which version of a readout of the user's own, see :func:`sopool.nn.own.source_of`; empty for all others."""
+    """Which version of a readout of the user's own, see :func:`sopool.nn.registry.source_of`; empty for all others."""
 
     @classmethod
     def from_json(cls, saved: Any, where: str = "config") -> "ModelConfig":
@@ -102,7 +102,7 @@ FIELDS: dict[str, Check] = {
     "dropout_on": choice(*get_args(DropoutOn)),
     "blocks": whole(0, 3),
     "head": choice(*get_args(Head)),
-    "block_readout": choice(*get_args(Way)),
+    "block_readout": choice(*get_args(VectorFrom)),
     "frozen": BOOLEAN,
     "edge_labels": whole(0, 2**16),
     "pooled_norm": BOOLEAN,

@@ -23,9 +23,8 @@ from sopool.models.stackable import check_stackable, first_line
 from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
 from sopool.nn.gnn import VARIANTS
-from sopool.nn.own import source_of
-from sopool.nn.pool.base import Way
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS
+from sopool.nn.pool.base import VectorFrom
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, source_of
 
 Preset = Literal["default", "best", "paper", "sagpool"]
 
@@ -102,7 +101,7 @@ def model_config(
     preset: Preset = "default",
     blocks: int = 0,
     head: Head | None = None,
-    block_readout: Way = "max-mean",
+    block_readout: VectorFrom = "max-mean",
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> ModelConfig:
     """A model for a data set: flat, or a hierarchy of some ``blocks``; ``options`` are those of the pooling's class.

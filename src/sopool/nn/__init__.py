@@ -1,20 +1,38 @@
 """Readouts and pooling layers for PyTorch Geometric."""
 
-from sopool.nn.aggr.attentional import AttentionalSecondOrderAggregation
+from importlib import import_module
+from pkgutil import iter_modules
+
+from sopool.nn import aggr, pool
 from sopool.nn.aggr.base import SegmentAggregation
-from sopool.nn.aggr.bilinear import BilinearSecondOrderAggregation
-from sopool.nn.aggr.covariance import CovarianceAggregation
-from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
+from sopool.nn.pool.base import GraphPooling, Pooled, PooledReadout
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout, pooling, readout
+
+# isort: off
+# Classes register themselves when they are imported: the order of these lines is that of READOUTS, of POOLINGS and of
+# what `sopool pools` lists.
+from sopool.nn.aggr.sum import SumAggregation
+from sopool.nn.aggr.mean import MeanAggregation
+from sopool.nn.aggr.max import MaxAggregation
 from sopool.nn.aggr.second_order import SecondOrderAggregation
+from sopool.nn.aggr.bilinear import BilinearSecondOrderAggregation
+from sopool.nn.aggr.attentional import AttentionalSecondOrderAggregation
+from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
+from sopool.nn.aggr.covariance import CovarianceAggregation
 from sopool.nn.aggr.softmax_attention import SoftmaxAttentionAggregation
 from sopool.nn.aggr.sort import SortConvolutionAggregation
-from sopool.nn.pool.base import GraphPooling, Pooled, PooledReadout
+from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling, PooledGraphs
+from sopool.nn.pool.top_k import TopKPooling
+from sopool.nn.pool.self_attention import SelfAttentionPooling
 from sopool.nn.pool.diff import DiffPooling
 from sopool.nn.pool.eigen import EigenPooling
-from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling, PooledGraphs
-from sopool.nn.pool.self_attention import SelfAttentionPooling
-from sopool.nn.pool.top_k import TopKPooling
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout
+# isort: on
+
+# Those in files that are not named above come after them.
+for package in (aggr, pool):
+    for module in iter_modules(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
+del module, package
 
 __all__ = [
     "GRAPH_READOUTS",
@@ -26,6 +44,8 @@ __all__ = [
     "DiffPooling",
     "EigenPooling",
     "GraphPooling",
+    "MaxAggregation",
+    "MeanAggregation",
     "MultiHeadSecondOrderAggregation",
     "MultiHeadSecondOrderPooling",
     "Pooled",
@@ -36,7 +56,10 @@ __all__ = [
     "SelfAttentionPooling",
     "SoftmaxAttentionAggregation",
     "SortConvolutionAggregation",
+    "SumAggregation",
     "TopKPooling",
     "make_pooling",
     "make_readout",
+    "pooling",
+    "readout",
 ]

@@ -18,8 +18,9 @@ from torch import Tensor
 from sopool.models.base import Classifier
 from sopool.models.flat import FlatClassifier, read
 from sopool.models.hierarchical import HierarchicalClassifier
+from sopool.nn.aggr.base import terms_of
 from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
-from sopool.nn.aggr.terms import Products, Sums, Terms, terms_of
+from sopool.nn.aggr.terms import Products, Sums, Terms
 from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.ops._columns import join
 from sopool.ops.message_passing.dense import Dense

@@ -4,10 +4,13 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.aggr.base import SegmentAggregation
 from sopool.nn.aggr.normalize import FOR_VECTORS, check_normalize, normalize_pooled, widen_for
+from sopool.nn.aggr.terms import LINEAR, Products, Sums, Terms, identity, normalize_alone
 from sopool.nn.layers import attend
+from sopool.nn.registry import SOPOOL, readout
 from sopool.ops.segment.gram import promote
 
 
+@readout("sopool-attn", formula="H^T H mu", cost="N f", default="no bias", paper=SOPOOL)
 class AttentionalSecondOrderAggregation(SegmentAggregation):
     r"""Attentional second-order pooling (SOPool\ :sub:`attn`) from the `"Second-Order Pooling for Graph Neural
     Networks" <https://arxiv.org/abs/2007.10467>`_ paper. :math:`H^{\top} H` is never formed.
@@ -46,3 +49,13 @@ class AttentionalSecondOrderAggregation(SegmentAggregation):
         bias = None if self.query_bias is None else widen_for(self.normalize, self.query_bias)
         pooled = attend(widen_for(self.normalize, x), widen_for(self.normalize, self.query), ptr, bias, order)
         return normalize_pooled(pooled.squeeze(2), ptr, self.normalize).to(promote(x).dtype)
+
+    def terms(self, x: Tensor) -> Terms | None:
+        """Take one graph apart: A = I and B = mu, and with a bias b each node adds b times itself."""
+
+        def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
+            vector = pooled.squeeze(1) if first is None else pooled.squeeze(1) + first
+            return normalize_alone(vector, len(x), self.normalize)
+
+        first = None if self.query_bias is None else Sums(x, identity(x) * self.query_bias)
+        return Terms(Products(x, identity(x), self.query), first, finish, self.normalize in LINEAR)

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
+from sopool.nn.aggr.terms import Terms
 from sopool.ops.segment.segments import Segments, find_segments, is_traced
+
+PATH = ("__call__", "forward", "_pool", "pool")
+"""The methods that rows pass through."""
 
 
 class SegmentAggregation(Aggregation):
@@ -36,6 +40,14 @@ class SegmentAggregation(Aggregation):
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """The formula of the readout: rows [N, channels], ``ptr`` [G + 1] -> [G, out_channels]."""
         raise NotImplementedError(f"{type(self).__name__} must define pool(x, ptr).")
+
+    def terms(self, x: Tensor) -> Terms | None:
+        """Take the readout of one graph's nodes [n, f] apart into what each adds; None if it is no sum over nodes.
+
+        Explanations are exact where they have it. Ask with :func:`terms_of`, which leaves out a class that inherits
+        this method and has another formula.
+        """
+        return None
 
     @property
     def out_channels(self) -> int | None:
@@ -94,7 +106,7 @@ class SegmentAggregation(Aggregation):
         return pool(segments.sort(x), segments.ptr)
 
     def __repr__(self) -> str:
-        return describe(self)
+        return repr_of(self)
 
 
 def inherits(layer: object, kind: type, *names: str) -> bool:
@@ -102,7 +114,18 @@ def inherits(layer: object, kind: type, *names: str) -> bool:
     return all(getattr(type(layer), name, None) is getattr(kind, name, None) for name in names)
 
 
-def describe(layer: torch.nn.Module) -> str:
+def terms_of(readout: torch.nn.Module, x: Tensor) -> Terms | None:
+    """Take a readout of one graph's nodes [n, f] apart; None where it is no sum over nodes, as far as is known.
+
+    Nothing is known of a class of a user's own that derives from one here and has another formula.
+    """
+    if not isinstance(readout, SegmentAggregation):
+        return None
+    kind = next(kind for kind in type(readout).__mro__ if "terms" in vars(kind))
+    return readout.terms(x) if inherits(readout, kind, *PATH) else None
+
+
+def repr_of(layer: torch.nn.Module) -> str:
     """The channels of a readout or pooling, then what differs from the defaults.
 
     One of a user's own may be made with anything, tensors included, and need not keep it: then it is not shown.

@@ -1,8 +1,17 @@
 from collections.abc import Sequence
 
 from sopool.nn.aggr.symmetric import SymmetricAggregation
+from sopool.nn.registry import SOPOOL, readout
 
 
+@readout(
+    "sopool-bimap",
+    formula="W^T H^T H W",
+    cost="N f r + N r^2",
+    vector="flattened, r^2",
+    default="r = 32",
+    paper=SOPOOL,
+)
 class BilinearSecondOrderAggregation(SymmetricAggregation):
     r"""Bilinear mapping second-order pooling (SOPool\ :sub:`bimap`) from the `"Second-Order Pooling for Graph Neural
     Networks" <https://arxiv.org/abs/2007.10467>`_ paper, flattened.

@@ -2,11 +2,23 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from sopool.nn.aggr.base import inherits
 from sopool.nn.aggr.normalize import EPS
 from sopool.nn.aggr.symmetric import SymmetricAggregation
+from sopool.nn.aggr.terms import Terms
+from sopool.nn.registry import SOPOOL, readout
 from sopool.ops import segment_covariance
 
 
+@readout(
+    "covpool",
+    formula="W^T (H - mean)^T (H - mean) W",
+    cost="N f r + N r^2",
+    vector="flattened, r^2",
+    default="r = 32",
+    paper=SOPOOL,
+    options={"rank": 32},
+)
 class CovarianceAggregation(SymmetricAggregation):
     r"""Covariance pooling (CovPool) as defined in the `"Second-Order Pooling for Graph Neural Networks"
     <https://arxiv.org/abs/2007.10467>`_ paper: centred, and not divided by :math:`n`. Flattened.
@@ -43,3 +55,8 @@ class CovarianceAggregation(SymmetricAggregation):
     def second_moment(self, z: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
         """S [G, width, width] of the centred rows."""
         return segment_covariance(z, ptr, order=order)
+
+    def terms(self, x: Tensor) -> Terms | None:
+        """Take one graph apart: its rows are centred."""
+        centred = x - x.mean(0) if len(x) else x
+        return self._terms(x, centred) if inherits(self, CovarianceAggregation, "second_moment") else None

@@ -4,10 +4,21 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.aggr.base import SegmentAggregation
 from sopool.nn.aggr.normalize import FOR_VECTORS, check_normalize, normalize_pooled, widen_for
+from sopool.nn.aggr.terms import LINEAR, Products, Terms, identity, normalize_alone
 from sopool.nn.layers import attend
+from sopool.nn.registry import SOPOOL, readout
 from sopool.ops.segment.gram import promote
 
 
+@readout(
+    "sopool-m-attn",
+    formula="C = U H^T, H' = C H, A' = C A C^T",
+    cost="N f k + E k",
+    vector="k nodes side by side",
+    default="k = 8; blocks 16, 8, 4",
+    paper=SOPOOL,
+    options={"heads": 8},
+)
 class MultiHeadSecondOrderAggregation(SegmentAggregation):
     r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) from the `"Second-Order Pooling for Graph
     Neural Networks" <https://arxiv.org/abs/2007.10467>`_ paper as a global readout, flattened.
@@ -53,3 +64,11 @@ class MultiHeadSecondOrderAggregation(SegmentAggregation):
         queries = widen_for(self.normalize, self.queries.mT)
         pooled = attend(rows, queries, ptr, order=order).transpose(1, 2)
         return normalize_pooled(pooled.flatten(1), ptr, self.normalize).to(promote(x).dtype)
+
+    def terms(self, x: Tensor) -> Terms | None:
+        """Take one graph apart: A = U^T and B = I."""
+
+        def finish(pooled: Tensor) -> Tensor:
+            return normalize_alone(pooled.flatten(), len(x), self.normalize)
+
+        return Terms(Products(x, self.queries.T, identity(x)), None, finish, self.normalize in LINEAR)

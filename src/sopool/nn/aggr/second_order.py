@@ -1,8 +1,10 @@
 from collections.abc import Sequence
 
 from sopool.nn.aggr.symmetric import SymmetricAggregation
+from sopool.nn.registry import SOPOOL, readout
 
 
+@readout("sopool", formula="H^T H", cost="N f^2", vector="flattened, f^2", default="-", paper=SOPOOL)
 class SecondOrderAggregation(SymmetricAggregation):
     r"""Second-order pooling from the `"Second-Order Pooling for Graph Neural Networks"
     <https://arxiv.org/abs/2007.10467>`_ paper, flattened.

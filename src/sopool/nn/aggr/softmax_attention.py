@@ -3,13 +3,16 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.aggr.base import SegmentAggregation
+from sopool.nn.aggr.terms import Sums, Terms, identity
 from sopool.nn.layers import project
+from sopool.nn.registry import SOPOOL, readout
 from sopool.ops import segment_gram, segment_softmax
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.segments import Segments
 from sopool.ops.segment.torch_backend import widen
 
 
+@readout("attnpool", formula="H^T softmax(H mu)", cost="N f", paper=SOPOOL)
 class SoftmaxAttentionAggregation(SegmentAggregation):
     r"""Attentional pooling (AttnPool) as defined in the `"Second-Order Pooling for Graph Neural Networks"
     <https://arxiv.org/abs/2007.10467>`_ paper, the softmax over the nodes of each graph.
@@ -44,3 +47,7 @@ class SoftmaxAttentionAggregation(SegmentAggregation):
         weight = segment_softmax(segments.sort(widen(project(x, self.query, ptr, order))), ptr)
         pooled = segment_gram(widen(x), segments.unsort(weight), ptr, order=order)
         return pooled.squeeze(2).to(promote(x).dtype)
+
+    def terms(self, x: Tensor) -> Terms | None:
+        """Take one graph apart: each node adds itself, weighted by the softmax."""
+        return Terms(None, Sums(x * (x @ self.query).softmax(0), identity(x)), lambda s: s, True)

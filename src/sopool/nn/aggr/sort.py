@@ -5,12 +5,21 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.aggr.base import SegmentAggregation
 from sopool.nn.layers import project
+from sopool.nn.registry import readout
 from sopool.ops.message_passing.select import rank
 
 LEAST = 10
 """The fewest nodes that the convolutions of DGCNN can be applied to."""
 
 
+@readout(
+    "sortpool",
+    formula="conv(conv(first k of H sorted by its last column))",
+    cost="N log N + k f",
+    vector="two 1-D convolutions over k nodes in order",
+    default="k: 60 % quantile of sizes, at least 10",
+    paper="Zhang et al. 2018, AAAI, doi 10.1609/aaai.v32i1.11782",
+)
 class SortConvolutionAggregation(SegmentAggregation):
     r"""Sort pooling (SortPool) with its convolutions from the `"An End-to-End Deep Learning Architecture for Graph
     Classification" <https://doi.org/10.1609/aaai.v32i1.11782>`_ paper (DGCNN).

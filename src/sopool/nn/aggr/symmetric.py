@@ -7,10 +7,21 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.aggr.base import SegmentAggregation, inherits
-from sopool.nn.aggr.normalize import FOR_MATRICES, check_normalize, normalize_pooled, upper_triangle, widen_for
+from sopool.nn.aggr.normalize import (
+    FOR_MATRICES,
+    check_normalize,
+    inverse_matrix_sqrt,
+    normalize_pooled,
+    upper_triangle,
+    widen_for,
+)
+from sopool.nn.aggr.terms import LINEAR, Products, Sums, Terms, identity, normalize_alone
 from sopool.nn.layers import project
 from sopool.ops import segment_bilinear, segment_gram, segment_mean, segment_sum
 from sopool.ops.segment.gram import promote
+
+ROOTS = {"matrix-sqrt": None, "size+matrix-sqrt": "size"}
+"""Normalisations by a root, and what comes before it. S^(1/2) = S F, with F = S^(-1/2), is a sum over nodes as well."""
 
 
 class SymmetricAggregation(SegmentAggregation):
@@ -111,3 +122,27 @@ class SymmetricAggregation(SegmentAggregation):
     def _finish(self, s: Tensor, ptr: Tensor) -> Tensor:
         s = normalize_pooled(s, ptr, self.normalize, self.rounding)
         return upper_triangle(s) if self.triangle else s.flatten(1)
+
+    def terms(self, x: Tensor) -> Terms | None:
+        """Take one graph apart: A = B = W."""
+        return self._terms(x, x) if inherits(self, SymmetricAggregation, "second_moment") else None
+
+    def _terms(self, x: Tensor, rows: Tensor) -> Terms:
+        """Take S of ``rows`` apart, and the first moment of ``x``."""
+        weight = identity(x) if self.mapping is None else self.mapping
+        products = Products(rows, weight, weight)
+        linear = self.normalize
+        if linear in ROOTS:
+            linear = ROOTS[linear]
+            sized = normalize_alone(products.pooled(), len(x), linear).unsqueeze(0)
+            products = products._replace(right=weight @ inverse_matrix_sqrt(sized).squeeze(0))
+
+        def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
+            matrix = normalize_alone(pooled, len(x), linear, self.rounding)
+            out = upper_triangle(matrix.unsqueeze(0)).squeeze(0) if self.triangle else matrix.flatten()
+            if first is None:
+                return out
+            return torch.cat([out, first if self.normalize is None else first / max(1, len(x))])
+
+        first = Sums(x, weight) if 1 in self.moments else None
+        return Terms(products, first, finish, linear in LINEAR)

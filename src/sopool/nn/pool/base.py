@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from sopool.nn.aggr.base import describe
+from sopool.nn.aggr.base import repr_of
 from sopool.nn.pool.edge_list import list_edges
 from sopool.ops import segment_apply, segment_mean
 from sopool.ops.message_passing.dense import Dense
@@ -17,7 +17,8 @@ from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.segment.largest import segment_max
 from sopool.ops.segment.segments import Segments, check_edges, find_segments, owners
 
-Way = Literal["max-mean", "concat"]
+VectorFrom = Literal["max-mean", "concat"]
+"""How a vector is made of the nodes that are left of a graph, see :class:`PooledReadout`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class GraphPooling(torch.nn.Module):
             )
 
     def __repr__(self) -> str:
-        return describe(self)
+        return repr_of(self)
 
 
 def find_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None, batch_size: int | None) -> tuple[Tensor, Segments]:
@@ -140,26 +141,26 @@ class PooledReadout(torch.nn.Module):
 
     needs_graph = True
 
-    def __init__(self, pooling: GraphPooling, way: Way = "max-mean") -> None:
+    def __init__(self, pooling: GraphPooling, vector_from: VectorFrom = "max-mean") -> None:
         super().__init__()
         self.pooling = pooling
-        self.way = way
-        readout_width(pooling, way)
+        self.vector_from = vector_from
+        readout_width(pooling, vector_from)
 
     @property
     def out_channels(self) -> int:
         """The width of the output."""
-        return readout_width(self.pooling, self.way)
+        return readout_width(self.pooling, self.vector_from)
 
     def forward(self, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:
         """Graph embeddings [G, out_channels], and what each graph adds to its loss [G]."""
         pooled = self.pooling.pool(x, graphs)
-        return read_out(pooled, self.pooling, self.way), pooled.loss
+        return read_out(pooled, self.pooling, self.vector_from), pooled.loss
 
 
-def readout_width(pooling: GraphPooling, way: Way) -> int:
+def readout_width(pooling: GraphPooling, vector_from: VectorFrom) -> int:
     """The width of what :func:`read_out` gives."""
-    if way == "max-mean":
+    if vector_from == "max-mean":
         return 2 * pooling.out_channels
     if pooling.nodes is None:
         raise ValueError(
@@ -169,12 +170,12 @@ def readout_width(pooling: GraphPooling, way: Way) -> int:
     return pooling.nodes * pooling.out_channels
 
 
-def read_out(pooled: Pooled, pooling: GraphPooling, way: Way) -> Tensor:
+def read_out(pooled: Pooled, pooling: GraphPooling, vector_from: VectorFrom) -> Tensor:
     """One vector of the nodes that ``pooling`` left of each graph [G, width]."""
     x = pooled.x
     ptr = pooled.ptr
-    if way == "concat":
-        return x.reshape(ptr.numel() - 1, readout_width(pooling, way))
+    if vector_from == "concat":
+        return x.reshape(ptr.numel() - 1, readout_width(pooling, vector_from))
     return torch.cat([segment_max(x, ptr), segment_mean(x, ptr)], dim=1)
 
 

@@ -5,6 +5,7 @@ from torch_geometric.nn.inits import uniform
 from sopool.nn.layers import project
 from sopool.nn.pool.base import EdgePooling, Pooled, dense_pooled
 from sopool.nn.pool.multi_head import normalize_by_degree
+from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_gram, segment_mean, segment_sum
 from sopool.ops.message_passing.graphs import Graphs, propagate, propagate_normalized, squared_weights
 from sopool.ops.segment.first_order import segment_sizes
@@ -14,6 +15,16 @@ from sopool.ops.segment.torch_backend import widen
 EPS = 1e-12
 
 
+@pooling("diffpool", options={"clusters": 16}, nodes_option="clusters")
+@readout(
+    "diffpool",
+    formula="S = softmax(D^-1/2 (A + I) D^-1/2 H W), H' = S^T H, A' = S^T A S",
+    cost="N f k + N k^2 + E k",
+    vector="k nodes side by side",
+    default="k = 8; blocks 16, 8, 4",
+    paper="Ying et al. 2018, arXiv 1806.08804",
+    vector_from="concat",
+)
 class DiffPooling(EdgePooling):
     r"""Differentiable pooling (DiffPool) from the `"Hierarchical Graph Representation Learning with Differentiable
     Pooling" <https://arxiv.org/abs/1806.08804>`_ paper: a graph convolution shares each node out among k clusters.

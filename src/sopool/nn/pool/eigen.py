@@ -1,11 +1,23 @@
 from torch import Tensor
 
 from sopool.nn.pool.base import GraphPooling, Pooled
+from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_apply, segment_gram
 from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.graphs import Graphs
 
 
+@pooling("eigenpool", options={"size": 4})
+@readout(
+    "eigenpool",
+    formula="H'_c = U_c^T H_c for spectral clusters c, A' = edges between clusters",
+    cost="N f m + E, clusters once per data set",
+    vector="each graph is one cluster, one node",
+    default="m = 8; blocks m = 2, 4 nodes to a cluster",
+    paper="Ma et al. 2019, arXiv 1904.13107",
+    options={"vectors": 8},
+    vector_from="concat",
+)
 class EigenPooling(GraphPooling):
     r"""Eigenvector-based pooling (EigenPool) from the `"Graph Convolutional Networks with EigenPooling"
     <https://arxiv.org/abs/1904.13107>`_ paper: spectral clusters become nodes, with their signal's lowest frequencies.

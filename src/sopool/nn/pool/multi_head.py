@@ -8,6 +8,7 @@ from sopool.nn.aggr.normalize import EPS, widen_for
 from sopool.nn.layers import project
 from sopool.nn.pool.base import GraphPooling, Pooled, dense_pooled, find_batch
 from sopool.nn.pool.edge_list import all_pairs
+from sopool.nn.registry import pooling
 from sopool.ops import segment_gram, segment_spread
 from sopool.ops.message_passing.graphs import Graphs, propagate
 from sopool.ops.segment.first_order import segment_sizes
@@ -35,6 +36,7 @@ class PooledGraphs(NamedTuple):
     """C^T: what each node of the input gives to each of its graph's new nodes [N, k]."""
 
 
+@pooling("sopool-m-attn", options={"heads": 16, "normalize": "adjacency"}, nodes_option="heads")
 class MultiHeadSecondOrderPooling(GraphPooling):
     r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) from the `"Second-Order Pooling for Graph
     Neural Networks" <https://arxiv.org/abs/2007.10467>`_ paper as a layer that shrinks each graph to :math:`k` nodes.

@@ -2,9 +2,20 @@ from torch import Tensor
 
 from sopool.nn.layers import project
 from sopool.nn.pool.top_k import SelectPooling
+from sopool.nn.registry import pooling, readout
 from sopool.ops.message_passing.graphs import Graphs, propagate_normalized
 
 
+@pooling("sagpool")
+@readout(
+    "sagpool",
+    formula="y = D^-1/2 (A + I) D^-1/2 H theta, then as topkpool",
+    cost="N f + N log N + E",
+    vector="max and mean over the nodes left",
+    default="k = n / 2",
+    paper="Lee et al. 2019, arXiv 1904.08082",
+    vector_from="max-mean",
+)
 class SelfAttentionPooling(SelectPooling):
     r"""Self-attention graph pooling (SAGPool) from the `"Self-Attention Graph Pooling"
     <https://arxiv.org/abs/1904.08082>`_ paper: a graph convolution scores the nodes.

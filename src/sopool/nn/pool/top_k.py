@@ -4,6 +4,7 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.layers import project
 from sopool.nn.pool.base import EdgePooling, Pooled
+from sopool.nn.registry import pooling, readout
 from sopool.ops.message_passing.graphs import Graphs
 from sopool.ops.message_passing.select import Selection, between, select_top
 
@@ -54,6 +55,16 @@ class SelectPooling(EdgePooling):
         )
 
 
+@pooling("topkpool")
+@readout(
+    "topkpool",
+    formula="y = H p / |p|, H' = (H * tanh y)[top k], A' = A[top k, top k]",
+    cost="N f + N log N + E",
+    vector="max and mean over the nodes left",
+    default="k = n / 2",
+    paper="Gao and Ji 2019, arXiv 1905.05178",
+    vector_from="max-mean",
+)
 class TopKPooling(SelectPooling):
     r"""Top-k pooling from the `"Graph U-Nets" <https://arxiv.org/abs/1905.05178>`_ paper.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from sopool.nn.about import About
+from sopool.nn.registry import About
 
 
 def pools_table(pools: Sequence[About], channels: int) -> Table:
