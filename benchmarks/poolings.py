@@ -29,7 +29,7 @@ from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.models import clusters_for, make_model
 from sopool.models.presets import model_config
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_readout
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.training.bank.capture import capture, run_aside
 
 CHANNELS = 160
@@ -67,7 +67,7 @@ def prepare(name, data, args):
             layer, call = rival(pool, CHANNELS, batch, config.pool_options, args.device)
             return layer, lambda: step(call(x), layer, x)
         layer = make_readout(pool, CHANNELS, **config.pool_options).to(args.device)
-        graphs = Graphs(batch.ptr, batch.neighbors)
+        graphs = GraphStructure(batch.ptr, batch.neighbors)
         if isinstance(layer, PooledReadout):
             return layer, lambda: step(layer(x, graphs), layer, x)
         return layer, lambda: step((layer(x, ptr=batch.ptr), None), layer, x)

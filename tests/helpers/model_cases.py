@@ -80,7 +80,7 @@ def permuted(x, neighbors, ptr, seed=0):
 
 
 def without_twins(store):
-    """Graphs in which no two nodes hear just the same nodes: a graph convolution would score the two alike."""
+    """Graphs in which no two nodes have just the same neighbors: a graph convolution would score the two alike."""
     kept = []
     for number, graph in enumerate(store):
         adjacency = torch.eye(graph.num_nodes)

@@ -10,7 +10,7 @@ from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, SelfAttentionPoo
 from sopool.nn.pool.edge_list import list_edges
 from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.select import between, select_top
 from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds
@@ -20,7 +20,7 @@ SIZES = [5, 0, 1, 8]
 
 
 def scatter(out):
-    """A of all graphs together: what its row hears of its column."""
+    """A of all graphs together: the weight of its column for its row."""
     dense = torch.zeros(len(out.x), len(out.x), dtype=torch.float64)
     source, target = out.edge_index
     return dense.index_put((target, source), out.edge_weight.double(), accumulate=True)
@@ -47,7 +47,7 @@ def test_kept_edges(kind, sizes, seed):
 @given(sizes=sizes, seed=seeds)
 def test_all_pairs_with_their_weights(kind, sizes, seed):
     x, edge_index, dense = random_graphs(sizes, seed)
-    out = kind(CHANNELS, 3).double().pool(x, Graphs(ptr_of(sizes), neighbors_of(edge_index, len(x))))
+    out = kind(CHANNELS, 3).double().pool(x, GraphStructure(ptr_of(sizes), neighbors_of(edge_index, len(x))))
     share = out.lift(torch.eye(3, dtype=torch.float64).repeat(len(sizes), 1)).split(sizes)  # C^T [n, 3] of each graph
     want = [normalize_by_degree((c.t() @ a @ c).unsqueeze(0))[0] for c, a in zip(share, dense, strict=True)]
     torch.testing.assert_close(scatter(out), torch.block_diag(*want))
@@ -60,7 +60,7 @@ def test_one_direction_for_both_calls():
     x, edge_index, _ = random_graphs(SIZES, 0)
     layer = MultiHeadSecondOrderPooling(CHANNELS, 3).double()
     record = layer(x, edge_index, index_of(SIZES), len(SIZES))
-    out = layer.pool(x, Graphs(ptr_of(SIZES), neighbors_of(edge_index, len(x))))
+    out = layer.pool(x, GraphStructure(ptr_of(SIZES), neighbors_of(edge_index, len(x))))
     torch.testing.assert_close(scatter(out), scatter(record))
     assert torch.equal(out.batch, record.batch)
 
@@ -74,7 +74,7 @@ def test_listing_is_the_inverse_of_reading(sizes, seed):
 
 def test_spare_rows_have_no_edges():
     x, edge_index, _ = random_graphs(SIZES, 0)
-    graphs = Graphs(ptr_of(SIZES), neighbors_of(edge_index, len(x)))
+    graphs = GraphStructure(ptr_of(SIZES), neighbors_of(edge_index, len(x)))
     exact, spare = (between(graphs.neighbors, select_top(x[:, 0], graphs, 0.5, exact)) for exact in (True, False))
     assert spare.ptr.numel() > exact.ptr.numel()
     assert torch.equal(list_edges(spare, x)[0], list_edges(exact, x)[0])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, make_readout
-from sopool.ops.message_passing.graphs import Graphs, propagate_normalized
+from sopool.ops.message_passing.graphs import GraphStructure, propagate_normalized
 from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
 from sopool.ops.segment.first_order import segment_softmax
 from tests.helpers.readouts import CHANNELS
@@ -88,7 +88,7 @@ def test_a_node_with_many_neighbours(dtype):
     # Each part of the sum is small: it is not what is tested here.
     few = x.clone()
     few[9:] = 0
-    graphs = Graphs(torch.tensor([0, nodes]), neighbors)
+    graphs = GraphStructure(torch.tensor([0, nodes]), neighbors)
     assert_rounded(
         propagate_normalized(few, graphs.neighbors)[:1],
         propagate_normalized(few.double(), graphs.neighbors)[:1],
@@ -110,7 +110,7 @@ def test_edges_of_a_large_graph_between_few_nodes(kind, options, dtype):
     x = (1 + draw_rows(0, nodes, CHANNELS)).to(dtype)
     ring = torch.arange(nodes)
     edges = torch.cat([torch.stack([ring, ring.roll(step)]) for step in (1, 2, 3)], dim=1)
-    graphs = Graphs(torch.tensor([0, nodes]), neighbors_of(edges, nodes))
+    graphs = GraphStructure(torch.tensor([0, nodes]), neighbors_of(edges, nodes))
     got = layer(x, edges)
     in_a_block = layer.pool(x, graphs)
     exact = layer.double()

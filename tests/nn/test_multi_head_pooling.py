@@ -94,7 +94,7 @@ def test_degree_keeps_values_in_bounds_however_large_the_graph():
 
 @given(st.floats(-6, 6), st.sampled_from([5, 2000]))
 def test_degree_does_not_see_the_scale_of_features_nor_the_size(exponent, n):
-    """In float32, with finite slopes; against A' of features about 1, undivided."""
+    """In float32, with finite gradients; against A' of features about 1, undivided."""
     torch.manual_seed(0)
     x = torch.rand(n, 3)
     edge_index = torch.randint(0, n, (2, 4 * n))

@@ -42,7 +42,7 @@ def test_size_and_trace():
 
 @given(seeds, st.floats(-6, 6))
 def test_the_trace_is_one_at_any_scale_of_the_features(seed, exponent):
-    """In float32, with finite slopes, also of a graph whose features are all 0."""
+    """In float32, with finite gradients, also of a graph whose features are all 0."""
     torch.manual_seed(0)
     for readout in (SecondOrderAggregation(normalize="trace"), BilinearSecondOrderAggregation(3, 3, normalize="trace")):
         h = draw_rows(seed, 9, 3).float() + 2

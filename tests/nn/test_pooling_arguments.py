@@ -14,7 +14,7 @@ from sopool.nn import (
     make_pooling,
 )
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import neighbors_of
 
 
@@ -32,7 +32,9 @@ def test_bad_options():
     with pytest.raises(ValueError, match=r"no pooling layer 'sagpol'. Did you mean 'sagpool'\?"):
         make_pooling("sagpol", 4)
     with pytest.raises(ValueError, match="without any"):
-        EigenPooling(4).pool(torch.ones(2, 4), Graphs(torch.tensor([0, 2]), neighbors_of(torch.empty(2, 0).long(), 2)))
+        EigenPooling(4).pool(
+            torch.ones(2, 4), GraphStructure(torch.tensor([0, 2]), neighbors_of(torch.empty(2, 0).long(), 2))
+        )
     with pytest.raises(ValueError, match="largest value over neighbours"):
         Dense(torch.ones(1, 2, 2)).aggregate(torch.ones(2, 3), "max")
 

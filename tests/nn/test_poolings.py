@@ -20,7 +20,7 @@ from sopool.nn import (
 from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.nn.registry import make_blocks
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import neighbors_of
 from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds
 
@@ -29,7 +29,7 @@ sizes = st.lists(st.sampled_from([0, 1, 2, 3, 5, 8]), min_size=1, max_size=5)
 
 
 def random_graphs(sizes, seed, channels=CHANNELS):
-    """Features, edges [2, E] with loops and repeats, and the dense A of each graph, A[i, j]: what i hears of j."""
+    """Features, edges [2, E] with loops and repeats, and the dense A of each graph, A[i, j]: the weight of j for i."""
     random = torch.Generator().manual_seed(seed)
     edges = [torch.empty(2, 0, dtype=torch.long)]
     dense = []
@@ -120,7 +120,7 @@ def test_multi_head_pooling_is_the_layer_for_edges(normalize, sizes, seed):
     """As a block it gives what the layer that takes ``edge_index`` gives; that one has A[i, j] from i to j."""
     layer = MultiHeadSecondOrderPooling(CHANNELS, 3, normalize).double()
     x, edge_index, _ = random_graphs(sizes, seed)
-    graphs = Graphs(ptr_of(sizes), neighbors_of(edge_index, len(x)))
+    graphs = GraphStructure(ptr_of(sizes), neighbors_of(edge_index, len(x)))
     want = layer(x, edge_index, index_of(sizes), len(sizes))
     out = layer.pool(x, graphs)
     torch.testing.assert_close(out.x, want.x)
@@ -135,7 +135,7 @@ def test_lifting_is_the_transposed_map(name):
     """For what is linear in H with C fixed, <C H, Y> = <H, C^T Y>; for those that scale by a score, without it."""
     layer = make_pooling(name, CHANNELS).double()
     x, edge_index, _ = random_graphs([5, 3, 0, 8], 0)
-    out = layer.pool(x, Graphs(ptr_of([5, 3, 0, 8]), neighbors_of(edge_index, len(x))))
+    out = layer.pool(x, GraphStructure(ptr_of([5, 3, 0, 8]), neighbors_of(edge_index, len(x))))
     y = torch.randn_like(out.x)
     lifted = out.lift(y)
     assert lifted.shape == x.shape
@@ -152,7 +152,7 @@ def test_memory_is_linear(name):
     nodes = 20_000
     ring = torch.stack([torch.arange(nodes), torch.arange(nodes).roll(-1)])
     x = torch.randn(nodes, 8, requires_grad=True)
-    graphs = Graphs(torch.tensor([0, nodes]), neighbors_of(torch.cat([ring, ring.flip(0)], 1), nodes))
+    graphs = GraphStructure(torch.tensor([0, nodes]), neighbors_of(torch.cat([ring, ring.flip(0)], 1), nodes))
     layer = make_pooling(name, 8)
     before = memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
@@ -175,7 +175,7 @@ def test_weighted_and_signed_edges_count_in_sagpool():
     x = draw_rows(0, 6, CHANNELS)
     weights = draw_rows(1, 2, 3, 3)
     layer = SelfAttentionPooling(CHANNELS, ratio=0.6).double()
-    graphs = Graphs(torch.tensor([0, 3, 6]), Dense(weights))
+    graphs = GraphStructure(torch.tensor([0, 3, 6]), Dense(weights))
     score = layer.score(x, graphs)
     for g in range(2):
         own = weights[g]
@@ -196,7 +196,7 @@ def test_repeated_edges_count_in_sagpool():
     layer = SelfAttentionPooling(CHANNELS).double()
     once = torch.tensor([[0, 1], [1, 2]])
     twice = torch.tensor([[0, 0, 1], [1, 1, 2]])
-    scores = [layer.score(x, Graphs(torch.tensor([0, 3]), neighbors_of(edges, 3))) for edges in (once, twice)]
+    scores = [layer.score(x, GraphStructure(torch.tensor([0, 3]), neighbors_of(edges, 3))) for edges in (once, twice)]
     assert not torch.allclose(*scores)
 
 

@@ -30,7 +30,7 @@ def naive_apply(y, s, ptr):
 
 
 def assert_near(got, want, eps_of=None):
-    """Relative to the size of the whole, with room for the rounding of the type."""
+    """Relative to the size of the whole, with tolerance for the rounding of the type."""
     eps = torch.finfo(eps_of or got.dtype).eps
     assert got.isfinite().all()
     torch.testing.assert_close(
@@ -238,7 +238,7 @@ def test_registered_operators_keep_their_promises():
     torch.library.opcheck(ops.segment_bilinear.default, (x, query, ptr))
     torch.library.opcheck(ops.segment_covariance.default, (x, ptr))
     torch.library.opcheck(ops.product.default, (x, query))
-    torch.library.opcheck(ops.segment_max.default, (x.detach(), ptr))
+    torch.library.opcheck(ops.segment_amax.default, (x.detach(), ptr))
     torch.library.opcheck(ops.sort_index.default, (torch.tensor([2, 0, 1, 0]), 4))
 
 

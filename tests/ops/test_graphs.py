@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs, degrees, propagate, propagate_normalized, squared_weights
+from sopool.ops.message_passing.graphs import GraphStructure, degrees, propagate, propagate_normalized, squared_weights
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.select import between, select_top
 from tests.helpers.strategies import draw_rows, ptr_of, seeds
@@ -23,7 +23,7 @@ def random_graphs(sizes, seed):
     edges = torch.cat(parts, 1)
     weights = torch.zeros(n, n, dtype=torch.float64)
     weights.index_put_((edges[1], edges[0]), torch.tensor(1.0, dtype=torch.float64), accumulate=True)
-    return Graphs(ptr_of(sizes), neighbors_of(edges, n)), weights
+    return GraphStructure(ptr_of(sizes), neighbors_of(edges, n)), weights
 
 
 @given(sizes=sizes, seed=seeds)
@@ -43,7 +43,7 @@ def test_lists_are_the_matrix(sizes, seed):
 def test_dense_graphs(seed, graphs, nodes):
     weights = draw_rows(seed, graphs, nodes, nodes)
     x = draw_rows(seed + 1, graphs * nodes, 3)
-    record = Graphs(torch.arange(graphs + 1) * nodes, Dense(weights))
+    record = GraphStructure(torch.arange(graphs + 1) * nodes, Dense(weights))
     total = x.view(graphs, nodes, 3) + weights @ x.view(graphs, nodes, 3)
     torch.testing.assert_close(propagate(x, record.neighbors), total.view_as(x))
     mean = total / (1 + weights.abs().sum(2, keepdim=True))
@@ -76,6 +76,6 @@ def test_undirected_lists_stay_one():
     edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     lists = neighbors_of(edges, 3)
     lists = lists._replace(transposed=(lists.ptr, lists.nodes))
-    kept = between(lists, select_top(torch.tensor([1.0, 3.0, 2.0]), Graphs(torch.tensor([0, 3]), lists), 0.5))
+    kept = between(lists, select_top(torch.tensor([1.0, 3.0, 2.0]), GraphStructure(torch.tensor([0, 3]), lists), 0.5))
     assert kept.transposed[1] is kept.nodes
     assert kept.nodes.tolist() == [0, 1, 0, 1]

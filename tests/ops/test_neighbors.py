@@ -17,7 +17,7 @@ def lists(matrix):
 
 
 def random_graph(nodes, seed, directed):
-    """A matrix with A[i, j] = 1 if i hears j; every node hears itself, some hear nobody else."""
+    """A matrix with A[i, j] = 1 if i aggregates j; every node aggregates itself, some nobody else."""
     adjacency = draw_rows(seed, nodes, nodes).abs() < 0.5
     adjacency = adjacency if directed else adjacency | adjacency.t()
     return (adjacency | torch.eye(nodes, dtype=torch.bool)).double()

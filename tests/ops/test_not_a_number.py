@@ -44,7 +44,7 @@ def test_largest_of_neighbours(rows):
 
 
 def test_relu():
-    """Along edges for all who hear it; after a batch norm for the whole model."""
+    """Along edges for all that aggregate it; after a batch norm for the whole model."""
     lists = LABELLED.nodes.split(LABELLED.ptr.diff().tolist())
     targets = torch.tensor([1 in own.tolist() for own in lists])
     assert torch.equal(FUNCTIONS["labelled"](spoilt(1))[:, 1].isnan(), targets)
@@ -59,4 +59,4 @@ def test_through_a_folded_network(way, how):
     bias = draw_rows(2, 1, 2)
     for row in (0, 1):
         out = run_network(spoilt(row), GRAPH, PTR, Layers(how, eps, [weight], [bias]))[1]
-        assert out[:2].isnan().all()  # nodes 0 and 1 hear each other
+        assert out[:2].isnan().all()  # nodes 0 and 1 are neighbors

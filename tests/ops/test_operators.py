@@ -72,7 +72,7 @@ def gradient_of(out, x):
 
 
 def assert_near(got, want, times=16):
-    """Relative to the size of the whole, with room for the rounding of the type."""
+    """Relative to the size of the whole, with tolerance for the rounding of the type."""
     assert got.isfinite().all()
     scale = 1 + want.abs().max().item() if want.numel() else 1
     torch.testing.assert_close(got.double(), want, rtol=0, atol=times * torch.finfo(got.dtype).eps * scale)

@@ -5,7 +5,7 @@ import torch
 
 from sopool.data.analysis.spectral import ClusterSpec, cluster
 from sopool.nn import EigenPooling
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.training.bank.clusters import ClusterTables
 from tests.helpers.strategies import draw_rows
@@ -56,7 +56,7 @@ def test_eigenpool_is_its_formula():
     x = draw_rows(0, len(batch.nodes), 3)
     empty = torch.zeros(len(x) + 1, dtype=torch.long), torch.empty(0, dtype=torch.long)
     layer = EigenPooling(3, vectors=2, size=3)
-    out = layer.pool(x, Graphs(batch.ptr, Neighbors(*empty, empty, found)))
+    out = layer.pool(x, GraphStructure(batch.ptr, Neighbors(*empty, empty, found)))
     assert out.x.shape == (len(found.ptr) - 1, layer.out_channels)
     y = draw_rows(1, *out.x.shape)
     lifted = torch.zeros_like(x)
@@ -68,4 +68,4 @@ def test_eigenpool_is_its_formula():
     torch.testing.assert_close(out.lift(y), lifted)
     assert out.graphs() is found.graphs
     with pytest.raises(ValueError, match="needs clusters with 3 eigenvectors each, and the graphs come with 2"):
-        EigenPooling(3, vectors=3).pool(x, Graphs(batch.ptr, Neighbors(*empty, empty, found)))
+        EigenPooling(3, vectors=3).pool(x, GraphStructure(batch.ptr, Neighbors(*empty, empty, found)))

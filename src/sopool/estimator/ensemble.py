@@ -16,7 +16,7 @@ from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 from sopool.models.base import Classifier
-from sopool.models.inference import fold
+from sopool.models.inference import prepare_for_inference
 from sopool.models.make import clusters_for
 from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.clusters import ClusterTables
@@ -83,7 +83,7 @@ class Ensemble:
     @cached_property
     def _ready(self) -> Classifier:
         """The models in evaluation. On a GPU kernels fold norms as they go."""
-        return fold(self.model) if self.device.type == "cpu" else self.model.eval()
+        return prepare_for_inference(self.model) if self.device.type == "cpu" else self.model.eval()
 
     def _run(
         self, store: PackedGraphs, features: NodeFeatures, cores: int, work: Callable[[Classifier, Batch], Tensor]

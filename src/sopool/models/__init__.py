@@ -4,7 +4,7 @@ from sopool.models.base import Classifier, Scored
 from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
 from sopool.models.hierarchical import HierarchicalClassifier
-from sopool.models.inference import fold
+from sopool.models.inference import prepare_for_inference
 from sopool.models.make import clusters_for, make_model
 from sopool.models.stack import member_of, named_tensors, stack, stack_of
 
@@ -15,10 +15,10 @@ __all__ = [
     "ModelConfig",
     "Scored",
     "clusters_for",
-    "fold",
     "make_model",
     "member_of",
     "named_tensors",
+    "prepare_for_inference",
     "stack",
     "stack_of",
 ]

@@ -48,7 +48,7 @@ class Classifier(torch.nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define embed(x, neighbors, ptr).")
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
-        """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores and penalties."""
+        """Features [N, in], the neighbors of each node, where each graph starts [G + 1] -> scores and penalties."""
         raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, dropout).")
 
     def score(self, embedding: Tensor, head: torch.nn.Module, place: int, dropout: Dropout | None) -> Tensor:

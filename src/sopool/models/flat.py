@@ -12,7 +12,7 @@ from sopool.nn.layers import GraphNorm, Linear
 from sopool.nn.pool.base import PooledReadout
 from sopool.nn.registry import make_readout
 from sopool.ops._columns import join
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
@@ -35,11 +35,11 @@ class FlatClassifier(Classifier):
         """One graph embedding [G, ...], or one for each layer, with what each graph adds to its loss [G]."""
         layers = self.gnn(x, neighbors, ptr, self.models)
         layers = [join(layers)] if self.config.join == "concat" else layers
-        graphs = Graphs(ptr, neighbors)
+        graphs = GraphStructure(ptr, neighbors)
         return [read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
-        """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
+        """Features [N, in], the neighbors of each node, where each graph starts [G + 1] -> scores [G, classes]."""
         total: Tensor | None = None
         penalty: Tensor | None = None
         for place, (pooled, extra) in enumerate(self.embed(x, neighbors, ptr)):
@@ -57,7 +57,7 @@ class FlatClassifier(Classifier):
         return self.score(pooled, self.heads[place], place, dropout)
 
 
-def read(readout: torch.nn.Module, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:
+def read(readout: torch.nn.Module, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
     """A graph embedding [G, ...] by either kind of readout, with what each graph adds to its loss [G]."""
     if isinstance(readout, PooledReadout):
         pooled: tuple[Tensor, Tensor | None] = readout(x, graphs)

@@ -15,9 +15,9 @@ from sopool.models.frozen import freeze
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
 from sopool.nn.layers import Linear
-from sopool.nn.pool.base import GraphPooling, Pooled, read_out, readout_width
+from sopool.nn.pool.base import GraphPooling, PoolingOutput, read_out, readout_width
 from sopool.nn.registry import make_blocks
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
@@ -47,10 +47,10 @@ class HierarchicalClassifier(Classifier):
         pairs = [(width, max(1, width // 2)), (max(1, width // 2), max(1, width // 4)), (max(1, width // 4), classes)]
         return [Linear(*pair) for pair in pairs]
 
-    def blocks(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[Pooled]:
+    def blocks(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[PoolingOutput]:
         """What each block leaves."""
-        graphs = Graphs(ptr, neighbors)
-        left = list[Pooled]()
+        graphs = GraphStructure(ptr, neighbors)
+        left = list[PoolingOutput]()
         for gnn, pool in zip(self.gnns, self.pools, strict=True):
             if left:
                 x = left[-1].x
@@ -66,7 +66,7 @@ class HierarchicalClassifier(Classifier):
         return [(self._read(block, pool), block.loss) for block, pool in zip(left, self.pools, strict=True)]
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
-        """Features [N, in], whom each node hears, where each graph starts [G + 1] -> scores [G, classes]."""
+        """Features [N, in], the neighbors of each node, where each graph starts [G + 1] -> scores [G, classes]."""
         embedded = self.embed(x, neighbors, ptr)
         penalty: Tensor | None = None
         for _, extra in embedded:
@@ -74,7 +74,7 @@ class HierarchicalClassifier(Classifier):
         score = self._each if self.config.head == "per-block" else self._together
         return Scored(score([readout for readout, _ in embedded], dropout), penalty)
 
-    def _read(self, block: Pooled, pool: torch.nn.Module) -> Tensor:
+    def _read(self, block: PoolingOutput, pool: torch.nn.Module) -> Tensor:
         assert isinstance(pool, GraphPooling)
         return read_out(block, pool, self.config.block_readout)
 

@@ -13,7 +13,7 @@ from sopool.models.stack import stack
 from sopool.nn.registry import make_readout
 
 LARGE = 2**20
-"""Numbers of a readout, or of what it makes of a graph, beyond which it is not tried: memory might not have room."""
+"""Numbers of a readout, or of what it makes of a graph, beyond which it is not tried: memory might not suffice."""
 
 
 def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> None:

@@ -3,9 +3,9 @@
     h_i <- relu(batch_norm(f(aggregate of h_j over the neighbours j of i and i itself)))
 
 f is a linear map, or a multi-layer perceptron linear-norm-relu-linear. From `"How Powerful are Graph Neural Networks?"
-<https://arxiv.org/abs/1810.00826>`_. Every node hears itself, so isolated nodes need no care.
+<https://arxiv.org/abs/1810.00826>`_. Every node aggregates itself, so isolated nodes need no care.
 
-GINE hears h_i + sum_j relu(h_j + t_ij), with t_ij a learned vector for the label of the edge from j to i. From
+GINE aggregates h_i + sum_j relu(h_j + t_ij), with t_ij a learned vector for the label of the edge from j to i. From
 `"Strategies for Pre-training Graph Neural Networks" <https://arxiv.org/abs/1905.12265>`_.
 """
 
@@ -33,9 +33,9 @@ class Variant(NamedTuple):
     linears: int
     """2: a multi-layer perceptron; 1: a linear map."""
     learn_eps: bool = False
-    """Whether a node hears itself with a learned weight 1 + eps."""
+    """Whether a node itself has a learned weight 1 + eps."""
     labelled: bool = False
-    """Whether neighbours are heard through the labels of edges."""
+    """Whether messages depend on the labels of edges."""
 
 
 VARIANTS = {
@@ -80,7 +80,7 @@ class EdgeVectors(torch.nn.Module):
 class GNN(torch.nn.Module):
     """Message-passing layers of one variant; alone, or as a stack of models (see :mod:`sopool.nn.layers`).
 
-    ``edge_labels``: how many there are, for a variant that hears them.
+    ``edge_labels``: how many there are, for a variant that uses them.
     """
 
     known: Tensor | None
@@ -91,7 +91,7 @@ class GNN(torch.nn.Module):
             raise ValueError(f"There is no GNN {variant!r}. Known: {', '.join(VARIANTS)}.")
         self.how, linears, learn_eps, labelled = VARIANTS[variant]
         if labelled and not edge_labels:
-            raise ValueError(f"{variant} hears neighbours through the labels of edges: edge_labels must be at least 1.")
+            raise ValueError(f"{variant} uses the labels of edges: edge_labels must be at least 1.")
         self.hidden = hidden
         self.layers = torch.nn.ModuleList()
         self.edges = torch.nn.ModuleList()

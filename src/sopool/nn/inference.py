@@ -14,7 +14,7 @@ from sopool.ops.numba import dispatch as compiled
 from sopool.ops.numba.network import Layers, run_network
 
 
-class FoldedGNN(torch.nn.Module):
+class InferenceGNN(torch.nn.Module):
     """What a :class:`~sopool.nn.gnn.GNN` gives in evaluation, without a gradient, up to rounding.
 
     A batch norm with fixed statistics is part of the linear map before it, once and for all; then compiled loops take
@@ -28,18 +28,18 @@ class FoldedGNN(torch.nn.Module):
         super().__init__()
         self.gnn = gnn.eval()
         self.view = view
-        self.folded = _fold(gnn, view)
+        self.merged = _merge_norms(gnn, view)
 
     def forward(self, x: Tensor, neighbors: Neighbors | Dense, ptr: Tensor, models: int = 1) -> list[Tensor]:
         """The input and the output of each layer [N, ...], ready to be joined."""
         serves = compiled.serves(x) and not transformed()
-        if serves and isinstance(neighbors, Neighbors) and self.folded.has_labels_for(neighbors):
-            return run_network(x, neighbors, ptr, self.folded)
+        if serves and isinstance(neighbors, Neighbors) and self.merged.has_labels_for(neighbors):
+            return run_network(x, neighbors, ptr, self.merged)
         layers: list[Tensor] = self.gnn(x, neighbors, ptr, models)
         return layers if self.view is None else [project(join(layers), self.view, ptr)]
 
 
-def _fold(gnn: GNN, view: Tensor | None) -> Layers:
+def _merge_norms(gnn: GNN, view: Tensor | None) -> Layers:
     """The maps of all layers, one after the other [M, ...]: W diag(s) and b - mean s, with s = scale / deviation."""
     weights = list[Tensor]()
     biases = list[Tensor]()

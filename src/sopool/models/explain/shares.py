@@ -5,8 +5,8 @@
 holds exactly for a flat model whose readout is a sum over nodes (:mod:`sopool.nn.aggr.terms`) that goes into a linear
 map, through a batch norm or not; with a normalisation of each graph or a hidden layer between, shares are gradient x
 input on the pooled terms, <d score / d S, term of node i>; and for any other model gradient x input on the nodes'
-vectors. Message passing stays out of it: a node's vector has heard its neighbours, so its share is that of the node
-where it stands.
+vectors. Message passing stays out of it: a node's vector already aggregates its neighbors, so its share is that of
+the node where it stands.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ from sopool.nn.aggr.terms import Products, Sums, Terms
 from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.ops._columns import join
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs, propagate
+from sopool.ops.message_passing.graphs import GraphStructure, propagate
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
@@ -54,7 +54,7 @@ class PooledGraph(NamedTuple):
     contribution: Tensor
     """C: what each node gives to each new one [k, n]."""
     adjacency: Tensor
-    """A' [k, k]: how much new node i hears of j; edges lead from who is heard to who hears."""
+    """A' [k, k]: the weight of new node j for i; edges lead from j to i."""
     shares: Tensor | None
     """What each new node adds to the score of each class [k, classes]; None in a hierarchy, which goes on from here."""
 
@@ -95,7 +95,7 @@ def explain(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -
     """Explain what a single model (no stack, no dropout) makes of one graph [n, in]; ``top`` pairs for each class."""
     model.eval()
     ptr = torch.tensor([0, len(x)], device=x.device)
-    graphs = Graphs(ptr, neighbors)
+    graphs = GraphStructure(ptr, neighbors)
     scores = model(x, neighbors, ptr)[0]
     if isinstance(model, FlatClassifier):
         return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, scores, top)
@@ -106,7 +106,7 @@ def explain(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -
 
 
 def _explain_flat(
-    model: FlatClassifier, layers: Sequence[Tensor], graphs: Graphs, scores: Tensor, top: int
+    model: FlatClassifier, layers: Sequence[Tensor], graphs: GraphStructure, scores: Tensor, top: int
 ) -> Explained:
     vectors = [join(layers)] if model.config.join == "concat" else layers
     parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers])
@@ -164,7 +164,7 @@ def _gradient_times_input(inputs: Sequence[Tensor], score: Callable[[list[Tensor
     return torch.stack([torch.as_tensor(share) for share in shares], dim=1)
 
 
-def _score(model: FlatClassifier, vectors: Sequence[Tensor], graphs: Graphs) -> Tensor:
+def _score(model: FlatClassifier, vectors: Sequence[Tensor], graphs: GraphStructure) -> Tensor:
     every = enumerate(zip(model.readouts, vectors, strict=True))
     return torch.stack([model.head(read(readout, h, graphs)[0], place)[0] for place, (readout, h) in every]).sum(0)
 
@@ -207,7 +207,7 @@ def _largest(term: Products | Sums, gradient: Tensor, features: list[Feature], t
             yield Pair(features[first], None if second is None else features[second], value, node)
 
 
-def _pooled_graph(model: FlatClassifier, parts: Sequence[_Part], graphs: Graphs) -> PooledGraph | None:
+def _pooled_graph(model: FlatClassifier, parts: Sequence[_Part], graphs: GraphStructure) -> PooledGraph | None:
     """Of the readout of the last layer, or of all layers side by side."""
     readout = model.readouts[-1]
     terms = parts[-1].terms
@@ -220,7 +220,7 @@ def _pooled_graph(model: FlatClassifier, parts: Sequence[_Part], graphs: Graphs)
     return PooledGraph(gives.T, gives.T @ aggregated, shares)
 
 
-def _first_block(model: HierarchicalClassifier, x: Tensor, graphs: Graphs) -> PooledGraph | None:
+def _first_block(model: HierarchicalClassifier, x: Tensor, graphs: GraphStructure) -> PooledGraph | None:
     pool = model.pools[0]
     if not isinstance(pool, MultiHeadSecondOrderPooling):
         return None

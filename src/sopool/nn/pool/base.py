@@ -12,7 +12,7 @@ from sopool.nn.aggr.base import repr_of
 from sopool.nn.pool.edge_list import list_edges
 from sopool.ops import segment_apply, segment_mean
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.segment.largest import segment_max
 from sopool.ops.segment.segments import Segments, check_edges, find_segments, owners
@@ -22,14 +22,14 @@ VectorFrom = Literal["max-mean", "concat"]
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class PoolingOutput:
     """A batch of G smaller graphs, and as PyG has them: ``conv(pooled.x, pooled.edge_index, pooled.edge_weight)``."""
 
     x: Tensor
     """Node features [n, out_channels]."""
     ptr: Tensor
     """Where each graph's nodes start [G + 1]."""
-    graphs: Callable[[], Graphs]
+    graphs: Callable[[], GraphStructure]
     """Gives the graphs themselves: made when asked for, since the last block of a model needs none."""
     lift: Callable[[Tensor], Tensor]
     """Values of the new nodes back to the old ones, through the transposed map: [n, c] -> [N, c']."""
@@ -68,7 +68,7 @@ class GraphPooling(torch.nn.Module):
             raise ValueError(f"channels={channels}: it must be the number of node features, at least 1.")
         self.channels = channels
 
-    def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
+    def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
         """The formula: node features [N, channels] of a batch of graphs -> smaller graphs."""
         raise NotImplementedError(f"{type(self).__name__} must define pool(x, graphs).")
 
@@ -115,7 +115,7 @@ class EdgePooling(GraphPooling):
 
     def forward(
         self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, batch_size: int | None = None
-    ) -> Pooled:
+    ) -> PoolingOutput:
         """Pool graphs given as in PyG: ``x`` [N, channels], ``edge_index`` [2, E], ``batch`` [N] in order.
 
         Without spare rows: where a layer chooses nodes, that waits for the device.
@@ -125,9 +125,9 @@ class EdgePooling(GraphPooling):
         if segments.order is not None and not torch.equal(batch, batch[segments.order]):
             raise ValueError("batch is not in order: the nodes of a graph must lie side by side. Sort x and batch.")
         check_edges(edge_index, batch)
-        return self.pool_exactly(x, Graphs(segments.ptr, neighbors_of(edge_index, x.shape[0])))
+        return self.pool_exactly(x, GraphStructure(segments.ptr, neighbors_of(edge_index, x.shape[0])))
 
-    def pool_exactly(self, x: Tensor, graphs: Graphs) -> Pooled:
+    def pool_exactly(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
         """As ``pool``, without spare rows."""
         return self.pool(x, graphs)
 
@@ -152,7 +152,7 @@ class PooledReadout(torch.nn.Module):
         """The width of the output."""
         return readout_width(self.pooling, self.vector_from)
 
-    def forward(self, x: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
         """Graph embeddings [G, out_channels], and what each graph adds to its loss [G]."""
         pooled = self.pooling.pool(x, graphs)
         return read_out(pooled, self.pooling, self.vector_from), pooled.loss
@@ -170,7 +170,7 @@ def readout_width(pooling: GraphPooling, vector_from: VectorFrom) -> int:
     return pooling.nodes * pooling.out_channels
 
 
-def read_out(pooled: Pooled, pooling: GraphPooling, vector_from: VectorFrom) -> Tensor:
+def read_out(pooled: PoolingOutput, pooling: GraphPooling, vector_from: VectorFrom) -> Tensor:
     """One vector of the nodes that ``pooling`` left of each graph [G, width]."""
     x = pooled.x
     ptr = pooled.ptr
@@ -181,14 +181,14 @@ def read_out(pooled: Pooled, pooling: GraphPooling, vector_from: VectorFrom) -> 
 
 def dense_pooled(
     x: Tensor, weights: Callable[[], Tensor], contribution: Tensor, ptr: Tensor, loss: Tensor | None = None
-) -> Pooled:
+) -> PoolingOutput:
     """Graphs of k nodes each: features [G, k, f], weights [G, k, k], what each old node gives to them [N, k]."""
     graphs, nodes, channels = x.shape
     new = torch.arange(0, (graphs + 1) * nodes, nodes, device=x.device)
-    return Pooled(
+    return PoolingOutput(
         x.reshape(-1, channels),
         new,
-        lambda: Graphs(new, Dense(weights())),
+        lambda: GraphStructure(new, Dense(weights())),
         lambda y: segment_apply(contribution, y.reshape(graphs, nodes, y.shape[1]).transpose(1, 2), ptr),
         loss,
     )

@@ -3,11 +3,11 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.layers import project
-from sopool.nn.pool.base import EdgePooling, Pooled, dense_pooled
+from sopool.nn.pool.base import EdgePooling, PoolingOutput, dense_pooled
 from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_gram, segment_mean, segment_sum
-from sopool.ops.message_passing.graphs import Graphs, propagate, propagate_normalized, squared_weights
+from sopool.ops.message_passing.graphs import GraphStructure, propagate, propagate_normalized, squared_weights
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.torch_backend import widen
@@ -64,7 +64,7 @@ class DiffPooling(EdgePooling):
         """The number of clusters."""
         return self.clusters
 
-    def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
+    def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
         """S^T H, S^T A S and the losses."""
         dtype = promote(x).dtype
         rows = widen(x)
@@ -83,7 +83,7 @@ class DiffPooling(EdgePooling):
         return dense_pooled(pooled.to(dtype), weights, share.to(dtype), graphs.ptr, loss.to(dtype))
 
 
-def _link(share: Tensor, aggregated: Tensor, graphs: Graphs) -> Tensor:
+def _link(share: Tensor, aggregated: Tensor, graphs: GraphStructure) -> Tensor:
     """||A - S S^T||_F / n of each graph [G], given A S."""
     agreed = segment_sum((share * aggregated).sum(1, keepdim=True), graphs.ptr).squeeze(1)
     within = segment_gram(share, share, graphs.ptr).square().sum((1, 2))

@@ -1,4 +1,4 @@
-"""The edges of a batch of graphs as PyG has them: from a source, row 0, to a target, row 1, which hears it."""
+"""The edges of a batch of graphs as PyG has them: from a source, row 0, to a target, row 1, which aggregates it."""
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ def list_edges(neighbors: Neighbors | Dense, like: Tensor) -> tuple[Tensor, Tens
     target = owners(neighbors.ptr, neighbors.nodes.numel())
     to_itself = neighbors.nodes == target
     before = torch.cat([neighbors.ptr.new_zeros(1), to_itself.cumsum(0)])
-    # Every node hears itself once more than its loops say: of each list the first such entry is no edge.
+    # Every node is in its own list once more than its loops say: of each list the first such entry is no edge.
     own = to_itself & (before[:-1] == before[neighbors.ptr[target]])
     edge_index = torch.stack([neighbors.nodes, target])[:, ~own & (entry < neighbors.ptr[-1])]
     return edge_index, like.new_ones(edge_index.shape[1])

@@ -1,10 +1,10 @@
 from torch import Tensor
 
-from sopool.nn.pool.base import GraphPooling, Pooled
+from sopool.nn.pool.base import GraphPooling, PoolingOutput
 from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_apply, segment_gram
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 
 
 @pooling("eigenpool", options={"size": 4})
@@ -55,7 +55,7 @@ class EigenPooling(GraphPooling):
         """1 where a graph is one cluster."""
         return 1 if self.size is None else None
 
-    def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
+    def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
         """U_c^T H_c of every cluster c."""
         clusters = None if isinstance(graphs.neighbors, Dense) else graphs.neighbors.clusters
         if clusters is None or clusters.vectors.shape[1] != self.vectors:
@@ -74,4 +74,4 @@ class EigenPooling(GraphPooling):
             lifted = segment_apply(vectors, parts, clusters.ptr)
             return lifted.new_zeros(lifted.shape).index_copy(0, rows, lifted)
 
-        return Pooled(pooled.flatten(1), clusters.graphs.ptr, lambda: clusters.graphs, lift)
+        return PoolingOutput(pooled.flatten(1), clusters.graphs.ptr, lambda: clusters.graphs, lift)

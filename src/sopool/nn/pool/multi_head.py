@@ -6,17 +6,17 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.aggr.normalize import EPS, widen_for
 from sopool.nn.layers import project
-from sopool.nn.pool.base import GraphPooling, Pooled, dense_pooled, find_batch
+from sopool.nn.pool.base import GraphPooling, PoolingOutput, dense_pooled, find_batch
 from sopool.nn.pool.edge_list import all_pairs
 from sopool.nn.registry import pooling
 from sopool.ops import segment_gram, segment_spread
-from sopool.ops.message_passing.graphs import Graphs, propagate
+from sopool.ops.message_passing.graphs import GraphStructure, propagate
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.segments import check_edges
 
 
-class PooledGraphs(NamedTuple):
+class DensePoolingOutput(NamedTuple):
     """A batch of G smaller graphs of k nodes each.
 
     Graph g's node h is row g k + h. All k x k edges are there, row by row, those of weight zero too.
@@ -77,7 +77,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         """The number of heads."""
         return self.heads
 
-    def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
+    def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
         """C H and C A C^T, as a batch of graphs for the next block."""
         dtype = promote(x).dtype
         rows = widen_for(self.normalize, x)
@@ -98,7 +98,7 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         batch: Tensor | None = None,
         batch_size: int | None = None,
         edge_weight: Tensor | None = None,
-    ) -> PooledGraphs:
+    ) -> DensePoolingOutput:
         """Pool a batch of graphs.
 
         Args:
@@ -150,10 +150,10 @@ def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Ten
     return torch.zeros_like(x).index_add(0, edge_index[0], targets)
 
 
-def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> PooledGraphs:
+def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> DensePoolingOutput:
     """Lay k nodes per graph end to end, with all k x k edges: shapes known without looking at values."""
     graphs, k, channels = pooled.shape
-    return PooledGraphs(
+    return DensePoolingOutput(
         x=pooled.reshape(graphs * k, channels),
         edge_index=all_pairs(graphs, k, pooled.device),
         edge_weight=adj.reshape(-1),

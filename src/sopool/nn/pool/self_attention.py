@@ -3,7 +3,7 @@ from torch import Tensor
 from sopool.nn.layers import project
 from sopool.nn.pool.top_k import SelectPooling
 from sopool.nn.registry import pooling, readout
-from sopool.ops.message_passing.graphs import Graphs, propagate_normalized
+from sopool.ops.message_passing.graphs import GraphStructure, propagate_normalized
 
 
 @pooling("sagpool")
@@ -30,6 +30,6 @@ class SelfAttentionPooling(SelectPooling):
         ratio: The share :math:`r` of nodes to keep.
     """
 
-    def score(self, x: Tensor, graphs: Graphs) -> Tensor:
+    def score(self, x: Tensor, graphs: GraphStructure) -> Tensor:
         """The convolution to one channel: first the map, so that one number for each node is sent around."""
         return propagate_normalized(project(x, self.query, graphs.ptr), graphs.neighbors)

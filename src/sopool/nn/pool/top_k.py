@@ -3,9 +3,9 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.layers import project
-from sopool.nn.pool.base import EdgePooling, Pooled
+from sopool.nn.pool.base import EdgePooling, PoolingOutput
 from sopool.nn.registry import pooling, readout
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.select import Selection, between, select_top
 
 
@@ -29,28 +29,28 @@ class SelectPooling(EdgePooling):
         """Draw the query anew, as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.query)
 
-    def score(self, x: Tensor, graphs: Graphs) -> Tensor:
+    def score(self, x: Tensor, graphs: GraphStructure) -> Tensor:
         """How much each node is worth [N, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define score(x, graphs).")
 
-    def pool(self, x: Tensor, graphs: Graphs) -> Pooled:
+    def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
         """Score, keep the best, and scale them by their scores."""
         return self._select(x, graphs)
 
-    def pool_exactly(self, x: Tensor, graphs: Graphs) -> Pooled:
+    def pool_exactly(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
         """As ``pool``, without spare rows."""
         return self._select(x, graphs, exact=True)
 
-    def _select(self, x: Tensor, graphs: Graphs, exact: bool | None = None) -> Pooled:
+    def _select(self, x: Tensor, graphs: GraphStructure, exact: bool | None = None) -> PoolingOutput:
         score = self.score(x, graphs)
         chosen = select_top(score.detach().squeeze(1), graphs, self.ratio, exact)
         gate = score.index_select(0, chosen.rows).tanh()
         if chosen.spare is not None:
             gate = gate.masked_fill(chosen.spare.unsqueeze(1), 0)
-        return Pooled(
+        return PoolingOutput(
             x.index_select(0, chosen.rows) * gate,
             chosen.ptr,
-            lambda: Graphs(chosen.ptr, between(graphs.neighbors, chosen)),
+            lambda: GraphStructure(chosen.ptr, between(graphs.neighbors, chosen)),
             lambda y: _lift(y, chosen, x.shape[0]),
         )
 
@@ -76,7 +76,7 @@ class TopKPooling(SelectPooling):
         ratio: The share :math:`r` of nodes to keep.
     """
 
-    def score(self, x: Tensor, graphs: Graphs) -> Tensor:
+    def score(self, x: Tensor, graphs: GraphStructure) -> Tensor:
         """H p / norm(p)."""
         return project(x, self.query / self.query.norm(dim=-2, keepdim=True), graphs.ptr)
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 
 
 class Clusters(NamedTuple):
@@ -16,5 +16,5 @@ class Clusters(NamedTuple):
     """Where each cluster's nodes start in ``rows`` [K + 1]."""
     vectors: Tensor
     """The value of each eigenvector of its cluster at each of ``rows``, zero where a cluster has too few [N, H]."""
-    graphs: Graphs
+    graphs: GraphStructure
     """One node for each cluster; an edge for each edge between two clusters, as often as there are."""

@@ -9,11 +9,11 @@ class Dense(NamedTuple):
     """Graphs of k nodes each; node h of graph g is row g k + h."""
 
     weights: Tensor
-    """A: how much node i hears of node j [G, k, k]. Learned, so of any sign, and with a gradient."""
+    """A: the weight of node j for node i [G, k, k]. Learned, so of any sign, and with a gradient."""
 
     @property
     def degrees(self) -> Tensor:
-        """1 + the sum of absolute weights that each node hears [G k, 1]."""
+        """Return 1 + the sum of the absolute weights of each node's neighbors [G k, 1]."""
         return 1 + self.weights.abs().sum(2).view(-1, 1)
 
     def aggregate(self, x: Tensor, how: Literal["sum", "mean", "max"]) -> Tensor:

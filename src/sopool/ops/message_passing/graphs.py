@@ -1,10 +1,10 @@
-"""A batch of graphs, as it comes or pooled: where each one's nodes start, and whom each node hears.
+"""A batch of graphs, as it comes or pooled: where each one's nodes start, and the neighbors of each node.
 
 A pooled graph is again a graph, so layers and poolings see one record, block after block. What they may ask of it:
 
-    hear(x)         x + A x               A: [n, n] of each graph, never stored; A_ij: how much node i hears of j
-    degrees         1 + sum_j abs(A_ij)   absolute, for weights may be negative
-    hear_evenly(x)  D^(-1/2) (A + I) D^(-1/2) x
+    propagate             x + A x               A: [n, n] of each graph, never stored; A_ij: the weight of j for i
+    degrees               1 + sum_j abs(A_ij)   absolute, for weights may be negative
+    propagate_normalized  D^(-1/2) (A + I) D^(-1/2) x
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.segments import owners
 
 
-class Graphs(NamedTuple):
+class GraphStructure(NamedTuple):
     """G graphs side by side."""
 
     ptr: Tensor
@@ -32,7 +32,7 @@ def propagate(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
 
 
 def degrees(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
-    """1 + the sum of absolute weights that each node hears [n, 1], in the type of x, for half types in float32."""
+    """Return 1 + the absolute weights of each node's neighbors [n, 1], in the type of x, for half types in float32."""
     return neighbors.degrees if isinstance(neighbors, Dense) else segment_sizes(neighbors.ptr, like=x)
 
 
@@ -42,7 +42,7 @@ def propagate_normalized(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
     return share * propagate(share * x, neighbors)
 
 
-def squared_weights(graphs: Graphs, like: Tensor) -> Tensor:
+def squared_weights(graphs: GraphStructure, like: Tensor) -> Tensor:
     """sum_ij A_ij^2 of each graph [G]. An edge given m times has the weight m."""
     if isinstance(graphs.neighbors, Dense):
         return graphs.neighbors.weights.square().sum((1, 2))
@@ -54,7 +54,7 @@ def squared_weights(graphs: Graphs, like: Tensor) -> Tensor:
     first = torch.ones_like(nodes, dtype=torch.bool)
     first[1:] = (nodes[1:] != nodes[:-1]) | (target[1:] != target[:-1])
     begins = torch.where(first, entry, 0).cummax(0).values if nodes.numel() else entry
-    # Every node hears itself once more than its loops say: (c - 1)^2 = c^2 - 2 c + 1.
+    # Every node is in its own list once more than its loops say: (c - 1)^2 = c^2 - 2 c + 1.
     terms = 2 * (entry - begins) + 1 - 2 * (nodes == target)
     running = torch.cat([terms.new_zeros(1), terms.cumsum(0)])
     totals = running[ends[graphs.ptr]].diff() + graphs.ptr.diff()

@@ -1,4 +1,4 @@
-"""Message passing along edges with labels: a neighbour is heard through the vector of the edge's label.
+"""Message passing along edges with labels: each neighbor's message depends on the edge's label.
 
     out_i = x_i + sum_j relu(x_j + t_ij)        t_ij the vector of the label of the edge from j to i
 
@@ -21,8 +21,8 @@ from sopool.ops.message_passing.neighbors import Neighbors, list_total
 from sopool.ops.numba import dispatch as compiled
 
 
-class Lists(NamedTuple):
-    """Whom each node hears, or by whom it is heard, and along what."""
+class LabelledLists(NamedTuple):
+    """The neighbors that each node aggregates, or those that aggregate it, and the labels of the edges between."""
 
     ptr: Tensor
     nodes: Tensor
@@ -33,7 +33,7 @@ def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor,
     """The formula above for each node: [n, f], ``vectors`` [M, kinds, f] -> [n, f]; ``rows``: those of each model."""
     if isinstance(neighbors, Dense) or neighbors.labels is None:
         raise ValueError(
-            "This network hears neighbours through the labels of edges, but the edges have none: give them as "
+            "This network uses the labels of edges, but the edges have none: give them as "
             "Neighbors.labels, or take a network that needs none, such as gin-0."
         )
     kinds = neighbors.labels.kinds
@@ -43,7 +43,7 @@ def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor,
             f"ask for {[len(rows), kinds, x.shape[1]]}."
         )
     if transformed():
-        lists = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
+        lists = LabelledLists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
         return list_total(_messages(x, vectors.flatten(0, 1), lists), neighbors.ptr)
     return _labelled(x, vectors, neighbors, rows)
 
@@ -53,21 +53,21 @@ class _Labelled(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, vectors: Tensor, neighbors: Neighbors, rows: Rows) -> Tensor:
         assert neighbors.labels is not None
         ctx.save_for_backward(x, vectors)
-        ctx.neighbors = Lists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
-        ctx.transposed = Lists(*neighbors.transposed, neighbors.labels.transposed)
+        ctx.neighbors = LabelledLists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
+        ctx.transposed = LabelledLists(*neighbors.transposed, neighbors.labels.transposed)
         ctx.rows = rows
-        return _way(x).propagate(x, vectors.flatten(0, 1), ctx.neighbors)
+        return _backend(x).propagate(x, vectors.flatten(0, 1), ctx.neighbors)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         x, vectors = ctx.saved_tensors
-        way = _way(x)
+        backend = _backend(x)
         flat = vectors.flatten(0, 1)
         gradient = gradient.contiguous()
-        dx = way.nodes_gradient(x, flat, ctx.transposed, gradient) if ctx.needs_input_grad[0] else None
+        dx = backend.nodes_gradient(x, flat, ctx.transposed, gradient) if ctx.needs_input_grad[0] else None
         d_vectors = (
-            way.vectors_gradient(x, flat, ctx.neighbors, gradient, ctx.rows) if ctx.needs_input_grad[1] else None
+            backend.vectors_gradient(x, flat, ctx.neighbors, gradient, ctx.rows) if ctx.needs_input_grad[1] else None
         )
         return dx, None if d_vectors is None else d_vectors.view_as(vectors), None, None
 
@@ -75,16 +75,18 @@ class _Labelled(torch.autograd.Function):
 _labelled: Callable[[Tensor, Tensor, Neighbors, Rows], Tensor] = _Labelled.apply
 
 
-class Way(Protocol):
+class LabelledBackend(Protocol):
     """Who does the work. ``vectors`` are those of all models, one after the other [V, f]."""
 
-    def propagate(self, x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    def propagate(self, x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
         """The sum for each node."""
 
-    def nodes_gradient(self, x: Tensor, vectors: Tensor, transposed: Lists, gradient: Tensor) -> Tensor:
-        """What reaches each node from those who hear it."""
+    def nodes_gradient(self, x: Tensor, vectors: Tensor, transposed: LabelledLists, gradient: Tensor) -> Tensor:
+        """Return what reaches each node from those that aggregate it."""
 
-    def vectors_gradient(self, x: Tensor, vectors: Tensor, neighbors: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+    def vectors_gradient(
+        self, x: Tensor, vectors: Tensor, neighbors: LabelledLists, gradient: Tensor, rows: Rows
+    ) -> Tensor:
         """What reaches each vector from the edges of its label."""
 
 
@@ -92,16 +94,16 @@ class _Torch:
     """Plain PyTorch, with memory for each edge."""
 
     @staticmethod
-    def propagate(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    def propagate(x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
         return _list_total(_messages(x, vectors, lists), lists.ptr)
 
     @staticmethod
-    def nodes_gradient(x: Tensor, vectors: Tensor, transposed: Lists, gradient: Tensor) -> Tensor:
+    def nodes_gradient(x: Tensor, vectors: Tensor, transposed: LabelledLists, gradient: Tensor) -> Tensor:
         passes = _itself(transposed) | (_of_owners(x, transposed) + _along(vectors, transposed) > 0)
         return _list_total(gradient.index_select(0, transposed.nodes) * passes, transposed.ptr)
 
     @staticmethod
-    def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+    def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: LabelledLists, gradient: Tensor, rows: Rows) -> Tensor:
         passes = x.index_select(0, neighbors.nodes) + _along(vectors, neighbors) > 0
         numbers = neighbors.labels + 1  # the nodes themselves come first, and are left out again
         ends = torch.bincount(numbers, minlength=len(vectors) + 1).cumsum(0)
@@ -114,25 +116,25 @@ class _Loops:
     """Compiled loops, with no memory beside the results."""
 
     @staticmethod
-    def propagate(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+    def propagate(x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
         out = x.new_zeros(x.shape)
         compiled.prepare("aggregate_labelled_loop", x.contiguous(), vectors.contiguous(), *lists, out)()
         return out
 
     @staticmethod
-    def nodes_gradient(x: Tensor, vectors: Tensor, transposed: Lists, gradient: Tensor) -> Tensor:
+    def nodes_gradient(x: Tensor, vectors: Tensor, transposed: LabelledLists, gradient: Tensor) -> Tensor:
         out = x.new_zeros(x.shape)
         compiled.prepare("labelled_nodes_gradient", x.contiguous(), vectors.contiguous(), *transposed, gradient, out)()
         return out
 
     @staticmethod
-    def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: Lists, gradient: Tensor, rows: Rows) -> Tensor:
+    def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: LabelledLists, gradient: Tensor, rows: Rows) -> Tensor:
         out = x.new_zeros(vectors.shape)
         compiled.prepare("labelled_vectors_gradient", x.contiguous(), vectors.contiguous(), *neighbors, gradient, out)()
         return out
 
 
-def _way(x: Tensor) -> Way:
+def _backend(x: Tensor) -> LabelledBackend:
     if backends.serves(x):
         from sopool.ops.triton import labelled
 
@@ -140,22 +142,22 @@ def _way(x: Tensor) -> Way:
     return _Loops if compiled.serves(x) else _Torch
 
 
-def _messages(x: Tensor, vectors: Tensor, lists: Lists) -> Tensor:
+def _messages(x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
     """Return the message of each member of the lists [e, f]."""
     rows = x.index_select(0, lists.nodes)
     return torch.where(_itself(lists), rows, (rows + _along(vectors, lists)).relu())
 
 
-def _itself(lists: Lists) -> Tensor:
+def _itself(lists: LabelledLists) -> Tensor:
     return (lists.labels < 0).unsqueeze(1)
 
 
-def _along(vectors: Tensor, lists: Lists) -> Tensor:
+def _along(vectors: Tensor, lists: LabelledLists) -> Tensor:
     """The vector of each member's edge [e, f]; any for the node itself."""
     return vectors.index_select(0, lists.labels.clamp(min=0))
 
 
-def _of_owners(values: Tensor, lists: Lists) -> Tensor:
+def _of_owners(values: Tensor, lists: LabelledLists) -> Tensor:
     """The row of the node whose list a member is in: [n, f] -> [e, f]."""
     return values.repeat_interleave(lists.ptr.diff(), dim=0, output_size=len(lists.nodes))
 

@@ -1,4 +1,4 @@
-"""Message passing: each node hears its neighbours, and itself.
+"""Message passing: each node aggregates its neighbors, and itself.
 
 Lists of neighbours, not a matrix and not a scatter: every node's sum is taken in one place and in one order, so it
 depends on nothing but the graph, and needs no memory per edge.
@@ -14,7 +14,7 @@ from torch import Tensor
 from sopool.ops import backends
 from sopool.ops._autograd import once_differentiable, transformed
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.segment.first_order import largest_of, segment_sizes
+from sopool.ops.segment.first_order import segment_amax, segment_sizes
 from sopool.ops.segment.segments import owners
 from sopool.ops.segment.torch_backend import widen
 
@@ -25,10 +25,10 @@ How = Literal["sum", "mean", "max"]
 
 
 class EdgeLabels(NamedTuple):
-    """The label of the edge that each member of the lists is heard along: l of model m is m kinds + l."""
+    """The label of the edge to each member of the lists: l of model m is m kinds + l."""
 
     codes: Tensor
-    """Beside ``nodes`` [e], int64; -1 where a node hears itself, which takes no edge."""
+    """Beside ``nodes`` [e], int64; -1 for the node itself, which takes no edge."""
     transposed: Tensor
     """Beside the nodes of the reverse [e], int64."""
     kinds: int
@@ -36,14 +36,14 @@ class EdgeLabels(NamedTuple):
 
 
 class Neighbors(NamedTuple):
-    """Whom each node hears: ``nodes[ptr[i]:ptr[i + 1]]``, itself among them; a list is empty only for a spare row."""
+    """The neighbors of each node, ``nodes[ptr[i]:ptr[i + 1]]``, itself among them; only a spare row has none."""
 
     ptr: Tensor
     """[n + 1], int64."""
     nodes: Tensor
     """[e], int64."""
     transposed: tuple[Tensor, Tensor]
-    """(ptr, nodes) of the reverse: by whom each node is heard. For undirected graphs the same two tensors."""
+    """(ptr, nodes) of the reverse: the nodes that aggregate each node. For undirected graphs the same two tensors."""
     clusters: Union["Clusters", None] = None
     """How the nodes fall into clusters, for a pooling that is told beforehand."""
     labels: EdgeLabels | None = None
@@ -62,7 +62,7 @@ def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
 
 
 def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
-    """The lists of edges [2, E] from a source to a target, which hears it; an edge given twice is heard twice."""
+    """The lists of edges [2, E] from a source to a target, which aggregates it; an edge given twice counts twice."""
     loops = torch.arange(num_nodes, device=edge_index.device)
     source, target = torch.cat([edge_index, loops.expand(2, -1)], dim=1)
     lists = []
@@ -138,7 +138,7 @@ def _list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
 
 def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
     """The mean of those that are the largest of each list, which is the largest: [e, f] -> [n, f]."""
-    largest = F.pad(largest_of(rows.detach(), ptr), (0, 0, 0, 1))
+    largest = F.pad(segment_amax(rows.detach(), ptr), (0, 0, 0, 1))
     is_largest = (rows == largest.index_select(0, owners(ptr, len(rows)))) | rows.isnan()
     return list_total(rows.where(is_largest, 0), ptr) / list_total(is_largest.to(rows.dtype), ptr).clamp(min=1)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sopool.ops._autograd import lay_end_to_end, samples_of
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.segment.segments import check_ptr_values, owners
 
@@ -31,7 +31,7 @@ class Selection(NamedTuple):
     """Which rows are spare [R], bool; None if there are none."""
 
 
-def select_top(score: Tensor, graphs: Graphs, ratio: float, exact: bool | None = None) -> Selection:
+def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool | None = None) -> Selection:
     """The ceil(ratio n) nodes of each graph with the highest ``score`` [N]; among equals the first.
 
     ``exact``: without spare rows; on a CPU if left out.
@@ -91,7 +91,7 @@ def _falling(values: Tensor) -> Tensor:
 
 
 def between(neighbors: Neighbors | Dense, selection: Selection) -> Neighbors | Dense:
-    """Whom the selected nodes hear among themselves."""
+    """Return the neighbors of the selected nodes among themselves."""
     if isinstance(neighbors, Dense):
         graphs, nodes, _ = neighbors.weights.shape
         own = selection.rows.view(graphs, -1) % nodes

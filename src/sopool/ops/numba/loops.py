@@ -207,7 +207,7 @@ def labelled_nodes_gradient(
     gradient: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """What reaches each node from those who hear it, which its list names."""
+    """What reaches each node from those that aggregate it, which its list names."""
     width = x.shape[1]
     for i in range(len(ptr) - 1):
         for place in range(ptr[i], ptr[i + 1]):

@@ -30,7 +30,7 @@ def network(
     views: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """h_0 = x; h_l = relu(... relu(heard W + b) ...) with heard = the sum, mean or maximum over a list, + eps h_(l-1).
+    """h_0 = x; h_l = relu(... relu(a W + b) ...) with a = the sum, mean or maximum over a list, + eps h_(l-1).
 
     Out are all h side by side [N, d + L h], or sum_l h_l V_l [N, r] if there are views V. x [N, d]; ``labels`` is empty
     if edges have none; of model m: eps [M, L], first [M, d, h], rest [M, K L - 1, h, h] and bias [M, K L, h] for K maps
@@ -96,7 +96,7 @@ def _aggregate(
     vectors: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """What each of n nodes hears; ``begin`` is the number of the first row of x in the lists, row n is all zeros."""
+    """Aggregate the lists of n nodes; ``begin`` is the number of the first row of x in them, row n is all zeros."""
     for i in range(n):
         first = starts[begin + i]
         last = starts[begin + i + 1]
@@ -182,7 +182,7 @@ def _map(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, n: int, out: np.nd
 
 @compiled
 def _show(x: np.ndarray, view: np.ndarray, seen: np.ndarray, column: int, anew: bool, out: np.ndarray) -> None:
-    """Add X V to what is out, or write X into its columns if there is no view; ``seen`` is room for some rows."""
+    """Add X V to what is out, or write X into its columns if there is no view; ``seen`` is a buffer for some rows."""
     if not view.shape[1]:
         for i in range(len(x)):
             for j in range(x.shape[1]):

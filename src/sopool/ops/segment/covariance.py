@@ -111,7 +111,7 @@ def _divide(total: Tensor, ptr: Tensor) -> Tensor:
 
 
 def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
-    """Rows in segment order less the mean of their segment, with no more room than for the result."""
+    """Rows in segment order less the mean of their segment, with no more memory than for the result."""
     segment = segment_of_rows(ptr, rows.shape[0])
     centred = torch.empty_like(rows)
     for some in blocks(0, rows.shape[0], rows.device, 3 * rows.shape[1]):

@@ -41,27 +41,27 @@ def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     dtype = promote(x).dtype
     x = widen(_own_rows(x, ptr))
     with torch.no_grad():  # the shift cancels, so it needs no gradient
-        shift = segment_spread(largest_of(x, ptr), ptr, x.shape[0])
+        shift = segment_spread(segment_amax(x, ptr), ptr, x.shape[0])
     weight = (x - shift).exp()
     empty = ptr.diff().eq(0).unsqueeze(1)
     total = segment_sum(weight, ptr) + empty.to(x.dtype)  # so that one can divide by it
     return (weight * segment_spread(1 / total, ptr, x.shape[0])).to(dtype)
 
 
-@torch.library.custom_op("sopool::segment_max", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
-def largest_of(x: Tensor, ptr: Tensor) -> Tensor:
+@torch.library.custom_op("sopool::segment_amax", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
+def segment_amax(x: Tensor, ptr: Tensor) -> Tensor:
     """The largest value of each column, zero for an empty segment; without a gradient: [N, f] -> [G, f]."""
     check_ptr_values(ptr, x)
     largest = torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
     return largest.masked_fill_(ptr.diff().eq(0).unsqueeze(1), 0)
 
 
-@largest_of.register_fake
+@segment_amax.register_fake
 def _(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1])
 
 
-largest_of.register_vmap(by_columns(largest_of))
+segment_amax.register_vmap(by_columns(segment_amax))
 
 
 def _own_rows(x: Tensor, ptr: Tensor) -> Tensor:

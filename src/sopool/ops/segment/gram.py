@@ -215,7 +215,7 @@ def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | N
     if not torch.compiler.is_compiling():
         return _by_function(is_gram, a, b, ptr, order)
     segment = Segments(ptr, order).unsort(owners(ptr, a.shape[0]))
-    if is_gram:  # with room for the rows of no segment
+    if is_gram:  # with capacity for the rows of no segment
         capacity = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
         return capacity.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]
     return (F.pad(b, (0, 0, 0, 0, 0, 1)).index_select(0, segment) * a.unsqueeze(1)).sum(2)

@@ -14,12 +14,12 @@ def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
     """
     if x.shape[0] == 0:
         return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
-    first = _first_largest(x.detach(), ptr)
+    first = _segment_argmax(x.detach(), ptr)
     return x.gather(0, first.clamp(min=0)).masked_fill(first < 0, 0)
 
 
-@torch.library.custom_op("sopool::first_largest", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
-def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
+@torch.library.custom_op("sopool::segment_argmax", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
+def _segment_argmax(x: Tensor, ptr: Tensor) -> Tensor:
     """The first row that holds the largest value of each column, -1 for an empty segment: [N, f] -> [G, f]."""
     rows = x.shape[0]
     segments = ptr.numel() - 1
@@ -37,9 +37,9 @@ def _first_largest(x: Tensor, ptr: Tensor) -> Tensor:
     return first.masked_fill_(first == rows, -1)
 
 
-@_first_largest.register_fake
+@_segment_argmax.register_fake
 def _(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1], dtype=torch.long)
 
 
-_first_largest.register_vmap(by_columns(_first_largest))
+_segment_argmax.register_vmap(by_columns(_segment_argmax))

@@ -1,7 +1,7 @@
 """Segments: rows that belong together lie side by side, ``ptr[g]:ptr[g + 1]`` are the rows of segment ``g``.
 
 Everything inside the package speaks ``ptr``. This is the door where an index becomes one, and where bad input is
-turned away. Checks of shapes and types run wherever Python runs. Checks of *values* live inside operators, so that
+refused. Checks of shapes and types run wherever Python runs. Checks of *values* live inside operators, so that
 compiled graphs keep them: on a CPU they raise a full message, on CUDA they are asynchronous device assertions, and
 nowhere do they break a graph or wait for the device.
 """

@@ -17,7 +17,7 @@ CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
 LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
 
 
-class Chunk(NamedTuple):
+class SizeClassChunk(NamedTuple):
     """Segments of a few classes: ``groups`` holds (rows per segment, number of segments) in the order of ``segments``.
 
     A segment smaller than its class repeats its last row; ``pads`` says where.
@@ -39,10 +39,10 @@ class Chunk(NamedTuple):
         return parts
 
 
-class Plan(NamedTuple):
+class SizeClasses(NamedTuple):
     """Small segments in chunks, and large ones as (segment, first row, last row + 1)."""
 
-    chunks: list[Chunk]
+    chunks: list[SizeClassChunk]
     large: list[tuple[int, int, int]]
 
     def most(self) -> tuple[int, int]:
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
         return rows, max((chunk.segments.numel() for chunk in self.chunks), default=0)
 
 
-def plan(ptr: Tensor, row_width: int, segment_width: int) -> Plan:
+def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
     """Group the segments. ``row_width`` and ``segment_width``: the values that each row and each segment add."""
     device = ptr.device
     bounds = ptr.cpu().numpy()  # the sizes decide what is launched, so they must be known here
@@ -69,9 +69,9 @@ def plan(ptr: Tensor, row_width: int, segment_width: int) -> Plan:
     for taken in _cut(groups, _limit(device), row_width, segment_width):
         here = order[done : done + sum(k for _, k in taken)]
         arrays = (here, *_rows(starts[here], sizes[here], classes[here]))
-        chunks.append(Chunk(taken, *(torch.from_numpy(array).to(device) for array in arrays)))
+        chunks.append(SizeClassChunk(taken, *(torch.from_numpy(array).to(device) for array in arrays)))
         done += len(here)
-    return Plan(chunks, large)
+    return SizeClasses(chunks, large)
 
 
 def size_classes(sizes: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sopool.ops.numba import dispatch as compiled
 from sopool.ops.segment.segments import Segments, check_ptr_values
-from sopool.ops.segment.size_classes import blocks, plan, segment_of_rows
+from sopool.ops.segment.size_classes import blocks, group_by_size, segment_of_rows
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -38,7 +38,7 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
     if p * q <= compiled.WIDEST and compiled.serves(x):
         return compiled.segment_gram(x, y, ptr)
     out = x.new_empty(ptr.numel() - 1, p, q)
-    grouped = plan(ptr, p + q, p * q)
+    grouped = group_by_size(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
     x_space = _wide(x, most_rows, p)
     out_space = _wide(x, most_segments, p, q)
@@ -80,7 +80,7 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, o
     if p * q <= compiled.WIDEST and compiled.serves(y):
         return compiled.segment_apply(y, s, ptr, symmetrize)
     out = y.new_empty(y.shape[0], p)
-    grouped = plan(ptr, p + q, p * q)
+    grouped = group_by_size(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
     y_space = _wide(y, most_rows, q)
     s_space = _wide(s, most_segments, p, q)

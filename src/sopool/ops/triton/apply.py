@@ -27,7 +27,8 @@ def choose(y: Tensor, p: int) -> Config:
     """By widths and type."""
     if y.dtype == torch.float64:
         return Config(256, 4, 16, width(p, 8), width(y.shape[1], 8))
-    wide_p, wide_q = width(p, 64 if p % 64 > 32 or p % 64 == 0 else 32), width(y.shape[1], 32)
+    wide_p = width(p, 64 if p % 64 > 32 or p % 64 == 0 else 32)
+    wide_q = width(y.shape[1], 32)
     return Config(256, 1, 32, wide_p, wide_q, 1 if wide_p * wide_q <= 1024 else 4)
 
 

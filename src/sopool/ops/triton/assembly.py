@@ -24,7 +24,7 @@ class Assembled(NamedTuple):
     members: Tensor
     """Numbers of rows [l]."""
     labels: Tensor | None
-    """Of the edges that the members are heard along [l], counted through the models; -1 for none."""
+    """The labels of the edges to the members [l], counted through the models; -1 for none."""
 
 
 def assemble(

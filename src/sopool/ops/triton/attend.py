@@ -39,7 +39,7 @@ def choose(x: Tensor) -> Config:
     f = x.shape[1]
     channels = next(c for c in (32, 64, 128) if triton.cdiv(f, c) <= 8)
     num_warps = 1 if f <= 256 else 4
-    # As many programs as the registers have room for at once: one more would run after all the others.
+    # As many programs as the registers hold at once: one more would run after all the others.
     return Config(128, 256, 8 if f <= 512 else 4, channels, num_warps, each=12 // num_warps)
 
 
@@ -60,8 +60,11 @@ def segment_attend(
     if not _serves(x, query):
         return bilinear.segment_attend(x, query, bias, ptr, order)
     c = config or choose(x)
-    x, f, num_graphs = lay_out(x), x.shape[1], ptr.numel() - 1
-    out, score = x.new_empty(num_graphs, f, 1), x.new_empty(x.shape[0], 1)
+    x = lay_out(x)
+    f = x.shape[1]
+    num_graphs = ptr.numel() - 1
+    out = x.new_empty(num_graphs, f, 1)
+    score = x.new_empty(x.shape[0], 1)
     pieces = Pieces(x, ptr, f, Cut(c.window, c.longest))
     launch(
         attend_kernel, (pieces.windows,), x.device, x, query, bias, ptr, order, out, score, pieces.values,
@@ -90,16 +93,19 @@ def segment_attend_backward(
     dX_g = score_g d_pooled_g^T + s_g query^T with s_g = d_score_g + X_g d_pooled_g.
     """
     if not _serves(x, query):
-        slope = segment_apply(x, d_pooled.transpose(1, 2), ptr, y_order=order)
-        slope = slope if d_score is None else slope.add_(d_score)
+        gradient = segment_apply(x, d_pooled.transpose(1, 2), ptr, y_order=order)
+        gradient = gradient if d_score is None else gradient.add_(d_score)
         dx = segment_apply(score, d_pooled, ptr, out_order=order)
-        _, d_query = projection_backward(x, query, slope, ptr, order, with_weight=with_query, into=dx)
-        return dx, d_query, slope.sum(0) if with_bias else x.new_empty(0)
+        _, d_query = projection_backward(x, query, gradient, ptr, order, with_weight=with_query, into=dx)
+        return dx, d_query, gradient.sum(0) if with_bias else x.new_empty(0)
     c = config or choose(x)
-    x, f, num_graphs = lay_out(x), x.shape[1], ptr.numel() - 1
+    x = lay_out(x)
+    f = x.shape[1]
+    num_graphs = ptr.numel() - 1
     windows = Cut(c.window, c.longest).windows(x.shape[0], num_graphs)
     count = min(windows, programs(x.device, c.each))
-    dx, parts = x.new_empty(x.shape), x.new_empty(count, f + 1, dtype=wide(x))
+    dx = x.new_empty(x.shape)
+    parts = x.new_empty(count, f + 1, dtype=wide(x))
     launch(
         attend_backward_kernel, (count,), x.device, x, query, score, d_pooled, d_score, ptr, order, dx, parts,
         x.shape[0], num_graphs, windows, f, x.stride(0), query.stride(0), *d_pooled.stride()[:2],

@@ -70,7 +70,8 @@ class _NormReLU(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, scale, shift, z, mean, inverse, ptr = ctx.saved_tensors
-        gradient, dz = lay_out(gradient), torch.empty_like(z)
+        gradient = lay_out(gradient)
+        dz = torch.empty_like(z)
         d_scale, d_shift = z.new_empty(2, *scale.shape)
         _launch_by_model(
             norm_relu_backward_kernel, ptr, z.shape, gradient, z, scale, shift, mean, inverse, dz, d_scale, d_shift,

@@ -12,28 +12,31 @@ from sopool.ops.triton.neighbors import inside, launch_lists, lists_of, members_
 from sopool.ops.triton.products import relu
 
 if TYPE_CHECKING:
-    from sopool.ops.message_passing.labelled import Lists
+    from sopool.ops.message_passing.labelled import LabelledLists
 
 PARTS = 16
 """Sums that the gradient of a vector is made of: the same for any batch, so that company changes no bit."""
 
 
-def propagate(x: Tensor, vectors: Tensor, lists: "Lists") -> Tensor:
+def propagate(x: Tensor, vectors: Tensor, lists: "LabelledLists") -> Tensor:
     """x_i + sum_j relu(x_j + t_ij): [n, f], [V, f] -> [n, f]."""
     return launch_lists(_aggregate_kernel, x, lists.ptr, lists.nodes, lists.labels, vectors)[0]
 
 
-def nodes_gradient(x: Tensor, vectors: Tensor, transposed: "Lists", gradient: Tensor) -> Tensor:
+def nodes_gradient(x: Tensor, vectors: Tensor, transposed: "LabelledLists", gradient: Tensor) -> Tensor:
     """What reaches each node from the nodes that aggregate it: [n, f]."""
     return launch_lists(
         _nodes_gradient_kernel, x, transposed.ptr, transposed.nodes, transposed.labels, vectors, gradient
     )[0]
 
 
-def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: "Lists", gradient: Tensor, rows: Rows) -> Tensor:
+def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: "LabelledLists", gradient: Tensor, rows: Rows) -> Tensor:
     """What reaches each vector from the edges of its label: a sum for every part of its model's nodes, then theirs."""
-    x, models, width = lay_out(x), len(rows), x.shape[1]
-    vectors, gradient = vectors.contiguous(), gradient.contiguous()
+    x = lay_out(x)
+    models = len(rows)
+    width = x.shape[1]
+    vectors = vectors.contiguous()
+    gradient = gradient.contiguous()
     kinds = len(vectors) // models
     parts = x.new_empty(models, PARTS, kinds, width, dtype=wide(x))
     columns = min(64, max(16, int(triton.next_power_of_2(width))))

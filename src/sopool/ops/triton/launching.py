@@ -57,7 +57,7 @@ def programs(device: torch.device, each: int) -> int:
 
 
 class Pieces:
-    """Room for the results of cut graphs, ``size`` values each."""
+    """Memory for the results of cut graphs, ``size`` values each."""
 
     def __init__(self, x: Tensor, ptr: Tensor, size: int, cut: Cut) -> None:
         self.windows = cut.windows(x.shape[0], ptr.numel() - 1)

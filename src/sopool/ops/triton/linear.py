@@ -45,7 +45,9 @@ def multiply_rows(
 
 def weight_gradient(x: Tensor, gradient: Tensor, ptr: Tensor) -> Tensor:
     """X_m^T G_m: [N, f], [N, h] -> [M, f, h]."""
-    x, gradient, models = lay_out(x), lay_out(gradient), ptr.numel() - 1
+    x = lay_out(x)
+    gradient = lay_out(gradient)
+    models = ptr.numel() - 1
     f, h = x.shape[1], gradient.shape[1]
     out = x.new_empty(models, f, h)
     rows, high = (16, 16) if x.dtype == torch.float64 else (128, 32)

@@ -31,7 +31,8 @@ def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, transposed: tup
 def launch_lists(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:
     """Start a kernel that makes a row, or several, out of each node's list: [n, f] each. It reads ``more`` in a row."""
     count, width = ptr.numel() - 1, x.shape[1]
-    x, others = lay_out(x), [tensor.contiguous() for tensor in more]
+    x = lay_out(x)
+    others = [tensor.contiguous() for tensor in more]
     out = [x.new_empty(count, width) for _ in range(outputs)]
     columns = min(64, max(16, triton.next_power_of_2(width)))
     several, members = (4, 8) if nodes.numel() > LONG * count else (512 // columns, 4)

@@ -30,8 +30,9 @@ def choose(x: Tensor, rank: int, for_x: bool) -> Config:
         return Config(16, 8, 1, 8)
     wide_rank = width(rank, 64)
     channels = width(x.shape[1], 32 if for_x else 64)
-    # As many channels in one program as there is room for, so that dP is read seldom; shared out evenly.
-    tiles, most = int(triton.cdiv(x.shape[1], channels)), (5 if for_x else 3) if wide_rank <= 32 else 1
+    # As many channels in one program as there are registers for, so that dP is read seldom; shared out evenly.
+    tiles = int(triton.cdiv(x.shape[1], channels))
+    most = (5 if for_x else 3) if wide_rank <= 32 else 1
     tiles = int(triton.cdiv(tiles, triton.cdiv(tiles, most)))
     if for_x:
         return Config(64, channels, tiles, wide_rank)

@@ -11,7 +11,7 @@ from sopool.data.analysis.cluster_cache import clusters_of
 from sopool.data.analysis.spectral import ClusterLevel, ClusterSpec
 from sopool.data.graphs import PackedGraphs, take_segments
 from sopool.ops.message_passing.clusters import Clusters
-from sopool.ops.message_passing.graphs import Graphs
+from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.training.bank.batching import Lists, make_lists
 
@@ -66,5 +66,5 @@ class ClusterTables:
             rows=first + self.rows.index_select(0, nodes),
             ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
             vectors=self.vectors.index_select(0, nodes),
-            graphs=Graphs(new, Neighbors(*neighbors, transposed, above)),
+            graphs=GraphStructure(new, Neighbors(*neighbors, transposed, above)),
         )

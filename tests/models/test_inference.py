@@ -1,4 +1,4 @@
-"""A folded model gives the trained model's scores: every network, every pooling, alone and in a stack."""
+"""A prepared model gives the trained model's scores: every network, every pooling, alone and in a stack."""
 
 from dataclasses import replace
 
@@ -6,21 +6,23 @@ import pytest
 import torch
 
 from sopool.data import make_agreement
-from sopool.models import fold, stack
+from sopool.models import prepare_for_inference, stack
 from sopool.nn import READOUTS, BilinearSecondOrderAggregation
 from sopool.nn.gnn import VARIANTS
-from sopool.nn.inference import FoldedGNN
+from sopool.nn.inference import InferenceGNN
 from sopool.ops.numba import dispatch as compiled
 from tests.helpers.model_cases import CASES, batch_of, flat, model_of, tables_for, without_ties
 from tests.helpers.training_graphs import edge_label_options, little_store
 
 ALL = list(range(24))
-FOLDED = CASES | {f"{gnn}, plain": flat("sopool", **edge_label_options(gnn)) for gnn in VARIANTS}
-FOLDED |= {f"{gnn}, bimap": flat("sopool-bimap", **edge_label_options(gnn)) for gnn in VARIANTS}
+NETWORKS = CASES | {f"{gnn}, plain": flat("sopool", **edge_label_options(gnn)) for gnn in VARIANTS}
+NETWORKS |= {f"{gnn}, bimap": flat("sopool-bimap", **edge_label_options(gnn)) for gnn in VARIANTS}
 OPTIONS = {"normalize": "size", "triangle": True, "moments": (1, 2)}
-FOLDED |= {f"{pool}, options": flat(pool, pool_options=OPTIONS) for pool in ("sopool-bimap", "covpool")}
-FOLDED |= {"sopool-bimap, slow": flat("sopool-bimap", pool_options={"lr_scale": 0.1})}
-FOLDED |= {f"{gnn}, one layer": replace(flat("sopool-bimap", **edge_label_options(gnn)), layers=1) for gnn in VARIANTS}
+NETWORKS |= {f"{pool}, options": flat(pool, pool_options=OPTIONS) for pool in ("sopool-bimap", "covpool")}
+NETWORKS |= {"sopool-bimap, slow": flat("sopool-bimap", pool_options={"lr_scale": 0.1})}
+NETWORKS |= {
+    f"{gnn}, one layer": replace(flat("sopool-bimap", **edge_label_options(gnn)), layers=1) for gnn in VARIANTS
+}
 
 
 @pytest.fixture(params=["loops", "layers"])
@@ -41,7 +43,7 @@ def trained(config, tables, seed=0):
     return model.eval()
 
 
-@pytest.mark.parametrize("config", FOLDED.values(), ids=FOLDED)
+@pytest.mark.parametrize("config", NETWORKS.values(), ids=NETWORKS)
 @torch.no_grad()
 def test_scores_are_those_of_the_model(config, loops):
     for directed in (False, True):
@@ -49,10 +51,12 @@ def test_scores_are_those_of_the_model(config, loops):
         models = [trained(config, tables, seed) for seed in range(3)]
         graphs = without_ties(models, tables, ALL)
         batch = batch_of(tables, graphs)
-        torch.testing.assert_close(fold(models[0])(*batch), models[0](*batch), rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(prepare_for_inference(models[0])(*batch), models[0](*batch), rtol=1e-10, atol=1e-10)
         together = tables.batch(torch.tensor([graphs] * 3))
         together = (together.x.double(), *together[1:])
-        torch.testing.assert_close(fold(stack(models))(*together), stack(models)(*together), rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(
+            prepare_for_inference(stack(models))(*together), stack(models)(*together), rtol=1e-10, atol=1e-10
+        )
 
 
 class Bent(BilinearSecondOrderAggregation):
@@ -71,7 +75,7 @@ class Unit(BilinearSecondOrderAggregation):
 
 
 class PerChannel(BilinearSecondOrderAggregation):
-    """Divides by the width of its input, which a folded one would not have."""
+    """Divides by the width of its input, which a prepared one would not have."""
 
     def second_moment(self, z, ptr, order=None):
         return super().second_moment(z, ptr, order) / self.channels
@@ -84,7 +88,7 @@ def test_readouts_of_a_user_s_own(kind, loops, monkeypatch):
     tables = tables_for(flat("mine"))
     model = trained(flat("mine"), tables)
     batch = batch_of(tables, ALL)
-    torch.testing.assert_close(fold(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(prepare_for_inference(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["sopool-bimap, flat", "gine, flat", "sum, flat"])
@@ -92,9 +96,9 @@ def test_readouts_of_a_user_s_own(kind, loops, monkeypatch):
 def test_no_graph_or_one_without_nodes(name, loops):
     config = CASES[name]
     tables = tables_for(config)
-    folded = fold(trained(config, tables))
+    prepared = prepare_for_inference(trained(config, tables))
     for numbers in (torch.empty(0, dtype=torch.long), [5]):
-        assert folded(*batch_of(tables, numbers)).shape == (len(numbers), 2)
+        assert prepared(*batch_of(tables, numbers)).shape == (len(numbers), 2)
 
 
 @pytest.mark.parametrize("gnn", VARIANTS)
@@ -106,7 +110,7 @@ def test_graphs_larger_than_what_is_worked_on_together(gnn, loops):
     assert tables.node_ptr.diff().max() > 128
     model = trained(config, tables)
     batch = batch_of(tables, range(30))
-    torch.testing.assert_close(fold(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(prepare_for_inference(model)(*batch), model(*batch), rtol=1e-10, atol=1e-10)
 
 
 def test_the_model_stays_as_it_was():
@@ -114,9 +118,9 @@ def test_the_model_stays_as_it_was():
     tables = tables_for(config)
     model = trained(config, tables).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    folded = fold(model)
+    prepared = prepare_for_inference(model)
     assert model.training
-    assert not folded.training
-    assert isinstance(folded.gnn, FoldedGNN)
+    assert not prepared.training
+    assert isinstance(prepared.gnn, InferenceGNN)
     assert model.state_dict().keys() == before.keys()
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
