@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.nn import MedianAggregation
 
-from sopool.errors import DataError
+from sopool.errors import UserError
 from sopool.models.presets import model_config
 from sopool.nn import READOUTS, SegmentAggregation
 from sopool.nn.layers import project
@@ -69,7 +69,7 @@ class PowerOfTheFirst(SegmentAggregation):
 @pytest.mark.parametrize("kind", [Multiplied, OfTheFirst, PowerOfTheFirst])
 def test_those_that_do_not_are_told_how(kind, monkeypatch):
     monkeypatch.setitem(READOUTS, "mine", kind)
-    with pytest.raises(DataError, match=r"mine cannot be trained.*project\(x, weight, ptr\) instead of x @ weight"):
+    with pytest.raises(UserError, match=r"mine cannot be trained.*project\(x, weight, ptr\) instead of x @ weight"):
         model_config(STORE, "gin-0", "mine")
 
 
@@ -95,7 +95,7 @@ def test_they_are_tried_with_all_layers_side_by_side(monkeypatch):
 
 def test_those_that_do_not_pool_by_ptr(monkeypatch):
     monkeypatch.setitem(READOUTS, "mine", lambda channels: MedianAggregation())
-    with pytest.raises(DataError, match=r"mine cannot be trained: it does not pool rows \[10, 130\].*ptr"):
+    with pytest.raises(UserError, match=r"mine cannot be trained: it does not pool rows \[10, 130\].*ptr"):
         model_config(STORE, "gin-0", "mine")
 
 
@@ -122,5 +122,5 @@ class Nameless(SegmentAggregation):
 )
 def test_those_of_another_width_than_they_say(make, says, monkeypatch):
     monkeypatch.setitem(READOUTS, "mine", make)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(UserError, match=says):
         model_config(STORE, "gin-0", "mine")

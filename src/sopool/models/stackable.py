@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from sopool._runtime.generators import drawing_from, planning
-from sopool.errors import DataError
+from sopool.errors import SettingError
 from sopool.models.flat import pooled_width
 from sopool.models.frozen import freeze
 from sopool.models.stack import stack
@@ -17,7 +17,7 @@ LARGE = 2**20
 
 
 def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> None:
-    """Raise a ``DataError`` unless it is as wide as it says and two, stacked as in a bank, give what each does."""
+    """Raise a ``SettingError`` unless it is as wide as it says and two, stacked as in a bank, give what each does."""
     with planning():
         planned = make_readout(name, channels, **options)
     if max(pooled_width(planned, channels), sum(part.numel() for part in planned.parameters())) > LARGE:
@@ -30,14 +30,14 @@ def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> Non
         try:
             alone = [readouts[0](x[:4], ptr=ptr[:3]), readouts[1](x[4:], ptr=ptr[2:] - 4)]
         except Exception as error:  # whatever it does with its rows
-            raise DataError(
+            raise SettingError(
                 f"{name} cannot be trained: it does not pool rows [10, {channels}] of graphs that ptr tells apart "
                 f"({first_line(error)})."
             ) from error
         width = pooled_width(readouts[0], channels)
         found = list(alone[0].shape)
         if found != [2, width]:
-            raise DataError(
+            raise SettingError(
                 f"{name} makes {found} of 2 graphs with {channels} features, and says that it makes [2, {width}]: let "
                 "its out_channels be the width of what it gives."
             )
@@ -45,7 +45,7 @@ def check_stackable(name: str, channels: int, options: Mapping[str, Any]) -> Non
             together = stack(readouts)(x, ptr=ptr)
             torch.testing.assert_close(together, torch.cat(alone), rtol=1e-3, atol=1e-3, equal_nan=True)
         except Exception as error:  # whatever it does with tensors of another shape
-            raise DataError(
+            raise SettingError(
                 f"{name} cannot be trained: models are trained in stacks, where a parameter has one axis more, and "
                 f"there it does not give what it gives by itself ({first_line(error)}). Let a learned matrix meet the "
                 "nodes through sopool.nn.layers.project(x, weight, ptr) instead of x @ weight."

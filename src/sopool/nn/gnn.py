@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
+from sopool.errors import check_name
 from sopool.nn.layers import NormedLinear, model_rows
 from sopool.ops import backends
 from sopool.ops._columns import side_by_side
@@ -87,8 +88,7 @@ class GNN(torch.nn.Module):
 
     def __init__(self, variant: str, in_channels: int, hidden: int, layers: int, edge_labels: int = 0) -> None:
         super().__init__()
-        if variant not in VARIANTS:
-            raise ValueError(f"There is no GNN {variant!r}. Known: {', '.join(VARIANTS)}.")
+        check_name("GNN", variant, VARIANTS)
         self.how, linears, learn_eps, labelled = VARIANTS[variant]
         if labelled and not edge_labels:
             raise ValueError(f"{variant} uses the labels of edges: edge_labels must be at least 1.")
