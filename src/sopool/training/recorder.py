@@ -1,5 +1,6 @@
-"""What is written down while a run trains, and its best snapshot on the validation graphs."""
+"""Early stopping: what is written down while a model trains, its best epoch on held-out graphs, and when to stop."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,24 @@ from sopool.training.runs.record import Run
 from sopool.training.runs.schema import LOOKED_AT, curve_arrays
 from sopool.training.splits import Split
 
+BEST = ("best_values", "best_statistics")
+"""What a checkpoint calls the weights of the best epoch."""
+
 
 class Recorder:
-    """The curves and predictions of one run so far."""
+    """The curves and predictions of one model so far, and its weights at the best epoch.
 
-    def __init__(self, config: RunConfig, split: Split, labels: np.ndarray, classes: int) -> None:
+    Args:
+        config: What is trained, for how many epochs and with which patience.
+        split: Which graphs it trains on and which it is scored on.
+        labels: The number of each graph's class, of all graphs [G].
+        classes: How many classes there are.
+        score_training: Whether the training graphs are scored at every epoch, too.
+    """
+
+    def __init__(
+        self, config: RunConfig, split: Split, labels: np.ndarray, classes: int, score_training: bool = True
+    ) -> None:
         self.config = config
         self.split = split
         self.labels = labels
@@ -28,53 +42,69 @@ class Recorder:
         self.best: dict[str, Tensor] = {}
         self.chosen_epoch: int | None = None
         self.stopped: int | None = None
+        self._parts = {"train": split.train} if score_training else {}
+        others = split.test if self.looked_at == "test" else split.validation
+        if len(others):
+            self._parts[self.looked_at] = others
 
     @property
     def graphs(self) -> np.ndarray:
-        """What it looks at at every epoch: first the training graphs, then the others."""
-        return np.concatenate([self.split.train, self._others])
+        """The graphs to score at every epoch: the training graphs first, if they are scored, then the others."""
+        return np.concatenate([*self._parts.values()]) if self._parts else np.zeros(0, np.int64)
 
-    @property
-    def _others(self) -> np.ndarray:
-        return self.split.test if self.looked_at == "test" else self.split.validation
+    def record(
+        self, epoch: int, loss: float, scores: np.ndarray, weights: tuple[Tensor, Tensor], **numbers: float
+    ) -> None:
+        """Write down an epoch, and keep its weights if it is the best so far.
 
-    def record(self, epoch: int, scores: np.ndarray, **numbers: float) -> None:
-        """Write down one epoch: the scores of :attr:`graphs`, and any numbers by name."""
-        parts = {"train": self.split.train, self.looked_at: self._others}
-        for (part, graphs), some in zip(parts.items(), np.split(scores, [len(self.split.train)]), strict=True):
-            labels = self.labels[graphs]
-            numbers |= {f"{part}_accuracy": float((some.argmax(1) == labels).mean())}
-            numbers |= {f"{part}_loss": cross_entropy(some, labels)}
-        for name, number in numbers.items():
+        Where the loss or a score is not finite the model is stopped, and nothing of the epoch counts.
+
+        Args:
+            epoch: Which one, from 0.
+            loss: The mean loss of its training steps.
+            scores: Those of :attr:`graphs` [n, classes].
+            weights: The parameters and statistics that the model was scored with; they are copied.
+            numbers: What else belongs to the epoch, by the names of curves.
+        """
+        if not (np.isfinite(loss) and np.isfinite(scores).all()):
+            self.stopped = epoch
+            return
+        for name, number in (numbers | {"step_loss": loss} | self._figures(scores)).items():
             self.curves[name][epoch] = number
         if self.logits is not None:
-            self.logits[epoch] = scores[len(self.split.train) :]
+            self.logits[epoch] = scores[len(scores) - len(self.split.test) :]
+        if self._is_best(epoch):
+            self.chosen_epoch = epoch
+            self.best = {name: tensor.clone() for name, tensor in zip(BEST, weights, strict=True)}
 
-    def is_best(self, epoch: int) -> bool:
-        """Whether this epoch is better on the validation graphs than all before: accuracy, then loss."""
+    def _figures(self, scores: np.ndarray) -> dict[str, float]:
+        """Return the accuracy and the loss on each part, where a graph counts as much as its class does in training."""
+        figures = {}
+        for part, graphs in self._parts.items():
+            some, scores = np.split(scores, [len(graphs)])
+            labels = self.labels[graphs]
+            weights = None if self.config.class_weights is None else np.array(self.config.class_weights)[labels]
+            figures[f"{part}_accuracy"] = float(np.average(some.argmax(1) == labels, weights=weights))
+            figures[f"{part}_loss"] = cross_entropy(some, labels, weights)
+        return figures
+
+    def _is_best(self, epoch: int) -> bool:
+        """Whether to choose this epoch; without held-out graphs the last one is always the best."""
         if self.looked_at == "test":
             return False
-        if self.chosen_epoch is None:
+        if self.chosen_epoch is None or not len(self.split.validation):
             return True
-        patience = self.config.patience
-        waited = patience is not None and epoch - self.chosen_epoch > patience
-        return not waited and self._rank(epoch) < self._rank(self.chosen_epoch)
+        return not self.is_over(epoch - 1) and self._rank(epoch) < self._rank(self.chosen_epoch)
 
     def _rank(self, epoch: int) -> tuple[float, float]:
+        """Order epochs by accuracy on the held-out graphs, then by loss: the smallest is the best."""
         return -self.curves["validation_accuracy"][epoch], self.curves["validation_loss"][epoch]
 
-    def keep(self, epoch: int, values: Tensor, statistics: Tensor) -> None:
-        """Remember the model of this epoch as the best one."""
-        self.chosen_epoch = epoch
-        self.best = {"best_values": values.clone(), "best_statistics": statistics.clone()}
-
-    def stop(self, epoch: int) -> None:
-        """The loss is not finite: nothing of this epoch counts."""
-        self.stopped = epoch
-        for curve in self.curves.values():
-            curve[epoch] = np.nan
-        if self.logits is not None:
-            self.logits[epoch] = np.nan
+    def is_over(self, epoch: int) -> bool:
+        """Whether patience is over after this epoch: no later one is chosen, however good it is."""
+        if self.config.patience is None or self.chosen_epoch is None or not len(self.split.validation):
+            return False
+        return epoch - self.chosen_epoch >= self.config.patience
 
     def finish(self, predictions: dict[str, np.ndarray], environment: dict[str, Any]) -> Run:
         """The finished run."""
@@ -95,5 +125,11 @@ class Recorder:
             self.curves[name] = arrays[f"curve_{name}"].numpy().copy()
         if self.logits is not None:
             self.logits = arrays["logits"].numpy().copy()
-        self.best = {name: arrays[name] for name in ("best_values", "best_statistics") if name in arrays}
+        self.best = {name: arrays[name] for name in BEST if name in arrays}
         self.chosen_epoch = chosen_epoch
+
+
+def best_weights(recorders: Sequence[Recorder], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the weights of each model at its best epoch, parameters [M, P] and statistics [M, Q], on a device."""
+    values, statistics = (torch.stack([one.best[name].to(device) for one in recorders]) for name in BEST)
+    return values, statistics

@@ -19,7 +19,7 @@ from sopool.training.bank.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.capture import free_memory
 from sopool.training.protocols.outcome import describe
-from sopool.training.recorder import Recorder
+from sopool.training.recorder import Recorder, best_weights
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
 from sopool.training.runs.schema import check_checkpoint
@@ -176,19 +176,14 @@ class Trainer:
         losses = bank.run_epoch()
         every = bank.scores([recorder.graphs for recorder in recorders])
         seconds = (time.perf_counter() - start) / len(recorders)
-        lost = []
-        accuracies = []
         values, statistics = bank.shown
         for m, (recorder, loss, scores) in enumerate(zip(recorders, losses, every, strict=True)):
-            if not (np.isfinite(loss) and np.isfinite(scores).all()):
-                recorder.stop(epoch)
-                lost.append(m)
-                continue
             rate = learning_rate(recorder.config, epoch)
-            recorder.record(epoch, scores, step_loss=float(loss), learning_rate=rate, seconds=seconds)
-            accuracies.append(recorder.curves[f"{recorder.looked_at}_accuracy"][epoch])
-            if recorder.is_best(epoch):
-                recorder.keep(epoch, values[m], statistics[m])
+            weights = (values[m], statistics[m])
+            recorder.record(epoch, float(loss), scores, weights, learning_rate=rate, seconds=seconds)
+        lost = [m for m, recorder in enumerate(recorders) if recorder.stopped is not None]
+        kept = [recorder for recorder in recorders if recorder.stopped is None]
+        accuracies = [recorder.curves[f"{recorder.looked_at}_accuracy"][epoch] for recorder in kept]
         notes = tuple(_describe(recorders[m]) for m in lost)
         self.report(Progress(len(recorders), 1, float(np.mean(accuracies)) if accuracies else None, 0, notes))
         return lost
@@ -218,11 +213,7 @@ class Trainer:
         ready = [m for m, recorder in enumerate(recorders) if recorder.best]
         if not ready:
             return out
-        best = [recorders[m].best for m in ready]
-        values, statistics = (
-            torch.stack([one[name].to(bank.device) for one in best]) for name in ("best_values", "best_statistics")
-        )
-        then = ModelState.start(values, statistics)
+        then = ModelState.start(*best_weights([recorders[m] for m in ready], bank.device))
         small = self._bank([recorders[m] for m in ready], then, bank.epoch)
         parts = ("validation", "test") if bank.configs[0].looks == "chosen" else ("validation",)
         for part in parts:
