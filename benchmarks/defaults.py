@@ -19,7 +19,6 @@ from sopool import GraphClassifier
 from sopool.cli.options import settings as named_values
 from sopool.data import load
 from sopool.data.splits import stratified_folds
-from sopool.estimator.validation import own_labels
 
 
 def main() -> None:
@@ -38,7 +37,7 @@ def main() -> None:
     settings = {"n_models": args.networks, "device": args.device, "pool_options": options} | given
     for data in args.data:
         store = load(data, args.root)
-        labels = own_labels(store)
+        labels = store.class_labels
         for pool in args.pools:
             start = time.perf_counter()
             scores = []

@@ -20,7 +20,6 @@ from sopool.data import load
 from sopool.data.graphs import EDGE_FIELDS, NODE_FIELDS, PackedGraphs, concatenate
 from sopool.data.splits import stratified_folds
 from sopool.estimator.explaining import seen_by_members
-from sopool.estimator.validation import own_labels
 from sopool.models.explain.shares import gradient_times_input, margins
 
 POOLS = ("sopool-bimap", "sopool-attn", "sopool-m-attn", "sum")
@@ -46,7 +45,7 @@ def main() -> None:
     parser.add_argument("--pools", default=",".join(POOLS))
     given = parser.parse_args()
     store = load(given.data, given.root)
-    labels = own_labels(store)
+    labels = store.class_labels
     train, test = next(iter(stratified_folds(store.labels.numpy(), 5)))
     tested = store[test.tolist()]
     names = [f"{100 * share:.0f} %" for share in SHARES]

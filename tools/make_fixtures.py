@@ -168,7 +168,7 @@ def made_up_machine() -> Iterator[None]:
         with (
             mock.patch("sopool.training.trainer.environment", return_value=MADE_UP),
             mock.patch("sopool.training.trainer.peak_memory", return_value=1000),
-            mock.patch("sopool.estimator.validation.environment", return_value=MADE_UP),
+            mock.patch("sopool.estimator.fitting.environment", return_value=MADE_UP),
         ):
             yield
 

@@ -1,17 +1,11 @@
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 import sopool
 from sopool import GraphClassifier
-from sopool.cli.fit import check_classes
-from sopool.data.splits import stratified_folds
-from sopool.errors import DataError
 from tests.cli.conftest import QUICK, TINY
 
 
@@ -66,29 +60,6 @@ def test_fit_points_at_class_weights_where_rare_classes_are_missed(weighted, cal
     shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, *(["--class-weight", "balanced"] if weighted else []))
     assert shown.code == 0
     assert ("With --class-weight balanced all classes count alike" in shown.err) is not weighted
-
-
-@given(st.integers(1, 12), st.integers(0, 6).filter(lambda folds: folds != 1), st.integers(1, 3))
-def test_too_small_a_class_is_refused_with_a_way_out(count, folds, needed):
-    """If and only if some fold leaves too few to train on; a number of folds that is offered does."""
-    labels = ["rare"] * count + ["common"] * 30
-    assume(count >= folds)
-
-    def left(folds):
-        splits = stratified_folds(labels, folds) if folds else [(range(len(labels)), [])]
-        return min(sum(labels[i] == "rare" for i in train) for train, _ in splits)
-
-    if left(folds) >= needed:
-        check_classes(labels, folds, needed)
-        return
-    with pytest.raises(DataError, match="class 'rare' has") as caught:
-        check_classes(labels, folds, needed)
-    assert "validation_fraction" not in str(caught.value)
-    offered = re.search(r"say --folds (\d+)", str(caught.value))
-    if offered:
-        assert left(int(offered[1])) >= needed
-    else:
-        assert count < needed or folds == 0
 
 
 @pytest.mark.parametrize("weighted", [True, False])

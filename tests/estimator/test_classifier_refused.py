@@ -9,6 +9,7 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from sopool.data import AttributeEncoder, DataError, Graph, NodeLabelEncoder, to_pyg
+from sopool.errors import SettingError, UserError
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
@@ -81,14 +82,14 @@ def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(UserError, match=message):
         tiny(**settings).fit(STORE, LABELS)
 
 
 def test_an_encoder_without_a_place_for_the_unknown_is_refused():
     """One node label is in one graph only, and some model holds that out."""
     graphs = [Graph(2, [(0, 1)], node_labels=[0, 0 if i else 9]) for i in range(12)]
-    with pytest.raises(DataError, match="make it with unknown=True"):
+    with pytest.raises(SettingError, match="make it with unknown=True"):
         tiny(n_models=20, epochs=1, encoder=NodeLabelEncoder(unknown=False)).fit(graphs, [0, 1] * 6)
 
 

@@ -1,5 +1,7 @@
 """Labels of any type, and what they are scored by."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,10 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sopool.data import DataError, from_pyg, to_pyg
+from sopool.data.formats.packed import content_key
+from sopool.data.graphs import PackedGraphs
 from sopool.data.names import reads
-from sopool.estimator import UnseenWarning
-from sopool.estimator.validation import as_labels, number_classes
-from tests.helpers.little_classifier import LABELS, STORE, tiny
+from sopool.estimator import UnseenWarning, validation
+from sopool.estimator.validation import as_labels, check_several, label_graphs, number_labels
+from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
 
 CODES = np.arange(40) % 2
 WRAPS = {
@@ -31,7 +35,7 @@ WRAPS = {
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_numbers_are_the_same_classes_however_they_are_wrapped(wrap, form):
     labels = as_labels(form([WRAPS[wrap](code) for code in CODES]), 40)
-    classes, codes = number_classes(labels)
+    classes, codes = number_labels(labels)
     assert classes.dtype.kind in "bif"
     assert classes.tolist() == [0, 1]
     np.testing.assert_array_equal(codes, CODES)
@@ -43,10 +47,10 @@ def test_classes_never_read_alike_and_stand_for_their_labels(values):
     words = {value for value in values if isinstance(value, str)}
     if len(set(values)) < 2 or any(reads(value) in words for value in values if not isinstance(value, str)):
         with pytest.raises(DataError, match=r"read alike|at least two classes"):
-            number_classes(as_labels(values, len(values)))
+            check_several(number_labels(as_labels(values, len(values)))[0])
         return
     labels = as_labels(values, len(values))
-    classes, codes = number_classes(labels)
+    classes, codes = number_labels(labels)
     assert len(set(map(reads, classes.tolist()))) == len(classes)
     assert [classes.tolist()[code] for code in codes] == labels.tolist()
     assert labels.tolist() == values
@@ -54,7 +58,38 @@ def test_classes_never_read_alike_and_stand_for_their_labels(values):
 
 def test_large_numbers_are_not_rounded():
     values = [2**63, 2**63 + 1, -1]
-    assert number_classes(as_labels(values, 3))[0].tolist() == sorted(values)
+    assert number_labels(as_labels(values, 3))[0].tolist() == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype"),
+    [((0, 1, 2), "i"), (("b", "c", "a"), "U"), ((7, 3, -1), "i"), (("x", 5, 4), "O"), ((2, 9, "w"), "i")],
+)
+def test_a_store_keeps_its_numbers_less_those_of_classes_that_no_graph_is_of(names, dtype):
+    """They are what numbering the names of its labels would give, whatever the order of its classes."""
+    store = replace(STORE, classes=names, labels=torch.tensor([0, 1] * 20))
+    own = label_graphs(store)
+    named = label_graphs(store, [names[code] for code in store.labels])
+    assert own.classes.tolist() == named.classes.tolist() == sorted(names[:2], key=lambda name: (name == "x", name))
+    assert own.classes.dtype == named.classes.dtype
+    assert own.classes.dtype.kind == dtype
+    np.testing.assert_array_equal(own.codes, named.codes)
+    assert own.counts.tolist() == [20, 20]
+    assert content_key(own.numbered) == content_key(named.numbered)
+
+
+def test_the_labels_of_a_store_are_never_spelled_out(monkeypatch):
+    monkeypatch.setattr(PackedGraphs, "class_labels", property(lambda _: pytest.fail("names were asked for")))
+    monkeypatch.setattr(validation, "codes_of", lambda labels, classes: np.arange(len(labels)))  # of two at most
+    model = tiny(epochs=1).fit(NAMED)
+    assert model.classes_.tolist() == ["even", "odd"]
+    assert model.was_trained_on(NAMED)
+
+
+def test_graphs_that_come_once_are_read_once():
+    """Both the graphs and the labels that they carry."""
+    model = tiny(epochs=1).fit(graph for graph in to_pyg(STORE))
+    assert model.classes_.tolist() == [0, 1]
 
 
 def test_words_in_an_array_of_objects_are_scored():

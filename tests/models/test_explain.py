@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopool.models import ModelConfig
-from sopool.models.explain.shares import explain, gradient_times_input, margins
+from sopool.models.explain.shares import explain_graph, gradient_times_input, margins
 from sopool.ops.message_passing.neighbors import Neighbors, neighbors_of
 from tests.helpers.model_cases import CASES, batch_of, flat, model_of, permuted, tables_for
 from tests.helpers.strategies import draw_rows, seeds
@@ -47,7 +47,7 @@ def scores_of(model, x, neighbors):
 def test_shares_and_bias_add_up_to_the_scores(name, options, join, nodes, seed):
     model = model_of(shaped(name, options, join), TABLES, seed)
     x, neighbors = drawn(nodes, seed)
-    found = explain(model, x, neighbors)
+    found = explain_graph(model, x, neighbors)
     assert found.exact
     torch.testing.assert_close(found.scores, scores_of(model, x, neighbors), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
@@ -61,7 +61,7 @@ def test_a_batch_norm_of_the_embedding_is_part_of_the_linear_map(join):
         torch.nn.init.normal_(norm.running_mean)
         torch.nn.init.uniform_(norm.running_var)
     x, neighbors = drawn(6, 1)
-    found = explain(model, x, neighbors)
+    found = explain_graph(model, x, neighbors)
     assert found.exact
     torch.testing.assert_close(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
 
@@ -69,7 +69,7 @@ def test_a_batch_norm_of_the_embedding_is_part_of_the_linear_map(join):
 def test_a_hidden_layer_leaves_slopes_on_the_pooled_terms():
     model = model_of(shaped("sopool-bimap", {"rank": 4}, head_hidden=5), TABLES)
     x, neighbors = drawn(6, 1)
-    found = explain(model, x, neighbors)
+    found = explain_graph(model, x, neighbors)
     assert not found.exact
     assert found.pairs[0]
     h = torch.cat(model.gnn(x, neighbors, torch.tensor([0, 6])), 1).detach()
@@ -86,7 +86,7 @@ def test_with_a_normalisation_shares_are_slopes_in_the_weight_of_a_node(name, op
     """Were node i there 1 + e times, the score would be higher by e times its share; sizes and means stay."""
     model = model_of(shaped(name, options), TABLES)
     x, neighbors = drawn(6, 1)
-    found = explain(model, x, neighbors)
+    found = explain_graph(model, x, neighbors)
     assert not found.exact
     readout = model.readouts[0]
     head = model.heads[0]
@@ -108,7 +108,7 @@ def test_any_model_can_be_explained(config, graph):
     tables = tables_for(config)
     model = model_of(config, tables)
     x, neighbors, _ = batch_of(tables, [graph])
-    found = explain(model, x, neighbors)
+    found = explain_graph(model, x, neighbors)
     assert found.contributions.shape == (len(x), 2)
     assert bool(found.contributions.isfinite().all())
     torch.testing.assert_close(found.scores, scores_of(model, x, neighbors))
@@ -124,8 +124,8 @@ def test_it_follows_the_nodes(pool):
         x, neighbors, ptr = batch_of(TABLES, [graph])
         moved, lists, _ = permuted(x, neighbors, ptr, seed=graph)
         order = torch.tensor([(x == row).all(1).nonzero()[0, 0] for row in moved])
-        one = explain(model, x, neighbors)
-        other = explain(model, moved, lists)
+        one = explain_graph(model, x, neighbors)
+        other = explain_graph(model, moved, lists)
         torch.testing.assert_close(one.contributions[order], other.contributions, rtol=1e-9, atol=1e-9)
 
 
@@ -134,7 +134,7 @@ def test_all_pairs_add_up_to_the_margin(name, options):
     """With every pair asked for, none left out."""
     model = model_of(shaped(name, options), TABLES)
     x, neighbors = drawn(5, 3)
-    found = explain(model, x, neighbors, top=10_000)
+    found = explain_graph(model, x, neighbors, top=10_000)
     margin = margins(3).double() @ (found.scores - found.bias)
     for number, pairs in enumerate(found.pairs):
         assert sum(pair.value for pair in pairs) == pytest.approx(float(margin[number]), abs=1e-9)
@@ -143,7 +143,7 @@ def test_all_pairs_add_up_to_the_margin(name, options):
     assert len({(pair.first, pair.second) for pair in found.pairs[0] if pair.second is not None}) == len(
         [pair for pair in found.pairs[0] if pair.second is not None]
     )
-    assert explain(model, x, neighbors, top=3).pairs[1] == found.pairs[1][:3]
+    assert explain_graph(model, x, neighbors, top=3).pairs[1] == found.pairs[1][:3]
 
 
 def test_a_pair_is_told_with_the_node_it_comes_from():
@@ -153,7 +153,7 @@ def test_a_pair_is_told_with_the_node_it_comes_from():
     x[0, 0], x[1, 0], x[1, 1] = 1.0, 1.0, 1.0
     model.heads[0].weight.data.zero_()
     model.heads[0].weight.data[1].view(len(x[0]) + 2, -1)[0, 1] = 5.0
-    found = explain(model, x, neighbors_of(torch.zeros(2, 0, dtype=torch.long), 2))
+    found = explain_graph(model, x, neighbors_of(torch.zeros(2, 0, dtype=torch.long), 2))
     (pair,) = found.pairs[1]
     assert ((pair.first.layer, pair.first.column), (pair.second.layer, pair.second.column)) == ((0, 0), (0, 1))
     assert (pair.value, pair.node) == (5.0, 1)
@@ -166,7 +166,7 @@ def test_the_pooled_graph_is_the_papers(normalize):
     edges = torch.tensor([[0, 1, 1, 2, 0, 0], [1, 0, 2, 1, 3, 3]])
     x = draw_rows(0, 4, TABLES.features.width)
     neighbors = neighbors_of(edges, 4)
-    found = explain(model, x, neighbors).pooled
+    found = explain_graph(model, x, neighbors).pooled
     h = torch.cat(model.gnn(x, neighbors, torch.tensor([0, 4])), 1).detach()
     adjacency = torch.zeros(4, 4, dtype=torch.float64)
     adjacency.index_put_((edges[1], edges[0]), torch.ones(6, dtype=torch.float64), accumulate=True)
@@ -182,7 +182,7 @@ def test_in_a_hierarchy_it_is_that_of_the_first_block():
     tables = tables_for(config)
     model = model_of(config, tables)
     x, neighbors, ptr = batch_of(tables, [0])
-    found = explain(model, x, neighbors)
+    found = explain_graph(model, x, neighbors)
     block = model.eval().blocks(x, neighbors, ptr)[0]
     h = model.gnns[0](x, neighbors, ptr)[-1]
     torch.testing.assert_close(found.pooled.contribution @ h, block.x)

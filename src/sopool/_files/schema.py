@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from sopool._files.regular import read_regular
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 
 Check = Callable[[Any, str], Any]
 
@@ -87,10 +87,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def blamed_on(path: str | Path, what: str = "") -> Iterator[None]:
-    """Add the file, and ``what`` is wrong with it, to a ``DataError`` that names no file yet."""
+    """Add the file, and ``what`` is wrong with it, to a ``UserError`` that names no file yet."""
     try:
         yield
-    except DataError as error:
+    except UserError as error:
         if error.path is not None:
             raise
         raise DataError(f"{what}{error}", path, error.line) from error

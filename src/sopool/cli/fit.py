@@ -1,11 +1,9 @@
 """``sopool fit``."""
 
 import time
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from reprlib import repr as show
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -31,13 +29,13 @@ from sopool.cli.output import say
 from sopool.cli.progress import Tally, training_progress
 from sopool.cli.target import check_file
 from sopool.cli.training import choose_device
+from sopool.errors import DataError, SettingError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sopool.data.graphs import PackedGraphs
     from sopool.estimator import FitProgress
-    from sopool.estimator.estimate import Estimate, Watch
+    from sopool.estimator.estimate import Estimate, OnEpoch
+    from sopool.estimator.validation import LabelledGraphs
     from sopool.training.protocols.metrics import Scores
     from sopool.training.trainer import Report
 
@@ -46,9 +44,6 @@ MEANING = (
     "model in the file has seen all of them, and none is left to test it on. Expect of it what the estimate says."
 )
 NO_ESTIMATE = "How good it is was not estimated: --folds 5 does."
-MANY_CLASSES = 10
-"""With more classes than this, each should have more than two graphs on average; small examples may have fewer."""
-FAR = 0.1
 UNBALANCED = (
     "balanced accuracy is far below accuracy: graphs of rare classes are taken for common ones. With --class-weight "
     "balanced all classes count alike in training, which finds more of the rare ones and may cost accuracy."
@@ -93,15 +88,14 @@ def fit(
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
-    from sopool.errors import DataError
     from sopool.estimator import GraphClassifier
-    from sopool.estimator.estimate import INNER_FOLDS, check_settings, fits_of, searched
-    from sopool.estimator.validation import own_labels
+    from sopool.estimator.estimate import check_classes, check_grid, fits_of, least_of_class, searched
+    from sopool.estimator.validation import label_graphs
     from sopool.report.terminal.estimates import estimate_table, no_better
 
     check_file(output, *source_files(source, root))
     if folds == 1:
-        raise DataError("--folds 1: at least 2 are needed, one to test and one to train; 0 leaves the estimate out.")
+        raise SettingError("--folds 1: at least 2 are needed, one to test and one to train; 0 leaves the estimate out.")
     grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}
     place = choose_device(device)
     one = GraphClassifier(
@@ -118,13 +112,13 @@ def fit(
     if store.labels is None:
         missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
-    labels = own_labels(store)
+    labelled = label_graphs(store)
     model = searched(one, grid)
-    check_settings(one, grid, store)
-    check_classes(labels.tolist(), folds, INNER_FOLDS if fits_of(model) > 1 else 1)
-    console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {_classes(labels.tolist())}")
+    check_grid(one, grid, store)
+    check_classes(labelled, folds, least_of_class(model), _flag)
+    console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {_classes(labelled)}")
     networks = (folds + 1) * fits_of(model) * models
-    work = Work(store, labels, Tally(networks * epochs, networks, unit="networks"))
+    work = Work(store, Tally(networks * epochs, networks, unit="networks"))
     figures, meaning = None, NO_ESTIMATE
     if folds:
         with advise("to train", partial(_advice, store, one.batch_size)):
@@ -132,7 +126,7 @@ def fit(
         figures = found.to_json()
         console.print(estimate_table(figures))
         meaning = f"{MEANING} {no_better(figures, class_weight is not None)}".rstrip()
-        if class_weight is None and (found.mean("accuracy") or 0) - (found.mean("balanced_accuracy") or 1) > FAR:
+        if class_weight is None and found.misses_rare_classes:
             say("note", UNBALANCED)
         say_copies(store)
     start = time.monotonic()
@@ -153,7 +147,6 @@ class Work:
     """What there is to train on, with progress over all of it."""
 
     store: "PackedGraphs"
-    labels: "np.ndarray"
     tally: Tally
 
     def estimate(self, model: Any, folds: int, workers: int) -> "Estimate":
@@ -174,19 +167,19 @@ class Work:
         with training_progress(self.tally) as report:
             report(Progress(0, 0, where=f"0 of {folds} folds"))
             try:
-                return estimate(model, self.store, self.labels, folds, workers, tell_of, _watch(report))
+                return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report))
             except WorkerDiedError as error:
                 say("error", str(error))
                 raise typer.Exit(1) from error
 
     def fit(self, model: Any) -> Any:
         """On all graphs."""
-        from sopool.estimator.estimate import quiet, watched
+        from sopool.estimator.estimate import fit_labelled, quiet, with_callback
         from sopool.training.trainer import Progress
 
         with training_progress(self.tally) as report, quiet():
             report(Progress(0, 0, where="the model itself"))
-            return watched(model, _watch(report)).fit(self.store, self.labels)
+            return fit_labelled(with_callback(model, _on_epoch(report)), self.store)
 
 
 def _advice(store: "PackedGraphs", batch: int) -> str:
@@ -197,63 +190,27 @@ def _advice(store: "PackedGraphs", batch: int) -> str:
     return oversized(store.sizes, batch) or smaller
 
 
-def check_classes(labels: list[Any], folds: int, needed: int) -> None:
-    """Raise a ``DataError`` where so many graphs of each class are ``needed`` to train on and a fold leaves fewer."""
-    from sopool.errors import DataError
-
-    counts = Counter(labels)
-    if MANY_CLASSES < len(counts) > len(labels) / 2:
-        raise DataError(
-            f"{len(counts):,} classes of {len(labels):,} graphs: these labels look like names or measurements, not "
-            "classes, and regression is not available yet. --label-column names another column or property."
-        )
-    rare, count = counts.most_common()[-1]
-    if count < folds:
-        trains = needed <= count < len(labels)
-        _check_folds(labels, folds, " --folds 0 trains without an estimate." if trains else "")
-    if _left(count, folds) >= needed:
-        return
-    what = f"class {show(rare)} has {count} graph{'s' * (count > 1)}"
-    what += f", of which --folds {folds} can leave {_left(count, folds)} to train on" if folds else ""
-    more = next((more for more in range(folds + 1, count + 1) if folds and _left(count, more) >= needed), None)
-    ways = [f"say --folds {more}"] if more else ["say --folds 0 (no estimate)"] if folds and count >= needed else []
-    advice = ", or ".join([*ways, "add graphs to the class or leave it out"])
-    raise DataError(f"{what}; at least {needed} are needed, some to train on and some to choose by: {advice}.")
+def _flag(name: str, value: object = None) -> str:
+    """Name an argument in a message, with a value or without, as the command line has it."""
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value is None else f"{flag} {value}"
 
 
-def _check_folds(labels: list[Any], folds: int, way_out: str) -> None:
-    """In the words of the folds themselves, and with the way out that only this command has."""
-    from sopool.data.splits import stratified_folds
-    from sopool.errors import DataError, UserError
-
-    try:
-        stratified_folds(labels, folds)
-    except UserError as error:
-        raise DataError(f"{error}{way_out}") from error
-
-
-def _left(count: int, folds: int) -> int:
-    """Of the graphs of a class, those to train on in the fold that tests most of them."""
-    return count - -(-count // folds) if folds else count
-
-
-def _classes(labels: list[Any]) -> str:
+def _classes(labelled: "LabelledGraphs") -> str:
     """All that were found, with how many graphs each has: one that is none, such as N/A, is seen so."""
-    from sopool.data.names import sort_names
     from sopool.report.terminal.datasets import class_shares
 
-    counts = Counter(labels)
-    each = [(name, counts[name]) for name in sort_names(labels)]
+    each = list(zip(labelled.classes.tolist(), labelled.counts.tolist(), strict=True))
     return f"{len(each):,} class{'es' * (len(each) > 1)}.\nclasses  {class_shares(each)}"
 
 
-def _watch(report: "Report") -> "Watch":
-    """What tells the display of the epochs of ensembles; models that stop early have nothing left to do."""
+def _on_epoch(report: "Report") -> "OnEpoch":
+    """Return what tells the display of the epochs of ensembles; models that stop early have nothing left to do."""
     from sopool.training.trainer import Progress
 
-    def watch(epoch: "FitProgress") -> None:
+    def tell_of(epoch: "FitProgress") -> None:
         report(Progress(epoch.training, 1, epoch.validation_accuracy))
         if epoch.finished:
             report(Progress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
 
-    return watch
+    return tell_of

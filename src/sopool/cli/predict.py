@@ -21,6 +21,7 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import say
 from sopool.cli.target import check_target, format_of, is_stdout, open_target
+from sopool.errors import DataError, UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count
 
-Format = Literal["csv", "jsonl"]
-FORMATS: tuple[Format, ...] = ("csv", "jsonl")
 SHOWN = 10
 """Bad rows that are named one by one."""
 OWN = (
@@ -47,7 +46,7 @@ def predict(
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file; - is the standard output.")
     ] = Path("-"),
     form: Annotated[
-        Format | None,
+        Literal["csv", "jsonl"] | None,
         typer.Option("--format", help="Of the output.", show_default="by its name, or csv"),
     ] = None,
     device: Device = "auto",
@@ -67,7 +66,7 @@ def predict(
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.stream import stream_graphs
     from sopool.estimator import GraphClassifier
-    from sopool.estimator.streaming import Count, Writer, predict_stream
+    from sopool.estimator.streaming import FORMATS, Count, Writer, predict_stream
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, *FORMATS)
@@ -112,8 +111,6 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
 
 def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]") -> bool:
     """Whether the model was trained on these; not if they could not be trained on at all."""
-    from sopool.errors import UserError
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -124,7 +121,6 @@ def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]"
 
 def _check_any(count: "Count", source: str) -> None:
     from sopool.data.sources.stream import place_of
-    from sopool.errors import DataError
 
     if not count.graphs:
         bad = f"all {count.bad:,} rows are bad." if count.bad > 1 else "the only row is bad."

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -23,30 +22,25 @@ from sopool.data.features.node_features import NodeFeatures
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
-from sopool.estimator.ensemble import Ensemble, finite
-from sopool.estimator.fitting import FitProgress, fit_ensemble, runs_of, shape_of
+from sopool.estimator.ensemble import Ensemble, check_finite, training_tables
+from sopool.estimator.fitting import FitProgress, fit_ensemble, model_for, run_configs, training_facts
 from sopool.estimator.validation import (
     SingleGraphWarning,
     UnseenWarning,
-    as_labels,
     as_store,
-    check,
-    checked,
+    at_least,
+    check_setting,
+    check_settings,
+    check_several,
     codes_of,
-    count,
-    describe,
     empty_messages,
     foreign_message,
-    number_classes,
-    own_labels,
+    label_graphs,
     single_messages,
     unknown_messages,
 )
 from sopool.models.config import ModelConfig
 from sopool.models.explain.explanation import Explanation
-from sopool.models.make import clusters_for
-from sopool.training.bank.batching import GraphTables
-from sopool.training.bank.clusters import ClusterTables
 
 
 class Prediction(NamedTuple):
@@ -164,35 +158,31 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, graphs: Any, y: Any = None) -> "GraphClassifier":
         """Train on graphs with a label each; without ``y`` on the labels that the graphs carry."""
-        given = checked(self.get_params(deep=False))
-        store = as_store(graphs)
-        labels = own_labels(graphs) if y is None else as_labels(y, len(store))
-        classes, codes = number_classes(labels)
-        named = _labelled(store, codes)
-        for message in single_messages(given.validation_fraction, codes, classes):
+        given = type(self)(**check_settings(self.get_params(deep=False)))
+        labelled = label_graphs(graphs, y)
+        check_several(labelled.classes)
+        for message in single_messages(labelled, given.validation_fraction):
             warnings.warn(message, SingleGraphWarning, stacklevel=2)
+        store = labelled.store
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
         encoder.fit(store)
-        config = shape_of(store, given)
+        config = model_for(store, given)
         edge_encoder = EdgeLabelEncoder().fit(store) if config.edge_labels else None
         edges = None if edge_encoder is None else edge_encoder.transform(store)
-        tables = GraphTables.build(named, encoder.transform(store), edges)
-        clusters = clusters_for(config)
-        if clusters is not None:
-            tables = replace(tables, clusters=ClusterTables.build(store, clusters))
+        tables = training_tables(labelled.numbered, encoder.transform(store), edges, config)
         device = choose_device(given.device)
-        runs = runs_of(named, given, config, encoder, classes)
+        runs = run_configs(labelled, given, config, encoder)
         with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
-            ensemble, history, epochs = fit_ensemble(tables.to(device), encoder, runs, self.callback)
+            fitted = fit_ensemble(tables.to(device), encoder, runs, self.callback)
         # All at the end: what fails or is interrupted leaves a model that was fitted before as it was.
-        self.classes_ = classes
+        self.classes_ = labelled.classes
         self.encoder_ = encoder
         self.edge_encoder_ = edge_encoder
         self.config_ = config
-        self.ensemble_ = replace(ensemble, edges=edge_encoder)
-        self.history_ = history
-        self.best_epochs_ = epochs
-        self.about_ = describe(named, runs[0].fingerprint, classes, device)
+        self.ensemble_ = replace(fitted.ensemble, edges=edge_encoder)
+        self.history_ = fitted.history
+        self.best_epochs_ = fitted.best_epochs
+        self.about_ = training_facts(labelled, runs[0].fingerprint, device)
         return self
 
     def predict(self, graphs: Any) -> np.ndarray:
@@ -217,16 +207,15 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         A label that is no class counts as wrong, with an :class:`UnseenWarning`; if all are, it is a ``DataError``.
         """
         self._ensemble()
-        store = as_store(graphs)
-        labels = own_labels(graphs) if y is None else as_labels(y, len(store))
-        codes = codes_of(labels, self.classes_)
-        foreign = labels[codes < 0].tolist()
+        store, names, numbers = label_graphs(graphs, y)
+        codes = codes_of(names, self.classes_)[numbers]
+        foreign = names[numbers[codes < 0]].tolist()
         if foreign:
-            message = foreign_message(foreign, len(foreign), len(labels), self.classes_)
-            if len(foreign) == len(labels):
+            message = foreign_message(foreign, len(foreign), len(codes), self.classes_)
+            if len(foreign) == len(codes):
                 raise DataError(message)
             warnings.warn(f"{message} They count as wrong.", UnseenWarning, stacklevel=2)
-        predicted = codes_of(self.predict(store), self.classes_)
+        predicted = self._predict(store).probabilities.argmax(1)
         return float(accuracy_score(codes, predicted, sample_weight=sample_weight))
 
     @property
@@ -238,25 +227,25 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def was_trained_on(self, graphs: Any, y: Any = None) -> bool:
         """Whether these are the very graphs and labels of :meth:`fit`: how it does on them says little of new ones."""
         self._ensemble()
-        store = as_store(graphs)
-        labels = own_labels(graphs) if y is None else as_labels(y, len(store))
-        return self.trained_on_.get("fingerprint") == content_key(_labelled(store, number_classes(labels)[1]))
+        labelled = label_graphs(graphs, y)
+        check_several(labelled.classes)
+        return self.trained_on_.get("fingerprint") == content_key(labelled.numbered)
 
     def transform(self, graphs: Any) -> np.ndarray:
         """The embeddings of the graphs [n, models x width]: what each model pools a graph into, side by side."""
         with threads(1) as cores:
             store, features = self._encode(graphs, level=3)
-            each = finite(self.ensemble_.embeddings(store, features, cores), store, "embeddings")
+            each = check_finite(self.ensemble_.embeddings(store, features, cores), store, "embeddings")
         return each.movedim(0, 1).flatten(1).cpu().numpy()
 
     def explain(self, graphs: Any, top: int = 10) -> list[Explanation]:
         """Why each graph gets its class: the share of each node, and ``top`` pairs of features for each class."""
         from sopool.estimator.explaining import explain_graphs
 
-        top = check("top", top, count(0))
+        top = check_setting("top", top, at_least(0))
         with threads(1) as cores:  # what cannot be predicted is not to be explained
             store, features = self._encode(graphs, level=3)
-            finite(self.ensemble_.scores(store, features, cores), store, "scores")
+            check_finite(self.ensemble_.scores(store, features, cores), store, "scores")
         return list(explain_graphs(self, store.to("cpu"), features.to("cpu"), top))
 
     def save(self, path: str | Path) -> None:
@@ -280,7 +269,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _predict(self, graphs: Any) -> Prediction:
         with threads(1) as cores:  # more are for whole pieces: the operators are too small for them
             store, features = self._encode(graphs, level=4)
-            return self.vote(finite(self.ensemble_.scores(store, features, cores), store, "scores"))
+            return self.vote(check_finite(self.ensemble_.scores(store, features, cores), store, "scores"))
 
     def vote(self, scores: Tensor) -> Prediction:
         """What the scores of the models [models, n, classes] come to."""
@@ -300,8 +289,3 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         for message in (*unknown_messages(nodes, edges), *empty_messages(store)):
             warnings.warn(message, UnseenWarning, stacklevel=level)
         return store, features
-
-
-def _labelled(store: PackedGraphs, codes: np.ndarray) -> PackedGraphs:
-    """With the number of each graph's class for its label."""
-    return replace(store, labels=torch.from_numpy(codes), classes=tuple(range(codes.max() + 1)))

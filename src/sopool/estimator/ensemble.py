@@ -16,6 +16,7 @@ from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 from sopool.models.base import Classifier
+from sopool.models.config import ModelConfig
 from sopool.models.inference import prepare_for_inference
 from sopool.models.make import clusters_for
 from sopool.training.bank.batching import Batch, GraphTables
@@ -137,27 +138,39 @@ def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
     yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
 
 
+def training_tables(
+    store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None, config: ModelConfig
+) -> GraphTables:
+    """Return graphs with labels as models of this shape are trained on them, or asked for gradients."""
+    tables = GraphTables.build(store, features, edges)
+    clusters = clusters_for(config)
+    if clusters is None:
+        return tables
+    plain = replace(store, labels=None, classes=())  # the cache knows graphs by all that they carry
+    return replace(tables, clusters=ClusterTables.build(plain, clusters))
+
+
+def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
+    """Return the ``values`` [M, G, w] of some graphs; a ``DataError`` names the first that has some not finite."""
+    graphs = overflows(values)
+    if graphs:
+        raise DataError(f"graph {graphs[0]}: {overflow_reason(called)} Found {largest_number(store[graphs[0]])}.")
+    return values
+
+
 def overflows(values: Tensor) -> list[int]:
-    """The graphs for which some model's ``values`` [M, G, w] are not finite."""
+    """Return the graphs for which some model's ``values`` [M, G, w] are not finite."""
     graphs: list[int] = (~values.isfinite()).any(2).any(0).nonzero().flatten().tolist()
     return graphs
 
 
-def reason(values: str) -> str:
-    """What to say of such a graph; ``values``: scores, embeddings."""
+def overflow_reason(values: str) -> str:
+    """Say what is wrong with such a graph; ``values``: scores, embeddings."""
     return f"its numbers are too large for the model, whose {values} of it are not finite: scale or remove it."
 
 
-def finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
-    """The ``values`` [M, G, w] of some graphs; a ``DataError`` that names the first for which they are not finite."""
-    graphs = overflows(values)
-    if graphs:
-        raise DataError(f"graph {graphs[0]}: {reason(called)} Found {largest(store[graphs[0]])}.")
-    return values
-
-
-def largest(graph: PackedGraphs) -> str:
-    """How large the numbers of a graph are."""
+def largest_number(graph: PackedGraphs) -> str:
+    """Say how large the numbers of a graph are."""
     if graph.node_attributes is None or not graph.node_attributes.numel():
         return f"{graph.num_nodes:,} nodes without attributes"
     return f"attributes of up to {float(graph.node_attributes.abs().max()):g}"

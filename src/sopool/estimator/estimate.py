@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from reprlib import repr as show
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,28 @@ from sopool._runtime.threads import threads
 from sopool.data.formats.worker_file import GraphsFile, graphs_file
 from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import stratified_folds
+from sopool.errors import DataError, UserError
 from sopool.estimator.classifier import GraphClassifier
-from sopool.estimator.fitting import FitProgress, shape_of
-from sopool.estimator.validation import SingleGraphWarning, UnseenWarning, checked, number_classes
+from sopool.estimator.fitting import FitProgress, model_for
+from sopool.estimator.validation import (
+    LabelledGraphs,
+    SingleGraphWarning,
+    UnseenWarning,
+    check_settings,
+    check_several,
+    label_graphs,
+)
 from sopool.training.protocols.metrics import Scores, score
 
 MEASURES = ("accuracy", "balanced_accuracy", "roc_auc")
 INNER_FOLDS = 3
 TINY = 1e-300
+FAR = 0.1
+"""How far balanced accuracy lies below accuracy where graphs of rare classes are taken for common ones."""
+MANY_CLASSES = 10
+"""With more classes than this, each should have more than two graphs on average; small examples may have fewer."""
 
-Watch = Callable[[FitProgress], None]
+OnEpoch = Callable[[FitProgress], None]
 TrainTest = tuple[np.ndarray, np.ndarray]
 
 
@@ -40,6 +53,11 @@ class Estimate:
     """The accuracy of always naming the most frequent class, the mean over the same folds."""
     classes: int
     """How many there are."""
+
+    @property
+    def misses_rare_classes(self) -> bool:
+        """Whether graphs of rare classes are taken for common ones: ``class_weight="balanced"`` finds more of them."""
+        return (self.mean("accuracy") or 0) - (self.mean("balanced_accuracy") or 1) > FAR
 
     def mean(self, measure: str) -> float | None:
         """Over the folds; None where a fold has no such score."""
@@ -70,47 +88,116 @@ def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimato
     return GridSearchCV(model, choice, cv=inner, error_score="raise") if choice else model
 
 
-def check_settings(model: GraphClassifier, grid: dict[str, list[Any]], store: PackedGraphs) -> None:
-    """Raise a ``DataError`` now, before anything is trained, for a setting that no model of these graphs can have."""
-    for chosen in ParameterGrid(grid):
-        shape_of(store, checked(model.get_params(deep=False) | chosen))
-
-
 def fits_of(model: BaseEstimator) -> int:
     """How many ensembles are trained to fit it: a search trains one for each setting and inner fold, and the best."""
     return len(ParameterGrid(model.param_grid)) * INNER_FOLDS + 1 if isinstance(model, GridSearchCV) else 1
 
 
-def watched(model: BaseEstimator, watch: Watch) -> Any:
-    """A copy that tells ``watch`` of each epoch of all that it trains."""
+def check_grid(model: GraphClassifier, grid: dict[str, list[Any]], store: PackedGraphs) -> None:
+    """Raise a ``UserError`` now, before anything is trained, for a setting that no model of these graphs can have."""
+    for chosen in ParameterGrid(grid):
+        model_for(store, GraphClassifier(**check_settings(model.get_params(deep=False) | chosen)))
+
+
+def in_python(name: str, value: object = None) -> str:
+    """Name an argument in a message, with a value or without, as Python has it."""
+    return name if value is None else f"{name}={value}"
+
+
+def check_classes(graphs: LabelledGraphs, folds: int, needed: int, argument: Callable[..., str] = in_python) -> None:
+    """Raise a ``DataError`` now, before anything is trained, for classes that no estimate can be made with.
+
+    Args:
+        graphs: With their labels.
+        folds: Those of the estimate; 0 for none.
+        needed: How many graphs of each class must be left to train on, see :func:`least_of_class`.
+        argument: How a message names an argument and its value: the command line calls them otherwise.
+    """
+    counts = graphs.counts
+    total = len(graphs.codes)
+    if MANY_CLASSES < len(counts) > total / 2:
+        raise DataError(
+            f"{len(counts):,} classes of {total:,} graphs: these labels look like names or measurements, not classes, "
+            f"and regression is not available yet. {argument('label_column')} names another column or property."
+        )
+    rare = int(counts.argmin())
+    count = int(counts[rare])
+    if count < folds:
+        trains = needed <= count < total
+        _check_folds(graphs, folds, f" {argument('folds', 0)} trains without an estimate." if trains else "")
+    if _left(count, folds) >= needed:
+        return
+    what = f"class {show(graphs.classes.tolist()[rare])} has {count} graph{'s' * (count > 1)}"
+    what += f", of which {argument('folds', folds)} can leave {_left(count, folds)} to train on" if folds else ""
+    more = next((more for more in range(folds + 1, count + 1) if folds and _left(count, more) >= needed), None)
+    none = [f"say {argument('folds', 0)} (no estimate)"] if folds and count >= needed else []
+    ways = [f"say {argument('folds', more)}"] if more else none
+    advice = ", or ".join([*ways, "add graphs to the class or leave it out"])
+    raise DataError(f"{what}; at least {needed} are needed, some to train on and some to choose by: {advice}.")
+
+
+def least_of_class(model: BaseEstimator) -> int:
+    """Return how many graphs of each class it takes to fit a model: a search makes folds of its own."""
+    return INNER_FOLDS if fits_of(model) > 1 else 1
+
+
+def _check_folds(graphs: LabelledGraphs, folds: int, way_out: str) -> None:
+    """Raise what making the folds raises, with a way out."""
+    try:
+        stratified_folds(graphs.codes, folds, names=graphs.classes.tolist())
+    except UserError as error:
+        raise DataError(f"{error}{way_out}") from error
+
+
+def _left(count: int, folds: int) -> int:
+    """Return how many of the graphs of a class are left to train on in the fold that tests most of them."""
+    return count - -(-count // folds) if folds else count
+
+
+def with_callback(model: BaseEstimator, on_epoch: OnEpoch) -> Any:
+    """Return a copy that tells ``on_epoch`` of each epoch of all that it trains."""
     model = clone(model)
     one = model.estimator if isinstance(model, GridSearchCV) else model
-    one.set_params(callback=lambda progress: watch(progress))  # a search copies its model, but no function in it
+    one.set_params(callback=lambda progress: on_epoch(progress))  # a search copies its model, but no function in it
     return model
+
+
+def fit_labelled(model: Any, store: PackedGraphs) -> Any:
+    """Fit a model, or a search, on graphs that carry labels; a search is given their names, to make its folds by."""
+    if not isinstance(model, GridSearchCV):
+        return model.fit(store)
+    graphs = label_graphs(store)
+    return model.fit(store, graphs.classes[graphs.codes])
 
 
 def estimate(
     model: BaseEstimator,
     store: PackedGraphs,
-    labels: np.ndarray,
     folds: int = 5,
     workers: int = 1,
-    report: Callable[[Scores], None] = lambda _: None,
-    watch: Watch = lambda _: None,
+    on_fold: Callable[[Scores], None] = lambda _: None,
+    on_epoch: OnEpoch = lambda _: None,
 ) -> Estimate:
-    """Train on all folds but one, score on that one, for each; ``workers`` processes of one thread side by side.
+    """Train on all folds but one, score on that one, for each.
 
-    ``report`` is told of each fold that is done, ``watch`` of each epoch in between.
+    Args:
+        model: A classifier, or a search, see :func:`searched`.
+        store: Graphs that carry labels.
+        folds: How many there are.
+        workers: Processes of one thread that work side by side.
+        on_fold: Told of each fold that is done.
+        on_epoch: Told of each epoch in between.
     """
-    classes, codes = number_classes(labels)
-    splits = stratified_folds(codes, folds, names=classes.tolist())
+    graphs = label_graphs(store)
+    check_several(graphs.classes)
+    splits = stratified_folds(graphs.codes, folds, names=graphs.classes.tolist())
     scores = {}
-    for fold, one in _scores(model, store, labels, codes, splits, workers, watch):
+    for fold, one in _scores(model, store, graphs.codes, splits, workers, on_epoch):
         scores[fold] = one
-        report(one)
-    largest = codes == np.bincount(codes).argmax()
+        on_fold(one)
+    largest = graphs.codes == graphs.counts.argmax()
     share = statistics.fmean(float(largest[test].mean()) for _, test in splits)
-    return Estimate([scores[fold] for fold in range(folds)], share, len(classes))
+    return Estimate([scores[fold] for fold in range(folds)], share, len(graphs.classes))
 
 
 @contextmanager
@@ -126,47 +213,41 @@ def quiet(*more: type[Warning]) -> Iterator[None]:
 def _scores(
     model: BaseEstimator,
     store: PackedGraphs,
-    labels: np.ndarray,
     codes: np.ndarray,
     splits: Sequence[TrainTest],
     workers: int,
-    watch: Watch,
+    on_epoch: OnEpoch,
 ) -> Iterator[tuple[int, Scores]]:
     """Of each fold, with its number; here, or in processes as they come."""
     jobs = enumerate(splits)
     workers = min(workers, len(splits))
     if workers == 1:
-        yield from map(_scorer(watched(model, watch), store, labels, codes), jobs)
+        yield from map(_scorer(with_callback(model, on_epoch), store, codes), jobs)
         return
     with graphs_file(store) as graphs:
-        yield from run_jobs(_worker, (graphs, model, labels, codes), jobs, workers, watch)
+        yield from run_jobs(_worker, (graphs, model, codes), jobs, workers, on_epoch)
 
 
 def _worker(
-    graphs: GraphsFile,
-    model: BaseEstimator,
-    labels: np.ndarray,
-    codes: np.ndarray,
-    report: Watch,
-    stop: Callable[[], bool],
+    graphs: GraphsFile, model: BaseEstimator, codes: np.ndarray, report: OnEpoch, stop: Callable[[], bool]
 ) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
     """What scores folds in a process of its own, until it is told to stop."""
 
-    def watch(progress: FitProgress) -> None:
+    def on_epoch(progress: FitProgress) -> None:
         if stop():
             raise CancelledError
         report(progress)
 
-    return _scorer(watched(model, watch), graphs.load(), labels, codes)
+    return _scorer(with_callback(model, on_epoch), graphs.load(), codes)
 
 
 def _scorer(
-    model: Any, store: PackedGraphs, labels: np.ndarray, codes: np.ndarray
+    model: Any, store: PackedGraphs, codes: np.ndarray
 ) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
     def score_fold(job: tuple[int, TrainTest]) -> tuple[int, Scores]:
         fold, (train, test) = job
         with threads(1), quiet(SingleGraphWarning):
-            fitted = clone(model).fit(store[train.tolist()], labels[train])
+            fitted = fit_labelled(clone(model), store[train.tolist()])
             shares = fitted.predict_proba(store[test.tolist()])
         return fold, score(np.log(np.maximum(shares, TINY)), codes[test])
 

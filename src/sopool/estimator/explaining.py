@@ -9,14 +9,12 @@ import torch
 from sopool.data.features.encoders import feature_names
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
-from sopool.estimator.ensemble import Ensemble
+from sopool.estimator.ensemble import Ensemble, training_tables
 from sopool.models.base import Classifier
 from sopool.models.explain.explanation import Explanation, NamedPair
-from sopool.models.explain.shares import Explained, Feature, explain
-from sopool.models.make import clusters_for
+from sopool.models.explain.shares import Explained, Feature, explain_graph
 from sopool.models.stack import member_of
 from sopool.training.bank.batching import Batch, GraphTables
-from sopool.training.bank.clusters import ClusterTables
 
 if TYPE_CHECKING:
     from sopool.estimator.classifier import GraphClassifier
@@ -28,7 +26,7 @@ def explain_graphs(
     """One for each graph, with ``top`` pairs of features for each class."""
     names = feature_names(classifier.encoder_)
     for graph, seen in enumerate(seen_by_members(classifier.ensemble_, store, features)):
-        found = [explain(member, batch.x, batch.neighbors, top) for member, batch in seen]
+        found = [explain_graph(member, batch.x, batch.neighbors, top) for member, batch in seen]
         yield _together(classifier, found, names, node_names(store[graph]), top)
 
 
@@ -53,23 +51,21 @@ def node_names(graph: PackedGraphs) -> list[str]:
 
 
 def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
-    """As for training, since gradients are asked for; the labels are not looked at."""
+    """Return what the models are asked for gradients on; the labels are not looked at."""
     none = torch.zeros(len(store), dtype=torch.long)
-    clusters = clusters_for(ensemble.model.config)
-    named = replace(store, labels=none, classes=tuple(range(ensemble.classes)))
-    tables = GraphTables.build(named, features, ensemble.encode_edges(store))
-    return tables if clusters is None else replace(tables, clusters=ClusterTables.build(store, clusters))
+    labelled = replace(store, labels=none, classes=tuple(range(ensemble.classes)))
+    return training_tables(labelled, features, ensemble.encode_edges(store), ensemble.model.config)
 
 
 def _together(
     classifier: "GraphClassifier", found: Sequence[Explained], names: Sequence[str], nodes: list[str], top: int
 ) -> Explanation:
     scores = torch.stack([one.scores for one in found])
-    judged = classifier.vote(scores.unsqueeze(1))
+    voted = classifier.vote(scores.unsqueeze(1))
     return Explanation(
         classes=classifier.classes_.tolist(),
-        probabilities=judged.probabilities[0],
-        uncertainty=float(judged.uncertainty[0]),
+        probabilities=voted.probabilities[0],
+        uncertainty=float(voted.uncertainty[0]),
         scores=scores.mean(0).numpy(),
         bias=torch.stack([one.bias for one in found]).mean(0).numpy(),
         each=torch.stack([one.contributions for one in found]).numpy(),

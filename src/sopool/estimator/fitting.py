@@ -1,33 +1,38 @@
 """Training an ensemble as one bank, each model stopped early on graphs that were held out from it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
-from torch import Tensor
 
+from sopool._runtime.environment import environment
 from sopool.data.features.encoders import Encoder
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import holdout
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError, UserError
 from sopool.estimator.ensemble import Ensemble
-from sopool.estimator.validation import class_weights, share_held_out, steps_for
+from sopool.estimator.validation import LabelledGraphs, class_weights
 from sopool.models.config import ModelConfig
 from sopool.models.presets import model_config, share_options
 from sopool.models.stack import named_tensors, stack_of
 from sopool.training.bank.bank import Bank, ModelState
 from sopool.training.bank.batching import GraphTables
-from sopool.training.protocols.metrics import cross_entropy
+from sopool.training.recorder import Recorder, best_weights
 from sopool.training.runs.config import RunConfig
 from sopool.training.splits import Split, run_seed
 
+if TYPE_CHECKING:
+    from sopool.estimator.classifier import GraphClassifier
+
+LEAST_STEPS = 10
+MOST_STEPS = 50
 LARGE = 1e6
 """The magnitude of node features from which on they may be why a loss is not finite."""
+CURVES = {"loss": "step_loss", "validation_loss": "validation_loss", "validation_accuracy": "validation_accuracy"}
+"""What a classifier calls the curves of a recorder."""
 
 
 class FitProgress(NamedTuple):
@@ -54,50 +59,82 @@ class Fitted(NamedTuple):
     history: dict[str, np.ndarray]
     """``loss``, ``validation_loss`` and ``validation_accuracy`` of each model and epoch [M, epochs], NaN once it was
     stopped."""
-    chosen: list[int]
+    best_epochs: list[int]
     """The epoch whose weights were kept, from 0, of each model."""
 
 
-class Judged(NamedTuple):
-    """A model on its held-out graphs."""
+def model_for(store: PackedGraphs, settings: "GraphClassifier") -> ModelConfig:
+    """Return what the models of a classifier look like on these graphs; a ``UserError`` if there are none such."""
+    options = share_options([settings.pool], settings.blocks, settings.pool_options or {})[settings.pool]
+    made = model_config(store, settings.gnn, settings.pool, blocks=settings.blocks, options=options)
+    own = made.pool_options
+    if settings.weight_decay and "lr_scale" in own and "lr_scale" not in options:
+        own = own | {"lr_scale": 1.0}  # on a slow mapping a decay would weigh a hundred times as much
+    return replace(made, pool_options=own, hidden=settings.hidden, layers=settings.layers)
 
-    accuracy: float
-    loss: float
+
+def run_configs(
+    graphs: LabelledGraphs, settings: "GraphClassifier", model: ModelConfig, encoder: Encoder
+) -> list[RunConfig]:
+    """Return how each model of the ensemble is trained; they differ in ``repeat`` only."""
+    run = RunConfig(
+        data=graphs.store.name,
+        fingerprint=content_key(graphs.numbered),
+        encoder=repr(encoder),
+        model=model,
+        fold=0,
+        seed=_seed(settings.random_state),
+        looks="validation",
+        holdout=share_held_out(settings.validation_fraction, graphs.counts),
+        epochs=settings.epochs,
+        steps=settings.steps or steps_for(len(graphs.codes), settings.batch_size),
+        batch_size=settings.batch_size,
+        lr=settings.lr,
+        dropout=settings.dropout,
+        weight_decay=settings.weight_decay,
+        average=settings.average,
+        patience=settings.patience,
+        class_weights=class_weights(settings.class_weight, graphs.classes, graphs.codes),
+    )
+    return [replace(run, repeat=number) for number in range(settings.n_models)]
 
 
-@dataclass
-class Member:
-    """One model while it trains: what is written down, and its best weights so far."""
+def _seed(random_state: Any) -> int:
+    """Draw the seed of a fit; without a random state a new one, and never from NumPy's global generator."""
+    own = np.random.RandomState() if random_state is None else check_random_state(random_state)
+    return int(own.randint(2**31 - 1))
 
-    split: Split
-    history: dict[str, np.ndarray]
-    chosen: int = -1
-    rank: tuple[float, ...] = ()
-    best: tuple[Tensor, Tensor] | None = None
 
-    @classmethod
-    def start(cls, split: Split, epochs: int) -> "Member":
-        """Before the first epoch."""
-        return cls(
-            split, {name: np.full(epochs, np.nan) for name in ("loss", *(f"validation_{x}" for x in Judged._fields))}
-        )
+def steps_for(graphs: int, batch_size: int) -> int:
+    """Return the steps of a pass over the graphs, but neither so few that little is learnt nor very many."""
+    return min(MOST_STEPS, max(LEAST_STEPS, -(-graphs // batch_size)))
 
-    def record(self, epoch: int, loss: float, judged: Judged | None, bank: Bank, row: int) -> None:
-        """Write down an epoch; keep its weights if none before was better. Without held-out graphs the last is best."""
-        self.history["loss"][epoch] = loss
-        rank: tuple[float, ...] = (-epoch,)
-        if judged is not None:
-            self.history["validation_accuracy"][epoch], self.history["validation_loss"][epoch] = judged
-            rank = (-judged.accuracy, judged.loss)
-        if self.best is None or rank < self.rank:
-            self.chosen = epoch
-            self.rank = rank
-            values, statistics = bank.shown
-            self.best = values[row].clone(), statistics[row].clone()
 
-    def ready(self, epoch: int, patience: int | None) -> bool:
-        """Whether it has waited long enough for something better."""
-        return patience is not None and len(self.split.validation) > 0 and epoch - self.chosen >= patience
+def share_held_out(fraction: float, counts: np.ndarray) -> float:
+    """Return the fraction to hold out: more than asked for if a class would have no graph on one side otherwise.
+
+    Only classes that have several graphs matter; nothing is held out where fewer than two have, for there is nothing
+    to tell apart.
+    """
+    several = counts[counts > 1]
+    return max(fraction, len(several) / int(several.sum())) if fraction and len(several) > 1 else 0.0
+
+
+def training_facts(graphs: LabelledGraphs, fingerprint: str, device: str) -> dict[str, Any]:
+    """Return what a model was trained on and with, as JSON.
+
+    The same training gives the same: neither times nor the number of threads, which does not change the model.
+    """
+    return {
+        "data": {
+            "name": graphs.store.name,
+            "fingerprint": fingerprint,
+            "graphs": len(graphs.store),
+            "nodes": graphs.store.num_nodes,
+            "graphs_of_class": graphs.counts.tolist(),
+        },
+        "environment": {name: value for name, value in environment(device).items() if name != "threads"},
+    }
 
 
 def fit_ensemble(
@@ -108,29 +145,31 @@ def fit_ensemble(
 ) -> Fitted:
     """Train models that differ in ``repeat`` only, each with its own weights to start from and graphs held out."""
     labels = tables.labels.cpu().numpy()
-    first = configs[0]
-    splits = [_split(config, labels) for config in configs]
-    members = [Member.start(split, first.epochs) for split in splits]
+    epochs = configs[0].epochs
+    splits = [hold_out(config, labels) for config in configs]
+    recorders = [
+        Recorder(config, split, labels, tables.classes, score_training=False)
+        for config, split in zip(configs, splits, strict=True)
+    ]
     bank = Bank(tables, configs, splits)
-    running = list(members)
     if bank.substitutes is not None and bool((bank.substitutes < 0).any()):
-        raise DataError(f"{encoder!r} has no place for values it has not seen: make it with unknown=True.")
-    while running and bank.epoch < first.epochs:
-        lost, progress = _epoch(bank, running, labels)
-        over = [m for m, member in enumerate(running) if m in lost or member.ready(bank.epoch - 1, first.patience)]
+        raise SettingError(f"{encoder!r} has no place for values it has not seen: make it with unknown=True.")
+    running = list(recorders)
+    while running and bank.epoch < epochs:
+        progress = _epoch(bank, running)
+        left = [m for m, one in enumerate(running) if one.stopped is None and not one.is_over(bank.epoch - 1)]
         if report is not None:
-            report(progress._replace(finished=len(over) if bank.epoch < first.epochs else len(running)))
-        if over:
-            left = [m for m in range(len(running)) if m not in over]
+            report(progress._replace(finished=len(running) - len(left) if bank.epoch < epochs else len(running)))
+        if len(left) < len(running):
             running = [running[m] for m in left]
             bank = bank.keep(left) if left else bank
-    ensemble = _ensemble(tables, encoder, configs, members)
-    history = {name: np.stack([member.history[name] for member in members]) for name in members[0].history}
-    return Fitted(ensemble, history, [member.chosen for member in members])
+    history = {name: np.stack([one.curves[curve] for one in recorders]) for name, curve in CURVES.items()}
+    chosen = [one.chosen_epoch for one in recorders if one.chosen_epoch is not None]
+    return Fitted(_ensemble(tables, encoder, recorders), history, chosen)
 
 
-def _split(config: RunConfig, labels: np.ndarray) -> Split:
-    """The only graph of a class is always trained on."""
+def hold_out(config: RunConfig, labels: np.ndarray) -> Split:
+    """Return which graphs a model trains on and which it is scored on; the only graph of a class is never held out."""
     every = np.arange(len(labels))
     none = np.zeros(0, np.int64)
     if not config.holdout:
@@ -140,95 +179,38 @@ def _split(config: RunConfig, labels: np.ndarray) -> Split:
     return Split(np.union1d(train, every[only]), held, none)
 
 
-def _epoch(bank: Bank, running: list[Member], labels: np.ndarray) -> tuple[list[int], FitProgress]:
-    """Train and look; the models whose loss is not finite any more, and what to say before it is known who goes on."""
+def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
+    """Train and score for one epoch; return what to tell of it before it is known who goes on."""
     epoch = bank.epoch
-    config = bank.configs[0]
-    lost = list[int]()
-    seen = list[Judged]()
     losses = bank.run_epoch()
-    held = [member.split.validation for member in running]
-    scores = bank.scores(held) if len(held[0]) else [None] * len(running)
-    for m, (member, loss, some) in enumerate(zip(running, losses, scores, strict=True)):
-        if not (np.isfinite(loss) and (some is None or np.isfinite(some).all())):
-            lost.append(m)
-            if member.best is None:
-                raise DataError(_not_finite(config, bank.tables))
-            continue
-        judged = None if some is None else judge(some, labels[member.split.validation], config.class_weights)
-        member.record(epoch, float(loss), judged, bank, m)
-        seen += [] if judged is None else [judged]
-    accuracy, loss = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
-    return lost, FitProgress(epoch + 1, config.epochs, len(running), float(losses.mean()), loss, accuracy, 0)
+    held = [one.graphs for one in running]
+    scores = bank.scores(held) if len(held[0]) else [np.zeros((0, bank.tables.classes))] * len(running)
+    values, statistics = bank.shown
+    for m, (recorder, loss, some) in enumerate(zip(running, losses, scores, strict=True)):
+        recorder.record(epoch, float(loss), some, (values[m], statistics[m]))
+        if recorder.chosen_epoch is None:
+            raise _not_finite(recorder.config, bank.tables)
+    going = [one for one in running if one.stopped is None and len(held[0])]
+    seen = [[one.curves[f"validation_{what}"][epoch] for what in ("loss", "accuracy")] for one in going]
+    loss, accuracy = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
+    return FitProgress(epoch + 1, running[0].config.epochs, len(running), float(losses.mean()), loss, accuracy, 0)
 
 
-def _not_finite(config: RunConfig, tables: GraphTables) -> str:
-    """Say what to do about a loss that is not finite from the start."""
+def _not_finite(config: RunConfig, tables: GraphTables) -> UserError:
+    """Return the error for a loss that is not finite from the start, which says what to do."""
     said = f"the loss is not finite in the first epoch: lower the learning rate, which is {config.lr}"
     dense = tables.features.dense
     largest = 0.0 if dense is None or not dense.numel() else float(dense.abs().max())
-    return f"{said}, or scale the node features, which reach {largest:g}." if largest > LARGE else f"{said}."
+    if largest > LARGE:
+        return DataError(f"{said}, or scale the node features, which reach {largest:g}.")
+    return SettingError(f"{said}.")
 
 
-def judge(scores: np.ndarray, labels: np.ndarray, class_weights: Sequence[float] | None = None) -> Judged:
-    """Scores [n, classes] against labels [n], where a graph counts as much as its class does in training."""
-    weights = None if class_weights is None else np.array(class_weights)[labels]
-    accuracy = np.average(scores.argmax(1) == labels, weights=weights)
-    return Judged(float(accuracy), cross_entropy(scores, labels, weights))
-
-
-def _ensemble(
-    tables: GraphTables, encoder: Encoder, configs: Sequence[RunConfig], members: Sequence[Member]
-) -> Ensemble:
-    """The best of each."""
-    best = [member.best for member in members if member.best is not None]
-    values, statistics = (torch.stack(rows) for rows in zip(*best, strict=True))
-    state = ModelState.start(values, statistics)
-    bank = Bank(tables, configs, [member.split for member in members], state)
+def _ensemble(tables: GraphTables, encoder: Encoder, recorders: Sequence[Recorder]) -> Ensemble:
+    """Return the models, each with the weights of its best epoch."""
+    state = ModelState.start(*best_weights(recorders, tables.device))
+    bank = Bank(tables, [one.config for one in recorders], [one.split for one in recorders], state)
     assert bank.substitutes is not None
     tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}
     model = stack_of(bank.model, tensors).requires_grad_(False)
     return Ensemble(model, encoder, bank.substitutes, tables.classes)
-
-
-def shape_of(store: PackedGraphs, given: SimpleNamespace) -> ModelConfig:
-    """What the models look like."""
-    options = share_options([given.pool], given.blocks, given.pool_options or {})[given.pool]
-    made = model_config(store, given.gnn, given.pool, blocks=given.blocks, options=options)
-    if given.weight_decay and "lr_scale" not in options:  # on a slow mapping it would weigh a hundred times as much
-        made.pool_options.pop("lr_scale", None)
-    return replace(made, hidden=given.hidden, layers=given.layers)
-
-
-def runs_of(
-    store: PackedGraphs, given: SimpleNamespace, model: ModelConfig, encoder: Encoder, classes: np.ndarray
-) -> list[RunConfig]:
-    """One for each model."""
-    assert store.labels is not None
-    codes = store.labels.numpy()
-    run = RunConfig(
-        data=store.name,
-        fingerprint=content_key(store),
-        encoder=repr(encoder),
-        model=model,
-        fold=0,
-        seed=_seed(given.random_state),
-        looks="validation",
-        holdout=share_held_out(given.validation_fraction, codes),
-        epochs=given.epochs,
-        steps=given.steps or steps_for(len(store), given.batch_size),
-        batch_size=given.batch_size,
-        lr=given.lr,
-        dropout=given.dropout,
-        weight_decay=given.weight_decay,
-        average=given.average,
-        patience=given.patience,
-        class_weights=class_weights(given.class_weight, classes, classes[codes]),
-    )
-    return [replace(run, repeat=number) for number in range(given.n_models)]
-
-
-def _seed(random_state: Any) -> int:
-    """Draw the seed of a fit; without a random state a new one, and never from NumPy's global generator."""
-    own = np.random.RandomState() if random_state is None else check_random_state(random_state)
-    return int(own.randint(2**31 - 1))

@@ -42,7 +42,7 @@ from sopool.data.names import plain
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
 from sopool.estimator.ensemble import Ensemble
-from sopool.estimator.validation import checked
+from sopool.estimator.validation import check_settings
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
@@ -264,7 +264,7 @@ def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str
     given["class_weight"] = _class_weight(given["class_weight"])
     SEED(given["random_state"], "settings.random_state")
     given["encoder"] = encoder if BOOLEAN(saved["own_encoder"], "settings.own_encoder") else None
-    checked(given | {"device": "auto", "callback": None})
+    check_settings(given | {"device": "auto", "callback": None})
     return given
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import Any, Literal, NamedTuple, TextIO, get_args
 
 from sopool._runtime.out_of_memory import advise
 from sopool._runtime.threads import one_threaded_pool, threads
@@ -16,9 +16,10 @@ from sopool.data.names import reads, whole_number
 from sopool.data.pack import Label
 from sopool.data.sources.stream import NO_NODES, BadRow, Chunk
 from sopool.estimator.classifier import GraphClassifier
-from sopool.estimator.ensemble import largest, overflows, reason
+from sopool.estimator.ensemble import largest_number, overflow_reason, overflows
 
 Format = Literal["csv", "jsonl"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 DIGITS = 6
 SHOWN = 11
 """Of labels that are no class: as many as are named, and one more, so that it is seen that there are more."""
@@ -104,7 +105,7 @@ def _predict_chunk(
         features = model.ensemble_.encode(chunk.graphs)
         scores = model.ensemble_.scores(chunk.graphs, features, cores)
         found = model.vote(scores)
-    left_out = {graph: (largest(chunk.graphs[graph]), reason("scores")) for graph in overflows(scores)}
+    left_out = {graph: (largest_number(chunk.graphs[graph]), overflow_reason("scores")) for graph in overflows(scores)}
     left_out |= dict.fromkeys(chunk.graphs.empty, ("0 nodes", NO_NODES))
     for graph, why in sorted(left_out.items()):
         count.bad += 1

@@ -1,4 +1,4 @@
-"""What a classifier is told, checked and made into what training needs; and what it says of itself."""
+"""What a user gives to a classifier, checked: settings, graphs and labels; and what to say of odd ones."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,30 +6,28 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as show
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
+import torch
 from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from sopool._runtime.environment import environment
 from sopool.data.features.encoders import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
 from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.graphs import PackedGraphs, concatenate
-from sopool.data.names import name_array, plain, reads, refuse_fractions, sort_names
+from sopool.data.names import Names, name_array, plain, reads, refuse_fractions, sort_names
 from sopool.data.pack import Graph, pack
-from sopool.errors import DataError, refuse_table
+from sopool.errors import DataError, SettingError, refuse_table
 
-LEAST_STEPS, MOST_STEPS = 10, 50
 Rule = tuple[Callable[[Any], bool], str]
 
 
-def count(lowest: int) -> Rule:
-    """For whole numbers."""
+def at_least(lowest: int) -> Rule:
+    """Return the rule for whole numbers that are not smaller."""
     return lambda value: type(value) is int and value >= lowest, f"a whole number of at least {lowest} is needed"
 
 
@@ -51,144 +49,75 @@ RULES: dict[str, Rule] = {
     "pool": _instance(str, "a name that sopool pools lists is needed"),
     "pool_options": _or_none(_instance(Mapping, "options by name are needed")),
     "gnn": _instance(str, "a name such as 'gin-0' is needed"),
-    "hidden": count(1),
-    "layers": count(1),
-    "blocks": count(0),
-    "n_models": count(1),
-    "epochs": count(1),
-    "steps": _or_none(count(1)),
-    "batch_size": count(1),
+    "hidden": at_least(1),
+    "layers": at_least(1),
+    "blocks": at_least(0),
+    "n_models": at_least(1),
+    "epochs": at_least(1),
+    "steps": _or_none(at_least(1)),
+    "batch_size": at_least(1),
     "lr": _number(lambda value: value > 0, "the learning rate must be a positive number"),
     "dropout": SHARE,
     "weight_decay": _number(lambda value: value >= 0, "it must be 0 or a positive number"),
     "average": SHARE,
     "validation_fraction": SHARE,
-    "patience": _or_none(count(1)),
+    "patience": _or_none(at_least(1)),
     "encoder": _or_none(_instance(Encoder, "an encoder such as DegreeEncoder() is needed")),
     "device": _instance(str, "a name such as 'cpu' or 'cuda' is needed"),
     "callback": _or_none(_instance(Callable, "a function is needed")),
 }
 
 
-def checked(settings: Mapping[str, Any]) -> SimpleNamespace:
-    """The settings of a classifier, numbers as Python has them; a ``DataError`` for one that cannot be."""
-    given = {name: plain(value) for name, value in settings.items()}
-    return SimpleNamespace(**given | {name: check(name, given[name], rule) for name, rule in RULES.items()})
-
-
-def check(name: str, given: Any, rule: Rule) -> Any:
-    """What is given for ``name``, a number as Python has it; a ``DataError`` if it cannot be."""
-    (fine, needed) = rule
-    value = plain(given)
-    if not fine(value):
-        raise DataError(f"{name}={value!r}: {needed}.")
-    return value
-
-
-def steps_for(graphs: int, batch_size: int) -> int:
-    """A pass over the graphs, but neither so short that little is learnt nor so long that much is missed."""
-    return min(MOST_STEPS, max(LEAST_STEPS, -(-graphs // batch_size)))
-
-
-def share_held_out(fraction: float, codes: np.ndarray) -> float:
-    """The fraction to hold out: more than asked for where else not every class could have a graph on either side.
-
-    Of the classes that have several graphs; nothing where fewer than two have, for there is nothing to tell apart.
-    """
-    counts = np.bincount(codes)
-    several = counts[counts > 1]
-    return max(fraction, len(several) / int(several.sum())) if fraction and len(several) > 1 else 0.0
-
-
-def class_weights(given: Any, classes: np.ndarray, labels: np.ndarray) -> tuple[float, ...] | None:
-    """How much a graph of each class counts; None where all count alike."""
-    if given is None:
-        return None
-    if isinstance(given, Mapping):
-        known = set(classes.tolist())
-        strange = [name for name in given if name not in known]
-        if strange:
-            raise DataError(
-                f"class_weight names {strange[0]!r}, which is no class: they are {listing(classes.tolist())}."
-            )
-    elif not (isinstance(given, str) and given == "balanced"):
-        raise DataError(f"class_weight={given!r}: it must be None, 'balanced' or a number for each class.")
-    weights = compute_class_weight(given, classes=classes, y=labels)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise DataError(f"class_weight={given!r}: the numbers must be finite, none below 0, one at least above.")
-    return tuple(weights.tolist())
-
-
-def describe(store: PackedGraphs, fingerprint: str, classes: np.ndarray, device: str) -> dict[str, Any]:
-    """Return what a model was trained on and with, as JSON.
-
-    The same training gives the same: neither times nor the number of threads, which does not change the model.
-    """
-    assert store.labels is not None
-    counts = np.bincount(store.labels.cpu().numpy(), minlength=len(classes))
-    return {
-        "data": {
-            "name": store.name,
-            "fingerprint": fingerprint,
-            "graphs": len(store),
-            "nodes": store.num_nodes,
-            "graphs_of_class": counts.tolist(),
-        },
-        "environment": {name: value for name, value in environment(device).items() if name != "threads"},
+def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a classifier, numbers as Python has them; a ``SettingError`` for one that cannot be."""
+    return {name: plain(value) for name, value in settings.items()} | {
+        name: check_setting(name, settings[name], rule) for name, rule in RULES.items()
     }
 
 
-class UnseenWarning(UserWarning):
-    """Some nodes, edges or labels are like none that a model was trained on."""
+def check_setting(name: str, given: Any, rule: Rule) -> Any:
+    """Return what is given for ``name``, a number as Python has it; a ``SettingError`` if it cannot be."""
+    (fine, needed) = rule
+    value = plain(given)
+    if not fine(value):
+        raise SettingError(f"{name}={value!r}: {needed}.")
+    return value
 
 
-class SingleGraphWarning(UserWarning):
-    """A class has only one graph to train on."""
+def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray) -> tuple[float, ...] | None:
+    """Return how much a graph of each class counts; None where all count alike."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        numbers = {name: number for number, name in enumerate(classes.tolist())}
+        strange = [name for name in given if name not in numbers]
+        if strange:
+            raise SettingError(
+                f"class_weight names {strange[0]!r}, which is no class: they are {listing(classes.tolist())}."
+            )
+        told: Any = {numbers[name]: weight for name, weight in given.items()}
+    elif isinstance(given, str) and given == "balanced":
+        told = given
+    else:
+        raise SettingError(f"class_weight={given!r}: it must be None, 'balanced' or a number for each class.")
+    weights = compute_class_weight(told, classes=np.arange(len(classes)), y=codes)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise SettingError(f"class_weight={given!r}: the numbers must be finite, none below 0, one at least above.")
+    return tuple(weights.tolist())
 
 
-def single_messages(fraction: float, codes: np.ndarray, classes: np.ndarray) -> list[str]:
-    """What to say, where a ``fraction`` is to be held out, about classes with a single graph."""
-    counts = np.bincount(codes)
-    single = [name for name, count in zip(classes.tolist(), counts, strict=True) if count == 1]
-    if not (fraction and single):
-        return []
-    what = f"class {listing(single)} has a single graph"
-    if len(single) > 1:
-        what = f"{len(single):,} classes have a single graph each ({listing(single)})"
-    then = "epochs are chosen by graphs of the other classes"
-    if len(classes) - len(single) < 2:
-        then = "nor is any other, since one class is not enough to choose epochs by: the last epoch is kept"
-    return [f"{what}, which is trained on and never held out; {then}."]
-
-
-def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
-    """What to say about nodes and edges that no graph of the training was like: how many, of how many."""
-    each = ((*nodes, "nodes have a label or a degree"), (*edges, "edges have a label"))
-    return [
-        f"{unknown:,} of {total:,} {what} that no training graph has: they count as unknown, and predictions for their "
-        "graphs are less sure than they look."
-        for unknown, total, what in each
-        if unknown
-    ]
-
-
-def empty_messages(store: PackedGraphs) -> list[str]:
-    """What to say about graphs without nodes."""
-    empty = store.empty
-    what = "all of them get the same prediction, which says nothing about them."
-    return [f"{len(empty):,} of {len(store):,} graphs have no nodes, graph {empty[0]} first: {what}"] if empty else []
-
-
+EXPECTED = "expected words, numbers, or true and false"
 KINDS = "a packed store, or a list of PyG Data, of NetworkX graphs or of SMILES"
 
 
 def as_store(graphs: Any) -> PackedGraphs:
-    """Graphs of any kind as a store without labels."""
-    if isinstance(graphs, PackedGraphs):
-        if not len(graphs):
-            raise DataError(f"{graphs.name} has no graphs.")
-        return replace(graphs, labels=None, classes=()).to("cpu")
-    items = listed(graphs)
+    """Return graphs of any kind as a store without labels, on the CPU."""
+    return _pack(_items(graphs))
+
+
+def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
+    if isinstance(items, PackedGraphs):
+        return replace(items, labels=None, classes=()).to("cpu")
     for kind, convert in CONVERT.items():
         if isinstance(items[0], kind):
             odd = next((i for i, item in enumerate(items) if not isinstance(item, kind)), None)
@@ -200,8 +129,12 @@ def as_store(graphs: Any) -> PackedGraphs:
     raise DataError(f"graph 0 is {_name(items[0])}. Give {KINDS}.")
 
 
-def listed(graphs: Any) -> list[Any]:
-    """Graphs as a list, whatever holds them; a ``DataError`` for what holds none."""
+def _items(graphs: Any) -> PackedGraphs | list[Any]:
+    """Return a store as it is, and what else holds graphs as a list of them; a ``DataError`` for what holds none."""
+    if isinstance(graphs, PackedGraphs):
+        if not len(graphs):
+            raise DataError(f"{graphs.name} has no graphs.")
+        return graphs
     if isinstance(graphs, str | bytes | Path):
         raise DataError(f"{show(str(graphs))} is a single text. Read a file with sopool.data.load, or give {KINDS}.")
     if isinstance(graphs, nx.Graph | Data) and not isinstance(graphs, Batch):
@@ -236,20 +169,55 @@ CONVERT: dict[type, Callable[[list[Any]], PackedGraphs]] = {
     Data: lambda graphs: from_pyg(graphs, labels=[0] * len(graphs)),
     Graph: lambda graphs: pack(replace(graph, label=None) for graph in graphs),
 }
-"""Labels that graphs carry are left out here, since they may be of any type, see ``labels.own_labels``; and so are
+"""Labels that graphs carry are left out here, since they may be of any type, see :func:`label_graphs`; and so are
 weights of edges, which no network uses, so that graphs with and without them go together."""
 
 
-EXPECTED = "expected words, numbers, or true and false"
+class LabelledGraphs(NamedTuple):
+    """Graphs with a class each, which are numbered in the order of ``classes``."""
+
+    store: PackedGraphs
+    """Without labels, on the CPU."""
+    classes: np.ndarray
+    """The distinct labels: sorted, numbers before words, of the type that was given."""
+    codes: np.ndarray
+    """The number of each graph's class [n], int64."""
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How many graphs there are of each class [classes]."""
+        return np.bincount(self.codes)
+
+    @property
+    def numbered(self) -> PackedGraphs:
+        """The graphs with the numbers of their classes for labels: what is trained on."""
+        return replace(self.store, labels=torch.from_numpy(self.codes), classes=tuple(range(len(self.classes))))
 
 
-def own_labels(graphs: Any) -> np.ndarray:
-    """The labels that graphs carry themselves; a ``DataError`` where there are none."""
-    stores = [graphs] if isinstance(graphs, PackedGraphs) else listed(graphs)
+def label_graphs(graphs: Any, y: Any = None) -> LabelledGraphs:
+    """Return graphs of any kind with their labels: ``y``, or without it those that they carry."""
+    items = _items(graphs)
+    store = _pack(items)
+    if y is not None:
+        return LabelledGraphs(store, *number_labels(as_labels(y, len(store))))
+    if isinstance(items, PackedGraphs) and items.labels is not None:
+        return LabelledGraphs(store, *_own_classes(items.labels.cpu().numpy(), items.classes))
+    return LabelledGraphs(store, *number_labels(_carried(items)))
+
+
+def _own_classes(labels: np.ndarray, names: Names) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the numbers that a store has for its classes, less those of classes that no graph is of."""
+    present, places = np.unique(labels, return_inverse=True)
+    classes, codes = number_labels(as_labels([names[code] for code in present], len(present)))
+    return classes, codes[places]  # the names may be in any order
+
+
+def _carried(items: Iterable[Any]) -> np.ndarray:
+    """Return the labels that the graphs of a list carry, each its own; a ``DataError`` where there are none."""
     found: list[Any] = []
-    for number, item in enumerate(stores):
-        if isinstance(item, PackedGraphs) and (names := item.class_labels) is not None:
-            found += names.tolist()
+    for number, item in enumerate(items):
+        if isinstance(item, PackedGraphs) and item.labels is not None:
+            found += [item.classes[code] for code in item.labels.tolist()]
             continue
         value = item.get("y") if isinstance(item, Data) else None
         value = item.graph.get("label") if isinstance(item, nx.Graph) else value
@@ -279,35 +247,25 @@ def as_labels(given: Any, count: int) -> np.ndarray:
     return values
 
 
-def number_classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, sorted, and the number of each label's class [n], int64; at least two classes."""
+def number_labels(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct labels, sorted, and the number of each label among them [n], int64."""
     names = sort_names(labels.tolist())
     classes = _objects(names) if labels.dtype.kind == "O" else np.array(names, labels.dtype)
-    if len(classes) < 2:
-        raise DataError(f"all graphs are of class {show(names[0])}: graphs of at least two classes are needed.")
     return classes, codes_of(labels, classes)
+
+
+def check_several(classes: np.ndarray) -> None:
+    """Raise a ``DataError`` unless there are at least two classes."""
+    if len(classes) < 2:
+        raise DataError(
+            f"all graphs are of class {show(classes.tolist()[0])}: graphs of at least two classes are needed."
+        )
 
 
 def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The number of each label's class [n], int64; -1 where it is none of ``classes``."""
     number = {name: i for i, name in enumerate(classes.tolist())}
     return np.array([number.get(label, -1) for label in labels.tolist()], np.int64)
-
-
-def foreign_message(labels: Iterable[Any], count: int, total: int, classes: np.ndarray) -> str:
-    """About ``count`` of ``total`` labels, some of them ``labels``, that are none of a model's classes."""
-    labels = list(dict.fromkeys(labels))
-    alike = {reads(label) for label in labels} & {reads(name) for name in classes.tolist()}
-    hint = " They read alike, but some are numbers and some are words." if alike else ""
-    return (
-        f"{count:,} of {total:,} labels are none of the model's classes: {listing(labels)}; the classes are "
-        f"{listing(classes.tolist())}.{hint}"
-    )
-
-
-def listing(values: Sequence[Any], most: int = 10) -> str:
-    """The first of them, in words."""
-    return ", ".join(map(show, islice(values, most))) + ", ..." * (len(values) > most)
 
 
 def _array(given: Any) -> np.ndarray:
@@ -347,3 +305,59 @@ def _objects(values: Sequence[Any]) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+class UnseenWarning(UserWarning):
+    """Some nodes, edges or labels are like none that a model was trained on."""
+
+
+class SingleGraphWarning(UserWarning):
+    """A class has only one graph to train on."""
+
+
+def single_messages(graphs: LabelledGraphs, fraction: float) -> list[str]:
+    """What to say, where a ``fraction`` is to be held out, about classes with a single graph."""
+    single = graphs.classes[graphs.counts == 1].tolist()
+    if not (fraction and single):
+        return []
+    what = f"class {listing(single)} has a single graph"
+    if len(single) > 1:
+        what = f"{len(single):,} classes have a single graph each ({listing(single)})"
+    then = "epochs are chosen by graphs of the other classes"
+    if len(graphs.classes) - len(single) < 2:
+        then = "nor is any other, since one class is not enough to choose epochs by: the last epoch is kept"
+    return [f"{what}, which is trained on and never held out; {then}."]
+
+
+def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
+    """What to say about nodes and edges that no graph of the training was like: how many, of how many."""
+    each = ((*nodes, "nodes have a label or a degree"), (*edges, "edges have a label"))
+    return [
+        f"{unknown:,} of {total:,} {what} that no training graph has: they count as unknown, and predictions for their "
+        "graphs are less sure than they look."
+        for unknown, total, what in each
+        if unknown
+    ]
+
+
+def empty_messages(store: PackedGraphs) -> list[str]:
+    """What to say about graphs without nodes."""
+    empty = store.empty
+    what = "all of them get the same prediction, which says nothing about them."
+    return [f"{len(empty):,} of {len(store):,} graphs have no nodes, graph {empty[0]} first: {what}"] if empty else []
+
+
+def foreign_message(labels: Iterable[Any], count: int, total: int, classes: np.ndarray) -> str:
+    """About ``count`` of ``total`` labels, some of them ``labels``, that are none of a model's classes."""
+    labels = list(dict.fromkeys(labels))
+    alike = {reads(label) for label in labels} & {reads(name) for name in classes.tolist()}
+    hint = " They read alike, but some are numbers and some are words." if alike else ""
+    return (
+        f"{count:,} of {total:,} labels are none of the model's classes: {listing(labels)}; the classes are "
+        f"{listing(classes.tolist())}.{hint}"
+    )
+
+
+def listing(values: Sequence[Any], most: int = 10) -> str:
+    """The first of them, in words."""
+    return ", ".join(map(show, islice(values, most))) + ", ..." * (len(values) > most)

@@ -91,7 +91,7 @@ def margins(classes: int) -> Tensor:
 
 
 @torch.no_grad()
-def explain(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -> Explained:
+def explain_graph(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -> Explained:
     """Explain what a single model (no stack, no dropout) makes of one graph [n, in]; ``top`` pairs for each class."""
     model.eval()
     ptr = torch.tensor([0, len(x)], device=x.device)
