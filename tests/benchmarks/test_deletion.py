@@ -10,7 +10,6 @@ from sopool import GraphClassifier
 from sopool.data import load
 from sopool.data.formats.convert import to_networkx
 from sopool.data.splits import stratified_folds
-from sopool.estimator.validation import own_labels
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 from tests.helpers.training_graphs import little_store
 
@@ -44,7 +43,7 @@ def on_mutag(request):
     store = load("MUTAG")
     train, test = next(iter(stratified_folds(store.labels.numpy(), 5)))
     model = GraphClassifier(pool=request.param, epochs=8, n_models=2, hidden=16, random_state=0, device="cpu")
-    return model.fit(store[train.tolist()], own_labels(store)[train]), store[test.tolist()]
+    return model.fit(store[train.tolist()], store.class_labels[train]), store[test.tolist()]
 
 
 def test_deleting_what_the_explanation_names_first_costs_more_than_deleting_at_random(on_mutag):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from sopool.data import DataError, DegreeEncoder
+from sopool.data import DegreeEncoder
+from sopool.errors import SettingError
 from sopool.estimator import GraphClassifier, UnseenWarning
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 
@@ -134,6 +135,6 @@ def test_it_must_be_fitted_and_tells_of_what_it_has_not_seen():
 def test_the_number_of_pairs_is_a_whole_one():
     model = tiny().fit(STORE, LABELS)
     for top in (-1, 2.5, "all"):
-        with pytest.raises(DataError, match=f"top={top!r}: a whole number of at least 0 is needed"):
+        with pytest.raises(SettingError, match=f"top={top!r}: a whole number of at least 0 is needed"):
             model.explain(STORE[FULL[:1]], top)
     assert len(model.explain(STORE[FULL[:1]], np.int64(2))[0].pairs[0]) == 2

@@ -76,8 +76,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         batch_size: Graphs in a batch.
         lr: The learning rate of Adam. It is halved every 50 epochs.
         dropout: The share of a graph's vector (of its scores, for first-order pools) that is dropped in training.
-        weight_decay: How much of each parameter is added to its gradient. The mapping of ``sopool-bimap`` is not slow
-            then, if nothing else is said.
+        weight_decay: The L2 penalty. If it is not zero, ``sopool-bimap`` uses ``lr_scale=1`` unless you set it.
         average: How much of the running mean of a model's parameters (and of its batch norms' statistics) stays at each
             step; held-out graphs are looked at, and models kept, with that mean. 0: as they are.
         validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
