@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 from sopool.data.formats.jsonl import write_jsonl
 from sopool.data.formats.molecules import read_sdf
 from sopool.data.formats.tu import read_tu
-from sopool.data.graphs import Names, PackedGraphs, concatenate
+from sopool.data.graphs import PackedGraphs, concatenate
+from sopool.data.names import LabelNames
 
 BOXED = Path(__file__).resolve().parents[1] / "src" / "sopool" / "data" / "sources" / "boxed"
 
@@ -74,7 +75,7 @@ def main() -> None:
     (BOXED / "LICENSE-rdkit.txt").write_bytes((files("rdkit") / "license.txt").read_bytes())
 
 
-def _named(numbers: Names, names: tuple[str, ...]) -> Names:
+def _named(numbers: LabelNames, names: tuple[str, ...]) -> LabelNames:
     assert numbers == tuple(range(len(names))), f"expected the labels 0 to {len(names) - 1}, found {numbers}"
     return names
 

@@ -9,6 +9,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+OnError = Literal["skip", "raise"]
+"""What to do about a row of a file that cannot be read: leave it out with a warning, or stop there."""
+
 
 class UserError(ValueError):
     """Something that the user gave cannot be used. The command line shows it without a traceback."""

@@ -9,7 +9,7 @@ import torch
 from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import check_values
 from sopool.data.sources.boxed import boxed_names, load_boxed
-from sopool.errors import DataError
+from sopool.errors import SettingError
 from tests.helpers.shared import DATA
 
 BONDS = ("aromatic", "double", "single", "triple")
@@ -87,7 +87,7 @@ def as_networkx(store, atoms):
 
 
 def test_unknown_names():
-    with pytest.raises(DataError, match=r"no data set 'mutga'.*only MUTAG and SOLUBILITY. Did you mean 'MUTAG'?"):
+    with pytest.raises(SettingError, match=r"no data set 'mutga'.*only MUTAG and SOLUBILITY. Did you mean 'MUTAG'?"):
         load_boxed("mutga")
 
 

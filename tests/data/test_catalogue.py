@@ -14,7 +14,7 @@ from sopool.data.sources.cache import cache_folder
 from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.sources.find_graph import find_graph
 from sopool.data.sources.stream import stream_graphs
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError
 from tests.helpers.shared import DATA, needs_data
 
 TU = {
@@ -130,7 +130,7 @@ def test_without_a_network_the_error_names_places_and_ways_out(tmp_path, monkeyp
         load("NCI1", tmp_path / "root")
     with server(tmp_path, monkeypatch), pytest.raises(DataError, match=r"[Nn]ot [Ff]ound"):
         load("NO_SUCH_SET")
-    with pytest.raises(DataError, match=r"mutagg was not found. Did you mean MUTAG\?"):
+    with pytest.raises(DataError, match=r"mutagg was not found. Did you mean 'MUTAG'\?"):
         load("mutagg")
 
 
@@ -253,7 +253,7 @@ def test_columns_of_what_has_none_are_refused(tmp_path, option):
     path.write_text('{"nodes": 1, "edges": [], "label": 1}')
     for source in ("MUTAG", path):
         for read in (load, lambda source, **given: list(stream_graphs(source, {}, **given))):
-            with pytest.raises(DataError, match=f"there are no columns here, so none can be 'toxic' .{option}."):
+            with pytest.raises(SettingError, match=f"there are no columns here, so none can be 'toxic' .{option}."):
                 read(source, **{option: "toxic"})
-        with pytest.raises(DataError, match="there are no columns here"):
+        with pytest.raises(SettingError, match="there are no columns here"):
             find_graph(source, "1", {}, **{option: "toxic"})

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sopool.data.formats.molecules import BadMolecule, graph_of_molecule, read_sdf, read_smiles_csv, smiles_to_store
+from sopool.data.formats.molecule_rows import graph_of_molecule
+from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
+from sopool.data.formats.rows import BadRow
 from sopool.data.pack import pack
-from sopool.errors import DataError
+from sopool.errors import DataError, MissingPackageError, SettingError
 from tests.helpers.data_graphs import as_lists
 
 Chem = pytest.importorskip("rdkit.Chem", reason="needs RDKit, the extra chem")
@@ -82,7 +84,7 @@ def test_labels_of_a_list_stay_as_they_are():
     assert smiles_to_store(["C", "CC"], np.array([5, 3]))[0].classes == (3, 5)
     store, bad = smiles_to_store(np.array(["C", "CC"]), np.array([1, np.nan], dtype=object))
     assert store.classes == (1,)
-    assert bad == [BadMolecule(1, "CC", "The label is missing.")]
+    assert bad == [BadRow(1, "CC", "The label is missing.")]
     assert smiles_to_store(["C"])[0].labels is None
     with pytest.raises(DataError, match="1 labels for 2 molecules"):
         smiles_to_store(["C", "CC"], [1])
@@ -99,7 +101,7 @@ def test_raise_stops_at_the_first(tmp_path):
     path = write(tmp_path / "a.sdf", sdf(("C", "1"), ("CC", None)))
     with pytest.raises(DataError, match=r"a\.sdf: record 2: The label is missing. Found 'CC'"):
         read_sdf(path, on_error="raise")
-    with pytest.raises(ValueError, match="on_error must be"):
+    with pytest.raises(SettingError, match="on_error must be"):
         smiles_to_store(["C"], on_error="ignore")
 
 
@@ -142,9 +144,9 @@ def test_columns_by_name(tmp_path):
         DataError, match=r"a\.csv: no column is called smiles, .*Found: mol, label, toxic.*smiles_column"
     ):
         read_smiles_csv(path)
-    with pytest.raises(DataError, match=r"no column 'molecule'.*Found: mol, label, toxic"):
+    with pytest.raises(SettingError, match=r"no column 'molecule'.*Found: mol, label, toxic"):
         read_smiles_csv(path, smiles_column="molecule")
-    with pytest.raises(DataError, match=r"no column 'toxicc'.*Did you mean 'toxic'?"):
+    with pytest.raises(SettingError, match=r"no column 'toxicc'.*Did you mean 'toxic'?"):
         read_smiles_csv(path, "mol", "toxicc")
     with pytest.raises(DataError, match=r"no column is called label, .*Found: smiles. .*label_column"):
         read_smiles_csv(write(tmp_path / "b.csv", "smiles\nC\n"))
@@ -158,7 +160,7 @@ def test_molecules_without_labels(tmp_path):
     store, bad = read_smiles_csv(write(tmp_path / "a.csv", "smiles\nC\n\nxx\nCC\n"), labelled=False)
     assert store.labels is None
     assert len(store) == 2
-    assert bad == [BadMolecule(4, "xx", "RDKit cannot parse it.")]
+    assert bad == [BadRow(4, "xx", "RDKit cannot parse it.")]
 
 
 @pytest.mark.parametrize("more", ["", 'f,CCCC,1\n"g,CCCCC,0\n'], ids=["never", "by the next one"])
@@ -173,8 +175,8 @@ def test_rows_that_are_too_long_or_too_short(tmp_path):
     store, bad = read_smiles_csv(write(tmp_path / "a.csv", text))
     assert store.sizes.tolist() == [1, 4, 5]
     assert bad == [
-        BadMolecule(4, "CC", "The line has 4 cells, the first line has 3."),
-        BadMolecule(5, "CCC", "The label is missing."),
+        BadRow(4, "CC", "The line has 4 cells, the first line has 3."),
+        BadRow(5, "CCC", "The label is missing."),
     ]
 
 
@@ -230,7 +232,7 @@ def test_molecules_without_a_line_between_them_are_bad(tmp_path):
 def test_properties_by_name(tmp_path):
     path = write(tmp_path / "a.sdf", sdf(("CCO", "7"), property="Dose"))
     assert read_sdf(path, label_property="dose")[0].classes == (7,)
-    with pytest.raises(DataError, match=r"no property 'doze'.*Found: Dose. Did you mean 'Dose'?"):
+    with pytest.raises(SettingError, match=r"no property 'doze'.*Found: Dose. Did you mean 'Dose'?"):
         read_sdf(path, label_property="doze")
     with pytest.raises(DataError, match=r"no property is called label, .*Found: none.*label_column=NAME"):
         read_sdf(write(tmp_path / "b.sdf", sdf(("C", None))))
@@ -247,9 +249,9 @@ def test_an_sdf_file_may_end_early_and_hold_other_encodings(tmp_path):
 def test_without_rdkit(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     monkeypatch.delitem(sys.modules, "rdkit.Chem")
-    with pytest.raises(DataError, match=r"needs RDKit: pip install 'sopool\[chem\]'"):
+    with pytest.raises(MissingPackageError, match=r"needs RDKit: pip install 'sopool\[chem\]'"):
         smiles_to_store(["C"])
-    with pytest.raises(DataError, match="needs RDKit"):
+    with pytest.raises(MissingPackageError, match="needs RDKit"):
         read_smiles_csv(write(tmp_path / "a.csv", "smiles,label\nC,1\n"))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sopool.data import DataError, Graph, load, pack
-from sopool.data.edges import degrees
+from sopool.data.edges import out_degrees
 from sopool.data.features.encoders import (
     DegreeEncoder,
     NodeLabelEncoder,
@@ -81,7 +81,7 @@ def test_the_paper_s_sets_are_known_by_name(read, graphs):
 
 def test_words_are_labels_though_they_spell_degrees(graphs):
     names = tuple(str(degree) for degree in range(9))
-    store = replace(graphs, name="mine", node_labels=degrees(graphs).int(), node_label_names=names)
+    store = replace(graphs, name="mine", node_labels=out_degrees(graphs).int(), node_label_names=names)
     assert has_node_labels(store)
 
 

@@ -15,7 +15,7 @@ from sopool.data import load
 from sopool.data.formats import limits
 from sopool.data.formats.csv import csv_header, csv_rows
 from sopool.data.formats.jsonl import read_jsonl, write_jsonl
-from sopool.data.formats.lines import SHOWN, Line, number_lines, read_lines
+from sopool.data.formats.lines import SHOWN, TextLine, number_lines, read_lines
 from sopool.data.formats.sdf import sdf_records
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.find_graph import find_graph
@@ -62,8 +62,8 @@ def test_of_a_long_line_only_the_beginning_is_kept():
     text = b"\xef\xbb\xbfa\n" + b"b" * (LIMIT - 1) + b"\n" + b'c"' * HUGE + b"\nlast"
     file = Counted(text)
     first, longest, long, last = number_lines(file, "x")
-    assert (first, last) == (Line(1, "a\n"), Line(4, "last"))
-    assert longest == Line(2, "b" * (LIMIT - 1) + "\n")
+    assert (first, last) == (TextLine(1, "a\n"), TextLine(4, "last"))
+    assert longest == TextLine(2, "b" * (LIMIT - 1) + "\n")
     assert long.number == 3
     assert long.text == 'c"' * (SHOWN // 2)
     assert long.quotes == HUGE
@@ -75,7 +75,7 @@ def test_text_streams_are_bounded_as_well():
     lines = list(number_lines(io.StringIO("é" * 5000 + "\nb"), "x"))
     assert [line.number for line in lines] == [1, 2]
     assert lines[0].problem
-    assert lines[1] == Line(2, "b")
+    assert lines[1] == TextLine(2, "b")
 
 
 def test_a_long_line_without_an_end():

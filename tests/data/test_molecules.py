@@ -7,7 +7,8 @@ from sopool.data.formats.drawable import molecule_of
 from sopool.data.pack import Graph, pack
 
 pytest.importorskip("rdkit")
-from sopool.data.formats.molecules import graph_of_molecule, smiles_to_store
+from sopool.data.formats.molecule_rows import graph_of_molecule
+from sopool.data.formats.molecules import smiles_to_store
 
 
 @pytest.mark.parametrize("smiles", ["CCO", "c1ccccc1C#N", "[Na+].[Cl-]", "[H]O[H]", "C[N+](=O)[O-]", "C"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sopool.data.analysis import refinement
 from sopool.data.analysis.refinement import Duplicates, duplicates, graph_colours, refine
-from sopool.data.edges import degrees, edge_blocks
+from sopool.data.edges import edge_blocks, out_degrees
 from sopool.data.formats.tu import read_tu
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
@@ -258,7 +258,7 @@ def test_an_empty_store(store):
     assert graph_colours(store).tolist() == []
     assert duplicates(store) == Duplicates(4, 0, 0, 0, None)
     assert list(edge_blocks(store)) == []
-    assert degrees(store).tolist() == []
+    assert out_degrees(store).tolist() == []
 
 
 @given(stores(min_size=0), st.integers(1, 20))
@@ -275,7 +275,7 @@ def test_edge_blocks(store, size):
 @given(stores(min_size=0))
 def test_degrees_count_the_edges_out_of_each_node(store):
     counts = Counter(a for a, _ in chain(*all_edges(store)))
-    found = degrees(store)
+    found = out_degrees(store)
     assert found.dtype == torch.int64
     assert found.tolist() == [counts[node] for node in range(store.num_nodes)]
 

@@ -13,7 +13,7 @@ from sopool.data import Graph, pack
 from sopool.data.analysis import cluster_cache
 from sopool.data.analysis.cluster_cache import clusters_of
 from sopool.data.analysis.eigenvectors import LARGE, laplacian_vectors, leading_vectors
-from sopool.data.analysis.spectral import ClusterSpec, cluster
+from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
 from tests.helpers.training_graphs import little_store
 
 SPEC = ClusterSpec(size=3, vectors=2, levels=2)
@@ -63,7 +63,7 @@ def check(level, store):
 def test_clusters_of_awkward_graphs(spec, directed):
     """Empty graphs, single nodes, isolated nodes, loops and repeated edges, level by level."""
     store = little_store(directed=directed)
-    for level in cluster(store, spec):
+    for level in spectral_clusters(store, spec):
         check(level, store)
         graphs = zip(level.node_ptr[:-1], level.node_ptr[1:], level.edge_ptr[:-1], level.edge_ptr[1:], strict=True)
         store = pack([Graph(int(b - a), level.edges[:, c:d].T) for a, b, c, d in graphs])
@@ -71,14 +71,14 @@ def test_clusters_of_awkward_graphs(spec, directed):
 
 def test_about_as_many_clusters_as_asked_for():
     ring = [(i, (i + 1) % 60) for i in range(60)]
-    (level,) = cluster(pack([Graph(60, [*ring, *((b, a) for a, b in ring)])]), ClusterSpec(6, 1))
+    (level,) = spectral_clusters(pack([Graph(60, [*ring, *((b, a) for a, b in ring)])]), ClusterSpec(6, 1))
     assert len(level.sizes) == 10
     assert level.sizes.max() <= 18
 
 
 def test_whole_graphs_are_one_cluster_each_even_empty_ones():
     store = little_store()
-    (level,) = cluster(store, ClusterSpec(None, 2))
+    (level,) = spectral_clusters(store, ClusterSpec(None, 2))
     assert level.sizes.tolist() == store.sizes.tolist()
 
 
@@ -86,7 +86,7 @@ def test_parts_of_a_disconnected_graph_are_not_mixed():
     """Two complete graphs of 4 nodes each."""
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
     store = pack([Graph(8, pairs + [(i + 4, j + 4) for i, j in pairs])])
-    (level,) = cluster(store, ClusterSpec(4, 2))
+    (level,) = spectral_clusters(store, ClusterSpec(4, 2))
     assert {frozenset(part) for part in np.split(level.rows, level.sizes.cumsum()[:-1])} == {
         frozenset(range(4)),
         frozenset(range(4, 8)),
@@ -100,8 +100,8 @@ def test_the_same_again_and_without_warnings():
     store = pack([Graph(12, pairs)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first = cluster(store, SPEC)
-        second = cluster(store, SPEC)
+        first = spectral_clusters(store, SPEC)
+        second = spectral_clusters(store, SPEC)
     for a, b in zip(first, second, strict=True):
         for mine, theirs in zip(a, b, strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -152,7 +152,7 @@ def test_clusters_are_kept(tmp_path, monkeypatch):
     store = little_store()
     first = clusters_of(store, SPEC)
     (path,) = tmp_path.iterdir()
-    monkeypatch.setattr(cluster_cache, "cluster", lambda *_: pytest.fail("they were in the cache"))
+    monkeypatch.setattr(cluster_cache, "spectral_clusters", lambda *_: pytest.fail("they were in the cache"))
     again = clusters_of(store, SPEC)
     for a, b in zip(first, again, strict=True):
         for mine, theirs in zip(a, b, strict=True):
@@ -235,7 +235,7 @@ def test_the_name_of_a_store_cannot_lead_out_of_the_cache(tmp_path, monkeypatch)
 
 
 def test_device_and_types():
-    (level, _) = cluster(little_store(), SPEC)
+    (level, _) = spectral_clusters(little_store(), SPEC)
     types = {name: getattr(level, name).dtype for name in level._fields}
     whole = np.dtype(np.int64)
     assert types == {

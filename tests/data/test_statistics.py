@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sopool.data.analysis import statistics as module
 from sopool.data.analysis.refinement import duplicates
-from sopool.data.analysis.statistics import EIGHTHS, QUANTILES, size_histogram, statistics, warnings
+from sopool.data.analysis.statistics import EIGHTHS, QUANTILES, data_warnings, graph_statistics, size_histogram
 from sopool.data.edges import edge_blocks
 from sopool.data.formats.tu import read_tu
 from sopool.data.pack import Graph, pack
@@ -24,7 +24,7 @@ from tests.helpers.shared import DATA, needs_data
 
 @cache
 def shared_statistics(name):
-    return statistics(read_tu(DATA / f"{name}.zip"))
+    return graph_statistics(read_tu(DATA / f"{name}.zip"))
 
 
 def quantile(values, share):
@@ -48,7 +48,7 @@ def width(graphs, field):
 def test_everything_by_hand(store, block):
     """Whatever the number of edges looked at together."""
     with patch.object(module, "edge_blocks", partial(edge_blocks, size=block)):
-        found = statistics(store)
+        found = graph_statistics(store)
     graphs = as_lists(store)
     sizes = [graph["nodes"] for graph in graphs]
     edges = [(g, a, b) for g, graph in enumerate(graphs) for a, b in graph["edges"]]
@@ -84,12 +84,12 @@ def loopless(edges):
 
 @given(stores(undirected=True))
 def test_undirected(store):
-    assert not statistics(store).directed
+    assert not graph_statistics(store).directed
 
 
 @given(stores(min_size=0), st.none() | st.integers(0, 3))
 def test_json_round_trip(store, rounds):
-    found = statistics(store, rounds)
+    found = graph_statistics(store, rounds)
     values = found.to_json()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert values["classes"] == [{"name": name, "graphs": count} for name, count in found.classes]
@@ -107,24 +107,24 @@ def test_json_round_trip(store, rounds):
 def test_all_kinds_of_edges():
     """Of graph 0: a pair joined twice and back, a self-loop twice, a lone node; graph 1 repeats its edges."""
     first = Graph(5, [(0, 1), (0, 1), (1, 0), (2, 2), (2, 2), (3, 1), (1, 3)], edge_attributes=[[0, 1, 2]] * 7)
-    found = statistics(pack([first, Graph(2, [(0, 1), (1, 0)], edge_attributes=[[3, 4, 5]] * 2)]))
+    found = graph_statistics(pack([first, Graph(2, [(0, 1), (1, 0)], edge_attributes=[[3, 4, 5]] * 2)]))
     assert (found.directed_edges, found.edges_mean, found.self_loops, found.duplicate_edges) == (9, 1.5, 2, 2)
     assert (found.directed, found.isolated_nodes, found.edge_attributes) == (False, 1, 3)
-    assert statistics(pack([Graph(2, [(0, 1)]), Graph(2, [(1, 0)])])).directed  # counterparts in another graph
+    assert graph_statistics(pack([Graph(2, [(0, 1)]), Graph(2, [(1, 0)])])).directed  # counterparts in another graph
 
 
 def test_no_graphs():
-    found = statistics(pack([]), rounds=1)
+    found = graph_statistics(pack([]), rounds=1)
     assert (found.graphs, found.nodes, found.nodes_min, found.nodes_max, found.nodes_mean) == (0, 0, 0, 0, 0)
     assert (found.classes, found.node_labels, found.edges_mean, found.directed) == ((), None, 0, False)
     assert found.duplicates == (1, 0, 0, 0, None)
-    assert warnings(found) == []
+    assert data_warnings(found) == []
 
 
 def test_what_is_chosen_is_counted():
     """The names of a store stay with a part of it, also those that no graph or node of the part has."""
     store = pack(Graph(1, label=name, node_labels=[name]) for name in "abacd")[[0, 2, 3]]
-    found = statistics(store)
+    found = graph_statistics(store)
     assert found.classes == (("a", 2), ("b", 0), ("c", 1), ("d", 0))
     assert (len(store.node_label_names), found.node_labels) == (4, 2)
 
@@ -152,7 +152,7 @@ def test_benchmark_data(name, classes, nodes_max, nodes_mean, edges_mean, node_l
     )
     assert (found.node_labels, found.isolated_nodes) == (node_labels, isolated)
     assert (found.directed, found.self_loops, found.duplicate_edges, found.empty_graphs) == (False, 0, 0, 0)
-    assert warnings(found) == []
+    assert data_warnings(found) == []
 
 
 @needs_data
@@ -166,53 +166,53 @@ def test_collab():
 
 def classed(nodes=1, **counts):
     """Statistics of so many graphs of each class."""
-    return statistics(pack(Graph(nodes, label=name) for name, count in counts.items() for _ in range(count)))
+    return graph_statistics(pack(Graph(nodes, label=name) for name, count in counts.items() for _ in range(count)))
 
 
 def test_no_warnings():
-    assert warnings(classed(a=10, b=10)) == []
-    assert warnings(classed(a=90, b=10)) == []  # not more than 90%
-    assert warnings(statistics(pack([Graph(1), Graph(2)]))) == []  # no labels
+    assert data_warnings(classed(a=10, b=10)) == []
+    assert data_warnings(classed(a=90, b=10)) == []  # not more than 90%
+    assert data_warnings(graph_statistics(pack([Graph(1), Graph(2)]))) == []  # no labels
 
 
 def test_one_class():
-    (only,) = warnings(classed(a=20))
+    (only,) = data_warnings(classed(a=20))
     assert only == "All graphs are of one class, 'a': there is nothing to learn."
     both = pack(Graph(1, label=label) for label in [0, 1] * 15)
-    (only,) = warnings(statistics(both[1::2]))
+    (only,) = data_warnings(graph_statistics(both[1::2]))
     assert only.startswith("All graphs are of one class, 1:")
 
 
 def test_small_classes():
-    (only,) = warnings(classed(a=10, b=1, c=10))
+    (only,) = data_warnings(classed(a=10, b=1, c=10))
     assert only.startswith("Class 'b' has 1 graph, too few for 10 folds: use fewer folds")
-    first, second = warnings(classed(a=10, b=9, c=2, d=10))
+    first, second = data_warnings(classed(a=10, b=9, c=2, d=10))
     assert first.startswith("Class 'b' has 9 graphs, too few for 10 folds")
     assert second.startswith("Class 'c' has 2 graphs, too few")
 
 
 def test_folds():
     found = classed(a=12, b=5)
-    assert warnings(found, folds=5) == []
-    (only,) = warnings(found, folds=6)
+    assert data_warnings(found, folds=5) == []
+    (only,) = data_warnings(found, folds=6)
     assert "Class 'b' has 5 graphs, too few for 6 folds" in only
-    assert len(warnings(found, folds=13)) == 2
+    assert len(data_warnings(found, folds=13)) == 2
 
 
 def test_majority():
-    (only,) = warnings(classed(a=98, b=2), folds=2)
+    (only,) = data_warnings(classed(a=98, b=2), folds=2)
     assert only.startswith("Class 'a' holds 98.0% of the graphs")
     assert "balanced accuracy" in only
-    (only,) = warnings(classed(a=10, b=91))
+    (only,) = data_warnings(classed(a=10, b=91))
     assert only.startswith("Class 'b' holds 90.1% of the graphs")
-    assert len(warnings(classed(a=98, b=2))) == 2
+    assert len(data_warnings(classed(a=98, b=2))) == 2
 
 
 def test_empty_graphs():
     store = pack(Graph(nodes, label=label) for label in "ab" for nodes in [0, *[3] * 10])
-    (only,) = warnings(statistics(store))
+    (only,) = data_warnings(graph_statistics(store))
     assert only.startswith("2 of 22 graphs have no nodes")
-    assert len(warnings(classed(nodes=0, a=3))) == 3
+    assert len(data_warnings(classed(nodes=0, a=3))) == 3
 
 
 def parse(lines, width):
@@ -280,8 +280,10 @@ def test_ranges_grow_where_sizes_differ_widely():
 
 def test_copies_are_worth_a_word_where_they_are_many():
     copied = pack([Graph(n, label=n % 2) for n in (*range(1, 40), 1, 2, 3)])
-    assert warnings(statistics(copied, rounds=2)) == []
-    (only,) = warnings(statistics(pack([Graph(n, label=n % 2) for n in range(10)] * 4), rounds=2), folds=2)[1:]
+    assert data_warnings(graph_statistics(copied, rounds=2)) == []
+    (only,) = data_warnings(graph_statistics(pack([Graph(n, label=n % 2) for n in range(10)] * 4), rounds=2), folds=2)[
+        1:
+    ]
     assert only.startswith("40 of 40 graphs look like another one to message passing")
     assert "in 10 groups" in only
     assert "leave all but one of each out" in only

@@ -21,10 +21,11 @@ from sopool.data import (
     pack,
     save_graphs,
 )
-from sopool.data.formats.jsonl import write_jsonl
-from sopool.data.formats.lines import Line
+from sopool.data.formats.jsonl import json_rows, write_jsonl
+from sopool.data.formats.lines import TextLine
 from sopool.data.sources import stream as module
 from sopool.data.sources.stream import stream_graphs
+from sopool.errors import SettingError
 from tests.helpers.training_graphs import little_store
 
 FIELDS = {"node_labels": None, "node_attributes": 2}
@@ -120,7 +121,7 @@ def test_edge_labels_are_asked_for_only_where_there_are_edges(tmp_path):
 
 
 def test_a_graph_may_have_any_number_of_nodes_only_on_paper():
-    chunks = list(module._chunks(module.json_rows([Line(1, json.dumps(LINES[5]))]), {}))
+    chunks = list(module._chunks(json_rows([TextLine(1, json.dumps(LINES[5]))]), {}))
     assert chunks[0].graphs is None
     assert "nodes must be 0 to 16777216, found 1073741824" in chunks[0].bad[0].reason
 
@@ -179,7 +180,7 @@ def test_a_property_is_the_one_that_is_read_at_once(tmp_path):
     for name in (None, "label", "Label"):
         (chunk,) = stream_graphs(path, {}, label_column=name)
         assert chunk.labels == list(load(path, label_column=name).classes)
-    with pytest.raises(DataError, match=r"no property 'Labels'.*Did you mean"):
+    with pytest.raises(SettingError, match=r"no property 'Labels'.*Did you mean"):
         list(stream_graphs(path, {}, label_column="Labels"))
 
 

@@ -5,7 +5,7 @@ from itertools import cycle
 
 import torch
 
-from sopool.data.analysis.spectral import cluster
+from sopool.data.analysis.spectral import spectral_clusters
 from sopool.models import ModelConfig, clusters_for, make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.ops.message_passing.clusters import Clusters
@@ -43,7 +43,7 @@ def tables_for(config, store=None):
         store = replace(store, edge_labels=labels, edge_label_names=tuple(range(config.edge_labels)))
     tables = tables_of(store)
     spec = clusters_for(config)
-    return tables if spec is None else replace(tables, clusters=ClusterTables.of(cluster(store, spec)))
+    return tables if spec is None else replace(tables, clusters=ClusterTables.of(spectral_clusters(store, spec)))
 
 
 def model_of(config, tables, seed=0, dtype=torch.float64):

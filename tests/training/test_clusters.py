@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sopool.data.analysis.spectral import ClusterSpec, cluster
+from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
 from sopool.nn import EigenPooling
 from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
@@ -16,13 +16,13 @@ SPEC = ClusterSpec(3, 2, 2)
 
 def test_a_batch_holds_the_clusters_of_its_graphs():
     store = little_store()
-    tables = ClusterTables.of(cluster(store, SPEC))
+    tables = ClusterTables.of(spectral_clusters(store, SPEC))
     chosen = torch.tensor([3, 5, 0, 3])
     batch = store.batch(chosen)
     found = tables.take(batch.graphs, batch.ptr, batch.nodes)
     start, first = 0, 0
     for graph, offset in zip(chosen.tolist(), batch.ptr.tolist(), strict=False):
-        own = ClusterTables.of(cluster(store[graph], SPEC)).take(torch.tensor([0]), *alone(store[graph]))
+        own = ClusterTables.of(spectral_clusters(store[graph], SPEC)).take(torch.tensor([0]), *alone(store[graph]))
         nodes = len(own.rows)
         clusters = own.ptr.numel() - 1
         assert torch.equal(found.rows[offset : offset + nodes], own.rows + offset)
@@ -44,7 +44,7 @@ def alone(graph):
 
 
 def test_moved_to_a_device():
-    tables = ClusterTables.of(cluster(little_store(), SPEC)).to("meta")
+    tables = ClusterTables.of(spectral_clusters(little_store(), SPEC)).to("meta")
     assert tables.rows.device.type == tables.neighbors.nodes.device.type == tables.above.vectors.device.type == "meta"
 
 
@@ -52,7 +52,7 @@ def test_eigenpool_is_its_formula():
     """U_c^T H_c of each cluster, and back to the nodes through U_c."""
     store = little_store()
     batch = store.batch([1, 5, 7, 2])
-    found = ClusterTables.of(cluster(store, SPEC)).take(batch.graphs, batch.ptr, batch.nodes)
+    found = ClusterTables.of(spectral_clusters(store, SPEC)).take(batch.graphs, batch.ptr, batch.nodes)
     x = draw_rows(0, len(batch.nodes), 3)
     empty = torch.zeros(len(x) + 1, dtype=torch.long), torch.empty(0, dtype=torch.long)
     layer = EigenPooling(3, vectors=2, size=3)

@@ -96,7 +96,7 @@ def blamed_on(path: str | Path, what: str = "") -> Iterator[None]:
         raise DataError(f"{what}{error}", path, error.line) from error
 
 
-def plain(fits: Callable[[Any], bool], expected: str) -> Check:
+def value_check(fits: Callable[[Any], bool], expected: str) -> Check:
     """Return a check of a single value; ``expected`` says in words what ``fits`` asks for."""
 
     def check(value: Any, where: str) -> Any:
@@ -109,13 +109,15 @@ def plain(fits: Callable[[Any], bool], expected: str) -> Check:
 
 def whole(low: int = 0, high: int = LARGEST) -> Check:
     """Return a check of a whole number, ``true`` and ``1.0`` not among them."""
-    return plain(lambda value: type(value) is int and low <= value <= high, f"a whole number from {low} to {high}")
+    return value_check(
+        lambda value: type(value) is int and low <= value <= high, f"a whole number from {low} to {high}"
+    )
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Check:
     """Return a check of a finite number."""
     words = " and ".join([f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf))
-    return plain(
+    return value_check(
         lambda value: type(value) in (int, float) and low <= value <= high and abs(value) < math.inf,
         f"a finite number{' of ' * bool(words)}{words}",
     )
@@ -125,17 +127,17 @@ def text(pattern: str = "", most: int = MOST_TEXT) -> Check:
     """Return a check of a text that is not too long and, if a ``pattern`` is given, matches all of it."""
     expected = f"a text that matches {pattern}" if pattern else f"a text of at most {most:,} characters"
     matches = re.compile(pattern or ".*", re.DOTALL).fullmatch
-    return plain(lambda value: type(value) is str and len(value) <= most and bool(matches(value)), expected)
+    return value_check(lambda value: type(value) is str and len(value) <= most and bool(matches(value)), expected)
 
 
 def choice(*values: str) -> Check:
     """Return a check of one text out of a few."""
-    return plain(lambda value: type(value) is str and value in values, f"one of {', '.join(values)}")
+    return value_check(lambda value: type(value) is str and value in values, f"one of {', '.join(values)}")
 
 
-BOOLEAN = plain(lambda value: type(value) is bool, "true or false")
+BOOLEAN = value_check(lambda value: type(value) is bool, "true or false")
 SHARE = number(0, 1)
-SCALAR = plain(
+SCALAR = value_check(
     lambda value: value is None or type(value) in (bool, int, float, str), "a number, a text, true, false or null"
 )
 
@@ -152,7 +154,7 @@ def optional(check: Check) -> Check:
 
 def list_of(check: Check, least: int = 0, most: int = 2**20) -> Check:
     """Return a check of a list, each item by ``check``."""
-    is_list = plain(
+    is_list = value_check(
         lambda value: type(value) is list and least <= len(value) <= most, f"a list of {least:,} to {most:,} values"
     )
 
@@ -170,7 +172,7 @@ def tuple_of(check: Check, least: int = 0, most: int = 2**20) -> Check:
 
 def mapping_of(check: Check) -> Check:
     """Return a check of an object with any keys, each value by ``check``."""
-    is_mapping = plain(lambda value: type(value) is dict, "an object")
+    is_mapping = value_check(lambda value: type(value) is dict, "an object")
 
     def check_all(value: Any, where: str) -> dict[str, Any]:
         return {name: check(one, _inside(where, name)) for name, one in is_mapping(value, where).items()}
@@ -185,7 +187,7 @@ def record(fields: Mapping[str, Check], defaults: Mapping[str, Any] | None = Non
     refused, or checked by ``more``.
     """
     defaults = defaults or {}
-    is_mapping = plain(lambda value: type(value) is dict, f"an object with {', '.join(fields)}")
+    is_mapping = value_check(lambda value: type(value) is dict, f"an object with {', '.join(fields)}")
 
     def check_all(value: Any, where: str) -> dict[str, Any]:
         found = {**defaults, **is_mapping(value, where)}

@@ -20,12 +20,12 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Look at a data set: sizes, classes, oddities, and what a network can tell apart at best."""
-    from sopool.data.analysis.statistics import statistics, warnings
+    from sopool.data.analysis.statistics import data_warnings, graph_statistics
     from sopool.report.terminal.datasets import inspection
 
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
-    found = statistics(store, rounds)
-    cautions = warnings(found)
+    found = graph_statistics(store, rounds)
+    cautions = data_warnings(found)
     print_result(
         as_json,
         lambda: found.to_json() | {"cautions": cautions},

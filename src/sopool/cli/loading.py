@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
 from sopool.cli.console import error_console
-from sopool.cli.options import MAX_ATOMS, OnError
+from sopool.cli.options import MAX_ATOMS
 from sopool.cli.output import say
 from sopool.cli.target import STDIN
+from sopool.errors import OnError
 
 if TYPE_CHECKING:
     from sopool.data.graphs import PackedGraphs

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, TypeVar
 
 import typer
 
-OnError = Literal["skip", "raise"]
+from sopool.errors import OnError
+
 LIST = "A,B,..."
 """How the help shows an option that takes a list; :class:`~sopool.cli.once.Command` knows it by that."""
 

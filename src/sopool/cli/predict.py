@@ -14,20 +14,19 @@ from sopool.cli.options import (
     Device,
     MaxAtoms,
     Model,
-    OnError,
     Root,
     SmilesColumn,
     Stream,
 )
 from sopool.cli.output import say
 from sopool.cli.target import check_target, format_of, is_stdout, open_target
-from sopool.errors import DataError, UserError
+from sopool.errors import DataError, OnError, UserError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from sopool.data.formats.rows import BadRow
     from sopool.data.graphs import PackedGraphs
-    from sopool.data.sources.stream import BadRow
     from sopool.estimator import GraphClassifier
     from sopool.estimator.streaming import Count
 

@@ -30,7 +30,7 @@ def edge_blocks(store: PackedGraphs, size: int = BLOCK) -> Iterator[Tensor]:
         first = last
 
 
-def degrees(store: PackedGraphs) -> Tensor:
+def out_degrees(store: PackedGraphs) -> Tensor:
     """The number of edges out of each node [N], int64; for undirected graphs that is the number of neighbours."""
     counts = torch.zeros(store.num_nodes, dtype=torch.long, device=store.device)
     for source, _ in edge_blocks(store):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sopool._files.bounds import check_pointers, first_outside
-from sopool.data.names import Names, name_array, number_names
+from sopool.data.names import LabelNames, name_array, number_names
 from sopool.errors import DataError
 
 NODE_FIELDS = ("node_labels", "node_attributes")
@@ -53,15 +53,15 @@ class PackedGraphs:
     """[2, E], int32: source and target, numbered from 0 within each graph."""
     labels: Tensor | None = None
     """The class of each graph [G], int64; None where they are not known."""
-    classes: Names = ()
+    classes: LabelNames = ()
     node_labels: Tensor | None = None
     """[N], int32."""
-    node_label_names: Names = ()
+    node_label_names: LabelNames = ()
     node_attributes: Tensor | None = None
     """[N, d], float32."""
     edge_labels: Tensor | None = None
     """[E], int32."""
-    edge_label_names: Names = ()
+    edge_label_names: LabelNames = ()
     edge_attributes: Tensor | None = None
     """[E, d], float32."""
     edge_weights: Tensor | None = None
@@ -156,7 +156,7 @@ class PackedGraphs:
         return (self[g] for g in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"PackedGraphs({describe(self)})"
+        return f"PackedGraphs({_summary(self)})"
 
     def _numbers(self, which: int | slice | Sequence[int] | Tensor) -> Tensor:
         """Graph numbers [B] from anything that selects, negative ones counted from the end."""
@@ -225,7 +225,7 @@ def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedG
     return PackedGraphs(**joined)
 
 
-def describe(store: PackedGraphs) -> str:
+def _summary(store: PackedGraphs) -> str:
     """One line of statistics."""
     graphs = len(store)
     nodes = store.num_nodes
@@ -255,16 +255,16 @@ def take_segments(ptr: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
     counts = ptr.index_select(0, segments + 1) - starts
     new = torch.zeros(segments.numel() + 1, dtype=torch.long, device=ptr.device)
     torch.cumsum(counts, 0, out=new[1:])
-    members = spread(starts - new[:-1], new)
+    members = expand_segments(starts - new[:-1], new)
     return new, members.add_(torch.arange(members.numel(), device=ptr.device))
 
 
-def spread(values: Tensor, ptr: Tensor) -> Tensor:
+def expand_segments(values: Tensor, ptr: Tensor) -> Tensor:
     """Each segment's value for each of its members: [B] -> [n]; how many there are is read from the device."""
     return values.repeat_interleave(ptr.diff(), output_size=int(ptr[-1]))
 
 
-def _match_names(codes: list[Tensor], names: list[Names]) -> tuple[list[Tensor], Names]:
+def _match_names(codes: list[Tensor], names: list[LabelNames]) -> tuple[list[Tensor], LabelNames]:
     """Codes of several vocabularies as codes of their union."""
     _, union = number_names([name for some in names for name in some])
     number = {name: i for i, name in enumerate(union)}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sopool.errors import DataError
 
-Names = tuple[str | int, ...]
+LabelNames = tuple[str | int, ...]
 WHOLE = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")
 """How a file may write a label that is a whole number: 1, 01, and 1.0, as pandas does where a label is missing."""
 
@@ -44,6 +44,14 @@ def refuse_fractions(labels: Sequence[Any], path: str | Path | None = None) -> N
             "available yet. Give classes, named by words or by whole numbers.",
             path,
         )
+
+
+def labels_of_texts(texts: Sequence[str], path: str | Path | None = None) -> Sequence[str | int]:
+    """Return the labels that the texts of a file stand for: whole numbers if all of them are, else the texts."""
+    refuse_fractions([number_in(text) for text in texts], path)
+    numbers = [whole_number(text) for text in texts]
+    whole = [number for number in numbers if number is not None]
+    return whole if len(whole) == len(texts) else texts
 
 
 def number_in(text: str) -> float | None:
@@ -81,7 +89,7 @@ def name_array(values: Sequence[Any]) -> np.ndarray:
     return array if exact else np.array(values, dtype=object)
 
 
-def number_names(values: Sequence[str | int]) -> tuple[Tensor, Names]:
+def number_names(values: Sequence[str | int]) -> tuple[Tensor, LabelNames]:
     """Labels of any kind as numbers from 0 [len], and the names they stand for, sorted (numbers before words)."""
     names = sort_names(values)
     number = {name: i for i, name in enumerate(names)}

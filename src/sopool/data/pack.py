@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sopool.data.graphs import PackedGraphs
-from sopool.data.names import Names, number_names, plain, refuse_fractions
+from sopool.data.names import LabelNames, number_names, plain, refuse_fractions
 from sopool.errors import DataError
 
 Label = str | int
@@ -104,7 +104,7 @@ def _check_count(graph: Graph, field: str, found: int, expected: int) -> None:
         raise DataError(f"{graph.where}: {found} {field} for {expected} {'edges' if 'edge' in field else 'nodes'}.")
 
 
-def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tuple[Tensor | None, Names]:
+def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tuple[Tensor | None, LabelNames]:
     """Names of any kind as numbers from 0; ``counts`` per graph, None for one each."""
     values = _values(graphs, field, counts)
     if values is None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sopool._runtime.threads import one_threaded_pool, threads
-from sopool.data.analysis.spectral import cluster
+from sopool.data.analysis.spectral import spectral_clusters
 from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features.encoders import Encoder
 from sopool.data.features.node_features import NodeFeatures
@@ -120,7 +120,7 @@ class Ensemble:
         if clusters is None:
             return tables
         # Not from the cache: what is predicted once would fill it.
-        return replace(tables, clusters=ClusterTables.of(cluster(graphs, clusters)).to(device))
+        return replace(tables, clusters=ClusterTables.of(spectral_clusters(graphs, clusters)).to(device))
 
 
 def _side_by_side(

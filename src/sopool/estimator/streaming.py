@@ -12,9 +12,10 @@ from typing import Any, Literal, NamedTuple, TextIO, get_args
 
 from sopool._runtime.out_of_memory import advise
 from sopool._runtime.threads import one_threaded_pool, threads
+from sopool.data.formats.rows import BadRow
 from sopool.data.names import reads, whole_number
 from sopool.data.pack import Label
-from sopool.data.sources.stream import NO_NODES, BadRow, Chunk
+from sopool.data.sources.stream import NO_NODES, GraphChunk
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.ensemble import largest_number, overflow_reason, overflows
 
@@ -65,7 +66,7 @@ class Count:
 
 def predict_stream(
     model: GraphClassifier,
-    chunks: Iterable[Chunk],
+    chunks: Iterable[GraphChunk],
     count: Count,
     refuse: Callable[[BadRow], None],
     write: Callable[[list[Predicted]], None],
@@ -89,7 +90,7 @@ def predict_stream(
 
 def _predict_chunk(
     model: GraphClassifier,
-    chunk: Chunk,
+    chunk: GraphChunk,
     cores: int,
     count: Count,
     refuse: Callable[[BadRow], None],
@@ -132,7 +133,7 @@ def _predict_chunk(
     write(made)
 
 
-def _largest_row(chunk: Chunk) -> str:
+def _largest_row(chunk: GraphChunk) -> str:
     """Say which graph takes most of the memory: a model cannot be made smaller once it is trained."""
     assert chunk.graphs is not None
     graph = int(chunk.graphs.sizes.argmax())

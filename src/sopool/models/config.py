@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, get_args
 
-from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, plain, record, text, whole
+from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, record, text, value_check, whole
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pool.base import VectorFrom
 
@@ -78,7 +78,7 @@ class ModelConfig:
         return self.gnn + blocks
 
 
-OPTION = plain(
+OPTION = value_check(
     lambda value: (
         value is None or type(value) in (bool, str) or (type(value) in (int, float) and abs(value) <= LARGEST)
     ),

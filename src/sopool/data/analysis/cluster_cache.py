@@ -9,7 +9,7 @@ import torch
 
 from sopool._files.bounds import check_pointers, first_outside
 from sopool._files.sealed import read_sealed, write_sealed
-from sopool.data.analysis.spectral import ClusterLevel, ClusterSpec, cluster
+from sopool.data.analysis.spectral import ClusterLevel, ClusterSpec, spectral_clusters
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.sources.cache import entry, keep, kept
@@ -29,11 +29,11 @@ TYPES = {
 
 
 def clusters_of(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
-    """:func:`~sopool.data.analysis.spectral.cluster`, from the cache if it is there; a damaged file is made anew."""
+    """Return the spectral clusters of graphs, from the cache if they are there; a damaged file is made anew."""
     path = entry(store.name, "-".join(str(fact) for fact in (content_key(store), *spec, METHOD)), "clusters")
     levels = kept(path, partial(_load, store=store, spec=spec))
     if levels is None:
-        levels = cluster(store, spec)
+        levels = spectral_clusters(store, spec)
         keep(path, f"the clusters of {store.name}", levels, _write)
     return levels
 

@@ -58,7 +58,7 @@ class Structure(NamedTuple):
         return edges
 
 
-def cluster(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
+def spectral_clusters(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
     """The clusters of every graph, then those of the clusters, and so on."""
     arrays = (store.node_ptr, store.edge_index, store.edge_ptr)
     graphs = Structure(*(tensor.cpu().numpy() for tensor in arrays))

@@ -72,7 +72,7 @@ class _Edges(NamedTuple):
     isolated: int
 
 
-def statistics(store: PackedGraphs, rounds: int | None = None) -> GraphStatistics:
+def graph_statistics(store: PackedGraphs, rounds: int | None = None) -> GraphStatistics:
     """Count everything once, a block of edges at a time; with ``rounds`` of colour refinement for duplicates."""
     store = store.to("cpu")
     sizes = store.sizes.numpy()
@@ -106,7 +106,7 @@ def statistics(store: PackedGraphs, rounds: int | None = None) -> GraphStatistic
     )
 
 
-def warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
+def data_warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
     """What may spoil training or cross-validation in ``folds`` folds, one sentence or two each."""
     found = []
     counts = {name: count for name, count in statistics.classes if count}

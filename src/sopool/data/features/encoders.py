@@ -8,8 +8,8 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from sopool.data.edges import degrees
-from sopool.data.features.node_features import Graphs, NodeFeatures, nodes_of
+from sopool.data.edges import out_degrees
+from sopool.data.features.node_features import GraphSelection, NodeFeatures, nodes_of
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
@@ -34,7 +34,7 @@ class Encoder(ABC):
         """What the nodes of a graph must have: the names of :class:`Graph`, with the width of attributes."""
         return {}
 
-    def fit(self: E, store: PackedGraphs, graphs: Graphs = None) -> E:
+    def fit(self: E, store: PackedGraphs, graphs: GraphSelection = None) -> E:
         """Learn from some graphs of a store, or from all."""
         self._width = self._learn(store, nodes_of(store, graphs))
         return self
@@ -160,7 +160,7 @@ class DegreeEncoder(_OneHotEncoder):
     what = "degree"
 
     def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
-        values, codes = degrees(store).unique(return_inverse=True)
+        values, codes = out_degrees(store).unique(return_inverse=True)
         return codes, values.tolist()
 
     @staticmethod
@@ -389,7 +389,7 @@ def _are_degrees(labels: Tensor, store: PackedGraphs) -> bool:
         return False
     possible = [name if 0 <= int(name) <= store.num_edges else -1 for name in store.node_label_names]  # of any size
     names = torch.tensor(possible, dtype=torch.long, device=labels.device)
-    return bool((names[labels.long()] == degrees(store)).all())
+    return bool((names[labels.long()] == out_degrees(store)).all())
 
 
 @singledispatch

@@ -10,7 +10,7 @@ from torch import Tensor
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
-Graphs = Tensor | np.ndarray | Sequence[int] | None
+GraphSelection = Tensor | np.ndarray | Sequence[int] | None
 """Numbers of graphs, or a mask; None for all."""
 
 
@@ -63,7 +63,7 @@ class NodeFeatures:
         moved = {name: value.to(device) for name, value in vars(self).items() if value is not None}
         return replace(self, **moved)
 
-    def seen(self, store: PackedGraphs, graphs: Graphs) -> Tensor:
+    def seen(self, store: PackedGraphs, graphs: GraphSelection) -> Tensor:
         """Which columns some graphs of the store use [width], bool; those that may always be used are set as well."""
         return self.used(nodes_of(store, graphs).to(self.codes.device))
 
@@ -97,7 +97,7 @@ def remap(features: NodeFeatures, seen: Tensor) -> NodeFeatures:
     return replace(features, codes=codes.int())
 
 
-def nodes_of(store: PackedGraphs, graphs: Graphs) -> Tensor:
+def nodes_of(store: PackedGraphs, graphs: GraphSelection) -> Tensor:
     """Which nodes belong to some graphs of a store [N], bool."""
     count = len(store)
     if graphs is None:

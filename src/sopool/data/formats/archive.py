@@ -44,7 +44,7 @@ class Text(NamedTuple):
     chunks: Iterator[bytes]
 
 
-class Source:
+class TextFolder:
     """Files of a folder, by their paths in it. While one chunk is parsed, a thread reads the next."""
 
     def __init__(self, path: Path, names: list[str]) -> None:
@@ -52,7 +52,7 @@ class Source:
         self.names = names
         self._pool = ThreadPoolExecutor(1)
 
-    def __enter__(self) -> "Source":
+    def __enter__(self) -> "TextFolder":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -77,7 +77,7 @@ class Source:
             yield chunk
 
 
-class ZipSource(Source):
+class TextZip(TextFolder):
     """Members of a zip, after a look at what it declares: names that stay inside, a size within the limit."""
 
     def __init__(self, path: Path) -> None:
@@ -125,25 +125,25 @@ class ZipSource(Source):
             raise DataError(f"{size} bytes came out, {info.file_size} were declared: the zip is damaged.", where)
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path) -> TextFolder:
     """The files of a folder (and of ``raw`` in it), or the members of a zip."""
     path = Path(path)
     if path.is_dir():
         with _damage(str(path)):
             files = [file for folder in (path, path / "raw") if folder.is_dir() for file in sorted(folder.iterdir())]
-            return Source(path, [file.relative_to(path).as_posix() for file in files if file.is_file()])
-    return ZipSource(_existing(path))
+            return TextFolder(path, [file.relative_to(path).as_posix() for file in files if file.is_file()])
+    return TextZip(_existing(path))
 
 
-def open_text_source(path: str | Path) -> Source:
+def open_text_source(path: str | Path) -> TextFolder:
     """A plain file as the only one of its folder, or the members of a zip."""
     path = _existing(Path(path))
     with _damage(str(path)), path.open("rb") as stream:
         packed = stream.read(2) == b"PK" or path.suffix.lower() == ".zip"
-    return ZipSource(path) if packed else Source(path.parent, [path.name])
+    return TextZip(path) if packed else TextFolder(path.parent, [path.name])
 
 
-def visible(names: list[str], suffix: str) -> list[str]:
+def not_hidden(names: list[str], suffix: str) -> list[str]:
     """The names that end so, without the hidden doubles that macOS puts into zips."""
     return [name for name in names if name.endswith(suffix) and not PurePosixPath(name).name.startswith(".")]
 

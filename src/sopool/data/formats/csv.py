@@ -1,14 +1,22 @@
-"""The rows of a CSV file, none of which takes more memory than a row may."""
+"""The rows of CSV files and of files of SMILES, none of which takes more memory than a row may."""
 
 import csv
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from sopool.data.formats import limits
-from sopool.data.formats.lines import SHOWN, Line, not_blank, too_long
+from sopool.data.formats.lines import SHOWN, TextLine, not_blank, too_long
+from sopool.data.formats.molecule_rows import LABEL_NAMES, MoleculeText, find_name, molecule_rows
+from sopool.data.formats.rdkit import from_smiles
+from sopool.data.formats.rows import GraphRow, RowOptions
 from sopool.errors import DataError
+
+SMILES_NAMES = ("smiles", "canonical_smiles", "smi")
+ID_NAMES = ("id", "name")
+"""What columns are usually called."""
 
 
 class CsvRow(NamedTuple):
@@ -21,6 +29,58 @@ class CsvRow(NamedTuple):
     problem: str = ""
 
 
+def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
+    """Read the molecules of a CSV with a column of SMILES, with their labels, and their ids where there is a column."""
+    rows = csv_rows(iter(lines), path)
+    header = csv_header(rows, path)
+    smiles_at = find_name(header, options.smiles_column, SMILES_NAMES, "smiles_column", path)
+    label_at = _label_column(header, options, path)
+    known = [name.lower() for name in header]
+    id_at = next((known.index(name) for name in ID_NAMES if name in known), None)
+
+    def molecule(row: CsvRow) -> MoleculeText:
+        if row.problem:
+            return MoleculeText(row.number, row.cells[0], "", problem=row.problem)
+        extra = any(row.cells[len(header) :])
+        problem = f"The line has {len(row.cells)} cells, the first line has {len(header)}." if extra else ""
+        cells = row.cells + [""] * len(header)
+        smiles = cells[smiles_at]
+        label = None if label_at is None else cells[label_at]
+        return MoleculeText(row.number, smiles, smiles, label, None if id_at is None else cells[id_at], problem)
+
+    return molecule_rows(map(molecule, rows), from_smiles, options)
+
+
+def smiles_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
+    """Read the molecules of a file of SMILES: a CSV if its first line names columns, else a SMILES a line.
+
+    A name may follow the SMILES on its line. Where labels are required, there must be columns.
+    """
+    every = iter(lines)
+    head = not_blank(every)
+    if head is not None:
+        every = chain((head,), every)
+    cells = [cell.strip(' "').lower() for cell in re.split("[,;\t]", "" if head is None else head.text.strip())]
+    if options.smiles_column or options.labels == "required" or not set(SMILES_NAMES).isdisjoint(cells):
+        return table_rows(every, path, options)
+    return molecule_rows((_bare(line) for line in every if not line.blank), from_smiles, options)
+
+
+def _bare(line: TextLine) -> MoleculeText:
+    """Return the molecule of a line with a SMILES, and perhaps a name after it."""
+    smiles, *name = line.text.strip().split(maxsplit=1) or [""]
+    return MoleculeText(line.number, smiles, smiles, None, name[0] if name else None, line.problem)
+
+
+def _label_column(header: list[str], options: RowOptions, path: str | Path) -> int | None:
+    """Return which column holds the labels; None if none does, or if they are not wanted."""
+    there = not {name.lower() for name in header}.isdisjoint(LABEL_NAMES)
+    wanted = options.labels == "required" or options.label_column is not None or there
+    if options.labels == "ignored" or not wanted:
+        return None
+    return find_name(header, options.label_column, LABEL_NAMES, "label_column", path)
+
+
 class _TooLongError(Exception):
     """The row that is being read is too long."""
 
@@ -28,7 +88,7 @@ class _TooLongError(Exception):
 class _Feed:
     """Hand lines to ``csv.reader`` and remember those of the row that it is reading."""
 
-    def __init__(self, lines: Iterator[Line]) -> None:
+    def __init__(self, lines: Iterator[TextLine]) -> None:
         self.lines = lines
         self.start_row()
 
@@ -53,7 +113,7 @@ class _Feed:
         return line.text
 
 
-def csv_rows(lines: Iterator[Line], path: str | Path) -> Iterator[CsvRow]:
+def csv_rows(lines: Iterator[TextLine], path: str | Path) -> Iterator[CsvRow]:
     """Read the rows of a CSV that are not blank.
 
     A row of one line that is too long, or that has too long a cell, is a row with a problem. Where a quote is open

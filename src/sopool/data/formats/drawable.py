@@ -5,7 +5,7 @@ from typing import Any
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.rdkit import check_molecule, rdkit_module
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError
+from sopool.errors import DataError, MissingPackageError
 
 
 def molecule_of(graph: PackedGraphs, max_atoms: int = MAX_ATOMS) -> Any | None:
@@ -19,7 +19,7 @@ def molecule_of(graph: PackedGraphs, max_atoms: int = MAX_ATOMS) -> Any | None:
         return None
     try:
         chem = rdkit_module("Chem")
-    except DataError:
+    except MissingPackageError:
         return None
     bonds = [str(graph.edge_label_names[code]) for code in graph.edge_labels.tolist()]
     kinds = {name.lower(): kind for name, kind in chem.BondType.names.items()}

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sopool.data.formats.archive import Text, open_text_source, visible
+from sopool.data.formats.archive import Text, not_hidden, open_text_source
 from sopool.data.formats.numbers import DIGITS, INT64, Block, Floats, Ints, label_codes, line_blocks, shown
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
@@ -27,7 +27,7 @@ def read_gin(path: str | Path, name: str | None = None) -> PackedGraphs:
     the same for all nodes. Node i's line gives the edges i -> neighbour, in its order. Tags become node labels.
     """
     with open_text_source(path) as source:
-        files = source.names if len(source.names) == 1 else visible(source.names, ".txt")
+        files = source.names if len(source.names) == 1 else not_hidden(source.names, ".txt")
         if len(files) != 1:
             raise DataError(f"{len(files)} text files, expected one: {', '.join(files[:5])}.", source.path)
         words = _Words(source.text(files[0]))

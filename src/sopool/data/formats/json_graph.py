@@ -1,30 +1,25 @@
 """Parse the graph on one line of JSON, with an error that says what is wrong with the line."""
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from reprlib import repr as show
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sopool._files.schema import parse_strictly
 from sopool.data.formats import limits
-from sopool.data.formats.lines import Line
+from sopool.data.formats.lines import TextLine
 from sopool.data.graphs import EDGE_FIELDS, NAMED, NODE_FIELDS
 from sopool.data.names import refuse_fractions
 from sopool.data.pack import Graph
-from sopool.errors import DataError
+from sopool.errors import DataError, suggest
 
 KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS)
-LONGEST_KEY = max(map(len, KEYS))
 MAX_NUMBER = 3.4028235e38  # the largest float32, as it is written
 
-Array = npt.NDArray[Any]
 
-
-def graph_of_line(line: Line) -> tuple[str | int | None, Graph]:
+def graph_of_line(line: TextLine) -> tuple[str | int | None, Graph]:
     """The id, if there is one, and the graph of one line; a ``DataError`` says what is wrong."""
     if line.problem:
         raise DataError(line.problem)
@@ -45,10 +40,8 @@ def _parse(text: str) -> dict[str, Any]:
         raise DataError(f'expected an object such as {{"nodes": 2, "edges": [[0, 1]]}}, found {show(record)}.')
     for key in record:
         if key not in KEYS:
-            # Comparing takes memory for each letter of the key.
-            close = difflib.get_close_matches(key, KEYS, 1) if len(key) <= 2 * LONGEST_KEY else []
-            hint = f"Did you mean {close[0]!r}?" if close else f"The keys are {', '.join(KEYS)}."
-            raise DataError(f"unknown key {show(key)}. {hint}")
+            hint = suggest(key, KEYS) or f" The keys are {', '.join(KEYS)}."
+            raise DataError(f"unknown key {show(key)}.{hint}")
     return record
 
 
@@ -79,7 +72,7 @@ def _graph(record: dict[str, Any]) -> Graph:
     return Graph(nodes, edges, label, **values)
 
 
-def _pick(values: Any, rows: Array) -> Any:
+def _pick(values: Any, rows: np.ndarray) -> Any:
     if isinstance(values, list):
         return [values[row] for row in rows.tolist()]
     return None if values is None else values[rows]
@@ -97,7 +90,7 @@ def _check_types(values: Sequence[Any], types: tuple[type, ...], rule: str) -> N
         _check(values, lambda value: type(value) in types, rule)
 
 
-def _edges(record: dict[str, Any], nodes: int, directed: bool) -> tuple[Array, Array]:
+def _edges(record: dict[str, Any], nodes: int, directed: bool) -> tuple[np.ndarray, np.ndarray]:
     """Directed edges [e, 2], and the entry of the list that each comes from [e]."""
     given = record.get("edges")
     if given is None:
@@ -118,7 +111,7 @@ def _edges(record: dict[str, Any], nodes: int, directed: bool) -> tuple[Array, A
     return (edges, rows) if directed else _both_ways(edges, rows)
 
 
-def _both_ways(edges: Array, rows: Array) -> tuple[Array, Array]:
+def _both_ways(edges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each edge followed by its reverse, a self-loop alone."""
     pairs = set(zip(*edges.T.tolist(), strict=True))
     double = next(((a, b) for a, b in pairs if a < b and (b, a) in pairs), None)
@@ -159,7 +152,7 @@ def check_names(given: list[Any], key: str) -> None:
         raise DataError(f"{key} has half a character (a lone surrogate): {show(error.object)}.") from error
 
 
-def _numbers(given: list[Any], key: str) -> Array:
+def _numbers(given: list[Any], key: str) -> np.ndarray:
     """[n] for weights, [n, d] for attributes; a flat list of attributes is one each."""
     table = key.endswith("attributes")
     if table and any(type(row) is list for row in given):

@@ -2,46 +2,62 @@
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from reprlib import repr as show
 from typing import Any, TextIO
 
 import numpy as np
-import numpy.typing as npt
 
 from sopool._files.atomic import whole_file
 from sopool.data.formats import limits
 from sopool.data.formats.json_graph import check_nodes, graph_of_line
-from sopool.data.formats.lines import Line, is_packed, number_lines, read_lines, too_long
+from sopool.data.formats.lines import SHOWN, TextLine, is_packed, number_lines, read_lines, stem_of, too_long
+from sopool.data.formats.rows import GraphRow
 from sopool.data.graphs import EDGE_FIELDS, NAMED, NODE_FIELDS, PackedGraphs, check_values
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
-
-Array = npt.NDArray[Any]
 
 
 def read_jsonl(source: str | Path | TextIO, name: str | None = None) -> PackedGraphs:
     """Read a ``.jsonl`` or ``.jsonl.gz`` file, or an open stream such as ``sys.stdin``. An empty one has no graphs."""
     if isinstance(source, str | Path):
-        path = str(source)
-        lines = read_lines(source)
-        name = name or Path(source).name.removesuffix(".gz").removesuffix(".jsonl")
-    else:
-        path = str(getattr(source, "name", "stream"))
-        lines = number_lines(source, path)
-    graphs: dict[int, Graph] = {}
-    ids: dict[str | int, int] = {}
+        return _pack(json_rows(read_lines(source)), str(source), name or stem_of(source))
+    path = str(getattr(source, "name", "stream"))
+    return _pack(json_rows(number_lines(source, path)), path, name or "graphs")
+
+
+def json_rows(lines: Iterable[TextLine]) -> Iterator[GraphRow]:
+    """Read the graphs of JSON lines. Ids are not compared: that would take memory for all of them."""
     for line in lines:
         if not line.blank:
+            text = line.text.strip()[:SHOWN]
+            size = len(line.text)
             try:
-                graphs[line.number] = _read_graph(line, ids)
+                name, graph = graph_of_line(line)
             except DataError as error:
-                raise DataError(str(error), path, line.number) from error
+                yield GraphRow(line.number, text, size, problem=str(error))
+            else:
+                yield GraphRow(line.number, text, size, name, graph)
+
+
+def _pack(rows: Iterable[GraphRow], path: str, name: str) -> PackedGraphs:
+    """Pack rows, all of which must be graphs, with ids of their own and alike in what they have."""
+    graphs: dict[int, Graph] = {}
+    lines: dict[str | int, int] = {}
+    for row in rows:
+        if row.graph is None:
+            raise DataError(row.problem, path, row.number)
+        if row.name is not None:
+            first = lines.setdefault(row.name, row.number)
+            if first != row.number:
+                message = f"the id {show(row.name)} is on line {first} already: each graph needs its own."
+                raise DataError(message, path, row.number)
+        graphs[row.number] = row.graph
     for key in ("label", *NODE_FIELDS, *EDGE_FIELDS):
         _check_alike(graphs, key, path)
     try:
-        return pack(graphs.values(), name or "graphs")
+        return pack(graphs.values(), name)
     except DataError as error:
         raise DataError(str(error), path) from error
 
@@ -63,16 +79,6 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
                 line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
                 _check_readable(sizes[graph], len(line), f"{path}: graph {graph}")
                 packed.write(line)
-
-
-def _read_graph(line: Line, ids: dict[str | int, int]) -> Graph:
-    """The graph of one line; ``ids`` are those seen so far, with their lines."""
-    given, graph = graph_of_line(line)
-    if given is not None and given in ids:
-        raise DataError(f"the id {show(given)} is on line {ids[given]} already: each graph needs its own.")
-    if given is not None:
-        ids[given] = line.number
-    return graph
 
 
 def _check_readable(nodes: int, size: int, where: str) -> None:
@@ -125,7 +131,7 @@ def _records(store: PackedGraphs) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _undirected(arrays: dict[str, Array]) -> Array:
+def _undirected(arrays: dict[str, np.ndarray]) -> np.ndarray:
     """Whether each graph has every edge in both directions, equally often and alike [G]."""
     source, target = arrays["edge_index"]
     count = len(arrays["edge_ptr"]) - 1
@@ -137,11 +143,11 @@ def _undirected(arrays: dict[str, Array]) -> Array:
     # Sorted by graph first, the edges of each graph stay in its stretch, in either reading.
     order, other = (np.lexsort((*some, graph)) for some in (there, back))
     same = np.all([a[order] == b[other] for a, b in zip(there, back, strict=True)], axis=0)
-    result: Array = np.bincount(graph, weights=~same, minlength=count) == 0
+    result: np.ndarray = np.bincount(graph, weights=~same, minlength=count) == 0
     return result
 
 
-def _short(values: Array) -> list[Any]:
+def _short(values: np.ndarray) -> list[Any]:
     """Numbers in as few digits as give back the same 32 bits; one attribute each as a flat list."""
     short = values.astype(str).astype(np.float64)
     exact = np.where(short.astype(np.float32) == values, short, values)

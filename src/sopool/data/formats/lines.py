@@ -15,11 +15,8 @@ PIECE = 2**16
 """Bytes of such a line that are read at a time, to be dropped."""
 ADVICE = "Look for missing line ends. Graphs this large are read from TU files or from a .graphs file."
 
-WITHOUT_COLUMNS = ("", ".zip", ".txt", ".jsonl", ".graphs", ".sdf")
-"""Names of data sets, folders, and files; those of SDF files have properties instead."""
 
-
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line of a text, or the beginning of one that is too long."""
 
     number: int
@@ -43,22 +40,10 @@ class LineSource(Protocol):
         """Return the next line, or at most ``size`` bytes or characters of it; nothing at the end."""
 
 
-def kind_of(path: Path) -> str:
-    """The last suffix of a name, in small letters; the last two of one that is packed, such as ``.csv.gz``."""
-    return "".join(path.suffixes[-2 if is_packed(path) else -1 :]).lower()
-
-
-def check_columns(source: str | Path, smiles_column: str | None, label_column: str | None) -> None:
-    """Raise a ``DataError`` for a column that was named of a source which has none: it would count for nothing."""
-    kind = kind_of(Path(source)).removesuffix(".gz")
-    given = {"smiles_column": smiles_column, "label_column": None if kind == ".sdf" else label_column}
-    for option, name in given.items():
-        if name is not None and kind in WITHOUT_COLUMNS:
-            raise DataError(
-                f"there are no columns here, so none can be {name!r} ({option}). Leave that out; or, if this is a "
-                "table of molecules, call it .csv.",
-                source,
-            )
+def stem_of(path: str | Path) -> str:
+    """Return the name of a file without its suffix, or without both of a packed one such as ``mine.csv.gz``."""
+    path = Path(path)
+    return (path.with_suffix("") if is_packed(path) else path).stem
 
 
 def is_packed(path: Path) -> bool:
@@ -66,7 +51,7 @@ def is_packed(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def read_lines(path: str | Path, errors: str = "strict") -> Iterator[Line]:
+def read_lines(path: str | Path, errors: str = "strict") -> Iterator[TextLine]:
     """Read the lines of a UTF-8 file, unpacked if its name ends in ``.gz``.
 
     ``errors`` is that of ``bytes.decode``: "replace" for formats whose text is free and does not matter.
@@ -86,7 +71,7 @@ def read_lines(path: str | Path, errors: str = "strict") -> Iterator[Line]:
         raise DataError(f"cannot be read ({error.strerror or error}).", path) from error
 
 
-def number_lines(file: LineSource, path: str | Path, errors: str = "strict") -> Iterator[Line]:
+def number_lines(file: LineSource, path: str | Path, errors: str = "strict") -> Iterator[TextLine]:
     """Number the lines of an open file from 1; a byte order mark is dropped.
 
     Of a line longer than ``limits.MAX_LINE`` only the beginning is kept, with what is wrong with it; the rest is read
@@ -100,12 +85,12 @@ def number_lines(file: LineSource, path: str | Path, errors: str = "strict") -> 
                 yield _too_long(line, file, number)
                 continue
             text = line if isinstance(line, str) else _decode(line, path, number, errors)
-            yield Line(number, text.removeprefix("\ufeff") if number == 1 else text)
+            yield TextLine(number, text.removeprefix("\ufeff") if number == 1 else text)
     except UnicodeDecodeError as error:  # of a text stream, which decodes ahead of the line it hands out
         raise DataError("not UTF-8 text. Save it as UTF-8.", path) from error
 
 
-def not_blank(lines: Iterator[Line]) -> Line | None:
+def not_blank(lines: Iterator[TextLine]) -> TextLine | None:
     """Return the first line that is not blank, None if there is none; the lines before it are not kept."""
     return next((line for line in lines if not line.blank), None)
 
@@ -115,7 +100,7 @@ def too_long(what: str, advice: str) -> str:
     return f"The {what} is longer than {limits.MAX_LINE:,} bytes, which is the limit. {advice}"
 
 
-def _too_long(line: str | bytes, file: LineSource, number: int) -> Line:
+def _too_long(line: str | bytes, file: LineSource, number: int) -> TextLine:
     start = line[:SHOWN]
     quotes = 0
     while True:
@@ -124,7 +109,7 @@ def _too_long(line: str | bytes, file: LineSource, number: int) -> Line:
             break
         line = file.readline(PIECE)
     text = start if isinstance(start, str) else start.decode("utf-8", "replace")
-    return Line(number, text, too_long("line", ADVICE), quotes)
+    return TextLine(number, text, too_long("line", ADVICE), quotes)
 
 
 def _is_ended(line: str | bytes) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sopool.data.formats import limits
 from sopool.data.formats.archive import Text
-from sopool.data.names import Names
+from sopool.data.names import LabelNames
 from sopool.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -90,7 +90,7 @@ def read_floats(text: Text, what: str) -> Floats:
     return np.concatenate(blocks)
 
 
-def label_codes(rows: Ints) -> tuple[Tensor, Names]:
+def label_codes(rows: Ints) -> tuple[Tensor, LabelNames]:
     """Rows of integers [n, k] as numbers from 0 in sorted order, and what they stand for: an integer, or "0,3"."""
     if rows.shape[1] == 1:
         values, codes = np.unique(rows[:, 0], return_inverse=True)

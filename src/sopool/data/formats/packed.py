@@ -16,7 +16,7 @@ from sopool._files.atomic import whole_file
 from sopool._files.sealed import check_sealed_file, write_sealed
 from sopool.data.formats.json_graph import check_names
 from sopool.data.graphs import PackedGraphs, check_values
-from sopool.data.names import Names
+from sopool.data.names import LabelNames
 from sopool.errors import DataError
 
 FORMAT = "sopool graphs 1"
@@ -153,7 +153,7 @@ def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check
     return store
 
 
-def _names(text: str, what: str) -> Names:
+def _names(text: str, what: str) -> LabelNames:
     names = json.loads(text)
     if not isinstance(names, list):
         raise DataError(f"{what} must be a list.")

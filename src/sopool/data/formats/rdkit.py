@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from sopool.data.formats.molfile import molfile_size
-from sopool.errors import DataError
+from sopool.errors import DataError, MissingPackageError
 
 ATOMS_PER_RING = 8
 """One ring is allowed for this many of the allowed atoms. DNA has about as many; large fullerenes have more."""
@@ -21,11 +21,11 @@ RAISE = "Raise max_atoms (--max-atoms) to read it."
 
 
 def rdkit_module(module: str) -> Any:
-    """A module of RDKit; a ``DataError`` says how to get it."""
+    """Return a module of RDKit; a ``MissingPackageError`` says how to get it."""
     try:
         return import_module(f"rdkit.{module}")
     except ImportError as error:
-        raise DataError("Reading molecules needs RDKit: pip install 'sopool[chem]'") from error
+        raise MissingPackageError("Reading molecules needs RDKit: pip install 'sopool[chem]'") from error
 
 
 def from_smiles(chem: Any, text: str, max_atoms: int) -> Any:

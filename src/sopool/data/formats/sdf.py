@@ -1,13 +1,16 @@
-"""The records of SDF files as texts, and the properties that follow the molecule in each."""
+"""The records of SDF files, and the properties that follow the molecule in each."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from sopool.data.formats import limits
-from sopool.data.formats.lines import SHOWN, Line, read_lines, too_long
+from sopool.data.formats.lines import SHOWN, TextLine, read_lines, too_long
+from sopool.data.formats.molecule_rows import LABEL_NAMES, MoleculeText, find_name, molecule_rows
+from sopool.data.formats.rdkit import from_sdf
+from sopool.data.formats.rows import GraphRow, RowOptions
 
 PROPERTY = re.compile(r">.*<([^<>]+)>")
 
@@ -24,6 +27,33 @@ class SdfRecord(NamedTuple):
     def title(self) -> str:
         """The first line, which names the molecule."""
         return self.text.partition("\n")[0].strip()
+
+
+def sdf_rows(path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
+    """Read the molecules of an SDF file, with a property of each as its label and its title as its id."""
+    label_of = _label_reader(path, options)
+    molecules = (
+        MoleculeText(record.number, record.title, record.text, label_of(record.text), record.title, record.problem)
+        for record in sdf_records(path)
+    )
+    return molecule_rows(molecules, from_sdf, options)
+
+
+def _label_reader(path: str | Path, options: RowOptions) -> Callable[[str], str | None]:
+    """Return a function of the text of a record that gives its label, None if it has none."""
+    if options.labels == "ignored":
+        return lambda _: None
+    if options.labels == "optional" and options.label_column is None:
+        return _usual_label
+    names = list({name: None for record in sdf_records(path) for name in sdf_properties(record.text)})
+    chosen = names[find_name(names, options.label_column, LABEL_NAMES, "label_property", path)]
+    return lambda record: sdf_properties(record).get(chosen)
+
+
+def _usual_label(record: str) -> str | None:
+    properties = sdf_properties(record)
+    found = {name.lower(): value for name, value in properties.items()} | properties
+    return next((found[name] for name in LABEL_NAMES if name in found), None)
 
 
 def sdf_records(path: str | Path) -> Iterator[SdfRecord]:
@@ -50,7 +80,7 @@ class _Lines:
         self.blank = True
         self.too_long = False
 
-    def add(self, line: Line) -> None:
+    def add(self, line: TextLine) -> None:
         self.blank = self.blank and line.blank
         self.size += len(line.text)
         if not self.too_long and (line.problem or self.size > limits.MAX_LINE):

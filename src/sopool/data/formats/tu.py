@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sopool.data.formats.archive import Source, Text, open_source, visible
+from sopool.data.formats.archive import Text, TextFolder, not_hidden, open_source
 from sopool.data.formats.numbers import Ints, integer_blocks, label_codes, read_floats, read_integers
 from sopool.data.graphs import PackedGraphs
-from sopool.data.names import Names
+from sopool.data.names import LabelNames
 from sopool.errors import DataError
 
 Int32s = NDArray[np.int32]
@@ -30,7 +30,7 @@ def read_tu(path: str | Path, name: str | None = None) -> PackedGraphs:
 class _Files:
     """The files of one data set: they lie together, and their names start alike."""
 
-    def __init__(self, source: Source, name: str | None) -> None:
+    def __init__(self, source: TextFolder, name: str | None) -> None:
         self.source = source
         first = _choose(source, name)
         self.prefix = first.removesuffix("A.txt")
@@ -108,7 +108,7 @@ class _Files:
             pairs.append(local.take(ends))
         return _in_order(_joined(pairs), np.concatenate(graphs), len(node_ptr) - 1)
 
-    def read_labels(self, kind: str, count: int, order: Ints | None) -> tuple[Tensor | None, Names]:
+    def read_labels(self, kind: str, count: int, order: Ints | None) -> tuple[Tensor | None, LabelNames]:
         if self.file(kind) not in self.source.names:
             return None, ()
         text = self.text(kind)
@@ -126,9 +126,9 @@ class _Files:
         return torch.from_numpy(rows if order is None else rows[order])
 
 
-def _choose(source: Source, name: str | None) -> str:
+def _choose(source: TextFolder, name: str | None) -> str:
     """The one file of edges, which tells the name of the data set."""
-    found = [file for file in visible(source.names, "_A.txt") if PurePosixPath(file).name != "_A.txt"]
+    found = [file for file in not_hidden(source.names, "_A.txt") if PurePosixPath(file).name != "_A.txt"]
     chosen = [file for file in found if name is None or PurePosixPath(file).name == f"{name}_A.txt"]
     if len(chosen) == 1:
         return chosen[0]

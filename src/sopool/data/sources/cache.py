@@ -10,7 +10,7 @@ from typing import BinaryIO, TypeVar
 
 from sopool._files.atomic import whole_file
 from sopool._files.private import is_private, make_private, make_unwritable
-from sopool.data.formats.archive import open_source, visible
+from sopool.data.formats.archive import not_hidden, open_source
 from sopool.data.formats.packed import FORMAT, read_graphs, write_graphs
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
@@ -21,7 +21,7 @@ READERS = 2
 NOT_PLAIN = r"[^\w.-]"
 MOST_LETTERS = 50
 
-Found = TypeVar("Found")
+Kept = TypeVar("Kept")
 Value = TypeVar("Value")
 
 
@@ -60,7 +60,7 @@ def downloaded(name: str) -> Path:
     return cache_folder() / "downloads" / f"{name}.zip"
 
 
-def kept(path: Path, load: Callable[[Path], Found]) -> Found | None:
+def kept(path: Path, load: Callable[[Path], Kept]) -> Kept | None:
     """Return what ``load`` gives for a file of the cache; None if it is not there or cannot be trusted.
 
     A file whose content is not what was written costs a warning. What is wrong with its folder is
@@ -122,4 +122,4 @@ def fingerprint(source: Path) -> str:
 
 def _texts(folder: Path) -> list[Path]:
     with open_source(folder) as files:
-        return [folder / name for name in visible(files.names, ".txt")]
+        return [folder / name for name in not_hidden(files.names, ".txt")]

@@ -4,26 +4,24 @@ import os
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from reprlib import repr as show
 from typing import Any, NamedTuple
 
 from sopool._files.private import is_private
-from sopool.data.analysis.statistics import GraphStatistics, statistics
-from sopool.data.formats.archive import open_source, visible
-from sopool.data.formats.gin import read_gin
-from sopool.data.formats.jsonl import read_jsonl
+from sopool.data.analysis.statistics import GraphStatistics, graph_statistics
+from sopool.data.formats.kinds import KNOWN, NAME, STDIN, kind_of, suffix_of
 from sopool.data.formats.limits import MAX_ATOMS
-from sopool.data.formats.lines import check_columns, kind_of
-from sopool.data.formats.molecules import BadMolecule, OnError, read_sdf, read_smiles_csv
-from sopool.data.formats.packed import load_graphs, renamed
-from sopool.data.formats.tu import read_tu
+from sopool.data.formats.lines import stem_of
+from sopool.data.formats.molecules import pack_molecules
+from sopool.data.formats.packed import renamed
+from sopool.data.formats.rows import BadRow, RowOptions
 from sopool.data.graphs import PackedGraphs
 from sopool.data.sources.boxed import boxed_names, load_boxed
 from sopool.data.sources.cache import cached, downloaded
-from sopool.data.sources.download import Progress, download
-from sopool.errors import DataError
+from sopool.data.sources.download import DownloadProgress, download
+from sopool.errors import DataError, OnError, suggest
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class DatasetNote(UserWarning):
     """Something to know about a data set, true but easily missed."""
 
 
-class Found(NamedTuple):
+class FoundDataset(NamedTuple):
     """Where a data set is: "root", "package", "cache" or, if nowhere, None; and the places that were searched."""
 
     place: str | None
@@ -102,25 +100,25 @@ def list_datasets(root: str | Path | None = None) -> list[Listed]:
         found = find(name, root)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DatasetNote)
-            have = None if found.place is None else statistics(load(name, root))
+            have = None if found.place is None else graph_statistics(load(name, root))
         listed.append(Listed(name, found.place, found.path, PAPER.get(name), have))
     return listed
 
 
-def find(name: str, root: str | Path | None = None) -> Found:
+def find(name: str, root: str | Path | None = None) -> FoundDataset:
     """Look for a data set by name: ``root`` (or ``SOPOOL_DATA``), then the package, then the cache."""
     searched = []
     for folder in _roots(root):
         searched.append(f"{folder} (--root or SOPOOL_DATA)")
         for path in (folder / f"{name}.zip", folder / name, folder / f"{name}.txt", folder / f"{name}.graphs"):
             if path.exists():
-                return Found("root", path, searched)
+                return FoundDataset("root", path, searched)
     searched.append(f"the package ({', '.join(boxed_names())})")
     if name in boxed_names():
-        return Found("package", None, searched)
+        return FoundDataset("package", None, searched)
     path = downloaded(name)
     searched.append(str(path.parent))
-    return Found("cache", path, searched) if is_private(path) else Found(None, None, searched)
+    return FoundDataset("cache", path, searched) if is_private(path) else FoundDataset(None, None, searched)
 
 
 def load(
@@ -132,7 +130,7 @@ def load(
     on_error: OnError = "skip",
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
-    progress: Progress | None = None,
+    progress: DownloadProgress | None = None,
 ) -> PackedGraphs:
     """Read graphs from a file or folder of any known kind, or a data set by its name.
 
@@ -154,7 +152,7 @@ def load(
         warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
     found = find(name, root)
     if found.place == "package":
-        check_columns(name, smiles_column, label_column)
+        NAME.check_columns(name, smiles_column, label_column)
         return load_boxed(name)
 
     def read(path: Path) -> PackedGraphs:
@@ -181,10 +179,10 @@ def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
 
 def _is_path(source: str | Path) -> bool:
     path = Path(source)
-    return bool(path.suffix) or path.exists() or len(path.parts) > 1
+    return str(source) != STDIN and (bool(path.suffix) or path.exists() or len(path.parts) > 1)
 
 
-def _download(name: str, found: Found, progress: Progress | None) -> Path:
+def _download(name: str, found: FoundDataset, progress: DownloadProgress | None) -> Path:
     ways = (
         f"Searched: {'; '.join(found.searched)}. Ways out: put {name}.zip of the TU collection (or a folder {name} "
         "with its files) into a folder and name that with --root or SOPOOL_DATA; or give the path of your own file."
@@ -198,9 +196,9 @@ def _download(name: str, found: Found, progress: Progress | None) -> Path:
 
 
 def _guess(given: str) -> str:
-    """A question, where a known data set has a name much like this one, which may be that of a file."""
-    close = get_close_matches(Path(given).stem.upper(), [*PAPER, *boxed_names()], 1)
-    return f" Did you mean {close[0]}?" if close and close[0] != given else ""
+    """Return a question if a known data set has a name much like this one, which may be that of a file."""
+    known = (*PAPER, *boxed_names())
+    return "" if given in known else suggest(Path(given).stem, known)
 
 
 def _roots(root: str | Path | None) -> list[Path]:
@@ -218,41 +216,21 @@ def _read(
 ) -> PackedGraphs:
     if not path.exists():
         raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
-    check_columns(path, smiles_column, label_column)
     kind = kind_of(path)
-    if path.is_dir() or kind == ".zip":
-        return cached(path, path.stem, lambda: _read_collection(path))
-    if kind == ".txt":
-        return cached(path, path.stem, lambda: _read_txt(path))
-    text = kind.removesuffix(".gz")
-    if text == ".jsonl":
-        return cached(path, path.name.split(".")[0], lambda: read_jsonl(path))
-    if kind == ".graphs":
-        return load_graphs(path)
-    if text in (".csv", ".tsv", ".smi"):
-        store, bad = read_smiles_csv(path, smiles_column, label_column, on_error, None, labelled, max_atoms)
-    elif text == ".sdf":
-        store, bad = read_sdf(path, label_column, on_error, None, labelled, max_atoms)
-    else:
-        known = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .graphs"
-        raise DataError(f"unknown kind of file {kind!r}, expected one of {known}.", path)
+    kind.check_columns(path, smiles_column, label_column)
+    if kind.whole is not None:
+        read = partial(kind.whole, path)
+        return cached(path, stem_of(path), read) if kind.cached else read()
+    if kind.rows is None:
+        raise DataError(f"unknown kind of file {suffix_of(path)!r}, expected one of {KNOWN}.", path)
+    options = RowOptions(smiles_column, label_column, max_atoms, "required" if labelled else "ignored")
+    store, bad = pack_molecules(kind.rows(path, options), kind.place(path), on_error, stem_of(path))
     if bad:
         warnings.warn(_skipped(path, bad, len(bad) + len(store)), stacklevel=3)
     return store
 
 
-def _read_txt(path: Path) -> PackedGraphs:
-    try:
-        return read_gin(path)
-    except DataError as error:
-        if any(path.name.startswith(edges.name.removesuffix("A.txt")) for edges in path.parent.glob("*_A.txt")):
-            raise DataError(f"{error} It is one file of a TU data set: give their folder, {path.parent}.") from error
-        if error.line != 1:
-            raise
-        raise DataError(f"{error} A .txt is read as GIN's text: call a table of molecules .csv.") from error
-
-
-def _skipped(path: Path, bad: list[BadMolecule], total: int) -> str:
+def _skipped(path: Path, bad: list[BadRow], total: int) -> str:
     reasons = Counter(one.reason.rstrip(".") for one in bad).most_common()
     told = "; ".join(f"{reason} ({count:,})" for reason, count in reasons[:REASONS])
     left = len(reasons) - REASONS
@@ -261,12 +239,3 @@ def _skipped(path: Path, bad: list[BadMolecule], total: int) -> str:
         f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in row {bad[0].row}, {show(bad[0].text)}. "
         f"Why: {told}{more}."
     )
-
-
-def _read_collection(path: Path) -> PackedGraphs:
-    """A folder or zip: TU files if there are edges among them, else the one GIN text."""
-    with open_source(path) as source:
-        texts = visible(source.names, ".txt")
-    if len(texts) != 1 or texts[0].endswith("_A.txt"):
-        return read_tu(path)
-    return read_gin(path / texts[0] if path.is_dir() else path)

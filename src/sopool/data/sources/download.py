@@ -11,7 +11,7 @@ from sopool._files.private import make_private, make_unwritable
 from sopool.data.formats.tu import read_tu
 from sopool.errors import DataError
 
-Progress = Callable[[int, int | None], None]
+DownloadProgress = Callable[[int, int | None], None]
 """Called with the bytes done and the bytes in all, None if the server does not say."""
 
 MAX_DOWNLOAD = 2 << 30
@@ -25,7 +25,7 @@ def tu_address(name: str) -> str:
     return f"{TUDataset.url}/{name}.zip"
 
 
-def download(name: str, folder: Path, progress: Progress | None = None) -> Path:
+def download(name: str, folder: Path, progress: DownloadProgress | None = None) -> Path:
     """Fetch ``name`` from the TU collection into ``folder``: whole and readable, or not at all."""
     target = folder / f"{name}.zip"
     try:
@@ -42,7 +42,7 @@ def download(name: str, folder: Path, progress: Progress | None = None) -> Path:
     return target
 
 
-def _fetch(address: str, write: Callable[[bytes], int], progress: Progress | None) -> None:
+def _fetch(address: str, write: Callable[[bytes], int], progress: DownloadProgress | None) -> None:
     with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
         total = int(answer.headers["Content-Length"]) if answer.headers["Content-Length"] else None
         done = 0

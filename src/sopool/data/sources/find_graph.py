@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sopool.data.formats.limits import MAX_ATOMS
-from sopool.data.formats.rows import Row
+from sopool.data.formats.rows import GraphRow
 from sopool.data.graphs import PackedGraphs
 from sopool.data.pack import Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.sources.stream import lack, place_of, rows_of
-from sopool.errors import DataError, Place
+from sopool.errors import DataError, Place, UserError
 
 ID = "id:"
 """Before an id that might be taken for a row."""
@@ -81,7 +81,7 @@ def has_id(
         return rows is not None and any(
             row.name is not None and str(row.name) == name for row in takewhile(lambda row: row.number <= last, rows)
         )
-    except DataError:
+    except UserError:
         return False
 
 
@@ -90,12 +90,12 @@ def row_number(wanted: str) -> int | None:
     return int(wanted) if re.fullmatch(r"-?(0|[1-9][0-9]*)", wanted, re.ASCII) else None
 
 
-def _graph_of(row: Row, fields: Mapping[str, int | None], place: Place) -> FoundGraph:
+def _graph_of(row: GraphRow, fields: Mapping[str, int | None], place: Place) -> FoundGraph:
     problem = row.problem or lack(row.graph, fields)
     if problem or row.graph is None:
         raise place.error(row.number, f"{problem} Found {row.text[:60]!r}.")
     graph = pack([replace(row.graph, label=None)], Path(str(place.path)).name)
-    return FoundGraph(graph, row.number, row.name, row.label)
+    return FoundGraph(graph, row.number, row.name, row.graph.label)
 
 
 def _what_there_is(number: int | None, name: str, numbers: list[int], ids: list[str]) -> str:

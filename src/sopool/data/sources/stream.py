@@ -1,40 +1,27 @@
 """Graphs of a file or of the standard input, some at a time: however many there are, memory holds a few thousand."""
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from sopool.data.formats import limits
-from sopool.data.formats.lines import check_columns, kind_of, number_lines, read_lines
-from sopool.data.formats.rows import Row, json_rows, molecule_rows, sdf_rows, text_rows
+from sopool.data.formats.kinds import kind_of
+from sopool.data.formats.rows import BadRow, GraphRow, RowOptions
 from sopool.data.graphs import EDGE_FIELDS, PackedGraphs
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.errors import Place
 
-STDIN, STDIN_NAME = "-", "standard input"
-TEXTS = (".jsonl", ".csv", ".tsv", ".smi")
-"""Files with a graph a line."""
 NODES = 2**14
 ROWS = 2**12
 """Where a chunk ends; it also ends once ``limits.MAX_LINE`` characters are read for it."""
 NO_NODES = "the graph has no nodes."
 
 
-class BadRow(NamedTuple):
-    """What was left out, and why."""
-
-    row: int
-    text: str
-    reason: str
-
-
 @dataclass
-class Chunk:
+class GraphChunk:
     """Some graphs of a source, in its order."""
 
     graphs: PackedGraphs | None = None
@@ -53,7 +40,7 @@ def stream_graphs(
     smiles_column: str | None = None,
     label_column: str | None = None,
     max_atoms: int = limits.MAX_ATOMS,
-) -> Iterator[Chunk]:
+) -> Iterator[GraphChunk]:
     """Chunks of the graphs of any source that :func:`sopool.data.load` reads, or of the standard input (``-``).
 
     JSON lines and molecules are read as they come; the standard input may hold JSON lines, a CSV with a line of names,
@@ -68,36 +55,22 @@ def stream_graphs(
 
 def rows_of(
     source: str | Path, smiles_column: str | None, label_column: str | None, max_atoms: int
-) -> Iterator[Row] | None:
-    """The rows of a text or of the standard input as they come; None for a source that is read as a whole."""
-    path = Path(source)
-    kind = kind_of(path).removesuffix(".gz")
-    if str(source) == STDIN:
-        lines = number_lines(sys.stdin.buffer, STDIN_NAME)
-        return text_rows(lines, STDIN_NAME, smiles_column, label_column, max_atoms)
-    if kind == ".jsonl":
-        check_columns(path, smiles_column, label_column)
-        return json_rows(read_lines(path))
-    if kind in (".csv", ".tsv"):
-        return molecule_rows(read_lines(path), path, smiles_column, label_column, max_atoms)
-    if kind == ".smi":
-        return text_rows(read_lines(path), path, smiles_column, label_column, max_atoms)
-    if kind == ".sdf":
-        check_columns(path, smiles_column, label_column)
-        return sdf_rows(path, label_column, max_atoms)
-    return None
+) -> Iterator[GraphRow] | None:
+    """Return the rows of a text or of the standard input as they come; None for a source that is read as a whole."""
+    kind = kind_of(source)
+    if kind.rows is None:
+        return None
+    kind.check_columns(source, smiles_column, label_column)
+    return kind.rows(Path(source), RowOptions(smiles_column, label_column, max_atoms, "optional"))
 
 
 def place_of(source: str | Path) -> Place:
-    """What a row of a source is, and what the source is called."""
-    kind = kind_of(Path(source)).removesuffix(".gz")
-    if str(source) == STDIN:
-        return Place("line", STDIN_NAME)
-    return Place("record" if kind == ".sdf" else "line" if kind in TEXTS else "graph", source)
+    """Return what a row of a source is called, and what the source is called."""
+    return kind_of(source).place(source)
 
 
-def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[Chunk]:
-    chunk = Chunk()
+def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Iterator[GraphChunk]:
+    chunk = GraphChunk()
     graphs = list[Graph]()
     nodes = 0
     size = 0
@@ -111,11 +84,11 @@ def _chunks(rows: Iterable[Row], fields: Mapping[str, int | None]) -> Iterator[C
             nodes += row.graph.num_nodes
             chunk.rows.append(row.number)
             chunk.ids.append(row.name)
-            chunk.labels.append(row.label)
+            chunk.labels.append(row.graph.label)
         if nodes >= NODES or len(chunk.rows) + len(chunk.bad) >= ROWS or size >= limits.MAX_LINE:
             chunk.graphs = pack(graphs) if graphs else None
             yield chunk
-            chunk = Chunk()
+            chunk = GraphChunk()
             graphs = list[Graph]()
             nodes = 0
             size = 0
@@ -139,7 +112,7 @@ def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
     return ""
 
 
-def _slices(store: PackedGraphs) -> Iterator[Chunk]:
+def _slices(store: PackedGraphs) -> Iterator[GraphChunk]:
     """Of a store that is in memory, or mapped into it."""
     names = store.class_labels
     labels = [None] * len(store) if names is None else names.tolist()
@@ -147,7 +120,7 @@ def _slices(store: PackedGraphs) -> Iterator[Chunk]:
     start = 0
     for end in range(1, len(store) + 1):
         if end == len(store) or piece[end] != piece[start] or end - start == ROWS:
-            yield Chunk(
+            yield GraphChunk(
                 store.stretch(start, end), list(range(start, end)), [None] * (end - start), list(labels[start:end])
             )
             start = end

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sopool._files.atomic import whole_file, why
-from sopool._files.schema import choice, mapping_of, plain, read_json, record, text, tuple_of
+from sopool._files.schema import choice, mapping_of, read_json, record, text, tuple_of, value_check
 from sopool._files.sealed import json_digest
 from sopool.errors import DataError, UserError
 from sopool.experiments.comparison import Comparison
@@ -236,7 +236,9 @@ def _row(saved: Mapping[str, Any], cells: Sequence[Cell]) -> Row:
 
 SAVED = record(
     {
-        "format": plain(lambda value: value == FORMAT and type(value) is int, f"{FORMAT}, as this version writes"),
+        "format": value_check(
+            lambda value: value == FORMAT and type(value) is int, f"{FORMAT}, as this version writes"
+        ),
         "table": choice(*TABLES),
         "title": text(),
         "datasets": tuple_of(text()),

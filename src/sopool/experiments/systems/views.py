@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sopool.data.edges import degrees
+from sopool.data.edges import out_degrees
 from sopool.data.features.encoders import has_node_labels
 from sopool.data.graphs import PackedGraphs
 
@@ -96,7 +96,7 @@ def sizes_view(store: PackedGraphs) -> Views:
 def histogram_view(store: PackedGraphs) -> Views:
     """How many nodes of each label a graph has, or of each degree where there are no labels that say anything."""
     labels = store.node_labels if has_node_labels(store) else None
-    values = degrees(store) if labels is None else labels
+    values = out_degrees(store) if labels is None else labels
     return [Features(counts(store, np.unique(values.numpy(), return_inverse=True)[1]))]
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sopool.data.features.edge_labels import EdgeCodes
 from sopool.data.features.node_features import NodeFeatures
-from sopool.data.graphs import PackedGraphs, spread, take_segments
+from sopool.data.graphs import PackedGraphs, expand_segments, take_segments
 from sopool.errors import DataError
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
 
@@ -49,7 +49,7 @@ class Lists(NamedTuple):
     def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> "Taken":
         """The lists of a batch with these ``nodes``, numbered within it."""
         list_ptr, members = take_segments(self.graph_ptr, graphs)
-        shift = spread(ptr[:-1], list_ptr)
+        shift = expand_segments(ptr[:-1], list_ptr)
         starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
         torch.cumsum(self.lengths.index_select(0, nodes), 0, out=starts[1:])
         labels = None if self.labels is None else self.labels.index_select(0, members).long()
@@ -187,7 +187,7 @@ class GraphTables:
         transposed = neighbors if self.transposed is None else self.transposed.take(chosen, ptr, nodes)
         codes = self.features.codes.index_select(0, nodes)
         if substitutes is not None:
-            model = spread(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
+            model = expand_segments(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
             codes = substitutes[model.unsqueeze(1), codes.long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
         labels = self._labels(neighbors, transposed, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
@@ -204,7 +204,7 @@ class GraphTables:
             return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), substitutes)
         ptr = _repeat(self.node_ptr, nodes, models)
         starts = _repeat(self.neighbors.starts, listed, models)
-        members = spread(self.node_ptr[:-1], self.neighbors.graph_ptr).add_(self.neighbors.nodes)
+        members = expand_segments(self.node_ptr[:-1], self.neighbors.graph_ptr).add_(self.neighbors.nodes)
         labels = None if self.neighbors.labels is None else self.neighbors.labels.long().repeat(models)
         taken = Taken(starts, _shifted(members, nodes, models), labels)
         codes = substitutes[:, self.features.codes.long()].flatten(0, 1)
@@ -218,7 +218,7 @@ class GraphTables:
         def count(taken: Taken) -> Tensor:
             assert taken.labels is not None
             ends = taken.starts.index_select(0, models)
-            first = spread(self.edge_kinds * torch.arange(len(models) - 1, device=ends.device), ends)
+            first = expand_segments(self.edge_kinds * torch.arange(len(models) - 1, device=ends.device), ends)
             return torch.where(taken.labels < 0, -1, taken.labels + first)
 
         codes = count(neighbors)
@@ -257,9 +257,9 @@ def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) ->
     bits = max(0, int(store.sizes.max()) - 1).bit_length() if len(store) else 0
     own = torch.arange(store.num_nodes, device=store.device)
     first = store.node_ptr[:-1]
-    target = spread(first, store.edge_ptr).add_(store.edge_index[by])
+    target = expand_segments(first, store.edge_ptr).add_(store.edge_index[by])
     key = torch.cat([own, target]).bitwise_left_shift_(bits)
-    key[: store.num_nodes] += own - spread(first, store.node_ptr)
+    key[: store.num_nodes] += own - expand_segments(first, store.node_ptr)
     key[store.num_nodes :] += store.edge_index[1 - by]
     kinds = 1 if labels is None else labels.kinds + 1
     if labels is not None:  # 0 for the node itself; so edges that are there twice lie alike in both directions

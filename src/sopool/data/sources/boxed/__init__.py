@@ -1,11 +1,10 @@
 """Two small data sets that come with the package; where they are from: PROVENANCE.md beside this file."""
 
-from difflib import get_close_matches
 from importlib.resources import as_file, files
 
 from sopool.data.formats.jsonl import read_jsonl
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError
+from sopool.errors import SettingError, suggest
 
 _NAMES = ("MUTAG", "SOLUBILITY")
 
@@ -22,11 +21,10 @@ def load_boxed(name: str) -> PackedGraphs:
     - ``SOLUBILITY``: 1,282 organic compounds whose solubility in water is ``low``, ``medium`` or ``high``.
 
     Nodes are atoms, labelled with their symbols, without most hydrogens; edges are bonds, labelled ``single``,
-    ``double``, ``triple`` or ``aromatic``: as :mod:`sopool.data.formats.molecules` makes them.
+    ``double``, ``triple`` or ``aromatic``: as the readers of molecules make them.
     """
     if name not in _NAMES:
-        close = get_close_matches(name.upper(), _NAMES, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"no data set {name!r} comes with the package, only {' and '.join(_NAMES)}.{hint}")
+        known = " and ".join(_NAMES)
+        raise SettingError(f"no data set {name!r} comes with the package, only {known}.{suggest(name, _NAMES)}")
     with as_file(files(__name__) / f"{name}.jsonl.gz") as path:
         return read_jsonl(path, name)
