@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sopool._runtime.out_of_memory import advise, oversized
-from sopool.data import DataError
+from sopool.errors import ResourceError
 from sopool.estimator.ensemble import Ensemble
 from tests.cli.conftest import QUICK
 from tests.helpers.little_classifier import STORE
@@ -18,7 +18,7 @@ def out_of_memory(*_, **__):
 
 def test_only_a_lack_of_memory_is_advised_about():
     for error in (MemoryError(VAST), torch.OutOfMemoryError("Tried to allocate 9.00 TiB"), MemoryError()):
-        with pytest.raises(DataError, match=r"not enough memory to knit: (9.00 TiB|none).*\. Buy wool\.") as caught:
+        with pytest.raises(ResourceError, match=r"not enough memory to knit: (9.00 TiB|none).*\. Buy wool\.") as caught:
             raise_in(error)
         assert caught.value.__cause__ is error
     with pytest.raises(RuntimeError, match="a fault"):
@@ -92,7 +92,7 @@ def test_explain_names_the_graph(call, model, graphs):
 
 
 def test_what_has_no_advice_of_its_own_blames_the_graphs(call, monkeypatch):
-    monkeypatch.setattr("sopool.data.analysis.statistics.statistics", out_of_memory)
+    monkeypatch.setattr("sopool.data.analysis.statistics.graph_statistics", out_of_memory)
     shown = call("inspect", "MUTAG")
     assert shown.code == 2
     assert "Give fewer or smaller graphs." in shown.err

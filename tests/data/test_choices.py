@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sopool.data import DataError, Graph, load, pack
+from sopool.data import Graph, load, pack
 from sopool.data.edges import out_degrees
 from sopool.data.features.encoders import (
     DegreeEncoder,
@@ -17,6 +17,7 @@ from sopool.data.features.encoders import (
 )
 from sopool.data.formats.gin import read_gin
 from sopool.data.synthetic import make_agreement
+from sopool.errors import SettingError
 from sopool.models.presets import SECOND_ORDER, model_config
 from tests.data.test_encoders import attributed, labelled
 
@@ -113,5 +114,5 @@ CHOICES += [(replace(TOLD, name=name), choice) for name, choice in NAMED.items()
 def test_choices(store, choice):
     assert repr(default_encoder(store).fit(store)) == choice
     assert repr(default_encoder(store, unknown=False).fit(store)) == choice.replace("unknown=True", "unknown=False")
-    with pytest.raises(DataError, match=r"'ENZYMES' is not a data set of the paper: MUTAG, .*REDDIT-MULTI-5K"):
+    with pytest.raises(SettingError, match=r"'ENZYMES' is not a data set of the paper: MUTAG, .*REDDIT-MULTI-5K"):
         paper_encoder("ENZYMES")

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,9 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data import ConcatEncoder, ConstantEncoder, DataError, DegreeEncoder, Graph, NodeLabelEncoder, pack, remap
+from sopool.data import ConcatEncoder, ConstantEncoder, DataError, DegreeEncoder, Graph, NodeLabelEncoder, pack
 from sopool.data.features.encoders import AttributeEncoder, default_encoder, encoder_from_json, paper_encoder
 from sopool.data.formats.tu import read_tu
+from sopool.errors import SettingError
 from tests.helpers.data_graphs import as_lists, stores
 from tests.helpers.shared import DATA, needs_data
 
@@ -105,8 +107,13 @@ def test_concatenation_is_side_by_side(fitting):
     first, second, *others = encoders(store)
     nested = ConcatEncoder([first, ConcatEncoder([ConcatEncoder([second]), *others])])
     assert nested.fit(store, graphs).to_json() == together.to_json()
-    with pytest.raises(ValueError, match="needs at least one encoder"):
+    with pytest.raises(SettingError, match="needs at least one encoder"):
         ConcatEncoder([])
+
+
+def with_only(features, seen):
+    """The features of a model that knows the values in some columns only: all others are unknown to it."""
+    return replace(features, codes=features.substitutes(seen)[features.codes.long()].int())
 
 
 @given(fittings())
@@ -119,7 +126,7 @@ def test_one_column_space_for_all_folds(fitting):
     known = [isinstance(part, ONE_HOT) and i < part.width - 1 for part in encoder.parts for i in range(part.width)]
     assert (~features.seen(store, [])).tolist() == known  # constants, numbers and "unknown" may always be used
     seen = features.seen(store, graphs)
-    made = remap(features, seen)
+    made = with_only(features, seen)
     alone = encoder.fit(store, graphs).transform(store)
     assert torch.equal(made.rows()[:, seen], alone.rows())
     assert not made.rows()[:, ~seen].any()
@@ -134,19 +141,7 @@ def test_substitutes_for_many_models():
     features = ConcatEncoder([ConstantEncoder(), NodeLabelEncoder()]).fit(store).transform(store)
     seen = torch.stack([features.seen(store, [g]) for g in range(2)])
     assert features.substitutes(seen).tolist() == [[0, 1, 2, 4, 4], [0, 4, 2, 3, 4]]
-    assert [remap(features, row).codes[:, 1].tolist() for row in seen] == [[1, 2, 2, 4], [4, 2, 2, 3]]
-
-
-def test_remap_that_cannot_be():
-    store = labelled("ab", "bcc")
-    parts = [ConstantEncoder(), *(NodeLabelEncoder(unknown=False) for _ in range(2))]
-    features = ConcatEncoder(parts).fit(store).transform(store)
-    assert torch.equal(remap(features, features.seen(store, [0, 1])).codes, features.codes)
-    with pytest.raises(DataError, match=r"^2 nodes have a value that is not seen"):
-        remap(features, features.seen(store, [0]))
-    for wrong in (torch.ones(7), torch.ones(6).bool(), torch.ones(1, 7).bool()):
-        with pytest.raises(ValueError, match=r"seen must be bool of shape \[7\], found torch"):
-            remap(features, wrong)
+    assert [with_only(features, row).codes[:, 1].tolist() for row in seen] == [[1, 2, 2, 4], [4, 2, 2, 3]]
 
 
 def test_labels_are_matched_by_name_and_only_those_that_occur_count():
@@ -281,7 +276,7 @@ def test_the_same_on_cuda(fitting):
     here = ConcatEncoder(encoders(store)).fit(store, graphs)
     torch.testing.assert_close(here.transform(store).rows(), on_host.rows())
     seen = on_device.seen(there, torch.tensor(graphs[:1]))
-    for host, device in ((on_host, on_device), (remap(on_host, seen.cpu()), remap(on_device, seen))):
+    for host, device in ((on_host, on_device), (with_only(on_host, seen.cpu()), with_only(on_device, seen))):
         assert device.rows().is_cuda
         assert torch.equal(host.to("cuda").rows(), device.rows())
         assert torch.equal(host.rows(), device.rows().cpu())

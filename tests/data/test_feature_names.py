@@ -6,7 +6,6 @@ from sopool.data.features.encoders import (
     ConstantEncoder,
     DegreeEncoder,
     NodeLabelEncoder,
-    feature_names,
 )
 from sopool.data.pack import Graph, pack
 
@@ -25,5 +24,5 @@ STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3)])
     ],
 )
 def test_every_column_has_a_name(encoder, names):
-    assert feature_names(encoder.fit(STORE)) == names
+    assert encoder.fit(STORE).feature_names == names
     assert len(names) == encoder.width

@@ -15,7 +15,7 @@ from sopool.data.analysis.refinement import Duplicates, duplicates, graph_colour
 from sopool.data.edges import edge_blocks, out_degrees
 from sopool.data.formats.tu import read_tu
 from sopool.data.pack import Graph, pack
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError
 from tests.helpers.data_graphs import as_lists, stores
 from tests.helpers.shared import DATA, needs_data
 
@@ -212,7 +212,7 @@ def test_initial_colours_that_do_not_fit(function, initial, found):
 
 @pytest.mark.parametrize("function", [refine, graph_colours, duplicates])
 def test_rounds_must_not_be_negative(function):
-    with pytest.raises(ValueError, match="rounds=-1 must not be negative"):
+    with pytest.raises(SettingError, match="rounds=-1 must not be negative"):
         function(pack([Graph(1)]), rounds=-1)
 
 

@@ -1,4 +1,3 @@
-import json
 from functools import cache
 
 import numpy as np
@@ -9,9 +8,9 @@ from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from sopool.data.formats.tu import read_tu
-from sopool.data.splits import holdout, read_folds, read_splits, stratified_folds
-from sopool.errors import DataError
-from tests.helpers.shared import DATA, needs_data
+from sopool.data.splits import holdout, stratified_folds
+from sopool.errors import DataError, UserError
+from tests.helpers.shared import DATA, needs_data, published_folds
 
 read = cache(lambda name: read_tu(DATA / f"{name}.zip"))
 seeds = st.integers(0, 2**32 - 1)
@@ -22,12 +21,6 @@ def classes(draw, smallest):
     """The class of each graph, numbers in any order, two classes or more."""
     sizes = draw(st.lists(st.integers(smallest, 15), min_size=2, max_size=4))
     return np.array(draw(st.permutations(np.repeat(np.arange(len(sizes)), sizes).tolist())))
-
-
-def write(folder, content):
-    path = folder / "folds.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    return path
 
 
 def as_lists(folds):
@@ -87,7 +80,7 @@ def test_defaults():
     ],
 )
 def test_folds_that_cannot_be_made(labels, folds, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(UserError, match=message):
         stratified_folds(labels, folds)
 
 
@@ -142,104 +135,10 @@ def test_holdout_is_stratified_disjoint_and_complete(labels, fraction, seed):
     ],
 )
 def test_holdouts_that_cannot_be(labels, fraction, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(UserError, match=message):
         holdout(range(len(labels)), labels, fraction)
     with pytest.raises(DataError, match="there are no graphs: graphs of at least two classes are needed"):
         holdout([], [0, 1], 0.5)
-
-
-def test_read_tests(tmp_path):
-    path = write(tmp_path, {"test": [[4, 0], [1]]})
-    expected = [[[1, 2, 3], [0, 4]], [[0, 2, 3, 4], [1]]]
-    assert as_lists(read_splits(path, 5)) == as_lists(read_splits(str(path), 5)) == expected
-    assert as_lists(read_folds(path, 5)) == [[*fold, None] for fold in expected]
-
-
-def test_read_folds_with_validation(tmp_path):
-    folds = [{"train": [3, 1], "test": [0], "validation": [4, 2]}, {"train": [0], "test": [4, 1]}]
-    path = write(tmp_path, {"folds": [*folds, {**folds[1], "validation": []}]})
-    second = [[0], [1, 4], None]
-    assert as_lists(read_folds(path, 5)) == [[[1, 3], [0], [2, 4]], second, second]
-    assert as_lists(read_splits(path, 5)) == [[[1, 3], [0]], second[:2], second[:2]]
-    assert read_folds(path, 5)[0].validation.tolist() == [2, 4]
-
-
-@given(st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), min_size=1, max_size=4), st.randoms())
-def test_files_say_what_was_written(tmp_path_factory, owners, random):
-    """Graphs given to train, test or validation come back there, in whatever order they were written."""
-    owners = [[*some, 0, 1, 2] for some in owners]
-    folds = [[[g for g, owner in enumerate(some) if owner == part] for part in range(3)] for some in owners]
-    shuffled = [[random.sample(part, len(part)) for part in fold] for fold in folds]
-    content = {"folds": [dict(zip(("train", "test", "validation"), fold, strict=True)) for fold in shuffled]}
-    assert as_lists(read_folds(write(tmp_path_factory.getbasetemp(), content), 9)) == folds
-
-
-def fold(**parts):
-    return {"folds": [{"train": [0], "test": [1]}, {"train": [0, 1], "test": [2], **parts}]}
-
-
-TOP = r'expected {"test": \[\[...\], ...\]} or {"folds"'
-KEYS = "must have train and test, may have validation, and nothing else"
-MALFORMED = [
-    ('{"test": [[0],\n [1,]]}', "not JSON: "),
-    ("", r"line 1: not JSON: Expecting value \(column 1\)"),
-    ("[" * 100_000, "not JSON: "),
-    ('{"test": [[' + "1" * 5000 + "]]}", "not JSON: "),
-    ([[0], [1]], TOP),
-    ({}, TOP),
-    ({"train": [[0]]}, TOP),
-    ({"test": [[0]], "folds": []}, TOP),
-    ({"test": []}, "'test' must be a list of folds, at least one"),
-    ({"test": {"0": [0]}}, "'test' must be a list of folds"),
-    ({"folds": None}, "'folds' must be a list of folds"),
-    ({"test": [0, 1]}, "fold 1, test must be a list of graph numbers, found int"),
-    ({"test": [[0], {"test": [1]}]}, "fold 2, test must be a list of graph numbers, found dict"),
-    ({"test": [[0], [4]]}, "fold 2, test: there is no graph 4, only 0 to 3"),
-    ({"test": [[-1]]}, "fold 1, test: there is no graph -1, only 0 to 3"),
-    ({"test": [[True]]}, "fold 1, test: True is not the number of a graph"),
-    ({"test": [[1.0]]}, "fold 1, test: 1.0 is not the number of a graph"),
-    ('{"test": [[NaN]]}', "NaN is not JSON: numbers must be finite"),
-    ({"test": [["1"]]}, "fold 1, test: '1' is not the number of a graph"),
-    ({"test": [[0], [2, 1, 2]]}, "fold 2: graph 2 is twice in test"),
-    ({"test": [[0], []]}, "fold 2 has no graph to test on"),
-    ({"test": [[0, 1, 2, 3]]}, "fold 1 has no graph to train on"),
-    (fold(train=[]), "fold 2 has no graph to train on"),
-    (fold(test=[]), "fold 2 has no graph to test on"),
-    (fold(test=[1]), "fold 2: graph 1 is in train and in test"),
-    (fold(validation=[3, 2]), "fold 2: graph 2 is in test and in validation"),
-    (fold(train=[1, 1]), "fold 2: graph 1 is twice in train"),
-    (fold(validation=[9]), "fold 2, validation: there is no graph 9"),
-    (fold(validation=None), "fold 2, validation must be a list of graph numbers, found NoneType"),
-    (fold(valid=[3]), f"fold 2 {KEYS}"),
-    ({"folds": [{"test": [0]}]}, f"fold 1 {KEYS}"),
-    ({"folds": [{"train": [0]}]}, f"fold 1 {KEYS}"),
-    ({"folds": [[[0], [1]]]}, f"fold 1 {KEYS}"),
-]
-
-
-@pytest.mark.parametrize(("content", "message"), MALFORMED, ids=lambda value: repr(value)[:50])
-def test_malformed_files(tmp_path, content, message):
-    path = write(tmp_path, content)
-    for reader in (read_folds, read_splits):
-        with pytest.raises(DataError, match=message) as caught:
-            reader(path, 4)
-        assert (str(caught.value).startswith(str(path)), caught.value.path) == (True, path)
-
-
-def test_where_a_file_is_no_json(tmp_path):
-    with pytest.raises(DataError, match=r"folds.json, line 3: not JSON: .* \(column \d+\)") as caught:
-        read_splits(write(tmp_path, '{"test": [\n  [0],\n  [1 2]]}'), 4)
-    assert caught.value.line == 3
-
-
-def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(DataError, match=r"none.json: cannot be read \(No such file or directory\)"):
-        read_folds(tmp_path / "none.json", 4)
-    with pytest.raises(DataError, match="cannot be read"):
-        read_folds(tmp_path, 4)
-    (tmp_path / "bytes.json").write_bytes(b'{"test": [[\xff]]}')
-    with pytest.raises(DataError, match=r"bytes.json: not JSON: .*utf-8"):
-        read_folds(tmp_path / "bytes.json", 4)
 
 
 LEFT_OUT = {"MUTAG": (188, 8), "PTC": (344, 4), "PROTEINS": (1113, 3), "NCI1": (4110, 0), "DD": (1178, 8)}
@@ -250,7 +149,7 @@ LEFT_OUT |= {"COLLAB": (5000, 0), "IMDB-BINARY": (1000, 0), "IMDB-MULTI": (1500,
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_published_folds(name):
     graphs, left_out = LEFT_OUT[name]
-    folds = read_splits(DATA / "folds" / f"{name}.json", graphs)
+    folds = published_folds(name, graphs)
     tested = np.concatenate([test for _, test in folds])
     assert (len(folds), len(tested), len(np.unique(tested))) == (10, graphs - left_out, graphs - left_out)
     assert all(np.array_equal(np.union1d(*fold), np.arange(graphs)) for fold in folds)

@@ -179,3 +179,14 @@ def test_check_values_finds_each_fault():
         replace(store, labels=torch.tensor([0]))
     with pytest.raises(DataError, match="end at their totals"):
         replace(store, edge_ptr=torch.tensor([0, 2]))
+
+
+def test_classes_that_some_graph_has():
+    store = pack([Graph(1, label=name) for name in ("b", 10, "a", 2, "b")])
+    assert store.classes == (2, 10, "a", "b")
+    codes, names = store[[4, 1, 0]].present_classes()
+    assert (codes.tolist(), names) == ([1, 0, 1], (10, "b"))
+    codes, names = replace(store, classes=("z", 3, "y", "x")).present_classes()  # nobody sorted these
+    assert (codes.tolist(), names) == ([1, 0, 2, 3, 1], (3, "x", "y", "z"))
+    with pytest.raises(DataError, match="the graphs of graphs have no labels"):
+        pack([Graph(1)]).present_classes()

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.data import make_agreement
+from sopool.errors import SettingError
 from sopool.nn import make_readout
 
 seeds = st.integers(0, 1000)
@@ -44,5 +45,5 @@ def test_the_same_seed_gives_the_same_graphs():
 
 
 def test_too_few():
-    with pytest.raises(ValueError, match="graphs=1"):
+    with pytest.raises(SettingError, match="graphs=1"):
         make_agreement(1)

@@ -18,7 +18,6 @@ from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.stream import stream_graphs
-from sopool.data.splits import read_folds
 from tests.fuzz.registry import file_of, target
 from tests.helpers.json_lines import LINE
 from tests.helpers.tu_files import SMALL
@@ -148,12 +147,6 @@ def gin_text(data: bytes) -> None:
 def graphs_file(data: bytes) -> None:
     with file_of(data, "a.graphs") as path:
         check_values(load_graphs(path))
-
-
-@target(b'{"test": [[0], [1, 2]]}', b'{"folds": [{"train": [0], "test": [1], "validation": [2]}]}', words=NUMBERS)
-def splits(data: bytes) -> None:
-    with file_of(data, "a.json") as path:
-        read_folds(path, 3)
 
 
 def headed(data: bytes) -> bytes:

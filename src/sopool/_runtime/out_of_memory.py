@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from sopool.errors import DataError
+from sopool.errors import ResourceError
 
 UNTYPED = re.compile("can't allocate memory|Storage size calculation overflowed")
 """What PyTorch says on a CPU, where the error has no type of its own."""
@@ -30,14 +30,14 @@ def shortage(error: BaseException | None) -> str | None:
 
 @contextmanager
 def advise(doing: str, advice: Callable[[], str]) -> Iterator[None]:
-    """Make a ``DataError`` of a lack of memory in the block, which says what it was for and what helps there."""
+    """Make a ``ResourceError`` of a lack of memory in the block, which says what it was for and what helps there."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         short = shortage(error)
         if short is None:
             raise
-        raise DataError(f"there is not enough memory {doing}: {short}. {advice()}") from error
+        raise ResourceError(f"there is not enough memory {doing}: {short}. {advice()}") from error
 
 
 def oversized(sizes: Tensor, batch: int) -> str:

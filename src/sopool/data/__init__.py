@@ -11,13 +11,13 @@ from sopool.data.features.encoders import (
     encoder_from_json,
     paper_encoder,
 )
-from sopool.data.features.node_features import NodeFeatures, remap
+from sopool.data.features.node_features import NodeFeatures
 from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
 from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
-from sopool.data.splits import read_splits, stratified_folds
+from sopool.data.splits import stratified_folds
 from sopool.data.synthetic import make_agreement
 from sopool.errors import DataError
 
@@ -48,8 +48,6 @@ __all__ = [
     "make_agreement",
     "pack",
     "paper_encoder",
-    "read_splits",
-    "remap",
     "save_graphs",
     "stratified_folds",
     "to_networkx",

@@ -54,6 +54,8 @@ class PackedGraphs:
     labels: Tensor | None = None
     """The class of each graph [G], int64; None where they are not known."""
     classes: LabelNames = ()
+    """The names of the classes: ``classes[i]`` is that of label i. All readers and :func:`sopool.data.pack` give them
+    sorted, numbers before words. A part of a store keeps all of them, also those that none of its graphs has."""
     node_labels: Tensor | None = None
     """[N], int32."""
     node_label_names: LabelNames = ()
@@ -99,6 +101,17 @@ class PackedGraphs:
     def class_labels(self) -> np.ndarray | None:
         """The class of each graph by its name in the source [G]: the ``y`` of scikit-learn; None as ``labels``."""
         return None if self.labels is None else name_array(self.classes)[self.labels.cpu().numpy()]
+
+    def present_classes(self) -> tuple[Tensor, LabelNames]:
+        """Return the class of each graph as a number from 0 [G], int64, and the names of the classes that graphs have.
+
+        The names are sorted, numbers before words. They are those in ``classes`` less the ones without a graph.
+        """
+        if self.labels is None:
+            raise DataError(f"the graphs of {self.name} have no labels.")
+        used, place = self.labels.unique(return_inverse=True)
+        codes, names = number_names([self.classes[code] for code in used.tolist()])
+        return codes.to(self.device)[place], names
 
     @property
     def device(self) -> torch.device:

@@ -1,29 +1,16 @@
-"""Which graphs train and which test: folds made here or read from a file."""
+"""Which graphs train and which test."""
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from reprlib import repr as show
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from sopool._files.schema import blamed_on, read_json
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError
 
 Labels = Tensor | np.ndarray | Sequence[str | int]
-PARTS = ("train", "test", "validation")
-MOST_BYTES = 2**28
-"""The size of a file of folds."""
-
-
-class Fold(NamedTuple):
-    """Numbers of graphs, sorted: one fold of a file."""
-
-    train: np.ndarray
-    test: np.ndarray
-    validation: np.ndarray | None = None
 
 
 def stratified_folds(
@@ -37,7 +24,7 @@ def stratified_folds(
     """
     values = _array(labels)
     if folds < 2:
-        raise DataError(f"{folds} folds cannot be made: at least 2 are needed, one to test and one to train.")
+        raise SettingError(f"{folds} folds cannot be made: at least 2 are needed, one to test and one to train.")
     classes, counts = _classes(values, names)
     if counts.min() < folds:
         raise DataError(_too_small(classes, counts, folds))
@@ -82,7 +69,7 @@ def holdout(
 def check_holdout(
     train: np.ndarray | Sequence[int], labels: Labels, fraction: float = 0.1, names: Sequence[Any] | None = None
 ) -> None:
-    """Raise a ``DataError`` now for training graphs that :func:`holdout` would refuse, with whatever seed."""
+    """Raise now for training graphs that :func:`holdout` would refuse, with whatever seed."""
     _to_hold_out(train, labels, fraction, names)
 
 
@@ -92,7 +79,7 @@ def _to_hold_out(
     """Return the training graphs, their labels, and how many of them are to be set aside."""
     numbers = np.asarray(train, dtype=np.int64)
     if not 0 < fraction < 1:
-        raise DataError(f"a fraction of {fraction} cannot be held out: it must lie between 0 and 1.")
+        raise SettingError(f"a fraction of {fraction} cannot be held out: it must lie between 0 and 1.")
     values = _array(labels)
     wrong = numbers[(numbers < 0) | (numbers >= len(values))]
     if wrong.size:
@@ -111,72 +98,6 @@ def _to_hold_out(
             f"{len(classes)} classes on one side: hold out another fraction."
         )
     return numbers, values, held
-
-
-def read_splits(path: str | Path, num_graphs: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) numbers of graphs for each fold of a file; graphs kept for validation are in neither.
-
-    See :func:`read_folds` for the file.
-    """
-    return [(fold.train, fold.test) for fold in read_folds(path, num_graphs)]
-
-
-def read_folds(path: str | Path, num_graphs: int) -> list[Fold]:
-    """Read folds from JSON, graphs numbered from 0.
-
-    Either ``{"test": [[0, 5, ...], ...]}``, where all other graphs train, or
-    ``{"folds": [{"train": [...], "test": [...], "validation": [...]}, ...]}``, where validation may be left out.
-    """
-    path = Path(path)
-    content = _read_json(path)
-    kind = next(iter(content)) if isinstance(content, dict) and len(content) == 1 else None
-    if kind not in ("test", "folds"):
-        raise DataError('expected {"test": [[...], ...]} or {"folds": [{"train": [...], "test": [...]}, ...]}.', path)
-    folds = content[kind]
-    if not isinstance(folds, list) or not folds:
-        raise DataError(f"{kind!r} must be a list of folds, at least one.", path)
-    if kind == "test":
-        folds = [{"test": fold} for fold in folds]
-    return [_fold(fold, kind, f"fold {i}", num_graphs, path) for i, fold in enumerate(folds, 1)]
-
-
-def _fold(fold: Any, kind: str, where: str, num_graphs: int, path: Path) -> Fold:
-    needed = {"test"} if kind == "test" else {"train", "test"}
-    if not isinstance(fold, dict) or not needed <= set(fold) <= set(PARTS):
-        raise DataError(f"{where} must have train and test, may have validation, and nothing else.", path)
-    owner = np.full(num_graphs, -1)
-    for i, part in enumerate(PARTS):
-        for number in _numbers(fold.get(part, []), f"{where}, {part}", num_graphs, path):
-            if owner[number] >= 0:
-                other = "twice in" if owner[number] == i else f"in {PARTS[owner[number]]} and in"
-                raise DataError(f"{where}: graph {number} is {other} {part}.", path)
-            owner[number] = i
-    if kind == "test":
-        owner[owner < 0] = PARTS.index("train")
-    train, test, validation = (np.flatnonzero(owner == i) for i in range(len(PARTS)))
-    for part, members in (("train", train), ("test", test)):
-        if not members.size:
-            raise DataError(f"{where} has no graph to {part} on.", path)
-    return Fold(train, test, validation if validation.size else None)
-
-
-def _numbers(values: Any, where: str, num_graphs: int, path: Path) -> list[int]:
-    if not isinstance(values, list):
-        raise DataError(f"{where} must be a list of graph numbers, found {type(values).__name__}.", path)
-    for value in values:
-        if type(value) is not int:
-            raise DataError(f"{where}: {value!r} is not the number of a graph.", path)
-        if not 0 <= value < num_graphs:
-            raise DataError(f"{where}: there is no graph {value}, only 0 to {num_graphs - 1}.", path)
-    return values
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        with blamed_on(path):
-            return read_json(path, MOST_BYTES)
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror}).", path) from error
 
 
 def _array(labels: Labels) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sopool.data.graphs import PackedGraphs
 from sopool.data.pack import Graph, pack
+from sopool.errors import SettingError
 
 
 def make_agreement(graphs: int = 200, most_nodes: int = 32, seed: int = 0) -> PackedGraphs:
@@ -18,7 +19,7 @@ def make_agreement(graphs: int = 200, most_nodes: int = 32, seed: int = 0) -> Pa
     The numbers a and b are the nodes' two attributes. The edges, a ring with some chords, tell nothing.
     """
     if graphs < 2 or most_nodes < 8:
-        raise ValueError(f"graphs={graphs}, most_nodes={most_nodes}: at least 2 and 8 are needed.")
+        raise SettingError(f"graphs={graphs}, most_nodes={most_nodes}: at least 2 and 8 are needed.")
     random = np.random.default_rng(seed)
     agree = random.permutation(np.arange(graphs) % 2 == 0)
     return pack([_graph(random, bool(one), most_nodes) for one in agree], name="agreement")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from sopool.data.features.encoders import feature_names
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
 from sopool.estimator.ensemble import Ensemble, training_tables
@@ -24,7 +23,7 @@ def explain_graphs(
     classifier: "GraphClassifier", store: PackedGraphs, features: NodeFeatures, top: int
 ) -> Iterator[Explanation]:
     """One for each graph, with ``top`` pairs of features for each class."""
-    names = feature_names(classifier.encoder_)
+    names = classifier.encoder_.feature_names
     for graph, seen in enumerate(seen_by_members(classifier.ensemble_, store, features)):
         found = [explain_graph(member, batch.x, batch.neighbors, top) for member, batch in seen]
         yield _together(classifier, found, names, node_names(store[graph]), top)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sopool.data.edges import edge_blocks
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError
 
 MANY = 0.2
 """The share of graphs that look like another one from which on it is worth a word."""
@@ -52,7 +52,7 @@ def refine(
     Colours can be compared within a round of one call only: put graphs to be compared into one store.
     """
     if rounds < 0:
-        raise ValueError(f"rounds={rounds} must not be negative.")
+        raise SettingError(f"rounds={rounds} must not be negative.")
     store = store.to("cpu")
     colours = [_initial(store, use_labels, initial)]
     for number in range(rounds):

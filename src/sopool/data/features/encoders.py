@@ -1,8 +1,7 @@
-"""What every encoder of nodes has in common."""
+"""Encoders, which turn nodes into features; how they are read from a file, and which of them data sets get."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -11,9 +10,16 @@ from torch import Tensor
 from sopool.data.edges import out_degrees
 from sopool.data.features.node_features import GraphSelection, NodeFeatures, nodes_of
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError
 
 E = TypeVar("E", bound="Encoder")
+
+LABELLED = ("MUTAG", "PTC", "PROTEINS", "NCI1", "DD")
+BY_DEGREE = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI")
+FEATURELESS = ("REDDIT-BINARY", "REDDIT-MULTI-5K")
+"""The paper's data sets, by the features that their nodes get."""
+LARGEST = 3.5e38
+"""No float32 exceeds it."""
 
 
 class Encoder(ABC):
@@ -33,6 +39,11 @@ class Encoder(ABC):
     def fields(self) -> dict[str, int | None]:
         """What the nodes of a graph must have: the names of :class:`Graph`, with the width of attributes."""
         return {}
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """A name for each column of a fitted encoder."""
 
     def fit(self: E, store: PackedGraphs, graphs: GraphSelection = None) -> E:
         """Learn from some graphs of a store, or from all."""
@@ -77,6 +88,8 @@ class _OneHotEncoder(Encoder):
 
     saved = ("unknown", "values")
     what: ClassVar[str]
+    short: ClassVar[str]
+    """What names of columns call a value."""
 
     def __init__(self, unknown: bool = True) -> None:
         self.unknown = unknown
@@ -85,6 +98,11 @@ class _OneHotEncoder(Encoder):
     def __repr__(self) -> str:
         values = "not fitted" if self._width is None else f"{len(self.values)} values"
         return f"{type(self).__name__}({values}, unknown={self.unknown})"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The values, and a last name for all others."""
+        return [f"{self.short} {value}" for value in self.values] + [f"unknown {self.short}"] * self.unknown
 
     @abstractmethod
     def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
@@ -137,6 +155,7 @@ class NodeLabelEncoder(_OneHotEncoder):
 
     kind = "node-labels"
     what = "node label"
+    short = "label"
 
     @property
     def fields(self) -> dict[str, int | None]:
@@ -158,6 +177,7 @@ class DegreeEncoder(_OneHotEncoder):
 
     kind = "degree"
     what = "degree"
+    short = "degree"
 
     def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
         values, codes = out_degrees(store).unique(return_inverse=True)
@@ -176,6 +196,11 @@ class ConstantEncoder(Encoder):
 
     def __repr__(self) -> str:
         return "ConstantEncoder()"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The only one."""
+        return ["constant"]
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
         return 1
@@ -211,6 +236,11 @@ class AttributeEncoder(Encoder):
     def __repr__(self) -> str:
         columns = "not fitted" if self._width is None else f"{self._width} columns"
         return f"AttributeEncoder({columns}, standardize={self.standardize})"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The numbers of the attributes."""
+        return [f"attribute {column}" for column in range(self.width)]
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
         values = _attributes(store)[nodes].double()
@@ -252,6 +282,18 @@ class AttributeEncoder(Encoder):
         return encoder
 
 
+def _attributes(store: PackedGraphs) -> Tensor:
+    if store.node_attributes is None or not store.node_attributes.shape[1]:
+        raise DataError(f"the nodes of {store.name} have no attributes: use another encoder, such as DegreeEncoder.")
+    return store.node_attributes
+
+
+def _are_numbers(values: Any) -> bool:
+    """Whether this is a list of finite numbers, at least one; a comparison with NaN is false."""
+    some = isinstance(values, list) and len(values) > 0
+    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)
+
+
 class ConcatEncoder(Encoder):
     """The columns of several encoders, side by side."""
 
@@ -260,7 +302,7 @@ class ConcatEncoder(Encoder):
 
     def __init__(self, parts: Sequence[Encoder]) -> None:
         if not parts:
-            raise ValueError("ConcatEncoder needs at least one encoder.")
+            raise SettingError("ConcatEncoder needs at least one encoder.")
         nested = [part.parts if isinstance(part, ConcatEncoder) else [part] for part in parts]
         self.parts: list[Encoder] = [part for some in nested for part in some]
 
@@ -271,6 +313,11 @@ class ConcatEncoder(Encoder):
     def fields(self) -> dict[str, int | None]:
         """Those of all parts."""
         return {name: width for part in self.parts for name, width in part.fields.items()}
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Those of all parts."""
+        return [name for part in self.parts for name in part.feature_names]
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
         for part in self.parts:
@@ -309,9 +356,9 @@ class ConcatEncoder(Encoder):
         return encoder
 
 
-KINDS = (NodeLabelEncoder, DegreeEncoder, ConstantEncoder, AttributeEncoder, ConcatEncoder)
-ENCODERS: dict[str, type[Encoder]] = {cls.kind: cls for cls in KINDS}
-LARGEST = 3.5e38  # no float32 exceeds it
+ENCODERS: dict[str, type[Encoder]] = {
+    cls.kind: cls for cls in (NodeLabelEncoder, DegreeEncoder, ConstantEncoder, AttributeEncoder, ConcatEncoder)
+}
 
 
 def encoder_from_json(saved: Any) -> Encoder:
@@ -325,23 +372,6 @@ def encoder_from_json(saved: Any) -> Encoder:
     return ENCODERS[kind]._load(saved)
 
 
-def _attributes(store: PackedGraphs) -> Tensor:
-    if store.node_attributes is None or not store.node_attributes.shape[1]:
-        raise DataError(f"the nodes of {store.name} have no attributes: use another encoder, such as DegreeEncoder.")
-    return store.node_attributes
-
-
-def _are_numbers(values: Any) -> bool:
-    """Whether this is a list of finite numbers, at least one; a comparison with NaN is false."""
-    some = isinstance(values, list) and len(values) > 0
-    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)
-
-
-LABELLED = ("MUTAG", "PTC", "PROTEINS", "NCI1", "DD")
-BY_DEGREE = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI")
-FEATURELESS = ("REDDIT-BINARY", "REDDIT-MULTI-5K")
-
-
 def paper_encoder(name: str, unknown: bool = True) -> Encoder:
     """The features that the paper's models get on one of its ten data sets (in its code, without ``unknown``)."""
     if name in LABELLED:
@@ -350,7 +380,7 @@ def paper_encoder(name: str, unknown: bool = True) -> Encoder:
         return DegreeEncoder(unknown)
     if name in FEATURELESS:
         return ConstantEncoder()
-    raise DataError(f"{name!r} is not a data set of the paper: {', '.join(LABELLED + BY_DEGREE + FEATURELESS)}.")
+    raise SettingError(f"{name!r} is not a data set of the paper: {', '.join(LABELLED + BY_DEGREE + FEATURELESS)}.")
 
 
 def default_encoder(store: PackedGraphs, unknown: bool = True) -> Encoder:
@@ -390,34 +420,3 @@ def _are_degrees(labels: Tensor, store: PackedGraphs) -> bool:
     possible = [name if 0 <= int(name) <= store.num_edges else -1 for name in store.node_label_names]  # of any size
     names = torch.tensor(possible, dtype=torch.long, device=labels.device)
     return bool((names[labels.long()] == out_degrees(store)).all())
-
-
-@singledispatch
-def feature_names(encoder: Encoder) -> list[str]:
-    """A name for each column of a fitted encoder."""
-    return [f"feature {column}" for column in range(encoder.width)]
-
-
-@feature_names.register
-def _(encoder: NodeLabelEncoder) -> list[str]:
-    return [f"label {value}" for value in encoder.values] + ["unknown label"] * encoder.unknown
-
-
-@feature_names.register
-def _(encoder: DegreeEncoder) -> list[str]:
-    return [f"degree {value}" for value in encoder.values] + ["unknown degree"] * encoder.unknown
-
-
-@feature_names.register
-def _(encoder: ConstantEncoder) -> list[str]:
-    return ["constant"]
-
-
-@feature_names.register
-def _(encoder: AttributeEncoder) -> list[str]:
-    return [f"attribute {column}" for column in range(encoder.width)]
-
-
-@feature_names.register
-def _(encoder: ConcatEncoder) -> list[str]:
-    return [name for part in encoder.parts for name in feature_names(part)]

@@ -83,20 +83,6 @@ class NodeFeatures:
         return self.fallback == torch.arange(self.width, device=self.fallback.device)
 
 
-def remap(features: NodeFeatures, seen: Tensor) -> NodeFeatures:
-    """Make values unknown whose columns are not ``seen`` [width], see :meth:`NodeFeatures.seen`.
-
-    So a model knows only the values in its training graphs, and yet the models of all folds share one column space.
-    """
-    if seen.dtype != torch.bool or seen.shape != features.fallback.shape:
-        raise ValueError(f"seen must be bool of shape [{features.width}], found {seen.dtype} of {list(seen.shape)}.")
-    codes = features.substitutes(seen)[features.codes.long()]
-    lost = int((codes < 0).any(1).sum())
-    if lost:
-        raise DataError(f"{lost} nodes have a value that is not seen, and there is no column for it: use unknown=True.")
-    return replace(features, codes=codes.int())
-
-
 def nodes_of(store: PackedGraphs, graphs: GraphSelection) -> Tensor:
     """Which nodes belong to some graphs of a store [N], bool."""
     count = len(store)
