@@ -19,7 +19,7 @@ from sopool.data.features.encoders import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
 from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.graphs import PackedGraphs, concatenate
-from sopool.data.names import Names, name_array, plain, reads, refuse_fractions, sort_names
+from sopool.data.names import LabelNames, name_array, plain, reads, refuse_fractions, sort_names
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError, refuse_table
 
@@ -205,7 +205,7 @@ def label_graphs(graphs: Any, y: Any = None) -> LabelledGraphs:
     return LabelledGraphs(store, *number_labels(_carried(items)))
 
 
-def _own_classes(labels: np.ndarray, names: Names) -> tuple[np.ndarray, np.ndarray]:
+def _own_classes(labels: np.ndarray, names: LabelNames) -> tuple[np.ndarray, np.ndarray]:
     """Keep the numbers that a store has for its classes, less those of classes that no graph is of."""
     present, places = np.unique(labels, return_inverse=True)
     classes, codes = number_labels(as_labels([names[code] for code in present], len(present)))
