@@ -20,7 +20,7 @@ from sopool._runtime.signals import STOPPING, heeded
 from sopool._runtime.visible import visible
 
 Job = TypeVar("Job")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class WorkerDiedError(RuntimeError):
@@ -28,14 +28,14 @@ class WorkerDiedError(RuntimeError):
 
 
 def run_jobs(
-    make: Callable[..., Callable[[Job], Found]],
+    make: Callable[..., Callable[[Job], Result]],
     arguments: tuple[Any, ...],
     jobs: Iterable[Job],
     workers: int,
     report: Callable[[Any], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
     advice: str = "Run the same command with fewer --workers.",
-) -> Iterator[Found]:
+) -> Iterator[Result]:
     """What comes of each job, as soon as it is done; fewer than jobs if ``stop`` said so.
 
     In each process ``make(*arguments, report, stop)`` gives the function that is called with jobs: it reports as it
@@ -54,7 +54,7 @@ def run_jobs(
     mine = set[BaseProcess]()
     try:
         with _without_signals():  # which would reach the workers before they can turn them off
-            waiting: set[Future[Found]] = {pool.submit(_work, job) for job in jobs}
+            waiting: set[Future[Result]] = {pool.submit(_work, job) for job in jobs}
             mine = set(active_children()) - others
         while waiting:
             if stop() and not stopping.is_set():
