@@ -119,7 +119,8 @@ def fit(
     console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {_classes(labelled)}")
     networks = (folds + 1) * fits_of(model) * models
     work = Work(store, Tally(networks * epochs, networks, unit="networks"))
-    figures, meaning = None, NO_ESTIMATE
+    figures = None
+    meaning = NO_ESTIMATE
     if folds:
         with advise("to train", partial(_advice, store, one.batch_size)):
             found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)

@@ -107,13 +107,13 @@ class Recorder:
         return epoch - self.chosen_epoch >= self.config.patience
 
     def finish(self, predictions: dict[str, np.ndarray], environment: dict[str, Any]) -> Run:
-        """The finished run."""
+        """Return the finished run."""
         if self.logits is not None:
             predictions = {"test_graphs": self.split.test, "test_logits": self.logits}
         return Run(self.config, self.curves, predictions, self.chosen_epoch, self.stopped, environment)
 
     def arrays(self) -> dict[str, Tensor]:
-        """All of it, for a checkpoint."""
+        """Return what a checkpoint needs to go on from here."""
         arrays = {f"curve_{name}": torch.from_numpy(curve) for name, curve in self.curves.items()}
         if self.logits is not None:
             arrays["logits"] = torch.from_numpy(self.logits)
