@@ -31,7 +31,7 @@ LEAST_STEPS = 10
 MOST_STEPS = 50
 LARGE = 1e6
 """The magnitude of node features from which on they may be why a loss is not finite."""
-CURVES = {"loss": "step_loss", "validation_loss": "validation_loss", "validation_accuracy": "validation_accuracy"}
+CURVES = {"loss": "step_loss", "validation_accuracy": "validation_accuracy", "validation_loss": "validation_loss"}
 """What a classifier calls the curves of a recorder."""
 
 
