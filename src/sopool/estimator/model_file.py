@@ -209,10 +209,12 @@ def _config(saved: Any) -> ModelConfig:
         )
     if "pool_source" in saved and config.pool_source != source_of(config.pool):
         warnings.warn(CHANGED.format(config.pool), stacklevel=5)
-    for name, value in config.pool_options.items():
+    for name, value in config.effective_options.items():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, int | float) and abs(one) > MOST_OPTION:  # one of a user's own may take memory for it
-                raise DataError(f"config.pool_options.{name} is {one}, expected a number of at most {MOST_OPTION:,}.")
+                raise DataError(
+                    f"the pooling's {name} is {one}, expected a number of at most {MOST_OPTION:,}."
+                )
     check_config(config)
     return config
 

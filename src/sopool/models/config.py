@@ -1,11 +1,12 @@
 """What kind of model: everything that decides its shape."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, record, text, value_check, whole
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pool.base import VectorFrom
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, default_options, own_readouts
 
 Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
@@ -13,8 +14,40 @@ Head = Literal["per-block", "sum-readout"]
 
 RANDOM = "-random"
 """How the names of frozen poolings end."""
-LATER = ("blocks", "head", "block_readout", "frozen", "edge_labels", "pooled_norm", "head_hidden", "pool_source")
-"""Settings that earlier versions did not have."""
+LATER: dict[str, Any] = {
+    "blocks": 0,
+    "head": "per-block",
+    "block_readout": "max-mean",
+    "frozen": False,
+    "edge_labels": 0,
+    "pooled_norm": False,
+    "head_hidden": 0,
+    "pool_source": "",
+}
+"""Fields that the first files did not have, with the values that those files stand for. Values here never change."""
+FIRST_FLAT_DEFAULTS: dict[str, dict[str, Any]] = {
+    "sopool": {"triangle": False, "normalize": None, "moments": [2]},
+    "sopool-bimap": {"rank": 32, "triangle": False, "normalize": None, "moments": [2], "lr_scale": 1.0},
+    "sopool-attn": {"bias": False, "normalize": None},
+    "sopool-m-attn": {"heads": 8, "normalize": None},
+    "covpool": {"rank": 32, "triangle": False, "normalize": None, "moments": [2]},
+    "sortpool": {"k": 10},
+    "topkpool": {"ratio": 0.5},
+    "sagpool": {"ratio": 0.5},
+    "diffpool": {"clusters": 8, "link": 1.0, "entropy": 1.0},
+    "eigenpool": {"vectors": 8, "size": None},
+}
+FIRST_BLOCK_DEFAULTS: dict[str, dict[str, Any]] = {
+    "sopool-m-attn": {"heads": 16, "normalize": "adjacency"},
+    "diffpool": {"clusters": 16, "link": 1.0, "entropy": 1.0},
+    "topkpool": {"ratio": 0.5},
+    "sagpool": {"ratio": 0.5},
+    "eigenpool": {"vectors": 2, "size": 4},
+}
+"""What the options of the poolings were, where none were given, in files that do not tell: in flat models, and in the
+blocks of a hierarchy. These tables are frozen: a registry's default may change, and an entry here may not, or earlier
+models would predict differently and earlier runs would lose their names. An option that is added to a pooling later
+enters with the value that leaves the pooling as it was."""
 
 
 class Setting(NamedTuple):
@@ -36,6 +69,7 @@ class ModelConfig:
     """One of :data:`sopool.nn.READOUTS` or :data:`sopool.nn.GRAPH_READOUTS`; in a hierarchy one of
     :data:`sopool.nn.POOLINGS`."""
     pool_options: dict[str, Any] = field(default_factory=dict)
+    """Those that were given, by the user or by a preset."""
     hidden: int = 32
     layers: int = 4
     """Message-passing layers of a flat model; the input features are pooled as well, as one layer more."""
@@ -60,11 +94,38 @@ class ModelConfig:
     """Units of a hidden layer between a flat model's graph embedding and its linear map; 0: there is none."""
     pool_source: str = ""
     """Which version of a readout of the user's own, see :func:`sopool.nn.registry.source_of`; empty for all others."""
+    pool_defaults: dict[str, Any] = field(default_factory=dict)
+    """All options of the pooling with the values that hold where ``pool_options`` has none: those of the registry at
+    the time when the configuration was made. They are kept with it, so that a later version, whose registry may have
+    other defaults, makes the same model. Empty for a readout of the user's own."""
+
+    def __post_init__(self) -> None:
+        if not self.pool_defaults:
+            object.__setattr__(self, "pool_defaults", _defaults_now(self.pool, self.blocks, self.pool_source))
 
     @classmethod
     def from_json(cls, saved: Any, where: str = "config") -> "ModelConfig":
         """Return the configuration with these fields, of a file; ``DataError`` names the one that cannot be."""
-        return cls(**SAVED(saved, where))
+        found = SAVED(saved, where)
+        if "pool_defaults" not in saved and not found["pool_source"]:
+            found["pool_defaults"] = dict(_first_defaults(found["pool"], found["blocks"]))
+        return cls(**found)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what names the model in a run's key: without what the first files did not tell, unless it differs."""
+        saved = asdict(self)
+        first = _first_defaults(self.pool, self.blocks)
+        saved["pool_defaults"] = {
+            name: value
+            for name, value in self.pool_defaults.items()
+            if name not in self.pool_options and (name not in first or value != first[name])
+        }
+        return without_defaults(saved, LATER | {"pool_defaults": {}})
+
+    @property
+    def effective_options(self) -> dict[str, Any]:
+        """All options that the pooling is made with."""
+        return self.pool_defaults | self.pool_options
 
     @property
     def pool_name(self) -> str:
@@ -76,6 +137,22 @@ class ModelConfig:
         """What stands before the pooling, in words."""
         blocks = f", {self.blocks} block{'s' if self.blocks > 1 else ''}, {self.head}" if self.blocks else ""
         return self.gnn + blocks
+
+
+def without_defaults(saved: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Leave out fields that have one of these ``defaults``."""
+    return {name: value for name, value in saved.items() if name not in defaults or value != defaults[name]}
+
+
+def _defaults_now(pool: str, blocks: int, source: str) -> dict[str, Any]:
+    """Return what the registry says today, as JSON has it; nothing for a readout that is not the package's own."""
+    known = POOLINGS.keys() if blocks else {*READOUTS, *GRAPH_READOUTS} - own_readouts().keys()
+    found = default_options(pool, bool(blocks)) if pool in known and not source else {}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
+def _first_defaults(pool: str, blocks: int) -> dict[str, Any]:
+    return (FIRST_BLOCK_DEFAULTS if blocks else FIRST_FLAT_DEFAULTS).get(pool, {})
 
 
 OPTION = value_check(
@@ -108,5 +185,6 @@ FIELDS: dict[str, Check] = {
     "pooled_norm": BOOLEAN,
     "head_hidden": whole(0, 2**16),
     "pool_source": text(),
+    "pool_defaults": mapping_of(_option),
 }
-SAVED = record(FIELDS, {item.name: item.default for item in fields(ModelConfig) if item.name in LATER})
+SAVED = record(FIELDS, LATER | {"pool_defaults": {}})

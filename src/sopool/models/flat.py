@@ -24,7 +24,9 @@ class FlatClassifier(Classifier):
         self.config = config
         self.gnn = GNN(config.gnn, in_channels, config.hidden, config.layers, config.edge_labels)
         widths = readout_widths(config, in_channels)
-        self.readouts = torch.nn.ModuleList(make_readout(config.pool, width, **config.pool_options) for width in widths)
+        self.readouts = torch.nn.ModuleList(
+            make_readout(config.pool, width, **config.effective_options) for width in widths
+        )
         freeze(self.readouts, every=config.frozen)
         pooled = [pooled_width(readout, width) for readout, width in zip(self.readouts, widths, strict=True)]
         self.norms = torch.nn.ModuleList(GraphNorm(width) for width in pooled if config.pooled_norm)

@@ -27,7 +27,7 @@ class HierarchicalClassifier(Classifier):
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
-        pools = make_blocks(config.pool, config.hidden, config.blocks, config.pool_options)
+        pools = make_blocks(config.pool, config.hidden, config.blocks, config.effective_options)
         inputs = [in_channels, *(pool.out_channels for pool in pools[:-1])]
         self.gnns = torch.nn.ModuleList(GNN(config.gnn, width, config.hidden, 1) for width in inputs)
         self.pools = torch.nn.ModuleList(pools)

@@ -21,9 +21,9 @@ def clusters_for(config: ModelConfig) -> ClusterSpec | None:
     if config.pool != "eigenpool":
         return None
     if config.blocks:
-        pooling = make_pooling(config.pool, 1, **config.pool_options)
+        pooling = make_pooling(config.pool, 1, **config.effective_options)
     else:
-        readout = make_readout(config.pool, 1, **config.pool_options)
+        readout = make_readout(config.pool, 1, **config.effective_options)
         assert isinstance(readout, PooledReadout)
         pooling = readout.pooling
     assert isinstance(pooling, EigenPooling)

@@ -196,7 +196,7 @@ def check_config(config: ModelConfig) -> None:
     """Raise a ``DataError`` unless a model can be made with this configuration, as one from a file may not."""
     if config.blocks:
         _check_edges(config.gnn, config.pool, config.blocks)
-    _checked(config, config.pool_options)
+    _checked(config, config.effective_options)
 
 
 def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
@@ -209,7 +209,7 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
         raise DataError(f"{config.pool_name} cannot be made with {given}: {first_line(error)}") from error
     if config.pool in READOUTS and not config.blocks:
-        check_stackable(config.pool, readout_widths(config, 2)[-1], config.pool_options)
+        check_stackable(config.pool, readout_widths(config, 2)[-1], config.effective_options)
     return config
 
 

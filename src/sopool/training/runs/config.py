@@ -9,11 +9,10 @@ from typing import Any, Literal, get_args
 
 from sopool._files.schema import Check, choice, number, optional, record, text, tuple_of, whole
 from sopool.errors import DataError
-from sopool.models.config import LATER as MODEL_LATER
-from sopool.models.config import ModelConfig, Setting
+from sopool.models.config import ModelConfig, Setting, without_defaults
 
-LATER = ("weight_decay", "patience", "class_weights", "average")
-"""Settings that earlier versions did not have."""
+LATER: dict[str, Any] = {"weight_decay": 0.0, "patience": None, "class_weights": None, "average": 0.0}
+"""Fields that the first files did not have, with the values that those files stand for. Values here never change."""
 Looks = Literal["test", "validation", "chosen"]
 Precision = Literal["float32", "float64"]
 BELOW_ONE = math.nextafter(1, 0)
@@ -68,13 +67,13 @@ class RunConfig:
         return replace(self, model=model, batch_size=setting.batch_size, lr=setting.lr, dropout=setting.dropout)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for :meth:`from_json`; but what came later is there only if it is used, so that names stay."""
-        saved = asdict(self)
-        for part, settings, later in ((saved, self, LATER), (saved["model"], self.model, MODEL_LATER)):
-            for item in fields(settings):
-                if item.name in later and part[item.name] == item.default:
-                    del part[item.name]
-        return saved
+        """Return all of it, for :meth:`from_json`."""
+        return asdict(self)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what names the run: all that differs from what the first files stand for where they do not tell it."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        return without_defaults(plain | {"model": self.model.canonical()}, LATER)
 
     @classmethod
     def from_json(cls, saved: Any) -> "RunConfig":
@@ -88,8 +87,8 @@ class RunConfig:
 
     @cached_property
     def key(self) -> str:
-        """A name for it: the hash of everything above."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        """A name for it: the hash of everything above, in its canonical form."""
+        text = json.dumps(self.canonical(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -117,4 +116,4 @@ FIELDS: dict[str, Check] = {
     "average": number(0, BELOW_ONE),
     "precision": choice(*get_args(Precision)),
 }
-SAVED = record(FIELDS, {item.name: item.default for item in fields(RunConfig) if item.name in LATER})
+SAVED = record(FIELDS, LATER)

@@ -20,7 +20,7 @@ from sopool._files.regular import read_regular
 from sopool._files.schema import MOST_BYTES as MOST_JSON
 from sopool._files.schema import Check, anything, blamed_on, parse_json, read_json, record, text
 from sopool._files.sealed import MOST_FACTS, Sealed, check_seal, parse_facts, read_sealed, read_sealed_header, seal
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
 from sopool.training.runs.schema import CURVE_FACTS, NO_FACTS, check_environment, check_run
@@ -80,13 +80,27 @@ def _read_run(folder: Path, config: RunConfig) -> Run:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write the configuration, unless it is there; ``DataError`` for one that could not be read again."""
+    """Write the configuration, unless it is there; ``DataError`` for one that could not be read again.
+
+    A file of an earlier version that says the same, with fewer words, stays as it is.
+    """
     path = folder / CONFIG
     content = _json_bytes(config.to_json())
-    if not path.is_file() or path.stat().st_size != len(content) or path.read_bytes() != content:
+    if not (path.is_file() and _says(path, content)):
         RunConfig.from_json(parse_json(content))
         with whole_file(path) as temporary:
             temporary.write_bytes(content)
+
+
+def _says(path: Path, content: bytes) -> bool:
+    """Whether a file is the configuration that has this ``content`` if it is written now."""
+    found = path.read_bytes()
+    if found == content:
+        return True
+    try:
+        return _json_bytes(RunConfig.from_json(parse_json(found)).to_json()) == content
+    except UserError:
+        return False
 
 
 def read_config(folder: Path) -> RunConfig:

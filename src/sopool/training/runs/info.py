@@ -91,8 +91,8 @@ def _standing(folder: Path) -> tuple[Kind, int | None]:
 
 def differences(a: RunConfig, b: RunConfig) -> Difference:
     """The fields in which two configurations differ, such as ``model.hidden``, with both values."""
-    left = _flat(a.to_json())
-    right = _flat(b.to_json())
+    left = _flat(a.canonical())
+    right = _flat(b.canonical())
     pairs = {name: (left.get(name, UNSET), right.get(name, UNSET)) for name in left | right}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
