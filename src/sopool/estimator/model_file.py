@@ -212,9 +212,7 @@ def _config(saved: Any) -> ModelConfig:
     for name, value in config.effective_options.items():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, int | float) and abs(one) > MOST_OPTION:  # one of a user's own may take memory for it
-                raise DataError(
-                    f"the pooling's {name} is {one}, expected a number of at most {MOST_OPTION:,}."
-                )
+                raise DataError(f"the pooling's {name} is {one}, expected a number of at most {MOST_OPTION:,}.")
     check_config(config)
     return config
 

@@ -15,7 +15,7 @@ from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, UserError, check_kind
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.models.config import Head, ModelConfig, Setting
-from sopool.models.presets import PRESETS, Preset, check_name, model_config, share_options, sort_size
+from sopool.models.presets import PRESETS, Preset, check_name, fit_options, model_config, share_options
 from sopool.nn.pool.base import VectorFrom
 from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.runs.config import Looks, RunConfig
@@ -216,12 +216,9 @@ class Evaluator:
         ]
 
     def _model(self, pool: str, fold: int) -> ModelConfig:
-        """SortPool's k follows from the sizes of the fold's training graphs; all else is the same for all folds."""
-        model = self.models[pool]
-        if model.pool != "sortpool" or "k" in self.request.pool_options:
-            return model
+        """Return the pooling's model for a fold: some options follow from the sizes of its training graphs."""
         sizes = self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
-        return replace(model, pool_options=model.pool_options | {"k": sort_size(sizes)})
+        return fit_options(self.models[pool], sizes, self.request.pool_options)
 
     def _config(self, pool: str, looks: Looks, fold: int, setting: Setting) -> RunConfig:
         recipe = PRESETS[self.request.preset]

@@ -1,59 +1,40 @@
 """Which runs of a store were asked for together: settings that were chosen from, and those tried one by one."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 from sopool.models.config import Setting
 from sopool.training.runs.config import RunConfig
 
 Settings = frozenset[Setting]
-Length = Callable[[RunConfig], object]
-
-LENGTHS: tuple[Length, ...] = (
-    lambda config: config.steps,
-    lambda config: str(config.model.pool_options.get("k")) if config.model.pool == "sortpool" else None,
-)
-"""Batches in an epoch and SortPool's k: asked for, or found for each fold from its training graphs."""
-
-
-def place(config: RunConfig) -> str:
-    """The same for those that differ in their pooling, setting or seed only."""
-    return without_pool(config).key
-
-
-def without_pool(config: RunConfig) -> RunConfig:
-    """What is left where pooling, setting and seed do not count."""
-    model = replace(config.model, pool="", pool_options={}, pool_source="", join="concat", dropout_on="logits")
-    return replace(config, model=replace(model, frozen=False), seed=0).with_setting(Setting())
 
 
 def by_length(group: Sequence[RunConfig]) -> list[list[RunConfig]]:
     """Apart where lengths were asked for; together where they follow from the fold and the size of a batch."""
     parts = [list(group)]
-    for length in LENGTHS:
-        parts = [piece for part in parts for piece in _by_length(part, length)]
+    for which in range(len(group[0].lengths)):
+        parts = [piece for part in parts for piece in _by_length(part, which)]
     return parts
 
 
-def _by_length(group: list[RunConfig], length: Length) -> list[list[RunConfig]]:
+def _by_length(group: list[RunConfig], which: int) -> list[list[RunConfig]]:
     """A length that every fold and size of a batch has was asked for, if some have others as well."""
     found: dict[tuple[int, int], set[object]] = defaultdict(set)
     for config in group:
-        found[config.fold, config.batch_size].add(length(config))
+        found[config.fold, config.batch_size].add(config.lengths[which])
     if all(len(lengths) == 1 for lengths in found.values()):
         return [group]
     asked = set.intersection(*found.values())
     each_its_own = all(len(lengths - asked) <= 1 for lengths in found.values())
     parts: dict[object, list[RunConfig]] = defaultdict(list)
     for config in group:
-        own = length(config)
+        own = config.lengths[which]
         parts["its own" if each_its_own and own not in asked else own].append(config)
     return list(parts.values())
 
 
 def by_grid(parts: Iterable[tuple[str, list[RunConfig]]]) -> list[tuple[list[RunConfig], Settings | None]]:
-    """Parts of a store, each with its :func:`place`, taken apart where settings were tried one by one.
+    """Take parts of a store, each with the key of its place, apart where settings were tried one by one.
 
     Final runs at a setting that no held-out graphs were looked at for were asked for by themselves. So were some
     settings among many, under any protocol, if they are all that another pooling of the same place has: as two presets

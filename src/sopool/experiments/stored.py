@@ -11,7 +11,7 @@ import numpy as np
 from sopool.data.formats.packed import content_key
 from sopool.data.sources.catalogue import DatasetNote, find, load
 from sopool.errors import UserError
-from sopool.experiments.grids import LENGTHS, Settings, by_grid, by_length, place
+from sopool.experiments.grids import Settings, by_grid, by_length
 from sopool.models.config import Setting
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.protocols.protocols import PROTOCOLS, choose_settings
@@ -21,7 +21,6 @@ from sopool.training.runs.info import RunInfo
 from sopool.training.runs.record import Run
 from sopool.training.runs.store import RunStore
 
-SORTED = ("sortpool", "k")
 Configs = dict[Looks, list[RunConfig]]
 Runs = dict[Looks, list[Run]]
 
@@ -53,9 +52,9 @@ def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
     groups: dict[str, list[RunConfig]] = defaultdict(list)
     for info in infos:
         if info.config is not None and info.is_complete:
-            groups[_shared(info.config).key].append(info.config)
+            groups[info.config.experiment().key].append(info.config)
     parts = [part for group in groups.values() for part in by_length(group)]
-    return [_experiment(*piece) for piece in by_grid((place(_common(part)), part) for part in parts)]
+    return [_experiment(*piece) for piece in by_grid((_common(part).place().key, part) for part in parts)]
 
 
 def over_seeds(experiments: Iterable[Experiment]) -> list[list[Experiment]]:
@@ -126,20 +125,14 @@ def _final(runs: Runs) -> list[Run]:
     return [run for run in runs["chosen"] if run.config.setting == chosen[run.config.fold]]
 
 
-def _shared(config: RunConfig) -> RunConfig:
-    options = {name: value for name, value in config.model.pool_options.items() if (config.model.pool, name) != SORTED}
-    plain = replace(config.with_setting(Setting()), fold=0, repeat=0, looks="test", encoder="", steps=0)
-    return replace(plain, model=replace(plain.model, pool_options=options))
-
-
 def _common(group: Sequence[RunConfig]) -> RunConfig:
-    """What runs share; their length, too, where it is the same for all."""
-    shared = _shared(group[0])
+    """Return what runs share; their lengths, too, where they are the same for all."""
     first = group[0]
-    steps, sorts = (set(map(length, group)) for length in LENGTHS)
+    shared = first.experiment()
+    steps, fitted = (set(lengths) for lengths in zip(*(config.lengths for config in group), strict=True))
     if len(steps) == 1:
         shared = replace(shared, steps=first.steps)
-    if len(sorts) == 1:
+    if len(fitted) == 1:
         shared = replace(shared, model=replace(shared.model, pool_options=first.model.pool_options))
     return shared
 

@@ -3,8 +3,8 @@
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -136,9 +136,7 @@ def model_config(
     if pool == "sum-avg":
         pool = "mean" if plain else "sum"
     first_order = pool in FIRST_ORDER
-    own: dict[str, Any] = {}
-    if pool == "sortpool":
-        own["k"] = sort_size(store.sizes)
+    own: dict[str, Any] = {name: find(store.sizes) for name, find in FITTED.get(pool, {}).items()}
     if pool == "sopool-attn" and recipe.attention_bias:
         own["bias"] = True
     if pool == "sopool-bimap":
@@ -229,6 +227,29 @@ def sort_size(sizes: Tensor) -> int:
     """SortPool's k as DGCNN has it: the size that 60 % of the graphs do not exceed, at least 10."""
     ordered = sizes.sort().values
     return max(LEAST, int(ordered[math.ceil(0.6 * len(ordered)) - 1]) if len(ordered) else LEAST)
+
+
+FITTED: dict[str, dict[str, Callable[[Tensor], Any]]] = {"sortpool": {"k": sort_size}}
+"""Options that are found from the sizes of a model's training graphs, and so for each fold anew, unless given: by the
+name of the pooling and of the option, how."""
+
+
+def fit_options(config: ModelConfig, sizes: Tensor, given: Collection[str]) -> ModelConfig:
+    """Return the model for training graphs of these ``sizes``; options that were ``given`` stay."""
+    found = {name: find(sizes) for name, find in FITTED.get(config.pool, {}).items() if name not in given}
+    return replace(config, pool_options=config.pool_options | found) if found else config
+
+
+def fitted_options(config: ModelConfig) -> dict[str, Any]:
+    """Return the options of :data:`FITTED`, whether they were found or given."""
+    return {name: config.pool_options.get(name) for name in FITTED.get(config.pool, {})}
+
+
+def without_fitted(config: ModelConfig) -> ModelConfig:
+    """Return what models share whose options of :data:`FITTED` differ from fold to fold."""
+    fitted = FITTED.get(config.pool, {})
+    options = {name: value for name, value in config.pool_options.items() if name not in fitted}
+    return replace(config, pool_options=options)
 
 
 def _check_edges(gnn: str, pool: str, blocks: int) -> None:

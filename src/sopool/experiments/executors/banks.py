@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -29,7 +28,7 @@ def make_banks(
     """
     groups: dict[Hashable, list[RunConfig]] = defaultdict(list)
     for config, size in zip(configs, train_sizes, strict=True):
-        groups[shape(config), min(config.batch_size, size)].append(config)
+        groups[config.bank_shape(), min(config.batch_size, size)].append(config)
     share = -(-len(configs) // workers)
     banks = []
     for group in groups.values():
@@ -38,8 +37,3 @@ def make_banks(
             pieces = min(len(group), -(-pieces // workers) * workers)
         banks += [group[piece::pieces] for piece in range(pieces)]
     return sorted(banks, key=len, reverse=True)
-
-
-def shape(config: RunConfig) -> str:
-    """What the runs of a bank have in common: all but fold, seed, learning rate and dropout."""
-    return replace(config, fold=0, seed=0, repeat=0, lr=0.0, dropout=0.0).key

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sopool.experiments.executors.banks import shape
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.memory import BankMemory, bank_memory
 from sopool.training.runs.config import RunConfig
@@ -47,9 +46,9 @@ class Needs:
         """On the device. The tables count on a GPU only: on a CPU all workers of a machine read the same ones."""
         first = bank[0]
         tables = self._tables_of(first)
-        self._examples.setdefault(shape(first), first)
+        self._examples.setdefault(first.bank_shape(), first)
         nodes = tables.neighbors.lengths.numel()
-        memory = self._of_shape(shape(first)).of(len(bank), self._device, nodes)
+        memory = self._of_shape(first.bank_shape()).of(len(bank), self._device, nodes)
         return PROCESS[self._device] + memory + (tables.nbytes if self._device == "cuda" else 0)
 
     def options(self, bank: Sequence[RunConfig]) -> dict[str, float]:

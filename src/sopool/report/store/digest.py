@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sopool.experiments.grids import Settings, place
+from sopool.experiments.grids import Settings
 from sopool.experiments.stored import Experiment, Judged, Runs, judge
 from sopool.models.config import Setting
 from sopool.models.presets import FIRST_ORDER
@@ -76,7 +76,7 @@ class Entry:
     @property
     def place(self) -> str:
         """The same for those that differ in their pooling only."""
-        return f"{place(self.shared)} {sorted(self.settings or [])}"
+        return f"{self.shared.place().key} {sorted(self.settings or [])}"
 
     @property
     def is_reference(self) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sopool.experiments.grids import without_pool
 from sopool.experiments.statistics import Across, compare_across
 from sopool.models.presets import FROZEN
 from sopool.nn.aggr.normalize import DIVIDED
@@ -34,7 +33,7 @@ def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         groups[_everywhere(entry).place].append(entry)
-    shared = {where: without_pool(_everywhere(group[0]).shared) for where, group in groups.items()}
+    shared = {where: _everywhere(group[0]).shared.place() for where, group in groups.items()}
     besides = tell_apart(shared, lambda config: config.model.network)
     found = []
     for where, group in groups.items():

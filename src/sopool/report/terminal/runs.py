@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 from rich import box, filesize
 from rich.table import Table
 
-from sopool.models.config import Setting
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.info import UNSET, Difference, RunInfo, differences
 from sopool.training.runs.record import Run
@@ -44,8 +42,10 @@ def groups_table(infos: Sequence[RunInfo]) -> Table:
     """
     groups: dict[str, list[RunInfo]] = {}
     for info in infos:
-        groups.setdefault("" if info.config is None else _shared(info.config).key, []).append(info)
-    besides = tell_apart({key: _shared(group[0].config) for key, group in groups.items() if group[0].config}, _columns)
+        groups.setdefault("" if info.config is None else info.config.evaluation().key, []).append(info)
+    besides = tell_apart(
+        {key: group[0].config.evaluation() for key, group in groups.items() if group[0].config}, _columns
+    )
     also = ["besides"] if besides else []
     table = _table("Runs", (WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state"), DISK)
     for key, group in groups.items():
@@ -106,11 +106,6 @@ def _came_out(run: Run | None) -> dict[str, str]:
         "last train accuracy, %": f"{100 * run.curves['train_accuracy'][last]:.1f}",
         "seconds": f"{np.nansum(run.curves['seconds']):.1f}",
     }
-
-
-def _shared(config: RunConfig) -> RunConfig:
-    """What the runs of one evaluation share."""
-    return replace(config.with_setting(Setting()), fold=0, repeat=0)
 
 
 def _what(config: RunConfig) -> str:

@@ -260,11 +260,9 @@ def _check(runs: Sequence[Run], looks: Looks) -> None:
 
 
 def _experiment(config: RunConfig) -> dict[str, Any]:
-    """What all runs of a protocol share. Where an epoch is one pass over the training graphs, its steps differ."""
-    shared = replace(config.with_setting(Setting()), fold=0, seed=0, repeat=0, steps=0).to_json()
+    """Return what all runs of a protocol share, by the names of the fields."""
+    shared = replace(config.experiment(), seed=0, encoder=config.encoder).to_json()
     model = shared.pop("model")
-    if config.model.pool == "sortpool":  # its k follows from the training graphs of each fold
-        model["pool_options"] = {name: value for name, value in model["pool_options"].items() if name != "k"}
     return shared | {f"model.{key}": value for key, value in model.items()}
 
 

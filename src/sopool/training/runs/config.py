@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from sopool._files.schema import Check, choice, number, optional, record, text, tuple_of, whole
 from sopool.errors import DataError
 from sopool.models.config import ModelConfig, Setting, without_defaults
+from sopool.models.presets import fitted_options, without_fitted
 
 LATER: dict[str, Any] = {"weight_decay": 0.0, "patience": None, "class_weights": None, "average": 0.0}
 """Fields that the first files did not have, with the values that those files stand for. Values here never change."""
@@ -65,6 +66,30 @@ class RunConfig:
         """The same run at another place of a grid."""
         model = replace(self.model, hidden=setting.hidden)
         return replace(self, model=model, batch_size=setting.batch_size, lr=setting.lr, dropout=setting.dropout)
+
+    def evaluation(self) -> "RunConfig":
+        """Return what runs share that differ in fold, repeat and setting only."""
+        return replace(self.with_setting(Setting()), fold=0, repeat=0)
+
+    def experiment(self) -> "RunConfig":
+        """Return what all runs of an experiment share, whatever they look at and whatever is found for each fold."""
+        shared = self.evaluation()
+        return replace(shared, model=without_fitted(shared.model), looks="test", encoder="", steps=0)
+
+    def place(self) -> "RunConfig":
+        """Return what runs share that differ in their pooling, setting or seed only."""
+        model = replace(self.model, pool="", pool_options={}, pool_defaults={}, pool_source="", frozen=False)
+        model = replace(model, join="concat", dropout_on="logits")
+        return replace(self, model=model, seed=0).with_setting(Setting())
+
+    @property
+    def lengths(self) -> tuple[int, str]:
+        """What is asked for, or found for each fold from its training graphs: batches in an epoch, and options."""
+        return self.steps, str(fitted_options(self.model))
+
+    def bank_shape(self) -> str:
+        """Return a name for what the runs of a bank share: all but fold, seed, learning rate and dropout."""
+        return replace(self, fold=0, seed=0, repeat=0, lr=0.0, dropout=0.0).key
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it, for :meth:`from_json`."""
