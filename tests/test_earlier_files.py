@@ -50,8 +50,12 @@ def call(command, runs):
 
 
 def kept(store):
-    """What is in a store, byte for byte; but the tables, which are written again from the same runs."""
+    """What is in a store, byte for byte; but the tables, which are written again from the same runs.
+
+    Earlier versions did not write down what they were asked for.
+    """
     files = [path for path in store.folder.rglob("*") if path.suffix in (".json", ".safetensors")]
+    files = [path for path in files if path.parent.name != "requests"]
     return {path: None if path.parent == store.folder else path.read_bytes() for path in files}
 
 

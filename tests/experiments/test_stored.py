@@ -5,9 +5,12 @@ import pytest
 
 from sopool.data.formats.packed import content_key
 from sopool.data.sources.catalogue import load
-from sopool.experiments.stored import facts_of, find_experiments, judge, load_runs, whole_settings
+from sopool.experiments.evaluation import Evaluator, Request
+from sopool.experiments.judge import judge, whole_settings
+from sopool.experiments.stored import facts_of, find_experiments, load_runs
 from sopool.models.config import ModelConfig, Setting
 from sopool.training.protocols.protocols import PROTOCOLS, choose_settings
+from sopool.training.runs.store import RunStore
 from tests.helpers.run_saver import checkpoint_facts
 from tests.helpers.runs import CONFIG
 from tests.helpers.stores import configs, facts, fill, made_up
@@ -57,7 +60,6 @@ def test_what_is_missing_is_said(tmp_path, looks):
     assert judged.outcomes == {}
     assert all("are missing: fold 3" in why for why in judged.missing.values())
     assert ("fair" in judged.missing) == (looks == "chosen")
-    assert not any(why.startswith(name) for name, why in judged.missing.items())  # who shows it says the name
 
 
 def test_final_runs_that_are_not_there_yet(tmp_path):
@@ -92,3 +94,67 @@ def test_made_up_runs_are_like_real_ones(tmp_path):
         run = made_up(config, facts(), 0.7)
         assert run.predictions["test_logits"].ndim == (3 if config.looks == "test" else 2)
         assert all(len(curve) == 6 for curve in run.curves.values())
+
+
+def asked(folder, **changes):
+    """Train a small request and keep it, as ``sopool evaluate`` does."""
+    request = {"pools": ["sum", "covpool"], "protocols": ["per-fold-max"], "folds": 2, "epochs": 1, "steps": 1}
+    settings = [Setting(hidden=width, batch_size=8) for width in changes.pop("hidden", (2,))]
+    evaluator = Evaluator(load("MUTAG"), Request(**request | changes, settings=settings), RunStore(folder))
+    return evaluator.evaluate(workers=1)
+
+
+def widths(folder):
+    """What the report finds: pooling, widths it was chosen from where that must be said, and what runs look at."""
+    store = RunStore(folder)
+    found = find_experiments(store.list(), store.load_requests())
+    return {
+        (one.shared.model.pool, one.settings and tuple(sorted(setting.hidden for setting in one.settings))): {
+            looks: len(some) for looks, some in one.configs.items()
+        }
+        for one in found
+    }
+
+
+def test_requests_say_what_belongs_together(tmp_path):
+    asked(tmp_path, hidden=(2, 3))
+    assert widths(tmp_path) == {(pool, None): {"test": 4} for pool in ("sum", "covpool")}
+    asked(tmp_path, hidden=(2, 3), pools=["sum"], protocols=["fair", "single-epoch"])
+    whole = {"test": 4, "validation": 4, "chosen": 6}
+    assert widths(tmp_path) == {("sum", None): whole, ("covpool", None): {"test": 4}}
+    # From the runs alone it could not be told that one setting was asked for by itself.
+    asked(tmp_path, hidden=(2,), pools=["covpool"])
+    assert widths(tmp_path) == {
+        ("sum", (2, 3)): whole,
+        ("covpool", (2, 3)): {"test": 4},
+        ("covpool", (2,)): {"test": 2},
+    }
+
+
+def test_what_requests_say_is_judged_as_when_it_was_asked(tmp_path):
+    for evaluation in asked(tmp_path, hidden=(2, 3), protocols=[*PROTOCOLS]):
+        store = RunStore(tmp_path)
+        experiments = find_experiments(store.list(), store.load_requests())
+        (found,) = [one for one in experiments if one.shared.model.pool == evaluation.pool]
+        labels = store.load_dataset(evaluation.fingerprint).labels
+        assert judge(load_runs(found, store), labels).outcomes == evaluation.outcomes
+
+
+def test_runs_that_no_request_names_are_joined_with_those_of_requests(tmp_path):
+    asked(tmp_path)
+    for path in (tmp_path / "requests").iterdir():
+        path.unlink()
+    asked(tmp_path, protocols=["fair"])
+    assert widths(tmp_path) == {(pool, None): {"test": 2, "chosen": 6} for pool in ("sum", "covpool")}
+    for path in (tmp_path / "requests").iterdir():
+        path.write_text("damaged")
+    with pytest.warns(UserWarning, match="counts as not there"):
+        assert widths(tmp_path) == {(pool, None): {"test": 2, "chosen": 6} for pool in ("sum", "covpool")}
+
+
+def test_a_request_is_written_before_anything_is_trained(tmp_path):
+    seen = []
+    evaluator = Evaluator(load("MUTAG"), Request(["sum"], folds=2, epochs=1), RunStore(tmp_path))
+    assert evaluator.evaluate(train=lambda *_: bool(seen.extend(evaluator.runs.load_requests()))) is None
+    assert seen == [evaluator.stored_request()]
+    assert not evaluator.runs.list()

@@ -22,9 +22,11 @@ from sopool.data.sources.catalogue import load as load_dataset
 from sopool.errors import DataError
 from sopool.experiments.reproduce.reproduction import load_reproduction
 from sopool.experiments.systems.result import load as load_control
+from sopool.training.runs.requests import FORMAT
 from sopool.training.runs.store import RunStore
 from tests.fuzz.registry import target
 from tests.helpers.forging import facts_of, forge, key_of
+from tests.helpers.stores import REQUEST
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -79,6 +81,20 @@ def dataset_facts(data: bytes) -> None:
         (folder / "data").mkdir()
         (folder / "data" / "0b1074886d6d9366.safetensors").write_bytes(sealed(data))
         RunStore(folder).load_dataset("0b1074886d6d9366")
+
+
+def request(data: bytes) -> None:
+    """Load a request, under the name that its digest gives it."""
+    content = data
+    digest = "0" * 16
+    with suppress(KeyError, RecursionError, TypeError, ValueError):
+        plain = json.loads(data)
+        digest = json_digest(plain["request"])
+        content = json.dumps(plain | {"digest": digest}).encode()
+    with quiet_folder() as folder:
+        (folder / "requests").mkdir()
+        (folder / "requests" / f"{digest[:16]}.json").write_bytes(content)
+        RunStore(folder).load_requests()
 
 
 def control_result(data: bytes) -> None:
@@ -176,6 +192,7 @@ TARGETS: dict[Callable[[bytes], None], list[bytes]] = {
     run_predictions: [a_run()["predictions.safetensors"]],
     run_checkpoint: [a_run(interrupted=True)["checkpoint.safetensors"]],
     dataset_facts: seeds("0b1074886d6d9366.safetensors"),
+    request: [json.dumps({"format": FORMAT, "digest": "", "request": REQUEST.to_json()}).encode()],
     control_result: [content for path, content in stored_files().items() if path.startswith("controls/")],
     reproduced_table: [content for path, content in stored_files().items() if path.startswith("reproduce-")],
 }

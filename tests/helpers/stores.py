@@ -10,12 +10,31 @@ from sopool.models.presets import FIRST_ORDER
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.record import Run
+from sopool.training.runs.requests import RequestedPool, StoredRequest
 from sopool.training.runs.store import RunStore
 
 PROTOCOLS = ("per-fold-max", "single-epoch", "fair")
 ODD = "a|b_c & <i>*"
 """A name with what Markdown, LaTeX and HTML must escape."""
 ENVIRONMENT = {"device": "A <fast> CPU", "sopool": "1", "peak_memory": 3_000_000}
+
+REQUEST = StoredRequest(
+    dataset="TOY",
+    fingerprint="0",
+    pools=(RequestedPool("sum", ("0" * 16,), ("1" * 16,), ("2" * 16, "3" * 16)),),
+    protocols=("fair",),
+    gnn="gin-0",
+    settings=(Setting(), Setting(hidden=8)),
+    epochs=2,
+    folds=2,
+    seed=0,
+    steps=None,
+    preset="default",
+    blocks=0,
+    head=None,
+    block_readout="max-mean",
+    pool_options={"rank": 3, "moments": [1, 2]},
+)
 
 
 def facts(name="TOY", graphs=40, classes=("no", "yes")):

@@ -284,3 +284,11 @@ def test_one_experiment_in_memory_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "load_runs", lambda *given: Counted(real(*given)))
     summarise(store)
     assert seen.most == 1
+
+
+def test_a_note_tells_a_protocol_once(tmp_path):
+    store = fill(tmp_path, pools=[("sum", 0.7)], looks=("chosen",), hidden=(8,))
+    store.remove([next(info.key for info in store.list() if info.config.fold == 2)])
+    (note,) = summarise(store).notes
+    assert note.count("fair:") == 1
+    assert "are missing: fold 3" in note

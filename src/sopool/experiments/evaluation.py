@@ -12,8 +12,9 @@ import torch
 
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError, UserError, check_kind
+from sopool.errors import DataError, check_kind
 from sopool.experiments.executors.local import Train, encoder_for, train_all
+from sopool.experiments.judge import judge
 from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import PRESETS, Preset, check_name, fit_options, model_config, share_options
 from sopool.nn.pool.base import VectorFrom
@@ -21,6 +22,7 @@ from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_setti
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.record import Run
+from sopool.training.runs.requests import RequestedPool, StoredRequest
 from sopool.training.runs.store import RunStore
 from sopool.training.splits import evaluation_folds
 from sopool.training.trainer import Report
@@ -200,6 +202,37 @@ class Evaluator:
             return []
         return _once([run for pool in self.request.pools for run in self._final(pool)])
 
+    def stored_request(self) -> StoredRequest:
+        """Return what is asked for as the store keeps it, with the keys of all runs."""
+        request = self.request
+        return StoredRequest(
+            dataset=self.store.name,
+            fingerprint=self.fingerprint,
+            pools=tuple(self._requested(pool) for pool in dict.fromkeys(request.pools)),
+            protocols=tuple(request.protocols),
+            gnn=request.gnn,
+            settings=tuple(request.settings),
+            epochs=request.epochs,
+            folds=request.folds,
+            seed=request.seed,
+            steps=request.steps,
+            preset=request.preset,
+            blocks=request.blocks,
+            head=request.head,
+            block_readout=request.block_readout,
+            pool_options=dict(request.pool_options),
+        )
+
+    def _requested(self, pool: str) -> RequestedPool:
+        keys = {looks: tuple(run.key for run in self._grid(pool, looks)) for looks in self._first_looks}
+        if "fair" in self.request.protocols:
+            keys["chosen"] = tuple(
+                replace(run, repeat=repeat).key
+                for repeat in range(1, FINAL_RUNS + 1)
+                for run in self._grid(pool, "chosen")
+            )
+        return RequestedPool(pool, **keys)
+
     def _grid(self, pool: str, looks: Looks) -> list[RunConfig]:
         folds = range(self.request.folds)
         return [self._config(pool, looks, fold, setting) for setting in self.request.settings for fold in folds]
@@ -246,15 +279,9 @@ class Evaluator:
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
         labels = self.store.labels.cpu().numpy() if self.store.labels is not None else np.zeros(0)
-        outcomes = dict[str, Outcome]()
-        missing = dict[str, str]()
-        for name in self.request.protocols:
-            try:
-                outcomes[name] = PROTOCOLS[name].outcome(runs[PROTOCOLS[name].looks[-1]], labels)
-            except UserError as error:
-                missing[name] = str(error)
+        found = judge(runs, labels, self.request.protocols)
         about = (self.fingerprint, self.models[pool])
-        return Evaluation(self.store.name, self.request, pool, outcomes, missing, runs, *about)
+        return Evaluation(self.store.name, self.request, pool, found.outcomes, found.missing, runs, *about)
 
     def _load(self, configs: Sequence[RunConfig]) -> list[Run]:
         found = [(config, self.runs.load(config)) for config in configs]
@@ -275,6 +302,8 @@ def train_together(
     """Train what evaluations of one data set and store need, side by side; False if ``stop`` said so before the end."""
     first = evaluators[0]
     first.runs.save_dataset(DatasetFacts.of(first.store, first.fingerprint))
+    for evaluator in evaluators:
+        first.runs.save_request(evaluator.stored_request())
     for phase in (Evaluator.first_runs, Evaluator.final_runs):
         configs = _once([run for evaluator in evaluators for run in phase(evaluator)])
         if not train(first.store, first.runs, configs, device, workers, report, stop):

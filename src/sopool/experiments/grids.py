@@ -1,4 +1,7 @@
-"""Which runs of a store were asked for together: settings that were chosen from, and those tried one by one."""
+"""Guess which runs of a store were asked for together: settings that were chosen from, and those tried one by one.
+
+For stores of earlier versions, and runs that no request names: see :mod:`sopool.training.runs.requests`.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,28 +1,24 @@
-"""From a store of runs alone: which experiments it holds, and what each protocol says of them."""
+"""Find the experiments that a store of runs holds, and what they are judged by."""
 
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
 
 from sopool.data.formats.packed import content_key
 from sopool.data.sources.catalogue import DatasetNote, find, load
 from sopool.errors import UserError
 from sopool.experiments.grids import Settings, by_grid, by_length
-from sopool.models.config import Setting
-from sopool.training.protocols.outcome import Outcome
-from sopool.training.protocols.protocols import PROTOCOLS, choose_settings
+from sopool.experiments.judge import RunsByLooks
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.info import RunInfo
-from sopool.training.runs.record import Run
+from sopool.training.runs.requests import StoredRequest
 from sopool.training.runs.store import RunStore
 
 Configs = dict[Looks, list[RunConfig]]
-Runs = dict[Looks, list[Run]]
+Piece = tuple[list[RunConfig], Settings | None]
 
 
 @dataclass(frozen=True)
@@ -36,25 +32,47 @@ class Experiment:
     """The settings they were chosen from, where others were tried by themselves."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What the protocols say."""
+def find_experiments(infos: Iterable[RunInfo], requests: Iterable[StoredRequest] = ()) -> list[Experiment]:
+    """Return the complete runs of a store in groups.
 
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    reported: dict[str, list[Run]] = field(default_factory=dict)
-    """The runs that each protocol had to choose from; of ``fair``, those at the settings it chose."""
-    missing: dict[str, str] = field(default_factory=dict)
-    """Why a protocol that some runs are made for has no outcome."""
+    Those that a request names belong together as it says. Which of the others do, as in stores of earlier versions,
+    is guessed, see :mod:`sopool.experiments.grids`.
+    """
+    complete = {info.key: info.config for info in infos if info.config is not None and info.is_complete}
+    asked = [[complete[key] for key in pool.among(complete)] for request in requests for pool in request.pools]
+    named = {config.key for configs in asked for config in configs}
+    pieces: list[Piece] = [(configs, None) for configs in asked if configs]
+    pieces += _guessed([config for key, config in complete.items() if key not in named])
+    return _joined(pieces)
 
 
-def find_experiments(infos: Iterable[RunInfo]) -> list[Experiment]:
-    """The complete runs of a store in groups, the first written first."""
+def _guessed(configs: Iterable[RunConfig]) -> list[Piece]:
     groups: dict[str, list[RunConfig]] = defaultdict(list)
-    for info in infos:
-        if info.config is not None and info.is_complete:
-            groups[info.config.experiment().key].append(info.config)
+    for config in configs:
+        groups[config.experiment().key].append(config)
     parts = [part for group in groups.values() for part in by_length(group)]
-    return [_experiment(*piece) for piece in by_grid((_common(part).place().key, part) for part in parts)]
+    return by_grid((_common(part).place().key, part) for part in parts)
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Experiment]:
+    """Join what differs in its protocols only, and tell the settings where a pooling has several sets of them."""
+    groups: dict[tuple[str, Settings], dict[str, RunConfig]] = defaultdict(dict)
+    told: set[tuple[str, Settings]] = set()
+    for configs, settings in pieces:
+        group = _common(configs).key, settings or Settings(config.setting for config in configs)
+        groups[group] |= {config.key: config for config in configs}
+        told |= {group} if settings else set()
+    grids: dict[str, set[Settings]] = defaultdict(set)
+    for shared, settings in groups:
+        grids[shared].add(settings)
+    apart: dict[str, set[Settings]] = defaultdict(set)
+    places = {group: _common([*configs.values()]).place().key for group, configs in groups.items()}
+    for (shared, _), place in places.items():
+        apart[place] |= grids[shared] if len(grids[shared]) > 1 else set()
+    return [
+        _experiment([*configs.values()], group[1] if group in told or group[1] in apart[places[group]] else None)
+        for group, configs in groups.items()
+    ]
 
 
 def over_seeds(experiments: Iterable[Experiment]) -> list[list[Experiment]]:
@@ -83,46 +101,11 @@ def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None)
     return DatasetFacts.of(graphs, config.fingerprint) if same else None
 
 
-def load_runs(experiment: Experiment, store: RunStore) -> Runs:
+def load_runs(experiment: Experiment, store: RunStore) -> RunsByLooks:
     """All its runs that are whole; empty where none is."""
     found = {looks: map(store.load, configs) for looks, configs in experiment.configs.items()}
     whole = {looks: [run for run in runs if run is not None] for looks, runs in found.items()}
     return {looks: runs for looks, runs in whole.items() if runs}
-
-
-def judge(runs: Runs, labels: np.ndarray) -> Judged:
-    """Every protocol that some of the runs are made for. Settings that lack a fold are left out."""
-    judged = Judged()
-    for name, protocol in PROTOCOLS.items():
-        looks = protocol.looks[-1]
-        if not runs.get(looks):
-            if any(runs.get(other) for other in protocol.looks):
-                judged.missing[name] = "the final runs are not there yet."
-            continue
-        try:
-            reported = whole_settings(runs[looks]) or runs[looks] if looks == "test" else _final(runs)
-            judged.outcomes[name] = protocol.outcome(reported, labels)
-            judged.reported[name] = reported
-        except UserError as error:
-            judged.missing[name] = str(error).removeprefix(f"{name}: ")
-    return judged
-
-
-def whole_settings(runs: Sequence[Run]) -> list[Run]:
-    """The runs of those settings that have every fold."""
-    folds: dict[Setting, set[int]] = defaultdict(set)
-    for run in runs:
-        folds[run.config.setting].add(run.config.fold)
-    return [run for run in runs if len(folds[run.config.setting]) == run.config.folds]
-
-
-def _final(runs: Runs) -> list[Run]:
-    """At the settings chosen for each fold on held-out graphs; all of them where there was nothing to choose."""
-    grid = whole_settings(runs.get("validation", []))
-    if not grid:
-        return runs["chosen"]
-    chosen = choose_settings(grid)
-    return [run for run in runs["chosen"] if run.config.setting == chosen[run.config.fold]]
 
 
 def _common(group: Sequence[RunConfig]) -> RunConfig:

@@ -21,7 +21,7 @@ from sopool.experiments.reproduce.reproduction_schema import CELL, COMPARED, PRO
 from sopool.experiments.statistics import Across
 from sopool.models.config import Setting
 from sopool.training.protocols.outcome import Outcome, describe
-from sopool.training.runs.layout import TABLE_FILES, place
+from sopool.training.runs.layout import TABLE_FILES, path_of
 
 FORMAT = 1
 AGAIN = "sopool reproduce makes it anew from the runs that are kept."
@@ -202,7 +202,7 @@ class Reproduction:
         """
         asked = [self.datasets, self.protocols, [row.name for row in self.rows], self.training]
         key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
-        path = place(folder, TABLE_FILES, f"{self.table}-{key}")
+        path = path_of(folder, TABLE_FILES, f"{self.table}-{key}")
         plain = self.to_json()
         text = json.dumps({"digest": json_digest(plain)} | plain, indent=1, allow_nan=False)
         try:

@@ -16,7 +16,7 @@ from sopool.experiments.systems.judge import judge
 from sopool.experiments.systems.registry import CONTROLS
 from sopool.experiments.systems.result import ControlResult, load, save
 from sopool.models.presets import check_name
-from sopool.training.runs.layout import CONTROL_FILES, place
+from sopool.training.runs.layout import CONTROL_FILES, path_of
 
 
 def run_control(
@@ -34,7 +34,7 @@ def run_control(
     fingerprint = content_key(store)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-    path = None if runs_folder is None else place(Path(runs_folder), CONTROL_FILES, key)
+    path = None if runs_folder is None else path_of(Path(runs_folder), CONTROL_FILES, key)
     if path is not None and (kept := load(path)) is not None:
         return replace(kept, dataset=store.name)
     import_module("sklearn.svm")  # now: the seconds it takes are nobody's

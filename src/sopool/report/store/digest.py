@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sopool.experiments.grids import Settings
-from sopool.experiments.stored import Experiment, Judged, Runs, judge
+from sopool.experiments.judge import Judgement, RunsByLooks, judge
+from sopool.experiments.stored import Experiment
 from sopool.models.config import Setting
 from sopool.models.presets import FIRST_ORDER
 from sopool.report.figures.curves import Band, band
@@ -84,7 +85,7 @@ class Entry:
         return self.pool == self.rule
 
 
-def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFacts | None) -> Entry:
+def digest(seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: DatasetFacts | None) -> Entry:
     """What remains of an experiment and its runs with each seed.
 
     Without the ``facts`` of its data set no protocol can be judged.
@@ -115,19 +116,19 @@ def digest(seeds: Mapping[int, Runs], experiment: Experiment, facts: DatasetFact
     )
 
 
-def _judge(runs: Runs, facts: DatasetFacts | None) -> Judged:
+def _judge(runs: RunsByLooks, facts: DatasetFacts | None) -> Judgement:
     if facts is None:
         why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
-        return Judged(missing={"every protocol": why})
+        return Judgement(missing={"every protocol": why})
     for run in (run for some in runs.values() for run in some):
         classes = {array.shape[-1] for name, array in run.predictions.items() if name.endswith("_logits")}
         if classes - {len(facts.classes)}:
             why = f"run {run.config.key} predicts {max(classes)} classes, and the data set has {len(facts.classes)}."
-            return Judged(missing={"every protocol": why})
+            return Judgement(missing={"every protocol": why})
     return judge(runs, facts.labels)
 
 
-def _missing(judged: Mapping[int, Judged]) -> dict[str, str]:
+def _missing(judged: Mapping[int, Judgement]) -> dict[str, str]:
     """What no seed has, or which ones lack it."""
     lacking: dict[str, dict[int, str]] = {}
     for seed, one in judged.items():
@@ -135,7 +136,7 @@ def _missing(judged: Mapping[int, Judged]) -> dict[str, str]:
             lacking.setdefault(name, {})[seed] = why
     found = {}
     for name, whys in lacking.items():
-        first = next(iter(whys.values()))
+        first = next(iter(whys.values())).removeprefix(f"{name}: ")  # who shows it says the name
         some = f"with seed {', '.join(map(str, whys))}: " if len(whys) < len(judged) else ""
         found[name] = some + first
     return found
@@ -154,7 +155,7 @@ def reference_of(entry: Entry, entries: Sequence[Entry], wanted: str | None) -> 
     return found[0] if found else None
 
 
-def _shown(judged: Judged, protocol: str) -> list[Run]:
+def _shown(judged: Judgement, protocol: str) -> list[Run]:
     """The runs behind the figure: final ones, or those of the setting that was best; in the order of the folds."""
     runs = judged.reported[protocol]
     setting = judged.outcomes[protocol].setting

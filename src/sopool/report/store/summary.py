@@ -90,7 +90,7 @@ def summarise(
         report: Called with how many of how many experiments are done.
     """
     infos = store.list()
-    experiments = over_seeds(find_experiments(infos))
+    experiments = over_seeds(find_experiments(infos, store.load_requests()))
     if not experiments:
         raise DataError("there is no complete run in this folder: nothing to report.", store.folder)
     if reference not in (None, "sum-avg"):

@@ -11,7 +11,7 @@ from sopool._files.schema import Array, blamed_on, check_arrays
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 from sopool.training.runs.files import arrays_to_bytes, read_arrays
-from sopool.training.runs.layout import FACT_FILES, place
+from sopool.training.runs.layout import FACT_FILES, path_of
 from sopool.training.runs.schema import DATASET_FACTS
 
 
@@ -35,7 +35,7 @@ class DatasetFacts:
 
 def facts_file(runs: Path, fingerprint: str) -> Path:
     """Where a store of runs keeps them."""
-    return place(runs, FACT_FILES, fingerprint)
+    return path_of(runs, FACT_FILES, fingerprint)
 
 
 def write_facts(path: Path, facts: DatasetFacts) -> None:

@@ -25,9 +25,10 @@ from sopool.training.runs.files import (
     write_run,
 )
 from sopool.training.runs.info import Difference, RunInfo, differences, run_info
-from sopool.training.runs.layout import KEY
+from sopool.training.runs.layout import KEY, REQUEST_FILES
 from sopool.training.runs.locks import CLAIM, WRITE, RunLocks
 from sopool.training.runs.record import Run
+from sopool.training.runs.requests import StoredRequest, read_request, write_request
 from sopool.training.runs.schema import CHECKPOINT_FACTS
 
 REMOVED = ".removed."
@@ -120,6 +121,22 @@ class RunStore:
             except UserError as error:
                 _warn(f"{error} It counts as not there.")
                 return None
+
+    def save_request(self, request: StoredRequest) -> None:
+        """Keep what is asked for, unless it is there; a store that can only be read is left as it is."""
+        with self._errors("written"), suppress(OSError):
+            write_request(self.folder, request)
+
+    def load_requests(self) -> list[StoredRequest]:
+        """Return all that :meth:`save_request` kept, in the order of their names; a warning for each damaged one."""
+        found = []
+        with self._errors("read"):
+            for path in sorted(self.folder.glob(REQUEST_FILES)):
+                try:
+                    found.append(read_request(path))
+                except UserError as error:
+                    _warn(f"{error} It counts as not there.")
+        return found
 
     @contextmanager
     def claim(self, config: RunConfig) -> Iterator[bool]:

@@ -1,0 +1,142 @@
+"""What was asked for, written into a store of runs before anything is trained.
+
+A request says which runs belong together, so that whoever reads the store later need not guess it. Its file is named by
+a hash of its content: the same request has the same file, whoever writes it and how often, and none is ever changed.
+"""
+
+import json
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from sopool._files.atomic import whole_file
+from sopool._files.schema import (
+    MOST_BYTES,
+    anything,
+    blamed_on,
+    list_of,
+    number,
+    optional,
+    read_json,
+    record,
+    text,
+    tuple_of,
+    whole,
+)
+from sopool._files.sealed import json_digest
+from sopool.errors import DataError
+from sopool.models.config import FIELDS as MODEL_FIELDS
+from sopool.models.config import Setting
+from sopool.training.runs.config import BELOW_ONE, Looks
+from sopool.training.runs.config import FIELDS as RUN_FIELDS
+from sopool.training.runs.layout import KEY, REQUEST_FILES, path_of
+
+FORMAT = "sopool request 1"
+
+
+@dataclass(frozen=True)
+class RequestedPool:
+    """One pooling of a request, with the keys of its runs by what they look at."""
+
+    pool: str
+    test: tuple[str, ...] = ()
+    """All settings on all folds, for the protocols that look at the test folds."""
+    validation: tuple[str, ...] = ()
+    """All settings on all folds, from which ``fair`` chooses one for each fold; none where there is but one."""
+    chosen: tuple[str, ...] = ()
+    """The final runs of ``fair`` at all settings. Those of a fold at the setting that was chosen for it are trained."""
+
+    def among(self, complete: Container[str]) -> list[str]:
+        """Return the runs that are ``complete``; final ones only if all are that they are chosen by."""
+        decided = all(key in complete for key in self.validation)
+        wanted = (*self.test, *self.validation, *(self.chosen if decided else ()))
+        return [key for key in wanted if key in complete]
+
+
+@dataclass(frozen=True)
+class StoredRequest:
+    """An evaluation of some poolings on one data set, as it was asked for."""
+
+    dataset: str
+    fingerprint: str
+    pools: tuple[RequestedPool, ...]
+    protocols: tuple[str, ...]
+    gnn: str
+    settings: tuple[Setting, ...]
+    epochs: int
+    folds: int
+    seed: int
+    steps: int | None
+    """Batches in an epoch; None: as many as a pass over the training graphs of the fold has."""
+    preset: str
+    blocks: int
+    head: str | None
+    block_readout: str
+    pool_options: Mapping[str, Any] = field(default_factory=dict)
+    """Those that were given, each for the poolings that have it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it, for :meth:`from_json`."""
+        return asdict(self) | {"settings": [setting._asdict() for setting in self.settings]}
+
+    @classmethod
+    def from_json(cls, saved: Any) -> "StoredRequest":
+        """Return the request that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        found = SAVED(saved, "request")
+        pools = tuple(RequestedPool(**one) for one in found["pools"])
+        return cls(**found | {"pools": pools, "settings": tuple(Setting(**one) for one in found["settings"])})
+
+
+NAME = text(most=2**10)
+KEYS = tuple_of(text(KEY.pattern))
+SETTING = record(
+    {
+        "hidden": MODEL_FIELDS["hidden"],
+        "batch_size": RUN_FIELDS["batch_size"],
+        "lr": number(0),
+        "dropout": number(0, BELOW_ONE),
+    }
+)
+SAVED = record(
+    {
+        **{name: RUN_FIELDS[name] for name in ("fingerprint", "epochs", "folds", "seed")},
+        **{name: MODEL_FIELDS[name] for name in ("gnn", "blocks", "block_readout", "pool_options")},
+        "dataset": NAME,
+        "pools": list_of(record({"pool": NAME} | dict.fromkeys(get_args(Looks), KEYS)), most=2**10),
+        "protocols": tuple_of(NAME, most=2**4),
+        "settings": list_of(SETTING, most=2**16),
+        "steps": optional(whole(1, 2**31)),
+        "preset": NAME,
+        "head": optional(MODEL_FIELDS["head"]),
+    }
+)
+FILE = record({"format": text(), "digest": text(), "request": anything})
+
+
+def write_request(runs: Path, request: StoredRequest) -> None:
+    """Write the file of a request into a store of runs, unless it is there.
+
+    One that is too large to be read again is not written: its runs are found without it.
+    """
+    plain = json.loads(json.dumps(request.to_json()))
+    digest = json_digest(plain)
+    path = path_of(runs, REQUEST_FILES, digest[:16])
+    content = (json.dumps({"format": FORMAT, "digest": digest, "request": plain}, indent=1) + "\n").encode()
+    if len(content) > MOST_BYTES or (path.is_file() and path.read_bytes() == content):
+        return
+    StoredRequest.from_json(plain)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_request(path: Path) -> StoredRequest:
+    """Return what :func:`write_request` wrote; ``DataError`` if it is something else."""
+    with blamed_on(path, "not the request that was written: "):
+        saved = FILE(read_json(path), "the file")
+        if saved["format"] != FORMAT:
+            raise DataError(f"expected {FORMAT!r}, found {saved['format'][:40]!r}: written by another version.")
+        if saved["digest"] != json_digest(saved["request"]) or saved["digest"][:16] != path.stem:
+            raise DataError("the digest differs.")
+        return StoredRequest.from_json(saved["request"])
