@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from sopool import GraphClassifier
 from sopool.cli import app
 from sopool.data import load, load_graphs
-from sopool.report.store.summary import summarise
+from sopool.experiments.summary import summarise
 from sopool.training.runs.store import RunStore
 
 HERE = Path(__file__).parent / "fixtures"

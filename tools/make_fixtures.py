@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from sopool import GraphClassifier, __version__
 from sopool.cli import app
 from sopool.data import PackedGraphs, load, save_graphs
-from sopool.report.store.summary import summarise
+from sopool.experiments.summary import summarise
 from sopool.training.runs.store import RunStore
 
 MADE_UP = {

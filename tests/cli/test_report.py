@@ -103,7 +103,7 @@ def test_an_older_store_is_judged_by_the_data_set_of_that_name(call, tmp_path):
 @pytest.mark.parametrize("module", ["jinja2", "plotly"])
 def test_what_is_not_installed_is_missed_before_anything_is_read(module, call, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr("sopool.report.store.summary.summarise", lambda *_: pytest.fail("runs were read"))
+    monkeypatch.setattr("sopool.experiments.summary.summarise", lambda *_: pytest.fail("runs were read"))
     (tmp_path / "runs").mkdir()
     shown = call("report", "runs", "-o", "r.html")
     assert shown.code == 2

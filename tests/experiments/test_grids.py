@@ -8,8 +8,8 @@ import pytest
 
 from sopool.experiments.grids import by_length
 from sopool.experiments.stored import find_experiments, over_seeds
+from sopool.experiments.summary import summarise
 from sopool.models.config import ModelConfig, Setting
-from sopool.report.store.summary import summarise
 from sopool.training.protocols.outcome import describe
 from sopool.training.runs.info import RunInfo
 from tests.helpers.runs import CONFIG

@@ -1,6 +1,6 @@
 import pytest
 
-from sopool.report.store.summary import summarise
+from sopool.experiments.summary import summarise
 from tests.helpers.stores import ODD, fill
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 from sopool.cli.console import SafeConsole
 from sopool.data import load
 from sopool.experiments.systems import CONTROLS, ControlResult, run_control
-from sopool.report.store.beside import read_controls
+from sopool.experiments.systems.run import read_controls
 from sopool.report.terminal.controls import controls_table
 from sopool.report.terminal.results import Result, results_table
 from sopool.training.protocols.outcome import Outcome

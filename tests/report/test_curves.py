@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.report.figures.curves import band, plot_curves, spread
+from sopool.experiments.curves import band
+from sopool.report.figures.curves import plot_curves, spread
 from sopool.training.runs.record import Run
 from tests.helpers.runs import config
 

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from sopool.experiments.summary import summarise
 from sopool.report.page.html import page
-from sopool.report.store.summary import summarise
 from tests.helpers.seen import Seen
 from tests.helpers.stores import PROTOCOLS, fill
 

@@ -3,9 +3,9 @@
 import csv
 import io
 
+from sopool.experiments.summary import summarise
 from sopool.report.grid import Cell, Grid
 from sopool.report.store.papers import grid_markdown, latex, markdown, tidy
-from sopool.report.store.summary import summarise
 from tests.helpers.stores import ODD, fill
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from sopool.experiments.summary import summarise
 from sopool.models.config import ModelConfig
 from sopool.report.page.html import page
-from sopool.report.store.summary import summarise
 from tests.helpers.stores import fill
 
 ENCODERS = {"sum": "NodeLabelEncoder()", "mean": "DegreeEncoder()"}

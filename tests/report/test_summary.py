@@ -10,18 +10,19 @@ import pytest
 
 from sopool.data.sources.catalogue import load
 from sopool.errors import DataError
+from sopool.experiments import summary as module
 from sopool.experiments.comparison import Comparison, corrected_paired_test
+from sopool.experiments.reproduce.merge import read_reproductions
 from sopool.experiments.reproduce.paper.tables import Figure, Row
 from sopool.experiments.reproduce.reproduction import Cell as TableCell
 from sopool.experiments.reproduce.reproduction import Measured, Reproduction
+from sopool.experiments.summary import summarise
 from sopool.experiments.systems import run_control
+from sopool.experiments.systems.run import read_controls
 from sopool.report.grid import Cell, Grid, interval_words, points
 from sopool.report.page.charts import POINTS, curves_chart, groups, label, thin
 from sopool.report.page.html import page
-from sopool.report.store import summary as module
-from sopool.report.store.beside import read_controls, read_reproductions
 from sopool.report.store.papers import tidy
-from sopool.report.store.summary import summarise
 from sopool.report.store.tables import accuracy_grid, confusion_grid, cost_grid, gains_grid
 from sopool.training.runs.store import RunStore
 from tests.helpers.run_saver import checkpoint_facts

@@ -14,10 +14,12 @@ from safetensors.torch import load
 
 from sopool._files.sealed import json_digest, read_header
 from sopool.errors import DataError
+from sopool.experiments.reproduce.merge import read_reproductions
+from sopool.experiments.summary import summarise
 from sopool.experiments.systems.result import ControlResult, save
+from sopool.experiments.systems.run import read_controls
 from sopool.report.page.html import page
-from sopool.report.store.beside import controls_grid, read_controls, read_reproductions, reproduction_grid
-from sopool.report.store.summary import summarise
+from sopool.report.store.beside import controls_grid, reproduction_grid
 from sopool.report.terminal.reproduction import reproduction_notes, reproduction_tables
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.runs.store import RunStore

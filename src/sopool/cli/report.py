@@ -45,7 +45,7 @@ def report(
         raise DataError("there is no such folder of runs.", runs)
     if form == "html":
         check_extras("jinja2", "plotly")
-    from sopool.report.store.summary import summarise
+    from sopool.experiments.summary import summarise
 
     with _bar() as progress:
         summary = summarise(RunStore(runs), root, reference, progress)

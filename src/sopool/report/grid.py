@@ -74,11 +74,6 @@ def p_cell(p: float) -> Cell:
     return Cell("<0.001" if p < 0.001 else f"{p:.3f}", p)
 
 
-def listed(*parts: str | None) -> str:
-    """Those that say something, with commas."""
-    return ", ".join(filter(None, parts))
-
-
 def in_words(protocol: str) -> str:
     """A protocol's name with a warning where it is due."""
     optimistic = PROTOCOLS[protocol].optimistic

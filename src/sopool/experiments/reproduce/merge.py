@@ -1,15 +1,30 @@
 """Parts of a table that were run one after the other, as one."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from sopool.errors import UserError
 from sopool.experiments.reproduce.paper.tables import Row, read_tables
 from sopool.experiments.reproduce.reproducer import across, compare_cells, mark
-from sopool.experiments.reproduce.reproduction import Cell, Reproduction
+from sopool.experiments.reproduce.reproduction import Cell, Reproduction, load_reproduction
 from sopool.training.protocols.protocols import PROTOCOLS
+from sopool.training.runs.layout import TABLE_FILES
 
 KINDS = ("model", "random", "control", "quoted")
+
+
+def read_reproductions(folder: Path) -> list[Reproduction]:
+    """Those that can be read, parts of one table together, the last written counts; a warning for each that cannot."""
+    found = []
+    for path in sorted(folder.glob(TABLE_FILES), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+        try:
+            found.append(load_reproduction(path))
+        except UserError as error:
+            warnings.warn(f"{error} It is left out.", stacklevel=2)
+    return merge(found)
 
 
 def merge(parts: Sequence[Reproduction]) -> list[Reproduction]:

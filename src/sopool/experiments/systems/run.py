@@ -1,8 +1,10 @@
-"""Run a control, or find that it was run."""
+"""Run a control, or find that it was run; read all that were."""
 
 import hashlib
 import json
 import time
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +18,7 @@ from sopool.experiments.systems.judge import judge
 from sopool.experiments.systems.registry import CONTROLS
 from sopool.experiments.systems.result import ControlResult, load, save
 from sopool.models.presets import check_name
+from sopool.training.protocols.outcome import average
 from sopool.training.runs.layout import CONTROL_FILES, path_of
 
 
@@ -48,3 +51,19 @@ def run_control(
     if path is not None:
         save(result, path)
     return result
+
+
+def read_controls(folder: Path) -> list[ControlResult]:
+    """All results of controls, by data set, in the usual order; several seeds of one are averaged within folds."""
+    groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
+    for path in sorted(folder.glob(CONTROL_FILES)):
+        one = load(path)
+        if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
+            place = list(CONTROLS).index(one.control)
+            groups[one.dataset, place, one.fingerprint, len(one.outcome.folds)].append(one)
+    return [_averaged(groups[key]) for key in sorted(groups)]
+
+
+def _averaged(results: Sequence[ControlResult]) -> ControlResult:
+    outcome = average([one.outcome for one in results])
+    return replace(results[0], outcome=outcome, seconds=sum(one.seconds for one in results))

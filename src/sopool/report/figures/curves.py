@@ -1,14 +1,14 @@
 """Learning curves as a picture."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sopool._files.atomic import whole_file
 from sopool.errors import DataError
+from sopool.experiments.curves import band
 from sopool.training.runs.record import Run
 
 if TYPE_CHECKING:
@@ -19,14 +19,6 @@ COLOURS = {"train": "#D55E00", "test": "#0072B2", "validation": "#0072B2"}
 """From Okabe and Ito's, told apart with any colour vision."""
 COLUMNS = 3
 SUFFIXES = (".svg", ".png")
-
-
-class Band(NamedTuple):
-    """Accuracy over epochs, per cent: the mean over folds, and what lies below it in a tenth and nine tenths."""
-
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 def check_picture(path: Path) -> None:
@@ -56,21 +48,6 @@ def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         with whole_file(path) as temporary:
             figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
-
-
-def band(runs: Sequence[Run], curve: str) -> Band:
-    """Mean and spread over folds of one of the runs' curves; NaN where no fold got that far."""
-    longest = max(len(run.curves[curve]) for run in runs)
-    folds: dict[int, list[np.ndarray]] = {}
-    for run in runs:
-        values = np.full(longest, np.nan)
-        values[: len(run.curves[curve])] = 100 * run.curves[curve]
-        folds.setdefault(run.config.fold, []).append(values)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Mean of empty slice|All-NaN slice", RuntimeWarning)
-        table = np.stack([np.nanmean(same, axis=0) for same in folds.values()])
-        low, high = np.nanquantile(table, (0.1, 0.9), axis=0)
-        return Band(np.nanmean(table, axis=0), low, high)
 
 
 def _split(series: Mapping[str, Sequence[Run]]) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sopool.report.figures.curves import Band
-from sopool.report.grid import listed
-from sopool.report.store.digest import Entry
-from sopool.report.store.summary import Gain
+from sopool.experiments.curves import Band
+from sopool.experiments.entries import Entry, listed
+from sopool.experiments.summary import Gain
 from sopool.training.protocols.outcome import Outcome
 
 Chart = dict[str, Any]

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sopool import __version__
+from sopool.experiments.entries import Entry, listed
+from sopool.experiments.ranks import Ranks
 from sopool.experiments.reproduce.reproduction import Reproduction
-from sopool.report.grid import listed
+from sopool.experiments.summary import Summary
 from sopool.report.page.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.page.render import check_extras, page_file, render
 from sopool.report.store.beside import controls_grid, reproduction_grid
-from sopool.report.store.digest import Entry
-from sopool.report.store.ranks import Ranks, tests_grid
-from sopool.report.store.summary import Summary, name_of
-from sopool.report.store.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid
+from sopool.report.store.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid, tests_grid
 from sopool.report.terminal.reproduction import setup_note
 from sopool.training.protocols.protocols import BEST, PROTOCOLS
 
@@ -90,7 +89,7 @@ def _sections(summary: Summary) -> list[tuple[str, str]]:
 
 def _protocol(summary: Summary, name: str) -> dict[str, Any]:
     gains = [gain for gain in summary.gains if gain.protocol == name]
-    names = [name_of(gain.entry) for gain in gains]
+    names = [gain.entry.title for gain in gains]
     clear = sum(gain.comparison.clear for gain in gains)
     return {
         "name": name,
@@ -174,8 +173,8 @@ def _curves(entry: Entry) -> list[Drawn]:
             found.append(
                 Drawn(
                     curves_chart(entry, protocols),
-                    f"Training and {looked_at} accuracy over epochs of {name_of(entry)}; reported: {figures} per cent.",
-                    f"{name_of(entry)}. Lines: mean over folds of training and {looked_at} accuracy; bands: 10 to 90 % "
+                    f"Training and {looked_at} accuracy over epochs of {entry.title}; reported: {figures} per cent.",
+                    f"{entry.title}. Lines: mean over folds of training and {looked_at} accuracy; bands: 10 to 90 % "
                     f"of the folds. Dashed: what is reported; marks: the epochs it comes from.",
                 )
             )

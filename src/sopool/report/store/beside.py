@@ -1,48 +1,12 @@
-"""What else lies in a folder of runs: reproduced tables of the paper, and controls."""
+"""What else lies in a folder of runs, as tables: reproduced tables of the paper, and controls."""
 
-import warnings
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 
-from sopool.errors import UserError
-from sopool.experiments.reproduce.merge import merge
 from sopool.experiments.reproduce.paper.tables import Figure, Row
 from sopool.experiments.reproduce.reproduction import Cell as TableCell
-from sopool.experiments.reproduce.reproduction import Measured, Reproduction, load_reproduction
+from sopool.experiments.reproduce.reproduction import Measured, Reproduction
 from sopool.experiments.systems import CONTROLS, ControlResult
-from sopool.experiments.systems.result import load
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, points_cell
-from sopool.training.protocols.outcome import average
-from sopool.training.runs.layout import CONTROL_FILES, TABLE_FILES
-
-
-def read_reproductions(folder: Path) -> list[Reproduction]:
-    """Those that can be read, parts of one table together, the last written counts; a warning for each that cannot."""
-    found = []
-    for path in sorted(folder.glob(TABLE_FILES), key=lambda path: (path.stat().st_mtime_ns, path.name)):
-        try:
-            found.append(load_reproduction(path))
-        except UserError as error:
-            warnings.warn(f"{error} It is left out.", stacklevel=2)
-    return merge(found)
-
-
-def read_controls(folder: Path) -> list[ControlResult]:
-    """All results of controls, by data set, in the usual order; several seeds of one are averaged within folds."""
-    groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
-    for path in sorted(folder.glob(CONTROL_FILES)):
-        one = load(path)
-        if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
-            place = list(CONTROLS).index(one.control)
-            groups[one.dataset, place, one.fingerprint, len(one.outcome.folds)].append(one)
-    return [_averaged(groups[key]) for key in sorted(groups)]
-
-
-def _averaged(results: Sequence[ControlResult]) -> ControlResult:
-    outcome = average([one.outcome for one in results])
-    return replace(results[0], outcome=outcome, seconds=sum(one.seconds for one in results))
 
 
 def reproduction_grid(found: Reproduction) -> Grid:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sopool._runtime.visible import visible
+from sopool.experiments.entries import Entry
+from sopool.experiments.summary import Summary
 from sopool.models.config import Setting
 from sopool.report.grid import Cell, Grid
-from sopool.report.store.digest import Entry
-from sopool.report.store.summary import Summary
 from sopool.report.store.tables import accuracy_grid, gains_grid
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.protocols.protocols import PROTOCOLS

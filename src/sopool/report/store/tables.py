@@ -6,9 +6,10 @@ from operator import itemgetter
 
 from rich import filesize
 
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, interval_words, listed, p_cell, points_cell
-from sopool.report.store.digest import Entry
-from sopool.report.store.summary import Gain, Summary, name_of
+from sopool.experiments.entries import Entry, listed
+from sopool.experiments.statistics import Across
+from sopool.experiments.summary import Gain, Summary
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, interval_words, p_cell, points_cell
 from sopool.report.terminal.results import epochs_text, settings_text
 from sopool.training.protocols.outcome import Outcome, average
 from sopool.training.protocols.protocols import PROTOCOLS
@@ -106,7 +107,7 @@ def confusion_grid(entry: Entry, protocol: str) -> Grid:
         share = line[len(rows)] / line.sum() if line.sum() else 0.0
         rows.append([Cell(name), *found, Cell(f"{100 * share:.1f}", float(share))])
     columns = ["true class", *(f"predicted {name}" for name in entry.classes), "found, %"]
-    return Grid(name_of(entry), columns, rows)
+    return Grid(entry.title, columns, rows)
 
 
 def cost_grid(entries: Sequence[Entry]) -> Grid:
@@ -133,6 +134,26 @@ def cost_grid(entries: Sequence[Entry]) -> Grid:
         "there, the most of any run; a dash where no run recorded it."
     ]
     return Grid("Time and memory", columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def tests_grid(across: Across) -> Grid | None:
+    """The declared comparisons over data sets; None where there are none."""
+    if not across.declared:
+        return None
+    rows = [
+        [
+            Cell(one.row),
+            Cell(one.against),
+            Cell(str(one.datasets), one.datasets),
+            points_cell(one.median),
+            p_cell(one.p),
+            p_cell(one.holm),
+        ]
+        for one in across.declared
+    ]
+    columns = ["pooling", "against", "data sets", "median gain, points", "p (Wilcoxon)", "p (Holm)"]
+    notes = ["Declared beforehand: each second-order pooling against Sum/Avg. Holm: adjusted for all in this table."]
+    return Grid(f"Declared comparisons under {across.protocol}", columns, rows, 2, notes)
 
 
 def names_of(entry: Entry) -> list[Cell]:

@@ -1,7 +1,7 @@
 """Runs of a store as tables for the terminal."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from rich import box, filesize
 from rich.table import Table
 
 from sopool.training.runs.config import RunConfig
-from sopool.training.runs.info import UNSET, Difference, RunInfo, differences
+from sopool.training.runs.info import Difference, RunInfo, tell_apart
 from sopool.training.runs.record import Run
 
 LOOKS = (
@@ -114,28 +114,6 @@ def _what(config: RunConfig) -> str:
 
 def _columns(config: RunConfig) -> tuple[str, str, str]:
     return _what(config), f"{config.looks}, {config.epochs:,} x {config.steps}", str(config.folds)
-
-
-def tell_apart(configs: Mapping[str, RunConfig], columns: Callable[[RunConfig], Any]) -> dict[str, str]:
-    """What tells apart those that have the same columns, such as ``seed 1``; only of those where something must."""
-    alike: dict[Any, dict[str, RunConfig]] = {}
-    for key, config in configs.items():
-        alike.setdefault(columns(config), {})[key] = config
-    told = {}
-    for same in alike.values():
-        first, *others = same.values()
-        fields = dict.fromkeys(name for other in others for name in differences(first, other))
-        for key, config in same.items():
-            if fields:
-                told[key] = ", ".join(f"{name.split('.')[-1]} {_value(config, name)}" for name in fields)
-    return told
-
-
-def _value(config: RunConfig, name: str) -> str:
-    value: Any = config
-    for part in name.split("."):
-        value = value.get(part, UNSET) if isinstance(value, dict) else getattr(value, part)
-    return str(value)[:12] if name == "fingerprint" else str(value) or UNSET
 
 
 def _group(members: Sequence[RunInfo]) -> list[str]:

@@ -1,5 +1,6 @@
 """What can be said of a run without reading its arrays."""
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -95,6 +96,28 @@ def differences(a: RunConfig, b: RunConfig) -> Difference:
     right = _flat(b.canonical())
     pairs = {name: (left.get(name, UNSET), right.get(name, UNSET)) for name in left | right}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def tell_apart(configs: Mapping[str, RunConfig], columns: Callable[[RunConfig], Any]) -> dict[str, str]:
+    """What tells apart those that have the same columns, such as ``seed 1``; only of those where something must."""
+    alike: dict[Any, dict[str, RunConfig]] = {}
+    for key, config in configs.items():
+        alike.setdefault(columns(config), {})[key] = config
+    told = {}
+    for same in alike.values():
+        first, *others = same.values()
+        fields = dict.fromkeys(name for other in others for name in differences(first, other))
+        for key, config in same.items():
+            if fields:
+                told[key] = ", ".join(f"{name.split('.')[-1]} {_value(config, name)}" for name in fields)
+    return told
+
+
+def _value(config: RunConfig, name: str) -> str:
+    value: Any = config
+    for part in name.split("."):
+        value = value.get(part, UNSET) if isinstance(value, dict) else getattr(value, part)
+    return str(value)[:12] if name == "fingerprint" else str(value) or UNSET
 
 
 def _flat(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""All that a report says of a store of runs, whatever it is written as."""
+"""Judge a whole store of runs: its results, what each gains over the reference, and ranks across data sets."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -10,20 +10,19 @@ from typing import NamedTuple
 from sopool.data.sources.catalogue import PAPER
 from sopool.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
+from sopool.experiments.entries import Entry, digest, listed, reference_of
+from sopool.experiments.ranks import Ranks, rank_all
+from sopool.experiments.reproduce.merge import read_reproductions
 from sopool.experiments.reproduce.reproduction import Reproduction
 from sopool.experiments.stored import Experiment, facts_of, find_experiments, load_runs, over_seeds
 from sopool.experiments.systems import ControlResult
+from sopool.experiments.systems.run import read_controls
 from sopool.models.config import Setting
 from sopool.models.presets import POOLS, check_name
-from sopool.report.grid import listed
-from sopool.report.store.beside import read_controls, read_reproductions
-from sopool.report.store.digest import Entry, digest, reference_of
-from sopool.report.store.ranks import Ranks, rank_all
-from sopool.report.terminal.runs import tell_apart
 from sopool.training.protocols.outcome import average, describe
 from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.dataset_facts import DatasetFacts
-from sopool.training.runs.info import RunInfo
+from sopool.training.runs.info import RunInfo, tell_apart
 from sopool.training.runs.store import RunStore
 
 
@@ -190,18 +189,13 @@ def _gain(entry: Entry, other: Entry, protocol: str) -> Gain:
     return Gain(entry, other, protocol, corrected_paired_test(first, second, len(first)), seeds)
 
 
-def name_of(entry: Entry) -> str:
-    """In words, for notes."""
-    return listed(entry.data, entry.network, entry.pool, entry.variant)
-
-
 def _incomplete(infos: Sequence[RunInfo]) -> list[str]:
     counts = Counter(info.kind for info in infos if not info.is_complete)
     return [f"{count:,} {kind} run{'s are' if count > 1 else ' is'} left out." for kind, count in counts.items()]
 
 
 def _missing(entries: Sequence[Entry]) -> list[str]:
-    return [f"{name_of(entry)}: {name}: {why}" for entry in entries for name, why in entry.missing.items()]
+    return [f"{entry.title}: {name}: {why}" for entry in entries for name, why in entry.missing.items()]
 
 
 def _stopped(entries: Sequence[Entry]) -> list[str]:
@@ -212,6 +206,6 @@ def _stopped(entries: Sequence[Entry]) -> list[str]:
         if stops:
             runs = "1 run was" if stops == 1 else f"{stops} runs were"
             notes.append(
-                f"{name_of(entry)}: {runs} stopped because the loss was no longer finite; the epochs before count."
+                f"{entry.title}: {runs} stopped because the loss was no longer finite; the epochs before count."
             )
     return notes

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from sopool.experiments.entries import Entry, listed
 from sopool.experiments.statistics import Across, compare_across
 from sopool.models.presets import FROZEN
 from sopool.nn.aggr.normalize import DIVIDED
-from sopool.report.grid import Cell, Grid, listed, p_cell, points_cell
-from sopool.report.store.digest import Entry
-from sopool.report.terminal.runs import tell_apart
 from sopool.training.protocols.outcome import describe
 from sopool.training.protocols.protocols import PROTOCOLS
+from sopool.training.runs.info import tell_apart
 
 REFERENCE = "sum-avg"
 SECOND_ORDER = ("sopool", "covpool")
@@ -92,23 +91,3 @@ def _is_declared(name: str) -> bool:
     """Second-order poolings are compared with Sum/Avg, and nothing else is tested."""
     pool = name.split(",")[0]
     return pool.startswith(SECOND_ORDER) and pool not in FROZEN
-
-
-def tests_grid(across: Across) -> Grid | None:
-    """The declared comparisons over data sets; None where there are none."""
-    if not across.declared:
-        return None
-    rows = [
-        [
-            Cell(one.row),
-            Cell(one.against),
-            Cell(str(one.datasets), one.datasets),
-            points_cell(one.median),
-            p_cell(one.p),
-            p_cell(one.holm),
-        ]
-        for one in across.declared
-    ]
-    columns = ["pooling", "against", "data sets", "median gain, points", "p (Wilcoxon)", "p (Holm)"]
-    notes = ["Declared beforehand: each second-order pooling against Sum/Avg. Holm: adjusted for all in this table."]
-    return Grid(f"Declared comparisons under {across.protocol}", columns, rows, 2, notes)

@@ -5,16 +5,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sopool.experiments.curves import Band, band
 from sopool.experiments.grids import Settings
 from sopool.experiments.judge import Judgement, RunsByLooks, judge
 from sopool.experiments.stored import Experiment
 from sopool.models.config import Setting
 from sopool.models.presets import FIRST_ORDER
-from sopool.report.figures.curves import Band, band
 from sopool.training.protocols.outcome import Outcome, average
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.record import Run
+
+
+def listed(*parts: str | None) -> str:
+    """Join those that say something by commas."""
+    return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,11 @@ class Entry:
     def pool(self) -> str:
         """The pooling's name."""
         return self.shared.model.pool_name
+
+    @property
+    def title(self) -> str:
+        """All that tells it from the others, in words."""
+        return listed(self.data, self.network, self.pool, self.variant)
 
     @property
     def options(self) -> str:
