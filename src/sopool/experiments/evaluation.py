@@ -15,6 +15,7 @@ from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, check_kind
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import judge
+from sopool.experiments.results import EvaluationResults
 from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import PRESETS, Preset, check_name, fit_options, model_config, share_options
 from sopool.nn.pool.base import VectorFrom
@@ -166,11 +167,11 @@ class Evaluator:
         report: Report = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
         train: Train = train_all,
-    ) -> list[Evaluation] | None:
+    ) -> EvaluationResults | None:
         """Train what is missing and judge; None if ``stop`` said so before the end."""
         if not train_together([self], device, workers, report, stop, train):
             return None
-        return [self.judge(pool) for pool in self.request.pools]
+        return EvaluationResults(self.judge(pool) for pool in self.request.pools)
 
     @property
     def total_epochs(self) -> int:
