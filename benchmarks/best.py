@@ -16,7 +16,7 @@ from benchmarks.search_forms import AVERAGED, BIMAP, SUM
 from benchmarks.search_page import MATRIX_ROOT, NINE, SLOW, Figures, divided, gain_cell, read, table2
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, gain_words
-from sopool.report.store.papers import grid_markdown
+from sopool.report.papers import grid_markdown
 
 BEST = MATRIX_ROOT + AVERAGED
 DEFAULT = SLOW + AVERAGED

@@ -13,7 +13,7 @@ from benchmarks.search_forms import BIMAP, SUM
 from benchmarks.search_page import NINE, WL, Figures, read
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
-from sopool.report.store.papers import grid_markdown
+from sopool.report.papers import grid_markdown
 
 COLUMNS = {
     WL: "WL kernel",

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.search_forms import AVERAGED, BIMAP, DROPOUTS, FORMS, LARGE_BATCH, SUM
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, points
-from sopool.report.store.papers import grid_markdown
+from sopool.report.papers import grid_markdown
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 LARGE = ("PROTEINS", "NCI1", "IMDB-BINARY")

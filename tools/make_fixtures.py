@@ -120,7 +120,7 @@ def write_store(folder: Path) -> None:
     with TemporaryDirectory() as runs:
         for command in FINISHED:
             call(command, runs, 0)
-        with mock.patch("sopool.cli.interruption.Interruption.__call__", return_value=True):
+        with mock.patch("sopool.cli.progress.Interruption.__call__", return_value=True):
             for command in INTERRUPTED:
                 call(command, runs, 130)
         facts = {"finished": FINISHED, "interrupted": INTERRUPTED} | contents(RunStore(runs))

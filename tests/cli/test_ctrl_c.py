@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sopool.cli.interruption import Interruption
+from sopool.cli.progress import Interruption
 
 ENTRY = """
 import signal, sys, types

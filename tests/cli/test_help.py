@@ -6,7 +6,7 @@ import pytest
 from typer.main import get_command
 
 from sopool.cli import app
-from sopool.cli.help_text import EXAMPLES, START
+from sopool.cli.typer_app import EXAMPLES, START
 
 LINES = [(name, line) for name, lines in EXAMPLES.items() for line in lines] + [("", line) for line in START]
 

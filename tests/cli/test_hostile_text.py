@@ -12,8 +12,8 @@ import pytest
 
 import sopool
 from sopool import cli
-from sopool.cli import console
-from sopool.cli.usage import _safe_mistakes
+from sopool.cli import output
+from sopool.cli.typer_app import _safe_mistakes
 from tests.cli.conftest import QUICK, TINY, Shown
 from tests.helpers.stores import fill
 from tests.test_visible import drives_a_terminal
@@ -132,7 +132,7 @@ def test_no_command_lets_names_drive_the_terminal(name, hostile, on_terminal):
     code, arguments = COMMANDS[name]
     places = [str(hostile / one) if (hostile / one).exists() else one for one in arguments]
     shown = on_terminal(*places)
-    text = shown.out + shown.err
+    text = (shown.out + shown.err).replace(output.CLEAR_LINE, "")
     assert shown.code == code, text
     assert not {character for character in text if drives_a_terminal(character)} - {"\n"}
     assert any(written in text for written in ("x1b", "1b]", "u202e"))
@@ -159,7 +159,7 @@ def test_a_table_leaves_room_for_what_is_written_out():
     stream = io.StringIO()
     table = Table("name", "figure")
     table.add_row("\x1b[2J\x07[b]", "1")
-    console.SafeConsole(file=stream, width=80).print(table)
+    output.SafeConsole(file=stream, width=80).print(table)
     assert len(set(map(len, stream.getvalue().splitlines()))) == 1
     assert r"\x1b[2J\x07[b]" in stream.getvalue()
 
@@ -202,7 +202,7 @@ SOURCES = [path for room in ("cli", "report") for path in sorted((Path(sopool.__
 
 def test_only_the_console_prints():
     """What is printed elsewhere would have to think of hostile text by itself."""
-    found = {f"{path.name}: {call}" for path in SOURCES if path != Path(console.__file__) for call in _prints(path)}
+    found = {f"{path.name}: {call}" for path in SOURCES if path != Path(output.__file__) for call in _prints(path)}
     assert not found
 
 

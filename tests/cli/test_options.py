@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.cli.options import names, numbers, settings, whole_numbers
-from sopool.errors import DataError
+from sopool.errors import SettingError
 from tests.cli.conftest import TINY
 
 
@@ -33,7 +33,7 @@ def test_numbers(given):
     ],
 )
 def test_the_bad_item_is_named(read, text, bad):
-    with pytest.raises(DataError) as error:
+    with pytest.raises(SettingError) as error:
         read("--option", text)
     assert str(error.value).startswith(f"--option {text}: {bad}")
 

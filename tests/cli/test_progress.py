@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.cli.console import SafeConsole
+from sopool.cli.output import SafeConsole
 from sopool.cli.progress import Bar, Lines, Tally, training_progress
 from sopool.training.trainer import Progress
 

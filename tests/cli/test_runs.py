@@ -50,7 +50,7 @@ def test_each_run(store, call):
     shown = call("runs", "--all").out
     assert all(info.key in shown for info in store.list())
     assert "interrupted, epoch 2 of 3" in shown
-    assert "32/32/0.01/0.5   2, 0" in shown
+    assert "32/32/0.01/0.5 │ 2, 0" in " ".join(shown.split())
 
 
 def test_json(store, call):
@@ -81,9 +81,10 @@ def test_compare(store, call):
     for words in ("fold", "seed", "7", "70.0 in epoch 2", "60.0", "torch", "2.6", "2.7"):
         assert words in shown
     assert "the same" in call("runs", "compare", one, one).out
-    lines = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines()]
+    lines = {name: values for name, *values in cells}
     assert lines["fold"] == ["1", "2"]  # as the list of all runs has them
-    assert lines["peak_memory"] == ["700.0", "MB", "-"]
+    assert lines["peak_memory"] == ["700.0 MB", "-"]
 
 
 def test_clean(store, call):

@@ -1,7 +1,7 @@
 import pytest
 
 from sopool.estimator.estimate import Estimate
-from sopool.report.terminal.estimates import no_better
+from sopool.report.grids.estimates import no_better
 
 
 def figures(accuracy, balanced, largest, classes):

@@ -5,7 +5,7 @@ import io
 
 from sopool.experiments.summary import summarise
 from sopool.report.grid import Cell, Grid
-from sopool.report.store.papers import grid_markdown, latex, markdown, tidy
+from sopool.report.papers import grid_markdown, latex, markdown, tidy
 from tests.helpers.stores import ODD, fill
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from sopool.cli.console import SafeConsole
+from sopool.cli.output import SafeConsole
 from sopool.experiments.reproduce.paper import Figure, Row
 from sopool.experiments.reproduce.plan import Planned
 from sopool.experiments.reproduce.reproducer import across, compare_cells
 from sopool.experiments.reproduce.reproduction import Cell, Measured, Reproduction
-from sopool.report.terminal.plan import plan_table
-from sopool.report.terminal.reproduction import reproduction_tables
+from sopool.report.grids.plan import plan_grid
+from sopool.report.grids.reproduction import reproduction_grids
 
 PROTOCOLS = ("per-fold-max", "fair")
 
@@ -62,7 +62,7 @@ def line(shown, *starts):
 
 
 def test_the_lines_of_a_data_set():
-    shown = text(reproduction_tables(reproduction(["MUTAG"]))[:1])
+    shown = text(reproduction_grids(reproduction(["MUTAG"]))[:1])
     assert line(shown, "an [old] kernel") == ["an [old] kernel", "70.0", "not known", "", "", "", "quoted: somebody"]
     note = "! not above size"
     assert line(shown, "Sum") == ["Sum", "89.4 +- 5.6", "single-epoch", "83.0 +- 3.0", "83.0 +- 3.0", "", note]
@@ -71,7 +71,7 @@ def test_the_lines_of_a_data_set():
 
 
 def test_gains_stand_beside_the_papers():
-    tables = reproduction_tables(reproduction(["MUTAG"]))
+    tables = reproduction_grids(reproduction(["MUTAG"]))
     assert [str(table.title).split(":")[0].split(",")[0] for table in tables] == [
         "MUTAG",
         "On equal terms",
@@ -86,7 +86,7 @@ def test_gains_stand_beside_the_papers():
 
 
 def test_over_several_data_sets_there_are_ranks_and_tests():
-    shown = text(reproduction_tables(reproduction(["MUTAG", "PTC", "NCI1"]))[-2:])
+    shown = text(reproduction_grids(reproduction(["MUTAG", "PTC", "NCI1"]))[-2:])
     assert line(shown, "Second", "1.00", "1.00")
     assert line(shown, "Sum", "2.00", "2.00")
     assert "too few for the Friedman test" in " ".join(shown.split())
@@ -94,7 +94,7 @@ def test_over_several_data_sets_there_are_ranks_and_tests():
 
 
 def test_nothing_is_cut_off_where_it_is_narrow():
-    wide, narrow = (text(reproduction_tables(reproduction(["MUTAG"])), width) for width in (160, 60))
+    wide, narrow = (text(reproduction_grids(reproduction(["MUTAG"])), width) for width in (160, 60))
     assert max(map(len, narrow.splitlines())) <= 60
     assert "…" not in narrow
     assert "per-fold-max" in wide
@@ -104,10 +104,10 @@ def test_nothing_is_cut_off_where_it_is_narrow():
     ("seconds", "expected"), [(0, "-"), (0.2, "1 s"), (100, "100 s"), (1000, "17 min"), (1e4, "2.8 h"), (1e6, "12 d")]
 )
 def test_estimates_have_two_figures(seconds, expected):
-    shown = text([plan_table([Planned("MUTAG", "gin-0", ("sum",), 1200, 0, 3600, 3600, seconds)])])
+    shown = text([plan_grid([Planned("MUTAG", "gin-0", ("sum",), 1200, 0, 3600, 3600, seconds)])])
     assert line(shown, "MUTAG")[2:] == ["sum", "1,200", "0", "3,600", "3,600", expected]
 
 
 def test_a_plan_of_several_lines_is_summed_up():
     one = Planned("MUTAG", "gin-0", ("sum",), 10, 4, 30, 18, 60.0)
-    assert line(text([plan_table([one, one])]), "all") == ["all", "", "", "20", "8", "60", "36", "2 min"]
+    assert line(text([plan_grid([one, one])]), "all") == ["all", "", "", "20", "8", "60", "36", "2 min"]

@@ -2,10 +2,11 @@ import io
 
 import pytest
 
-from sopool.cli.console import SafeConsole
+from sopool.cli.output import SafeConsole
 from sopool.experiments.comparison import corrected_paired_test
+from sopool.experiments.results import Result, compare
 from sopool.models.config import Setting
-from sopool.report.terminal.results import Result, compare, comparison_table, results_table
+from sopool.report.grids.results import comparison_grid, results_grid
 from sopool.training.protocols.outcome import Outcome, Stop
 from sopool.training.protocols.protocols import PROTOCOLS
 
@@ -48,7 +49,7 @@ def shown(table, width=160):
 
 
 def test_nothing_is_cut_at_160():
-    text = shown(results_table(results()))
+    text = shown(results_grid(results()))
     assert "…" not in text
     lines = [line for line in text.splitlines() if "sopool-m-attn" in line]
     assert text.count("REDDIT-MULTI-5K, sum-1-layer") == 1
@@ -75,17 +76,17 @@ def letters(text):
 
 @pytest.mark.parametrize("width", [80, 100, 400])
 def test_wraps_and_loses_nothing_at_other_widths(width):
-    for table in (results_table(results()), comparison_table(results(), "sum")):
+    for table in (results_grid(results()), comparison_grid(compare(results(), "sum"))):
         assert letters(shown(table, width)) == letters(shown(table))
 
 
 def test_stopped_runs_are_told():
     stop = Stop(3, GRID[0], 0, 17)
     assert "1 run was stopped because" in shown(
-        results_table([Result("A", "gcn", "sum", outcome("fair", stopped=(stop,)))])
+        results_grid([Result("A", "gcn", "sum", outcome("fair", stopped=(stop,)))])
     )
     both = (stop, stop._replace(epoch=1))
-    text = " ".join(shown(results_table([Result("[b]A", "gcn", "sum", outcome("fair", stopped=both))])).split())
+    text = " ".join(shown(results_grid([Result("[b]A", "gcn", "sum", outcome("fair", stopped=both))])).split())
     assert "[b]A, gcn, sum, fair: 2 runs were stopped" in text
     assert "(1 in the first epoch: accuracy counted as 0)" in text
 
@@ -96,9 +97,9 @@ def test_comparisons_stay_within_data_set_gnn_and_protocol():
     rows += [Result(data, "gcn", "sopool", outcome("fair", better)) for data in "AB"]
     first, second = compare(rows, "sum")
     assert first.comparison == corrected_paired_test(better, FOLDS)
-    assert first.result.data == first.reference.data == "A"
+    assert first.result.dataset == first.reference.dataset == "A"
     assert second.comparison.difference == 0.0
-    text = shown(comparison_table(rows, "sum"))
+    text = shown(comparison_grid(compare(rows, "sum")))
     line = next(line for line in text.splitlines() if "A" in line and "sopool" in line)
     expected = first.comparison
     assert f"+{100 * expected.difference:.1f}" in line
@@ -111,8 +112,8 @@ def test_comparisons_stay_within_data_set_gnn_and_protocol():
 def test_p_is_shown_and_nothing_is_cut():
     rows = results()
     worse = tuple(x - 0.05 * (i % 2) for i, x in enumerate(FOLDS))
-    rows[-1] = Result(rows[-1].data, rows[-1].gnn, rows[-1].pool, outcome("fair", worse))
-    text = shown(comparison_table(rows, "sum"))
+    rows[-1] = Result(rows[-1].dataset, rows[-1].network, rows[-1].pool, outcome("fair", worse))
+    text = shown(comparison_grid(compare(rows, "sum")))
     assert "…" not in text
     assert f"{corrected_paired_test(worse, FOLDS).p:.3f}" in text
     assert "-2.5" in text
@@ -122,18 +123,18 @@ def test_no_gain_has_no_minus():
     """As in the report."""
     ours, theirs = (outcome("fair", tuple(one + less for one in FOLDS)) for less in (-0.0001, 0))
     pair = [Result("TOY", "gin-0", "sopool", ours), Result("TOY", "gin-0", "sum", theirs)]
-    (line,) = [line for line in shown(comparison_table(pair, "sum")).splitlines() if " sopool " in line]
-    assert "│ +0.0 │  -0.0 to -0.0 │" in line
+    (line,) = [line for line in shown(comparison_grid(compare(pair, "sum"))).splitlines() if " sopool " in line]
+    assert "│   +0.0 │  -0.0 to -0.0 │" in line
 
 
 def test_refused():
     rows = [Result("A", "gcn", "sum", outcome("fair")), Result("A", "gcn", "sopool", outcome("per-fold-max"))]
     with pytest.raises(ValueError, match="no result of it on A, gcn, per-fold-max"):
-        comparison_table(rows, "sum")
+        compare(rows, "sum")
     rows[1] = Result("A", "gcn", "sopool", outcome("fair", FOLDS[:5]))
     with pytest.raises(ValueError, match="5 and 10 folds on A, gcn, fair"):
-        comparison_table(rows, "sum")
+        compare(rows, "sum")
 
 
 def test_no_rows():
-    assert "accuracy" in shown(results_table([]))
+    assert "accuracy" in shown(results_grid([]))

@@ -20,10 +20,10 @@ from sopool.experiments.summary import summarise
 from sopool.experiments.systems import run_control
 from sopool.experiments.systems.run import read_controls
 from sopool.report.grid import Cell, Grid, interval_words, points
+from sopool.report.grids.store import accuracy_grid, confusion_grid, cost_grid, gains_grid
 from sopool.report.page.charts import POINTS, curves_chart, groups, label, thin
 from sopool.report.page.html import page
-from sopool.report.store.papers import tidy
-from sopool.report.store.tables import accuracy_grid, confusion_grid, cost_grid, gains_grid
+from sopool.report.papers import tidy
 from sopool.training.runs.store import RunStore
 from tests.helpers.run_saver import checkpoint_facts
 from tests.helpers.stores import ODD, PROTOCOLS, facts, fill

@@ -18,9 +18,9 @@ from sopool.experiments.reproduce.merge import read_reproductions
 from sopool.experiments.summary import summarise
 from sopool.experiments.systems.result import ControlResult, save
 from sopool.experiments.systems.run import read_controls
+from sopool.report.grids.controls import controls_grid
+from sopool.report.grids.reproduction import reproduction_grid, reproduction_grids, reproduction_notes
 from sopool.report.page.html import page
-from sopool.report.store.beside import controls_grid, reproduction_grid
-from sopool.report.terminal.reproduction import reproduction_notes, reproduction_tables
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Trainer
@@ -212,7 +212,7 @@ def test_other_tables(tmp_path):
             found = read_reproductions(tmp_path)
         for one in found:
             reproduction_grid(one)
-            reproduction_tables(one)
+            reproduction_grids(one)
             reproduction_notes(one)
             assert all(0 <= each.mean <= 1 for cell in one.cells for each in cell.measured.values())
 

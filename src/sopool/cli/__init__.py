@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sopool import __version__
+from sopool._files.atomic import why
 from sopool.cli import (
     controls,
     datasets,
@@ -25,11 +26,8 @@ from sopool.cli import (
     reproduce,
     runs,
 )
-from sopool.cli.console import print_data
-from sopool.cli.help_text import EXAMPLES, START, epilog, prose
-from sopool.cli.once import Command
-from sopool.cli.output import say, show_warning
-from sopool.cli.usage import SafeGroup
+from sopool.cli.output import print_data, print_message, show_warning
+from sopool.cli.typer_app import EXAMPLES, START, Command, SafeGroup, epilog, prose
 from sopool.errors import UserError
 
 COMMANDS = (
@@ -89,12 +87,12 @@ def main() -> None:
             sys.stdout.flush()  # here, where it can be told what went wrong
     except UnicodeEncodeError as error:
         letters = ascii(error.object[error.start : error.end][:10])
-        say(
+        print_message(
             "error", f"{letters} cannot be printed in {error.encoding}. Set PYTHONIOENCODING=utf-8, or write to a file."
         )
         sys.exit(2)
     except UserError as error:
-        say("error", str(error))
+        print_message("error", str(error))
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         from sopool._runtime.out_of_memory import shortage
@@ -102,15 +100,13 @@ def main() -> None:
         short = shortage(error)
         if short is None:
             raise
-        say("error", f"there is not enough memory: {short}. Give fewer or smaller graphs.")
+        print_message("error", f"there is not enough memory: {short}. Give fewer or smaller graphs.")
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
     except OSError as error:
-        from sopool._files.atomic import why
-
-        say("error", why(error))
+        print_message("error", why(error))
         _give_up_stdout()
         sys.exit(2)
 

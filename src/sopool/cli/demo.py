@@ -1,20 +1,16 @@
 """``sopool demo``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sopool.cli.console import out
 from sopool.cli.loading import stored_files
-from sopool.cli.output import say
-from sopool.cli.target import check_file
-from sopool.cli.training import choose_device, choose_executor, curves_of, results_of, show_results, summary, train
+from sopool.cli.output import check_file, output_console, print_message
+from sopool.cli.training import show_results, summary, train, training_device, training_executor
 
 if TYPE_CHECKING:
-    from sopool.experiments.evaluation import Evaluation
-    from sopool.report.terminal.results import Result
+    from sopool.experiments.results import EvaluationResults
 
 FOLDER = Path("sopool-demo")
 POOLS = ("sopool-bimap", "sum-avg")
@@ -40,25 +36,23 @@ def demo(
     store = load_boxed("MUTAG")
     grid = make_grid(HIDDEN, (32,), (0.01,), (0.5,))
     evaluator = Evaluator(store, Request(POOLS, ("fair",), settings=grid, epochs=EPOCHS, steps=STEPS), RunStore(runs))
-    console = out()
+    console = output_console()
     count = evaluator.total_epochs // EPOCHS
     console.print(
         f"MUTAG: {len(store)} molecules, which of them make bacteria mutate? A GIN with bilinear second-order pooling "
         f"(sopool-bimap) against one that adds node vectors up (sum-avg): 10 folds, hidden {HIDDEN[0]} or {HIDDEN[1]}, "
         f"epoch and width chosen on held-out graphs, 3 final runs for each fold. {count} runs of {EPOCHS} epochs.\n",
     )
-    evaluations, tally = train(evaluator, choose_device("auto"), None, choose_executor())
-    results = results_of(evaluations)
-    show_results(results, POOLS[1], console)
-    console.print(f"\n{meaning(results)}\n\n{summary(tally, runs)}{_draw(evaluations, plot)}\nTry next: {NEXT}")
+    found, tally = train(evaluator, training_device("auto"), None, training_executor())
+    show_results(found, POOLS[1], console)
+    console.print(f"\n{meaning(found)}\n\n{summary(tally, runs)}{_draw(found, plot)}\nTry next: {NEXT}")
 
 
-def meaning(results: "Sequence[Result]") -> str:
-    """What the figures say, and what they do not."""
+def meaning(results: "EvaluationResults") -> str:
+    """Say what the figures mean, and what they do not."""
     from sopool.report.grid import interval_words, points
-    from sopool.report.terminal.results import compare
 
-    ((_, _, found),) = compare(results, POOLS[1])
+    ((_, _, found),) = results.compare(POOLS[1])
     verdict = "which includes 0: neither is shown to be better"
     if found.clear:
         verdict = f"which does not include 0: {POOLS[0] if found.difference > 0 else POOLS[1]} is better here"
@@ -70,12 +64,12 @@ def meaning(results: "Sequence[Result]") -> str:
     )
 
 
-def _draw(evaluations: Sequence["Evaluation"], path: Path) -> str:
+def _draw(results: "EvaluationResults", path: Path) -> str:
     from sopool.report.figures.curves import plot_curves
 
     try:
-        plot_curves(curves_of(evaluations, "fair"), path)
+        plot_curves(results.reported_runs("fair"), path)
     except ImportError as error:
-        say("note", f"no picture of the curves: {error}")
+        print_message("note", f"no picture of the curves: {error}")
         return ""
     return f" The curves are in {path}."

@@ -6,48 +6,44 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.console import out
-from sopool.cli.loading import load_source, say_copies, source_files, stored_files
+from sopool.cli.loading import load_source, print_copies_note, source_files, stored_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
-    Address,
-    AsJson,
-    Device,
-    Executor,
-    Figures,
-    LabelColumn,
-    MaxAtoms,
-    Root,
-    Runs,
-    SmilesColumn,
-    Source,
-    WhenUnreadable,
-    Workers,
+    AddressOption,
+    DeviceOption,
+    ExecutorOption,
+    FiguresOption,
+    JsonOption,
+    LabelColumnOption,
+    MaxAtomsOption,
+    OnErrorOption,
+    RootOption,
+    RunsOption,
+    SmilesColumnOption,
+    SourceArgument,
+    WorkersOption,
     names,
     numbers,
     settings,
     whole_numbers,
 )
-from sopool.cli.output import check_figures, give_figures, say
-from sopool.cli.target import check_file
+from sopool.cli.output import check_figures, check_file, output_console, print_message, write_figures
 from sopool.cli.training import (
-    choose_device,
-    choose_executor,
-    curves_of,
-    default_reference,
-    results_of,
     show_results,
     summary,
     train,
+    training_device,
+    training_executor,
 )
+from sopool.errors import MissingPackageError, SettingError
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluator
 
 
 def evaluate(
-    source: Source,
+    source: SourceArgument,
     gnn: Annotated[
         str | None,
         typer.Option(help="The message-passing layers, such as gin-0, gcn; gine hears bonds.", show_default="gin-0"),
@@ -93,21 +89,21 @@ def evaluate(
     reference: Annotated[
         str | None, typer.Option(help="The pooling to compare with.", show_default="the first first-order one")
     ] = None,
-    device: Device = "auto",
-    workers: Workers = None,
-    executor: Executor = "local",
-    address: Address = None,
-    runs: Runs = Path("runs"),
-    output: Figures = None,
-    as_json: AsJson = False,
+    device: DeviceOption = "auto",
+    workers: WorkersOption = None,
+    executor: ExecutorOption = "local",
+    address: AddressOption = None,
+    runs: RunsOption = Path("runs"),
+    output: FiguresOption = None,
+    as_json: JsonOption = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the curves of the first protocol: .svg or .png.")
     ] = None,
-    root: Root = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    on_error: WhenUnreadable = "skip",
-    max_atoms: MaxAtoms = MAX_ATOMS,
+    root: RootOption = None,
+    smiles_column: SmilesColumnOption = None,
+    label_column: LabelColumnOption = None,
+    on_error: OnErrorOption = "skip",
+    max_atoms: MaxAtomsOption = MAX_ATOMS,
 ) -> None:
     """Cross-validate poolings on a data set: all folds and settings side by side.
 
@@ -144,49 +140,44 @@ def evaluate(
         {} if pool_options is None else settings("--pool-options", pool_options),
     )
     request.check()
-    against = _reference(reference, pools)
+    _check_reference(reference, pools)
     files = [*source_files(source, root), *stored_files(runs, output, plot)]
     check_figures(output, *files)
     if plot:
         _check_plot(plot, files)
-    trained_by = choose_executor(executor, address)
-    place = choose_device(device, executor)
+    trained_by = training_executor(executor, address)
+    place = training_device(device, executor)
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
 
     evaluator = Evaluator(store, request, RunStore(runs))
     _say_divided(evaluator)
-    evaluations, tally = train(evaluator, place, workers, trained_by)
+    found, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
-    results = results_of(evaluations)
-    console = out(stderr=as_json)
+    console = output_console(stderr=as_json)
     if not as_json:
-        show_results(results, against, console, _how(evaluator))
-    say_copies(store)
-    give_figures([one.to_json() for one in evaluations], output, as_json)
+        show_results(found, reference, console, _how(evaluator))
+    print_copies_note(store)
+    write_figures(found.to_json(), output, as_json)
     if plot:
         from sopool.report.figures.curves import plot_curves
 
-        plot_curves(curves_of(evaluations, results[0].outcome.protocol), plot)
+        plot_curves(found.reported_runs(found.results()[0].outcome.protocol), plot)
         said += f" The curves are in {plot}."
     console.print(said)
 
 
-def _reference(wanted: str | None, pools: list[str]) -> str:
-    from sopool.errors import DataError
-
+def _check_reference(wanted: str | None, pools: list[str]) -> None:
     if wanted is not None and wanted not in pools:
-        raise DataError(f"--reference {wanted} is not among the poolings to evaluate: {', '.join(pools)}.")
-    return wanted or default_reference(pools)
+        raise SettingError(f"--reference {wanted} is not among the poolings to evaluate: {', '.join(pools)}.")
 
 
 def _check_plot(path: Path, files: list[str | Path]) -> None:
-    from sopool.errors import DataError
     from sopool.report.figures.curves import check_picture
 
     check_file(path, *files)
     check_picture(path)
     if find_spec("matplotlib") is None:
-        raise DataError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
+        raise MissingPackageError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
 
 
 def _how(evaluator: "Evaluator") -> list[str]:
@@ -206,7 +197,7 @@ def _say_divided(evaluator: "Evaluator") -> None:
     each = evaluator.models.items()
     divided = [pool for pool, model in each if model.pool_options.get("normalize") in DIVIDED.values()]
     if divided and "normalize" not in evaluator.request.pool_options:
-        say(
+        print_message(
             "note",
             f"{', '.join(divided)}: divided by the number of nodes, since nodes have neither labels nor attributes. "
             "--pool-options normalize=none (or matrix-sqrt) leaves that out.",

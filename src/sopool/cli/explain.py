@@ -8,15 +8,14 @@ import typer
 from sopool.cli.loading import source_files
 from sopool.cli.options import (
     MAX_ATOMS,
-    Device,
-    MaxAtoms,
-    Model,
-    Root,
-    SmilesColumn,
-    Stream,
+    DeviceOption,
+    MaxAtomsOption,
+    ModelArgument,
+    RootOption,
+    SmilesColumnOption,
+    StreamArgument,
 )
-from sopool.cli.output import say, to_text
-from sopool.cli.target import STDIN, check_target, format_of, is_stdout, write_target
+from sopool.cli.output import STDIN, check_target, format_of, is_stdout, json_text, print_message, write_target
 
 if TYPE_CHECKING:
     from sopool.data.sources.find_graph import FoundGraph
@@ -28,8 +27,8 @@ AHEAD = 1000
 
 
 def explain(
-    model: Model,
-    source: Stream,
+    model: ModelArgument,
+    source: StreamArgument,
     graph: Annotated[
         str,
         typer.Option(
@@ -47,11 +46,11 @@ def explain(
         typer.Option("--format", help="A page to look at, or all figures.", show_default="by the name, or html"),
     ] = None,
     pairs: Annotated[int, typer.Option(min=0, help="Pairs of features to name, for each class.")] = 12,
-    device: Device = "auto",
-    root: Root = None,
-    smiles_column: SmilesColumn = None,
+    device: DeviceOption = "auto",
+    root: RootOption = None,
+    smiles_column: SmilesColumnOption = None,
     label_column: Annotated[str | None, typer.Option(help="The column or property with the true labels.")] = None,
-    max_atoms: MaxAtoms = MAX_ATOMS,
+    max_atoms: MaxAtomsOption = MAX_ATOMS,
 ) -> None:
     """Explain why a graph gets its class: what each node adds to the score, and which pairs of features matter most.
 
@@ -73,7 +72,7 @@ def explain(
         last = found.row + AHEAD
         known = source != STDIN and has_id(source, graph, smiles_column, label_column, max_atoms, last)
         other = f" For the graph with the id {graph} say --graph id:{graph}." if known else ""
-        say("note", f"taken: row {found.row}, whose id is {found.id}.{other}")
+        print_message("note", f"taken: row {found.row}, whose id is {found.id}.{other}")
     with advise("to explain it", lambda: f"The graph has {found.graph.num_nodes:,} nodes: explain a smaller one."):
         (explanation,) = classifier.explain(found.graph, pairs)
     write = _page if chosen == "html" else _figures
@@ -82,7 +81,7 @@ def explain(
         return
     kind = "exact" if explanation.exact else "approximate"
     share = 100 * explanation.probabilities[explanation.chosen]
-    say("note", f"class {explanation.prediction} at {share:.1f} %; the explanation, {kind}, is in {output}.")
+    print_message("note", f"class {explanation.prediction} at {share:.1f} %; the explanation, {kind}, is in {output}.")
 
 
 def _name(found: "FoundGraph") -> str:
@@ -99,4 +98,4 @@ def _page(explanation: "Explanation", found: "FoundGraph", classifier: "GraphCla
 
 def _figures(explanation: "Explanation", found: "FoundGraph", classifier: "GraphClassifier", model: Path) -> str:
     facts = {"data": found.graph.name, "row": found.row, "id": found.id, "label": found.label}
-    return to_text(facts | {"pool": classifier.config_.pool_name} | explanation.to_json()) + "\n"
+    return json_text(facts | {"pool": classifier.config_.pool_name} | explanation.to_json()) + "\n"

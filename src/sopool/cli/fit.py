@@ -9,26 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sopool._runtime.visible import on_one_line
-from sopool.cli.console import out, tell
-from sopool.cli.loading import load_source, say_copies, source_files
+from sopool.cli.loading import load_source, print_copies_note, source_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
-    Device,
-    LabelColumn,
-    MaxAtoms,
-    Root,
-    SmilesColumn,
-    Source,
-    WhenUnreadable,
+    DeviceOption,
+    LabelColumnOption,
+    MaxAtomsOption,
+    OnErrorOption,
+    RootOption,
+    SmilesColumnOption,
+    SourceArgument,
     names,
     settings,
     whole_numbers,
 )
-from sopool.cli.output import say
+from sopool.cli.output import check_file, output_console, print_message, print_progress
 from sopool.cli.progress import Tally, training_progress
-from sopool.cli.target import check_file
-from sopool.cli.training import choose_device
+from sopool.cli.training import training_device
 from sopool.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ UNBALANCED = (
 
 
 def fit(
-    source: Source,
+    source: SourceArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
     pool: Annotated[
         str, typer.Option(metavar=LIST, help="How node vectors become a graph vector. Several: the best is chosen.")
@@ -70,15 +68,15 @@ def fit(
         int, typer.Option(min=0, help="Of the cross-validation that estimates the accuracy; 0 leaves it out.")
     ] = 5,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all chance.")] = 0,
-    device: Device = "auto",
+    device: DeviceOption = "auto",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes to estimate in on a CPU.", show_default="one for each core")
     ] = None,
-    root: Root = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    on_error: WhenUnreadable = "skip",
-    max_atoms: MaxAtoms = MAX_ATOMS,
+    root: RootOption = None,
+    smiles_column: SmilesColumnOption = None,
+    label_column: LabelColumnOption = None,
+    on_error: OnErrorOption = "skip",
+    max_atoms: MaxAtomsOption = MAX_ATOMS,
 ) -> None:
     """Train a classifier on graphs with labels: first an honest estimate of how good it is, then the model itself.
 
@@ -91,13 +89,13 @@ def fit(
     from sopool.estimator import GraphClassifier
     from sopool.estimator.estimate import check_classes, check_grid, fits_of, least_of_class, searched
     from sopool.estimator.validation import label_graphs
-    from sopool.report.terminal.estimates import estimate_table, no_better
+    from sopool.report.grids.estimates import estimate_grid, no_better
 
     check_file(output, *source_files(source, root))
     if folds == 1:
         raise SettingError("--folds 1: at least 2 are needed, one to test and one to train; 0 leaves the estimate out.")
     grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}
-    place = choose_device(device)
+    place = training_device(device)
     one = GraphClassifier(
         pool_options=None if pool_options is None else settings("--pool-options", pool_options),
         gnn=gnn,
@@ -108,7 +106,7 @@ def fit(
         random_state=seed,
     )
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
-    console = out()
+    console = output_console()
     if store.labels is None:
         missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
@@ -125,11 +123,11 @@ def fit(
         with advise("to train", partial(_advice, store, one.batch_size)):
             found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)
         figures = found.to_json()
-        console.print(estimate_table(figures))
+        console.print(estimate_grid(figures))
         meaning = f"{MEANING} {no_better(figures, class_weight is not None)}".rstrip()
         if class_weight is None and found.misses_rare_classes:
-            say("note", UNBALANCED)
-        say_copies(store)
+            print_message("note", UNBALANCED)
+        print_copies_note(store)
     start = time.monotonic()
     with advise("to train", partial(_advice, store, one.batch_size)):
         trained = work.fit(model)
@@ -162,7 +160,7 @@ class Work:
             nonlocal done
             done += 1
             told = f"fold {done} of {folds}: accuracy {100 * scores['accuracy']:.1f} %"
-            tell(f"{told} ({self.tally.elapsed:,.0f} s)")
+            print_progress(f"{told} ({self.tally.elapsed:,.0f} s)")
             report(Progress(0, 0, where=f"{done} of {folds} folds"))
 
         with training_progress(self.tally) as report:
@@ -170,7 +168,7 @@ class Work:
             try:
                 return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report))
             except WorkerDiedError as error:
-                say("error", str(error))
+                print_message("error", str(error))
                 raise typer.Exit(1) from error
 
     def fit(self, model: Any) -> Any:
@@ -199,7 +197,7 @@ def _flag(name: str, value: object = None) -> str:
 
 def _classes(labelled: "LabelledGraphs") -> str:
     """All that were found, with how many graphs each has: one that is none, such as N/A, is seen so."""
-    from sopool.report.terminal.datasets import class_shares
+    from sopool.report.terminal.inspection import class_shares
 
     each = list(zip(labelled.classes.tolist(), labelled.counts.tolist(), strict=True))
     return f"{len(each):,} class{'es' * (len(each) > 1)}.\nclasses  {class_shares(each)}"

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
-from sopool.cli.console import error_console
 from sopool.cli.options import MAX_ATOMS
-from sopool.cli.output import say
-from sopool.cli.target import STDIN
-from sopool.errors import OnError
+from sopool.cli.output import STDIN, error_console, print_message
+from sopool.errors import DataError, OnError
 
 if TYPE_CHECKING:
     from sopool.data.graphs import PackedGraphs
@@ -28,7 +26,6 @@ def load_source(
     """The graphs of a name or path."""
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.catalogue import load
-    from sopool.errors import DataError
 
     if source == STDIN:
         raise DataError(
@@ -48,13 +45,13 @@ def load_source(
         )
 
 
-def say_copies(store: "PackedGraphs") -> None:
+def print_copies_note(store: "PackedGraphs") -> None:
     """A note where many graphs look like another one: cross-validation is kinder there than it should be."""
     from sopool.data.analysis.refinement import caution_of_copies, duplicates
 
     caution = caution_of_copies(duplicates(store), len(store))
     if caution is not None:
-        say("note", caution)
+        print_message("note", caution)
 
 
 def source_files(source: str, root: Path | None) -> list[str | Path]:

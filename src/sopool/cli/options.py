@@ -7,31 +7,31 @@ from typing import Annotated, Literal, TypeVar
 
 import typer
 
-from sopool.errors import OnError
+from sopool.errors import OnError, SettingError
 
 LIST = "A,B,..."
-"""How the help shows an option that takes a list; :class:`~sopool.cli.once.Command` knows it by that."""
+"""How the help shows an option that takes a list; :class:`~sopool.cli.typer_app.Command` knows it by that."""
 
-Source = Annotated[
+SourceArgument = Annotated[
     str, typer.Argument(metavar="DATA", help="A data set's name, or the path of a file or folder of graphs.")
 ]
-Root = Annotated[
+RootOption = Annotated[
     Path | None,
     typer.Option(help="Where named data sets are looked for first.", envvar="SOPOOL_DATA", show_default="SOPOOL_DATA"),
 ]
-SmilesColumn = Annotated[str | None, typer.Option(help="The column of a CSV that holds the SMILES.")]
-LabelColumn = Annotated[str | None, typer.Option(help="The column of a CSV, or property of an SDF, to predict.")]
-WhenUnreadable = Annotated[OnError, typer.Option(help="What to do about a molecule that cannot be read.")]
+SmilesColumnOption = Annotated[str | None, typer.Option(help="The column of a CSV that holds the SMILES.")]
+LabelColumnOption = Annotated[str | None, typer.Option(help="The column of a CSV, or property of an SDF, to predict.")]
+OnErrorOption = Annotated[OnError, typer.Option(help="What to do about a molecule that cannot be read.")]
 MAX_ATOMS = 1000
 """The same as ``sopool.data.formats.limits.MAX_ATOMS``, which takes long to import."""
-MaxAtoms = Annotated[
+MaxAtomsOption = Annotated[
     int,
     typer.Option(min=1, help="Atoms of the largest molecule to read; larger ones count as unreadable."),
 ]
-Executor = Annotated[
+ExecutorOption = Annotated[
     Literal["local", "ray"], typer.Option(help="Train on this machine, or on a Ray cluster that it is part of.")
 ]
-Address = Annotated[
+AddressOption = Annotated[
     str | None,
     typer.Option(
         metavar="auto|HOST|local",
@@ -39,28 +39,28 @@ Address = Annotated[
         show_default="auto",
     ),
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Workers = Annotated[
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+WorkersOption = Annotated[
     int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
 ]
-Runs = Annotated[Path, typer.Option(help="The folder where all runs are kept.")]
-Figures = Annotated[
+RunsOption = Annotated[Path, typer.Option(help="The folder where all runs are kept.")]
+FiguresOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write all figures there, as JSON.")
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that sopool fit has written.")]
-Stream = Annotated[
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that sopool fit has written.")]
+StreamArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA", help="A data set's name, the path of a file or folder of graphs, or - for the standard input."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
-Item = TypeVar("Item")
+Value = TypeVar("Value")
 
 
 def names(option: str, text: str) -> list[str]:
-    """The items of a comma-separated list, each once; a ``DataError`` that names the option if one is empty."""
+    """The items of a comma-separated list, each once; a ``SettingError`` that names the option if one is empty."""
     return _items(option, text, str, "a name")
 
 
@@ -76,15 +76,13 @@ def numbers(option: str, text: str) -> list[float]:
 
 def settings(option: str, text: str) -> dict[str, str | int | float | bool | None]:
     """Names with values, ``heads=32,normalize=none``: numbers, true, false, none, else words."""
-    from sopool.errors import DataError
-
     found: dict[str, str | int | float | bool | None] = {}
     for item in names(option, text):
         name, sign, value = (part.strip() for part in item.partition("="))
         if not (name and sign and value):
-            raise DataError(f"{option} {text}: {item!r} is not a name with a value. A list looks like a=1,b=none.")
+            raise SettingError(f"{option} {text}: {item!r} is not a name with a value. A list looks like a=1,b=none.")
         if name in found:
-            raise DataError(f"{option} {text}: {name} is there twice. Give it once.")
+            raise SettingError(f"{option} {text}: {name} is there twice. Give it once.")
         found[name] = _value(value)
     return found
 
@@ -108,9 +106,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _items(option: str, text: str, convert: Callable[[str], Item], kind: str) -> list[Item]:
-    from sopool.errors import DataError
-
+def _items(option: str, text: str, convert: Callable[[str], Value], kind: str) -> list[Value]:
     found = []
     for part in text.split(","):
         item = part.strip()
@@ -119,5 +115,5 @@ def _items(option: str, text: str, convert: Callable[[str], Item], kind: str) ->
                 raise ValueError
             found.append(convert(item))
         except ValueError:
-            raise DataError(f"{option} {text}: {item!r} is not {kind}. A list looks like a,b,c.") from None
+            raise SettingError(f"{option} {text}: {item!r} is not {kind}. A list looks like a,b,c.") from None
     return list(dict.fromkeys(found))

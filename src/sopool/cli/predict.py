@@ -11,15 +11,14 @@ import typer
 from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
     MAX_ATOMS,
-    Device,
-    MaxAtoms,
-    Model,
-    Root,
-    SmilesColumn,
-    Stream,
+    DeviceOption,
+    MaxAtomsOption,
+    ModelArgument,
+    RootOption,
+    SmilesColumnOption,
+    StreamArgument,
 )
-from sopool.cli.output import say
-from sopool.cli.target import check_target, format_of, is_stdout, open_target
+from sopool.cli.output import check_target, format_of, is_stdout, open_target, print_message
 from sopool.errors import DataError, OnError, UserError
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ OWN = (
 
 
 def predict(
-    model: Model,
-    source: Stream,
+    model: ModelArgument,
+    source: StreamArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file; - is the standard output.")
     ] = Path("-"),
@@ -48,14 +47,14 @@ def predict(
         Literal["csv", "jsonl"] | None,
         typer.Option("--format", help="Of the output.", show_default="by its name, or csv"),
     ] = None,
-    device: Device = "auto",
-    root: Root = None,
-    smiles_column: SmilesColumn = None,
+    device: DeviceOption = "auto",
+    root: RootOption = None,
+    smiles_column: SmilesColumnOption = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column or property with the true labels, to tell the accuracy.")
     ] = None,
     on_error: Annotated[OnError, typer.Option(help="What to do about a row that cannot be read.")] = "skip",
-    max_atoms: MaxAtoms = MAX_ATOMS,
+    max_atoms: MaxAtomsOption = MAX_ATOMS,
 ) -> None:
     """Predict the class of graphs, however many: they are read, predicted and written some at a time.
 
@@ -85,7 +84,7 @@ def predict(
     if as_many and _are_own(
         classifier, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms)
     ):
-        say("warning", OWN)
+        print_message("warning", OWN)
 
 
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
@@ -101,9 +100,9 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
             raise error
         said += 1
         if said <= SHOWN:
-            say("warning", f"skipped: {error}")
+            print_message("warning", f"skipped: {error}")
         elif said == SHOWN + 1:
-            say("warning", "further rows are skipped without a word; --on-error raise stops at the first.")
+            print_message("warning", "further rows are skipped without a word; --on-error raise stops at the first.")
 
     return refuse
 
@@ -133,13 +132,13 @@ def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
     speed = count.graphs / max(seconds, 1e-9)
     graphs = f"{count.graphs:,} graph{'s' * (count.graphs > 1)}"
-    say("note", f"predicted {graphs}{skipped} in {seconds:,.1f} s, {speed:,.0f} per second.{where}")
+    print_message("note", f"predicted {graphs}{skipped} in {seconds:,.1f} s, {speed:,.0f} per second.{where}")
     for message in unknown_messages((count.unknown, count.nodes), (count.unknown_edges, count.edges)):
-        say("note", message)
+        print_message("note", message)
     if count.foreign:
         message = foreign_message(count.strangers, count.foreign, count.labelled, classes)
         so = "They count as wrong" if count.accuracy is not None else "So there is no accuracy to tell"
-        say("warning", f"{message} {so}; --label-column names another column or property.")
+        print_message("warning", f"{message} {so}; --label-column names another column or property.")
     if count.accuracy is not None:
         right = f"{count.correct:,} of {count.labelled:,} labels are predicted right"
-        say("note", f"{right}: accuracy {100 * count.accuracy:.1f} %.")
+        print_message("note", f"{right}: accuracy {100 * count.accuracy:.1f} %.")

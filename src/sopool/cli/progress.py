@@ -1,18 +1,21 @@
-"""How training gets on: a bar in a terminal, a line now and then elsewhere."""
+"""How training gets on: a bar in a terminal, a line now and then elsewhere; and signals that ask it to stop."""
 
+import os
+import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
-from sopool.cli.console import SafeConsole, error_console, tell
-from sopool.cli.output import say
+from sopool._runtime.signals import exit_code, heeded, kill_workers, leave_lost_terminal
+from sopool.cli.output import SafeConsole, error_console, print_message, print_progress
 
 if TYPE_CHECKING:
     from sopool.training.trainer import Progress, Report
@@ -22,6 +25,7 @@ REPORTS = 20
 MARKS = 200
 """Reports that the time left is estimated from, once they span this many seconds: workers report at the same time."""
 SPAN = 2.0
+STOPPING = b"\nStopping at the end of this epoch, to go on from there later. Once more to stop at once.\n"
 
 
 class Tally:
@@ -92,12 +96,12 @@ class Tally:
 def training_progress(tally: Tally) -> Iterator["Report"]:
     """Something to report to, which counts and shows it on the error stream."""
     console = error_console()
-    shown: _Display = Bar(console) if console.is_interactive and sys.stderr.isatty() else Lines(tell)
+    shown: _Display = Bar(console) if console.is_interactive and sys.stderr.isatty() else Lines(print_progress)
 
     def report(progress: "Progress") -> None:
         tally.add(progress)
         for message in progress.stopped:
-            say("warning", message, console)
+            print_message("warning", message, console)
         shown.show(tally)
 
     try:
@@ -155,3 +159,38 @@ class Lines:
 
     def close(self) -> None:
         """Nothing to take away."""
+
+
+class Interruption:
+    """Calling it tells whether to stop: true from the first signal on. The second one is a ``KeyboardInterrupt``."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    @property
+    def exit_code(self) -> int:
+        """As shells have it: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+        return exit_code(self.signal or signal.SIGINT)
+
+    def __enter__(self) -> "Interruption":
+        for number in heeded():
+            self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def __call__(self) -> bool:
+        """Return whether a signal was received."""
+        return self.signal is not None
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        leave_lost_terminal()
+        if self.signal is not None:
+            kill_workers()
+            raise KeyboardInterrupt
+        self.signal = number
+        with suppress(OSError):
+            os.write(2, STOPPING)  # straight: the streams of Python may be in the middle of a write

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 import typer
 from rich.progress import Progress
 
-from sopool.cli.console import error_console, out
 from sopool.cli.loading import stored_files
-from sopool.cli.options import Root
-from sopool.cli.target import check_target, format_of, is_stdout, write_target
+from sopool.cli.options import RootOption
+from sopool.cli.output import check_target, error_console, format_of, is_stdout, output_console, write_target
+from sopool.errors import DataError, SettingError
 
 Format = Literal["html", "md", "tex", "csv"]
 
@@ -28,19 +28,18 @@ def report(
     reference: Annotated[
         str, typer.Option(metavar="POOL", help="The pooling that the others are compared with.")
     ] = "sum-avg",
-    root: Root = None,
+    root: RootOption = None,
 ) -> None:
     """Everything in a store of runs, as one page to look at, offline too, or as tables for a paper."""
-    from sopool.errors import DataError
     from sopool.report.page.render import check_extras
-    from sopool.report.store.write import FORMATS
+    from sopool.report.write import FORMATS
     from sopool.training.runs.store import RunStore
 
     check_target(target, *stored_files(runs, target))
     to_stdout = is_stdout(target)
     form = kind or format_of(target, *FORMATS)
     if to_stdout and form == "html":
-        raise DataError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
+        raise SettingError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
     if not runs.is_dir():
         raise DataError("there is no such folder of runs.", runs)
     if form == "html":
@@ -54,7 +53,7 @@ def report(
     if to_stdout:
         return
     said = f"{summary.runs:,} runs, {len(summary.entries):,} experiments: {target} ({len(text) / 1e6:.1f} MB)."
-    out().print(said)
+    output_console().print(said)
 
 
 @contextmanager

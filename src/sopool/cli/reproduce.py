@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
-from sopool.cli.console import out, tell
 from sopool.cli.loading import load_source, source_files, stored_files
 from sopool.cli.options import (
     LIST,
-    Address,
-    AsJson,
-    Device,
-    Executor,
-    Figures,
-    Root,
-    Runs,
-    Workers,
+    AddressOption,
+    DeviceOption,
+    ExecutorOption,
+    FiguresOption,
+    JsonOption,
+    RootOption,
+    RunsOption,
+    WorkersOption,
     names,
     whole_numbers,
 )
-from sopool.cli.output import check_figures, give_figures, say
+from sopool.cli.output import check_figures, output_console, print_message, print_progress, write_figures
 from sopool.cli.progress import Tally
-from sopool.cli.training import choose_device, choose_executor, summary, watched
+from sopool.cli.training import summary, training_device, training_executor, watched
+from sopool.errors import DataError, UserError
 
 if TYPE_CHECKING:
     from sopool.data.graphs import PackedGraphs
@@ -65,21 +65,21 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be trained and about how long it takes; train nothing.")
     ] = False,
-    device: Device = "auto",
-    workers: Workers = None,
-    executor: Executor = "local",
-    address: Address = None,
-    runs: Runs = Path("runs"),
-    output: Figures = None,
-    as_json: AsJson = False,
-    root: Root = None,
+    device: DeviceOption = "auto",
+    workers: WorkersOption = None,
+    executor: ExecutorOption = "local",
+    address: AddressOption = None,
+    runs: RunsOption = Path("runs"),
+    output: FiguresOption = None,
+    as_json: JsonOption = False,
+    root: RootOption = None,
 ) -> None:
     """Run a table of the paper again: our figures beside the paper's, under three protocols, with tests and controls.
 
     Without options, the whole table as the paper has it; a list is given with commas. What was interrupted goes on
     where it was when the same command is given again; what is finished is not trained again.
     """
-    console = out(stderr=as_json)
+    console = output_console(stderr=as_json)
     if what == "figure2":
         check_figures(output)
         _figure2(console, output, as_json)
@@ -106,40 +106,40 @@ def reproduce(
     selection.check()
     read = [file for name in selection.data for file in source_files(name, root)]
     check_figures(output, *read, *stored_files(runs, output))
-    train = choose_executor(executor, address)
-    place = choose_device(device, "local" if dry_run else executor)
+    train = training_executor(executor, address)
+    place = training_device(device, "local" if dry_run else executor)
     stores, not_run = _load(selection, root, asked=datasets is not None)
     reproducer = Reproducer(selection, stores, RunStore(runs), not_run)
     if dry_run:
         _plan(reproducer, place, workers, console, output, as_json)
         return
     tally = Tally(reproducer.total_epochs, reproducer.total_runs)
-    found = watched(lambda report, stop: reproducer.run(place, workers, report, stop, tell, train), tally, runs)
+    found = watched(
+        lambda report, stop: reproducer.run(place, workers, report, stop, print_progress, train), tally, runs
+    )
     kept = found.save(runs)
-    from sopool.report.terminal.reproduction import reproduction_notes, reproduction_tables
+    from sopool.report.grids.reproduction import reproduction_grids, reproduction_notes
 
-    for table in () if as_json else reproduction_tables(found):
-        console.print(table)
+    for grid in () if as_json else reproduction_grids(found):
+        console.print(grid)
     for note in reproduction_notes(found):
         console.print(note)
     console.print(f"{summary(tally, runs)} The figures are in {kept}.")
-    give_figures(found.to_json(), output, as_json)
+    write_figures(found.to_json(), output, as_json)
 
 
 def _figure2(console: Console, output: Path | None, as_json: bool) -> None:
     from sopool.experiments.reproduce.paper.figure2 import compare_examples
-    from sopool.report.terminal.figure2 import figure2_table
+    from sopool.report.grids.figure2 import figure2_grid
 
     verdicts = compare_examples()
     if not as_json:
-        console.print(figure2_table(verdicts))
-    give_figures([one.to_json() for one in verdicts], output, as_json)
+        console.print(figure2_grid(verdicts))
+    write_figures([one.to_json() for one in verdicts], output, as_json)
 
 
 def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
-    """The data sets; those of the whole table that cannot be had are left out, with the reason."""
-    from sopool.errors import DataError, UserError
-
+    """Load the data sets; those of the whole table that cannot be had are left out, with the reason."""
     stores: dict[str, PackedGraphs] = {}
     not_run: dict[str, str] = {}
     for name in selection.data:
@@ -149,7 +149,7 @@ def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[
             if asked:
                 raise
             not_run[name] = str(error)
-            say("note", f"{name} is not run. {error}")
+            print_message("note", f"{name} is not run. {error}")
     if not stores:
         raise DataError(f"none of the data sets of {selection.table.name} was found: there is nothing to run.")
     return stores, not_run
@@ -159,12 +159,12 @@ def _plan(
     reproducer: "Reproducer", device: str, workers: int | None, console: Console, output: Path | None, as_json: bool
 ) -> None:
     from sopool.experiments.reproduce.plan import plan
-    from sopool.report.terminal.plan import plan_table
+    from sopool.report.grids.plan import plan_grid
 
-    lines = plan(reproducer, device, workers, tell)
+    lines = plan(reproducer, device, workers, print_progress)
     if not as_json:
-        console.print(plan_table(lines))
-    give_figures([line.to_json() for line in lines], output, as_json)
+        console.print(plan_grid(lines))
+    write_figures([line.to_json() for line in lines], output, as_json)
     text = (
         f"The time is an estimate, from a few steps of small banks on this machine ({device}), for when nothing else "
         "runs here; controls and EigenPool's clusters are not in it. Runs in the store are not trained again. Nothing "

@@ -1,18 +1,15 @@
 """``sopool runs``: what is in a run store."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sopool.cli.console import out
-from sopool.cli.help_text import EXAMPLES, epilog
-from sopool.cli.once import Command
-from sopool.cli.options import AsJson
-from sopool.cli.output import print_result
+from sopool.cli.options import JsonOption
+from sopool.cli.output import output_console, print_result
+from sopool.cli.typer_app import EXAMPLES, Command, epilog
 
 if TYPE_CHECKING:
-    from sopool.training.runs.info import RunInfo
     from sopool.training.runs.store import RunStore
 
 app = typer.Typer(
@@ -21,12 +18,16 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 
-Folder = Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="The folder of runs.", show_default="runs")]
-Every = Annotated[bool, typer.Option("--all", help="Each run on a line of its own, with its key.")]
+FolderOption = Annotated[
+    Path | None, typer.Option("--runs", metavar="DIR", help="The folder of runs.", show_default="runs")
+]
+EveryOption = Annotated[bool, typer.Option("--all", help="Each run on a line of its own, with its key.")]
 
 
 @app.callback(invoke_without_command=True)
-def runs(context: typer.Context, folder: Folder = None, every: Every = False, as_json: AsJson = False) -> None:
+def runs(
+    context: typer.Context, folder: FolderOption = None, every: EveryOption = False, as_json: JsonOption = False
+) -> None:
     """List, compare and clean up the runs of evaluations. Without a command: list."""
     context.obj = folder
     if context.invoked_subcommand is None:
@@ -34,7 +35,9 @@ def runs(context: typer.Context, folder: Folder = None, every: Every = False, as
 
 
 @app.command("list", cls=Command, epilog=epilog(EXAMPLES["runs list"]))
-def list_runs(context: typer.Context, folder: Folder = None, every: Every = False, as_json: AsJson = False) -> None:
+def list_runs(
+    context: typer.Context, folder: FolderOption = None, every: EveryOption = False, as_json: JsonOption = False
+) -> None:
     """List the runs: those that belong together on one line, or each with its key. JSON has each."""
     _list(_store(context, folder), every, as_json)
 
@@ -44,38 +47,38 @@ def compare(
     context: typer.Context,
     a: Annotated[str, typer.Argument(help="The key of a run, or how it begins.")],
     b: Annotated[str, typer.Argument(help="The key of another.")],
-    folder: Folder = None,
+    folder: FolderOption = None,
 ) -> None:
     """Show where two runs differ, and what came out."""
-    from sopool.report.terminal.runs import pair_table
+    from sopool.report.grids.runs import pair_grid
 
     store = _store(context, folder)
     differences = store.compare(a, b)
     infos = {info.key: info for info in store.list()}
     pair = [infos[store.find(prefix)] for prefix in (a, b)]
     loaded = [store.load(info.config) if info.config else None for info in pair]
-    out().print(pair_table(pair[0], pair[1], differences, loaded[0], loaded[1]))
+    output_console().print(pair_grid(pair[0], pair[1], differences, loaded[0], loaded[1]))
 
 
 @app.command(cls=Command, epilog=epilog(EXAMPLES["runs clean"]))
-def clean(context: typer.Context, folder: Folder = None) -> None:
+def clean(context: typer.Context, folder: FolderOption = None) -> None:
     """Delete interrupted runs, with their checkpoints, and what killed processes left. Finished runs stay."""
     store = _store(context, folder)
     keys = store.clean()
-    out().print(f"{len(keys)} interrupted {_runs(len(keys))} deleted from {store.folder}.")
+    output_console().print(f"{len(keys)} interrupted {_runs(len(keys))} deleted from {store.folder}.")
 
 
 @app.command(cls=Command, epilog=epilog(EXAMPLES["runs remove"]))
 def remove(
     context: typer.Context,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys of runs, or how they begin.")],
-    folder: Folder = None,
+    folder: FolderOption = None,
 ) -> None:
     """Delete runs, finished or not."""
     store = _store(context, folder)
     found = dict.fromkeys(store.find(prefix) for prefix in keys)
     store.remove(found)
-    out().print(f"{len(found)} {_runs(len(found))} deleted from {store.folder}.")
+    output_console().print(f"{len(found)} {_runs(len(found))} deleted from {store.folder}.")
 
 
 def _store(context: typer.Context, folder: Path | None) -> "RunStore":
@@ -85,22 +88,14 @@ def _store(context: typer.Context, folder: Path | None) -> "RunStore":
 
 
 def _list(store: "RunStore", every: bool, as_json: bool) -> None:
-    from sopool.report.terminal.runs import groups_table, runs_table
+    from sopool.report.grids.runs import groups_grid, runs_grid
 
     infos = store.list()
     if not infos and not as_json:
-        out().print(f"There are no runs in {store.folder}.")
+        output_console().print(f"There are no runs in {store.folder}.")
         return
-    table = runs_table if every else groups_table
-    print_result(as_json, lambda: [_to_json(info) for info in infos], lambda: table(infos))
-
-
-def _to_json(info: "RunInfo") -> dict[str, Any]:
-    return info._asdict() | {
-        "config": info.config.to_json() if info.config else None,
-        "state": info.state,
-        "when": info.when.isoformat(),
-    }
+    grid = runs_grid if every else groups_grid
+    print_result(as_json, lambda: [info.to_json() for info in infos], lambda: grid(infos))
 
 
 def _runs(count: int) -> str:

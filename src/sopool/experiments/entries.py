@@ -17,7 +17,7 @@ from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.record import Run
 
 
-def listed(*parts: str | None) -> str:
+def join_words(*parts: str | None) -> str:
     """Join those that say something by commas."""
     return ", ".join(filter(None, parts))
 
@@ -77,7 +77,7 @@ class Entry:
     @property
     def title(self) -> str:
         """All that tells it from the others, in words."""
-        return listed(self.data, self.network, self.pool, self.variant)
+        return join_words(self.data, self.network, self.pool, self.variant)
 
     @property
     def options(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sopool.experiments.entries import Entry, listed
+from sopool.experiments.entries import Entry, join_words
 from sopool.experiments.statistics import Across, compare_across
 from sopool.models.presets import FROZEN
 from sopool.nn.aggr.normalize import DIVIDED
@@ -37,7 +37,7 @@ def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
     found = []
     for where, group in groups.items():
         settings = describe(*sorted(group[0].settings)) if group[0].settings else ""
-        variant = listed(besides.get(where), settings)
+        variant = join_words(besides.get(where), settings)
         for protocol in PROTOCOLS:
             scores = _shared(_scores(group, protocol))
             if len(scores) > 1:
@@ -64,7 +64,7 @@ def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, floa
 
 
 def _name(entry: Entry) -> str:
-    return REFERENCE if entry.is_reference else listed(entry.pool, entry.options)
+    return REFERENCE if entry.is_reference else join_words(entry.pool, entry.options)
 
 
 def _undivided(entry: Entry) -> Entry:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sopool.data.sources.catalogue import PAPER
 from sopool.errors import DataError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
-from sopool.experiments.entries import Entry, digest, listed, reference_of
+from sopool.experiments.entries import Entry, digest, join_words, reference_of
 from sopool.experiments.ranks import Ranks, rank_all
 from sopool.experiments.reproduce.merge import read_reproductions
 from sopool.experiments.reproduce.reproduction import Reproduction
@@ -158,7 +158,7 @@ def _named(entries: Sequence[Entry]) -> list[Entry]:
     named = []
     for i, entry in enumerate(entries):
         chosen_from = describe(*sorted(entry.settings)) if entry.settings else None
-        named.append(replace(entry, variant=listed(entry.options, besides.get(str(i)), chosen_from)))
+        named.append(replace(entry, variant=join_words(entry.options, besides.get(str(i)), chosen_from)))
     return named
 
 

@@ -16,8 +16,8 @@ MARKED = 8
 
 
 @dataclass(frozen=True)
-class Line:
-    """An edge."""
+class Stroke:
+    """The line that an edge is drawn as."""
 
     source: int
     target: int
@@ -44,7 +44,7 @@ class Picture:
     """[n]."""
     hints: Sequence[str]
     """Shown when a node is pointed at."""
-    lines: Sequence[Line]
+    lines: Sequence[Stroke]
 
 
 def colour(value: float, largest: float) -> tuple[int, int, int]:
@@ -87,7 +87,7 @@ def draw(picture: Picture) -> str:
 
 
 def write_marks(
-    at: np.ndarray, lines: Sequence[Line], numbers: Sequence[int], values: np.ndarray, radius: float
+    at: np.ndarray, lines: Sequence[Stroke], numbers: Sequence[int], values: np.ndarray, radius: float
 ) -> list[str]:
     """The number and value of the nodes that matter most, each beside its node where it hides least."""
     steps = np.linspace(0.15, 0.85, 5)[:, None]
@@ -107,7 +107,7 @@ def write_marks(
     return written
 
 
-def _ends(line: Line) -> tuple[int, int]:
+def _ends(line: Stroke) -> tuple[int, int]:
     return line.source, line.target
 
 
@@ -141,7 +141,7 @@ def _opening(picture: Picture) -> str:
     )
 
 
-def _line(line: Line, at: np.ndarray, radius: float, key: str) -> str:
+def _line(line: Stroke, at: np.ndarray, radius: float, key: str) -> str:
     style = f'stroke="#777" stroke-width="{line.width:.2f}"' + (' stroke-dasharray="5 4"' if line.dashed else "")
     (x1, y1) = at[line.source]
     (x2, y2) = at[line.target]

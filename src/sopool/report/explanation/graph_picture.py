@@ -10,7 +10,7 @@ from sopool.data.formats.convert import to_networkx
 from sopool.data.formats.drawable import molecule_of
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.graphs import PackedGraphs
-from sopool.report.explanation.drawing import HEIGHT, WIDTH, Line, Picture, colour, draw, marked, signed, write_marks
+from sopool.report.explanation.drawing import HEIGHT, WIDTH, Picture, Stroke, colour, draw, marked, signed, write_marks
 
 MOST = 400
 """Of larger graphs the nodes that matter most are drawn."""
@@ -37,7 +37,7 @@ def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], ti
     place = {node: number for number, node in enumerate(kept)}
     at = layout(network)
     arrow = network.is_directed()
-    lines = [Line(place[a], place[b], arrow=arrow) for a, b in dict.fromkeys(tuple(e[:2]) for e in network.edges)]
+    lines = [Stroke(place[a], place[b], arrow=arrow) for a, b in dict.fromkeys(tuple(e[:2]) for e in network.edges)]
     labels = [names[node] or str(node) for node in kept]
     labels = [label if len(label) <= 3 else "" for label in labels]
     hints = [hint(node, names[node], float(values[node])) for node in kept]
@@ -99,7 +99,7 @@ def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -
     inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     places = [drawer.GetDrawCoords(node) for node in range(len(values))]
     at = np.array([(place.x, place.y) for place in places])
-    lines = [Line(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    lines = [Stroke(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
     marks = write_marks(at, lines, range(len(values)), values, ATOM)
     nothing = Picture("graph", title, description, np.zeros((0, 2)), [], [], np.zeros(0), [], [])
     return draw(nothing).replace("</svg>", "\n".join([inside, *marks, "</svg>"]))

@@ -10,7 +10,7 @@ from sopool import __version__
 from sopool.data.graphs import PackedGraphs
 from sopool.models.explain.explanation import Explanation, Margin
 from sopool.models.explain.shares import PooledGraph, margins
-from sopool.report.explanation.drawing import AGAINST, FOR, NEUTRAL, Line, Picture, draw, signed
+from sopool.report.explanation.drawing import AGAINST, FOR, NEUTRAL, Picture, Stroke, draw, signed
 from sopool.report.explanation.graph_picture import hint, picture_of
 from sopool.report.grid import Cell, Grid
 from sopool.report.page.render import render
@@ -154,7 +154,7 @@ def _pooled(explanation: Explanation, graph: PooledGraph, model: int) -> dict[st
     largest = max(float(np.abs(adjacency).max(initial=0)), 1e-300)
     arrow = not np.allclose(adjacency, adjacency.T, rtol=1e-6, atol=1e-9 * largest)
     lines = [
-        Line(b, a, WIDEST * abs(float(adjacency[a, b])) / largest, dashed=bool(adjacency[a, b] < 0), arrow=arrow)
+        Stroke(b, a, WIDEST * abs(float(adjacency[a, b])) / largest, dashed=bool(adjacency[a, b] < 0), arrow=arrow)
         for a in range(size)
         for b in range(0 if arrow else a, size)
         if abs(adjacency[a, b]) > largest / 50

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sopool.experiments.curves import Band
-from sopool.experiments.entries import Entry, listed
+from sopool.experiments.entries import Entry, join_words
 from sopool.experiments.summary import Gain
 from sopool.training.protocols.outcome import Outcome
 
@@ -211,7 +211,7 @@ def thin(epochs: int) -> np.ndarray:
 def line_name(entry: Entry, among: Sequence[Entry]) -> str:
     """A name for a line of a chart about one data set: the network is left out if it is the same for all."""
     parts = [entry.network] if len({other.network for other in among}) > 1 else []
-    return label(listed(*parts, entry.pool, entry.variant))
+    return label(join_words(*parts, entry.pool, entry.variant))
 
 
 def _lines(data: list[Chart], names: Sequence[str], title: str) -> Chart:

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sopool import __version__
-from sopool.experiments.entries import Entry, listed
+from sopool.experiments.entries import Entry, join_words
 from sopool.experiments.ranks import Ranks
 from sopool.experiments.reproduce.reproduction import Reproduction
 from sopool.experiments.summary import Summary
+from sopool.report.grids.controls import controls_grid
+from sopool.report.grids.reproduction import reproduction_grid, setup_note
+from sopool.report.grids.store import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid, tests_grid
 from sopool.report.page.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.page.render import check_extras, page_file, render
-from sopool.report.store.beside import controls_grid, reproduction_grid
-from sopool.report.store.tables import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid, tests_grid
-from sopool.report.terminal.reproduction import setup_note
 from sopool.training.protocols.protocols import BEST, PROTOCOLS
 
 MEANINGS = {
@@ -133,7 +133,7 @@ def _ranks(ranks: Ranks) -> dict[str, Any]:
         caption += f": they differ by less than {across.critical_difference:.2f} (Nemenyi, 5 %)"
     notes = [f"All equally good: p = {across.friedman:.3f} (Friedman)."] if across.friedman is not None else []
     return {
-        "heading": f"{listed(ranks.network, ranks.variant)}: {', '.join(across.datasets)}",
+        "heading": f"{join_words(ranks.network, ranks.variant)}: {', '.join(across.datasets)}",
         "chart": Drawn(
             ranks_chart(across.ranks, across.critical_difference),
             f"Critical-difference diagram under {across.protocol}, mean ranks: {told}.",

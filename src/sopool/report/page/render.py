@@ -1,22 +1,22 @@
-"""Pages that need nothing beside themselves, from the templates in ``page``."""
+"""Pages that need nothing beside themselves, from the templates in ``templates``."""
 
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
-from sopool.errors import DataError
+from sopool.errors import MissingPackageError
 
 
 def check_extras(*modules: str) -> None:
-    """Raise a ``DataError`` now if one of the optional modules that a page needs is not installed."""
+    """Raise a ``MissingPackageError`` now if one of the optional modules that a page needs is not installed."""
     for module in modules:
         if find_spec(module) is None:
-            raise DataError(f"a page needs {module}: pip install 'sopool[report]'.")
+            raise MissingPackageError(f"a page needs {module}: pip install 'sopool[report]'.")
 
 
 def page_file(name: str) -> str:
     """A file that lies with the templates."""
-    return (files("sopool.report") / "page" / name).read_text("utf-8")
+    return (files("sopool.report.page") / "templates" / name).read_text("utf-8")
 
 
 def render(template: str, **content: Any) -> str:
@@ -25,7 +25,7 @@ def render(template: str, **content: Any) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("sopool.report", "page"),
+        loader=PackageLoader("sopool.report.page", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,1 +1,1 @@
-"""What the commands print: tables and text for a terminal."""
+"""Tables and text for a terminal, made with Rich."""

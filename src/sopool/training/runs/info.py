@@ -43,6 +43,14 @@ class RunInfo(NamedTuple):
             return self.kind
         return f"interrupted, epoch {self.epoch} of {self.config.epochs}"
 
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it, and the state in words."""
+        return self._asdict() | {
+            "config": self.config.to_json() if self.config else None,
+            "state": self.state,
+            "when": self.when.isoformat(),
+        }
+
 
 def run_info(folder: Path) -> RunInfo | None:
     """What the files of a run say, None if they have gone. Who holds the run, they do not say."""

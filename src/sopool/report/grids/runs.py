@@ -1,4 +1,4 @@
-"""Runs of a store as tables for the terminal."""
+"""Runs of a store."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from rich import box, filesize
-from rich.table import Table
+from rich import filesize
 
+from sopool.report.grid import Cell, Grid, word_cells
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.info import Difference, RunInfo, tell_apart
 from sopool.training.runs.record import Run
@@ -21,22 +21,23 @@ WHAT = "data set,\nGNN, pool"
 DISK = ("size", "written")
 
 
-def runs_table(infos: Sequence[RunInfo]) -> Table:
-    """One line for each run, in the order given."""
-    table = _table("Runs", ("key", WHAT, "hidden/batch/\nlr/dropout", "fold,\nrepeat", "looks at", "state"), DISK)
+def runs_grid(infos: Sequence[RunInfo]) -> Grid:
+    """Show one line for each run, in the order given."""
+    columns = ["key", WHAT, "hidden/batch/\nlr/dropout", "fold,\nrepeat", "looks at", "state", *DISK]
+    rows = []
     for info in infos:
         config = info.config
         facts = ["?"] * 4
         if config is not None:
             setting = "/".join(f"{value:g}" for value in config.setting)
             facts = [_what(config), setting, f"{config.fold + 1}, {config.repeat}", config.looks]
-        table.add_row(info.key, *facts, info.state, *_disk(info.size, info.when))
-    table.caption = f"{LOOKS}\nRepeat: 0 to choose a setting, 1 and up for the final runs of the fair protocol."
-    return table
+        rows.append([*word_cells([info.key, *facts, info.state]), *_disk(info.size, info.when)])
+    repeats = "Repeat: 0 to choose a setting, 1 and up for the final runs of the fair protocol."
+    return Grid("Runs", columns, rows, len(columns) - len(DISK), [LOOKS, repeats])
 
 
-def groups_table(infos: Sequence[RunInfo]) -> Table:
-    """One line for all runs that differ in fold, repeat and setting only, the first written first.
+def groups_grid(infos: Sequence[RunInfo]) -> Grid:
+    """Show one line for all runs that differ in fold, repeat and setting only, the first written first.
 
     Groups that look the same in the columns are told apart by what they differ in, such as the seed.
     """
@@ -47,35 +48,33 @@ def groups_table(infos: Sequence[RunInfo]) -> Table:
         {key: group[0].config.evaluation() for key, group in groups.items() if group[0].config}, _columns
     )
     also = ["besides"] if besides else []
-    table = _table("Runs", (WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state"), DISK)
+    columns = [WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state", *DISK]
+    rows = []
     for key, group in groups.items():
-        rest = [besides.get(key, "") for _ in also]
+        words = [*_group(group), *(besides.get(key, "") for _ in also), _states(group)]
         size = sum(info.size for info in group)
         when = max(info.when for info in group)
-        table.add_row(*_group(group), *rest, _states(group), *_disk(size, when))
-    table.caption = f"{LOOKS}\nEach run on a line of its own, with its key: --all."
-    return table
+        rows.append([*word_cells(words), *_disk(size, when)])
+    every = "Each run on a line of its own, with its key: --all."
+    return Grid("Runs", columns, rows, len(columns) - len(DISK), [LOOKS, every])
 
 
-def pair_table(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, second: Run | None) -> Table:
-    """Where two runs differ, in configuration and circumstances, and what came out of each."""
-    table = _table("Two runs", ("", a.key, b.key))
-    for name, values in differ.items():
-        table.add_row(name, *(_for_people(name, value) for value in values))
-    if not differ:
-        table.add_row("configuration", "the same", "the same")
-    table.add_section()
-    table.add_row("state", a.state, b.state)
+def pair_grid(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, second: Run | None) -> Grid:
+    """Show where two runs differ, in configuration and circumstances, and what came out of each."""
+    lines = [(name, *(_for_people(name, value) for value in values)) for name, values in differ.items()]
+    lines += [] if differ else [("configuration", "the same", "the same")]
+    sections = [len(lines)]
+    lines.append(("state", a.state, b.state))
     left = _came_out(first)
     right = _came_out(second)
-    for name in left | right:
-        table.add_row(name, left.get(name, "-"), right.get(name, "-"))
-    table.add_section()
+    lines += [(name, left.get(name, "-"), right.get(name, "-")) for name in left | right]
+    sections.append(len(lines))
     left, right = (run.environment if run else {} for run in (first, second))
     for name in left | right:
         if first and second and left.get(name) != right.get(name):
-            table.add_row(name, *(_circumstance(name, one.get(name)) for one in (left, right)))
-    return table
+            lines.append((name, *(_circumstance(name, one.get(name)) for one in (left, right))))
+    rows = [word_cells(line) for line in lines]
+    return Grid("Two runs", ["", a.key, b.key], rows, words=3, sections=sections)
 
 
 def _for_people(name: str, value: Any) -> str:
@@ -128,12 +127,5 @@ def _states(members: Sequence[RunInfo]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in Counter(info.kind for info in members).most_common())
 
 
-def _disk(size: int, when: datetime) -> tuple[str, str]:
-    return filesize.decimal(size), when.astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def _table(title: str, names: Sequence[str], numbers: Sequence[str] = ()) -> Table:
-    table = Table(title=title, caption_justify="left", box=box.SIMPLE, pad_edge=False)
-    for name in (*names, *numbers):
-        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
-    return table
+def _disk(size: int, when: datetime) -> list[Cell]:
+    return [Cell(filesize.decimal(size), size), Cell(when.astimezone().strftime("%Y-%m-%d %H:%M"), when.timestamp())]

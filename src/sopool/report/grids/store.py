@@ -1,4 +1,4 @@
-"""The tables of a report."""
+"""What a store of runs has to say."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -6,25 +6,33 @@ from operator import itemgetter
 
 from rich import filesize
 
-from sopool.experiments.entries import Entry, listed
+from sopool.experiments.entries import Entry, join_words
 from sopool.experiments.statistics import Across
 from sopool.experiments.summary import Gain, Summary
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, in_words, interval_words, p_cell, points_cell
-from sopool.report.terminal.results import epochs_text, settings_text
+from sopool.report.grid import (
+    COMPARISON,
+    NONE,
+    Cell,
+    Grid,
+    accuracy_cell,
+    comparison_cells,
+    number_cell,
+    p_cell,
+    paired_test_note,
+    points_cell,
+    protocol_label,
+    word_cells,
+)
+from sopool.report.grids.results import CHOICES, OUTCOME, SPREAD, outcome_cells
 from sopool.training.protocols.outcome import Outcome, average
 from sopool.training.protocols.protocols import PROTOCOLS
 
 NAMES = ("data set", "network", "pooling", "variant")
-SPREAD = "Per cent: mean ± standard deviation over the test folds (ddof = 0); the runs of a fold are averaged first."
 OPTIMISM = "Optimism: what per-fold-max reports above fair"
-TEST = (
-    "Interval and p: corrected resampled t-test (Nadeau and Bengio) on the same folds, two-sided, not adjusted for the "
-    "number of comparisons."
-)
 
 
 def accuracy_grid(summary: Summary) -> Grid:
-    """All protocols side by side, and how much more the optimistic one shows than the fair one."""
+    """Show all protocols side by side, and how much more the optimistic one shows than the fair one."""
     protocols = summary.protocols
     both = {"per-fold-max", "fair"} <= set(protocols)
     rows = []
@@ -37,7 +45,7 @@ def accuracy_grid(summary: Summary) -> Grid:
     columns = [
         *NAMES,
         "seeds",
-        *(in_words(name) for name in protocols),
+        *(protocol_label(name) for name in protocols),
         *(["optimism, points"] if both else []),
         "not above",
     ]
@@ -54,27 +62,25 @@ def accuracy_grid(summary: Summary) -> Grid:
 
 
 def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
-    """What each pooling gains over the reference of its place, under one protocol."""
+    """Show what each pooling gains over the reference of its place, under one protocol."""
     rows = []
     several = len({seed for gain in gains for one in (gain.entry, gain.reference) for seed in one.seeds}) > 1
     for entry, reference, _, found, seeds in gains:
         rows.append(
             [
                 *names_of(entry),
-                Cell(listed(reference.pool, reference.variant)),
+                Cell(join_words(reference.pool, reference.variant)),
                 Cell(seeds if several else ""),
-                points_cell(found.difference, found.clear),
-                Cell(interval_words(found), found.low),
-                p_cell(found.p),
+                *comparison_cells(found),
             ]
         )
-    columns = [*NAMES, "against", "seeds", "gain, points", "95 % interval", "p"]
-    notes = [f"{TEST} Bold: the interval leaves out 0."]
-    return Grid(f"Differences under {in_words(protocol)}", columns, rows, len(NAMES) + 2, notes).without_empty()
+    columns = [*NAMES, "against", "seeds", *COMPARISON]
+    notes = [paired_test_note(gain.comparison for gain in gains), "Bold: the interval leaves out 0."]
+    return Grid(f"Differences under {protocol_label(protocol)}", columns, rows, len(NAMES) + 2, notes).without_empty()
 
 
 def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
-    """What stands behind the figures of a protocol."""
+    """Show what stands behind the figures of a protocol."""
     rows = []
     for entry in entries:
         outcome = entry.outcomes.get(protocol)
@@ -84,21 +90,18 @@ def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
         rows.append(
             [
                 *names_of(entry),
-                Cell(settings_text(outcome)),
-                _accuracy(outcome),
+                *outcome_cells(outcome),
                 _mean(outcome.balanced_accuracy),
                 _mean(areas if len(areas) == len(outcome.roc_auc) else []),
-                Cell(f"{len(outcome.folds)} x {outcome.repeats}", len(outcome.folds) * outcome.repeats),
-                Cell(epochs_text(outcome)),
             ]
         )
-    columns = [*NAMES, "hidden/batch/lr/dropout", "accuracy", "balanced accuracy", "ROC AUC", "folds x runs", "epoch"]
-    notes = [SPREAD, "Several epochs: median (range). Several settings: how many folds chose each."]
-    return Grid(f"In detail under {in_words(protocol)}", columns, rows, len(NAMES) + 1, notes).without_empty()
+    columns = [*NAMES, *OUTCOME, "balanced accuracy", "ROC AUC"]
+    title = f"In detail under {protocol_label(protocol)}"
+    return Grid(title, columns, rows, len(NAMES), [SPREAD, CHOICES]).without_empty()
 
 
 def confusion_grid(entry: Entry, protocol: str) -> Grid:
-    """True classes against predicted ones, and the share of each that was found."""
+    """Show true classes against predicted ones, and the share of each that was found."""
     table = entry.confusion[protocol]
     digits = 0 if (table == table.round()).all() else 1
     rows: list[list[Cell]] = []
@@ -111,7 +114,7 @@ def confusion_grid(entry: Entry, protocol: str) -> Grid:
 
 
 def cost_grid(entries: Sequence[Entry]) -> Grid:
-    """Time and memory."""
+    """Show time and memory."""
     rows = []
     for entry in entries:
         cost = entry.cost
@@ -120,8 +123,8 @@ def cost_grid(entries: Sequence[Entry]) -> Grid:
             [
                 *names_of(entry),
                 Cell(", ".join(cost.devices)),
-                Cell(f"{cost.runs:,}", cost.runs),
-                Cell(f"{cost.model_epochs:,}", cost.model_epochs),
+                number_cell(cost.runs),
+                number_cell(cost.model_epochs),
                 Cell(f"{cost.seconds:,.1f}", cost.seconds),
                 Cell(f"{each:,.2f}", each),
                 NONE if cost.memory is None else Cell(filesize.decimal(cost.memory), cost.memory),
@@ -137,14 +140,13 @@ def cost_grid(entries: Sequence[Entry]) -> Grid:
 
 
 def tests_grid(across: Across) -> Grid | None:
-    """The declared comparisons over data sets; None where there are none."""
+    """Show the declared comparisons over data sets; None where there are none."""
     if not across.declared:
         return None
     rows = [
         [
-            Cell(one.row),
-            Cell(one.against),
-            Cell(str(one.datasets), one.datasets),
+            *word_cells([one.row, one.against]),
+            number_cell(one.datasets),
             points_cell(one.median),
             p_cell(one.p),
             p_cell(one.holm),
@@ -157,8 +159,8 @@ def tests_grid(across: Across) -> Grid | None:
 
 
 def names_of(entry: Entry) -> list[Cell]:
-    """The columns :data:`NAMES`."""
-    return [Cell(entry.data), Cell(entry.network), Cell(entry.pool), Cell(entry.variant)]
+    """Return the columns :data:`NAMES`."""
+    return word_cells([entry.data, entry.network, entry.pool, entry.variant])
 
 
 def _accuracy(outcome: Outcome | None) -> Cell:

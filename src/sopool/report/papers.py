@@ -13,7 +13,7 @@ from sopool.experiments.entries import Entry
 from sopool.experiments.summary import Summary
 from sopool.models.config import Setting
 from sopool.report.grid import Cell, Grid
-from sopool.report.store.tables import accuracy_grid, gains_grid
+from sopool.report.grids.store import accuracy_grid, gains_grid
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.protocols.protocols import PROTOCOLS
 
@@ -48,8 +48,8 @@ def markdown(summary: Summary) -> str:
 
 def grid_markdown(grid: Grid) -> str:
     """One of them, under its title."""
-    rule = ["---" if i < grid.words else "---:" for i in range(len(grid.columns))]
-    lines = [f"## {_md(grid.title)}", "", _line([_md(name) for name in grid.columns]), _line(rule)]
+    rule = ["---:" if grid.is_figure(i) else "---" for i in range(len(grid.columns))]
+    lines = [f"## {_md(grid.title)}", "", _line([_md(name) for name in grid.headings]), _line(rule)]
     lines += [_line([_md_cell(cell) for cell in row]) for row in grid.rows]
     return "\n".join([*lines, "", *map(_md, grid.notes), ""])
 
@@ -81,8 +81,11 @@ def latex(summary: Summary) -> str:
 
 
 def _latex(grid: Grid) -> str:
-    columns = "l" * grid.words + "r" * (len(grid.columns) - grid.words)
-    rows = [" & ".join(_tex_cell(cell) for cell in row) + r" \\" for row in grid.rows]
+    columns = "".join("r" if grid.is_figure(i) else "l" for i in range(len(grid.columns)))
+    rows = []
+    for number, row in enumerate(grid.rows):
+        rows += [r"\midrule"] if number in grid.sections else []
+        rows.append(" & ".join(_tex_cell(cell) for cell in row) + r" \\")
     return "\n".join(
         [
             r"\begin{table}",
@@ -90,7 +93,7 @@ def _latex(grid: Grid) -> str:
             rf"\caption{{{_tex(grid.title)}. {_tex(' '.join(grid.notes))}}}",
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
-            " & ".join(_tex(name) for name in grid.columns) + r" \\",
+            " & ".join(_tex(name) for name in grid.headings) + r" \\",
             r"\midrule",
             *rows,
             r"\bottomrule",

@@ -1,4 +1,4 @@
-"""Statistics of data sets as text for the terminal."""
+"""The statistics of a data set as text for the terminal."""
 
 from collections.abc import Sequence
 
@@ -10,28 +10,13 @@ from torch import Tensor
 from sopool._runtime.visible import on_one_line
 from sopool.data.analysis.statistics import GraphStatistics, size_histogram
 from sopool.data.pack import Label
-from sopool.data.sources.catalogue import Listed, Published
 
 CLASSES = 20
 """Classes that are told one by one."""
 
 
-def datasets_table(listed: Sequence[Listed]) -> Table:
-    """The known data sets, where each was found, and its statistics beside the paper's."""
-    table = Table(title="Data sets of the paper, and those that ship with sopool")
-    table.add_column("name", no_wrap=True)
-    table.add_column("found in")
-    for column in ("graphs", "classes", "nodes max", "nodes mean", "edges mean", "node labels"):
-        table.add_column(column, justify="right")
-    for one in listed:
-        where = "-" if one.place is None else one.place if one.path is None else f"{one.place}: {one.path}"
-        table.add_row(one.name, where, *_columns(one.statistics, one.paper))
-    table.caption = "In parentheses: the paper, where it says something else or the set is not here."
-    return table
-
-
 def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[str]) -> RenderableType:
-    """All there is to say about one data set."""
+    """Show all there is to say about one data set."""
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
@@ -43,19 +28,6 @@ def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[st
         parts += [Text("\nWhat a message-passing network can tell apart", style="bold"), Text(_refinement(statistics))]
     parts += [Text(f"\nCaution: {caution}", style="yellow") for caution in cautions]
     return Group(*parts)
-
-
-def _columns(have: GraphStatistics | None, paper: Published | None) -> list[str]:
-    here = there = ("", "", "", "")
-    rest = ("", "")
-    if have is not None:
-        here = (f"{have.graphs:,}", str(len(have.classes)), f"{have.nodes_max:,}", f"{have.nodes_mean:.1f}")
-        rest = (f"{have.edges_mean:,.1f}", str(have.node_labels or "none"))
-    if paper is not None:
-        most = "" if paper.max_nodes is None else f"{paper.max_nodes:,}"
-        there = (f"{paper.graphs:,}", str(paper.classes), most, f"{paper.mean_nodes:.1f}")
-    differs = [f"({b})" if b and a != b else "" for a, b in zip(here, there, strict=True)]
-    return [f"{a} {b}".strip() for a, b in zip(here, differs, strict=True)] + list(rest)
 
 
 def _facts(s: GraphStatistics) -> list[tuple[str, str]]:

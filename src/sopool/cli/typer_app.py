@@ -1,0 +1,116 @@
+"""What all commands share of Typer: safe error messages, lists that are given once, help texts with examples."""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from sopool._runtime.visible import on_one_line
+from sopool.cli.options import LIST
+
+EXAMPLES = {
+    "demo": ["sopool demo"],
+    "datasets": ["sopool datasets", "sopool datasets --root ~/graphs --json"],
+    "inspect": ["sopool inspect MUTAG", "sopool inspect molecules.csv --label-column toxic"],
+    "pools": ["sopool pools", "sopool pools --channels 64"],
+    "fit": [
+        "sopool fit MUTAG -o mutag.sopool",
+        "sopool fit molecules.csv --label-column toxic --class-weight balanced -o toxic.sopool",
+    ],
+    "predict": [
+        "sopool predict toxic.sopool new.csv -o predictions.csv",
+        "cat graphs.jsonl | sopool predict model.sopool - --format jsonl",
+    ],
+    "explain": [
+        "sopool explain mutag.sopool MUTAG --graph 7 -o page.html",
+        "sopool explain toxic.sopool molecules.csv --graph 12 --format json -o -",
+    ],
+    "evaluate": [
+        "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
+        "sopool evaluate NCI1 --pool sopool-bimap,sum-avg --preset best",
+        "sopool evaluate PROTEINS --pool sopool-m-attn,diffpool --blocks 3 --hidden 16,32 -o result.json",
+    ],
+    "reproduce": [
+        "sopool reproduce table2 --dry-run",
+        "sopool reproduce table2 --datasets MUTAG,PTC --pools sum-avg,sopool-bimap",
+    ],
+    "controls": ["sopool controls MUTAG", "sopool controls NCI1 --controls wl,size --json"],
+    "report": ["sopool report runs -o report.html", "sopool report runs -o tables.tex"],
+    "bench": ["sopool bench", "sopool bench --part bank -o bench.json"],
+    "runs": ["sopool runs", "sopool runs --runs elsewhere --all"],
+    "runs list": ["sopool runs list --all"],
+    "runs compare": ["sopool runs compare 3fa9 77b2"],
+    "runs clean": ["sopool runs clean --runs elsewhere"],
+    "runs remove": ["sopool runs remove 3fa9 77b2"],
+}
+START = [
+    "sopool demo",
+    "sopool fit molecules.csv --label-column toxic -o toxic.sopool",
+    "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair",
+]
+"""For the help of ``sopool`` itself."""
+
+
+class UsageMistake(typer.BadParameter):
+    """A mistake in the command line, in words that are safe to print."""
+
+    def format_message(self) -> str:
+        """Return the words as they are: they were made by the mistake that this one stands for."""
+        return self.message
+
+
+class SafeGroup(TyperGroup):
+    """A group of commands whose mistakes are safe to print. Typer prints them by itself."""
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        """Read the options of the group."""
+        with _safe_mistakes():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of a command, and run it."""
+        with _safe_mistakes():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _safe_mistakes() -> Iterator[None]:
+    """Replace a mistake whose words could drive the terminal; Typer has no public name for what all of them are."""
+    try:
+        yield
+    except Exception as error:
+        said: str = error.format_message() if hasattr(error, "format_message") else ""
+        if on_one_line(said) == said.replace("\n", r"\n"):
+            raise
+        mistake = UsageMistake(on_one_line(said), ctx=getattr(error, "ctx", None))
+        mistake.exit_code = getattr(error, "exit_code", mistake.exit_code)
+        raise mistake from error
+
+
+class Command(TyperCommand):
+    """A command that refuses a list which is given twice; of other options the last counts, as usual."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As ever, after a look at how often each option is there."""
+        if not ctx.resilient_parsing:
+            order: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
+            for option, times in Counter(order).items():
+                if times > 1 and option.metavar == LIST:
+                    why = f"given {times} times. Give it once, as a list with commas."
+                    raise typer.BadParameter(why, ctx=ctx, param=option)
+        return super().parse_args(ctx, args)
+
+
+def epilog(lines: list[str]) -> str:
+    """How examples stand at the end of a help text."""
+    return "\n\n".join(["Examples:" if len(lines) > 1 else "Example:", *lines])
+
+
+def prose(command: Callable[..., None]) -> str:
+    """A command's docstring, each paragraph in one line: the terminal breaks it."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

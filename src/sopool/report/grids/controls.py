@@ -1,0 +1,62 @@
+"""What controls reached."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sopool.experiments.systems import CONTROLS, ControlResult
+from sopool.report.grid import Cell, Grid, accuracy_cell, seconds_cell, word_cells
+from sopool.report.grids.results import SPREAD
+
+CHOSEN = (
+    "Chosen on held-out training graphs, the median (range) over folds or how many folds chose it; then the model "
+    "learns from the whole training fold and is tested once."
+)
+
+
+def controls_grid(results: Sequence[ControlResult]) -> Grid:
+    """Show one line for each result, in the order given. What is the same for all stands in the title."""
+    datasets = sorted({one.dataset for one in results})
+    folds = sorted({_folds(one) for one in results})
+    shared = ", ".join(some[0] for some in (datasets, folds) if len(some) == 1)
+    rows = [
+        [
+            *word_cells([one.dataset] * (len(datasets) > 1)),
+            *word_cells([one.control, CONTROLS[one.control].sees]),
+            accuracy_cell(one.outcome.mean, one.outcome.std),
+            *word_cells([_folds(one)] * (len(folds) > 1)),
+            Cell(_chosen(one)),
+            seconds_cell(one.seconds),
+        ]
+        for one in results
+    ]
+    columns = ["data set"] * (len(datasets) > 1) + ["control", "sees", "accuracy"]
+    columns += ["folds"] * (len(folds) > 1) + ["chosen", "seconds"]
+    title = "Controls under fair, accuracy in per cent" + (f": {shared}" if shared else "")
+    return Grid(title, columns, rows, columns.index("accuracy"), [SPREAD, CHOSEN])
+
+
+def _folds(result: ControlResult) -> str:
+    """Write how many folds there are, and seeds where these are several."""
+    seeds = result.outcome.repeats
+    return f"{len(result.outcome.folds)} folds" + (f" x {seeds} seeds" if seeds > 1 else "")
+
+
+def _chosen(result: ControlResult) -> str:
+    """Write each setting on a line of its own."""
+    names = dict.fromkeys(name for setting in result.settings for name in setting)
+    lines = [f"{name} {_values([one[name] for one in result.settings if name in one])}" for name in names]
+    return "\n".join(lines) or "-"
+
+
+def _values(values: Sequence[Any]) -> str:
+    """Write such as ``10 (1-100)``, or ``8 of 10`` for what is either chosen or not."""
+    if isinstance(values[0], bool):
+        return f"{Counter(values)[True]} of {len(values)}"
+    if not all(isinstance(value, int | float) for value in values):
+        return ", ".join(f"{count} x {value}" for value, count in Counter(values).most_common())
+    ordered = sorted(values)
+    middle = ordered[len(ordered) // 2]
+    low = ordered[0]
+    high = ordered[-1]
+    return f"{low:g}" if low == high else f"{middle:g} ({low:g}-{high:g})"

@@ -1,0 +1,221 @@
+"""A reproduced table of the paper."""
+
+from collections.abc import Iterator, Sequence
+
+from sopool.experiments.comparison import Comparison
+from sopool.experiments.reproduce.paper.tables import Figure, Row
+from sopool.experiments.reproduce.reproduction import Cell as TableCell
+from sopool.experiments.reproduce.reproduction import Compared, Measured, Reproduction
+from sopool.experiments.statistics import Across
+from sopool.report.grid import (
+    NONE,
+    Cell,
+    Grid,
+    accuracy_cell,
+    gain_words,
+    p_cell,
+    paired_test_note,
+    points,
+    points_cell,
+    protocol_heading,
+    protocol_label,
+    word_cells,
+)
+
+EMPTY = Cell("")
+
+
+def reproduction_grid(found: Reproduction) -> Grid:
+    """Show each line on each data set: the paper's figure, ours under every protocol."""
+    rows = []
+    for row, cell in _lines(found, found.datasets):
+        source = f"quoted: {row.quoted}" if row.quoted else "the paper's own runs" if cell.paper else "ours only"
+        words = word_cells([cell.dataset, row.name, source, _paper_protocol(row, cell)])
+        rows.append([*words, *_figures(found, row, cell, NONE), Cell(", ".join(cell.not_above))])
+    columns = [
+        *("data set", "line", "where the figure is from", "its protocol", "paper"),
+        *map(protocol_label, found.protocols),
+        *("ours less the paper's", "not above"),
+    ]
+    notes = [
+        "Per cent: mean ± standard deviation over the test folds. Ours less the paper's: in points, under the protocol "
+        "of the paper's figure; empty where nothing was run or that is not known. Not above: controls whose mean is as "
+        "high under fair.",
+        *(f"Not run: {name}: {why}" for name, why in found.not_run.items()),
+    ]
+    return Grid(found.title, columns, rows, 4, notes).without_empty()
+
+
+def reproduction_grids(found: Reproduction) -> list[Grid]:
+    """Show all there is to say: each data set, the gains, what learning and controls say, ranks over data sets."""
+    grids = [dataset_grid(found, name) for name in found.datasets]
+    declared, random, control = map(found.compared, ("declared", "random", "control"))
+    if declared:
+        notes = [
+            paired_test_note(one.comparison for one in declared),
+            "The paper's gain: that of its figures, whatever their protocols.",
+        ]
+        grids.append(_gains_grid("On equal terms: gain in points (95 % interval), p", found, declared, notes))
+    if random:
+        title = "Learned less drawn parameters, in points (95 % interval), p"
+        notes = [
+            "Drawn: the pooling's own parameters stay as they were drawn, all else is trained. Not declared: to be "
+            "looked at."
+        ]
+        grids.append(_gains_grid(title, found, random, notes))
+    if control:
+        title = "Over the best control, in points (95 % interval), p"
+        notes = ["The control with the best mean. Not declared: to be looked at."]
+        grids.append(_gains_grid(title, found, control, notes, ["fair"]))
+    if max((len(one.datasets) for one in found.across), default=0) > 1:
+        grids.append(_ranks_grid(found))
+        if any(one.declared for one in found.across):
+            grids.append(_tests_grid(found))
+    return grids
+
+
+def reproduction_notes(found: Reproduction) -> list[str]:
+    """Say what to know beside the tables: how it was run, by which protocols, and why there are no ranks if so."""
+    few = [note for one in found.across if len(one.datasets) < 2 for note in one.notes]
+    return [setup_note(found), *found.notes, *dict.fromkeys(few)]
+
+
+def setup_note(found: Reproduction) -> str:
+    """Say how it was run."""
+    setup = found.setup
+    settings = [f"{one['hidden']}/{one['batch_size']}/{one['lr']:g}/{one['dropout']:g}" for one in setup["settings"]]
+    batches = "one pass over the training graphs" if setup["steps"] is None else f"{setup['steps']} batches"
+    return (
+        f"Run with the preset {setup['preset']}: {setup['epochs']} epochs of {batches}, {setup['folds']} folds, "
+        f"seed {', '.join(map(str, setup['seeds']))}; hidden/batch/lr/dropout {', '.join(settings)}."
+    )
+
+
+def dataset_grid(found: Reproduction, dataset: str) -> Grid:
+    """Show each line on one data set, in sections: those of the paper, ours, controls."""
+    rows: list[list[Cell]] = []
+    sections = []
+    kind = ""
+    for row, cell in _lines(found, [dataset]):
+        if kind and row.kind != kind:
+            sections.append(len(rows))
+        kind = row.kind
+        paper, *ours = _figures(found, row, cell, EMPTY)
+        if cell.paper is None:
+            paper = NONE
+        rows.append([Cell(row.name), paper, Cell(_paper_protocol(row, cell)), *ours, Cell(_note(row, cell))])
+    headings = map(protocol_heading, found.protocols)
+    columns = ["", "paper", "paper's\nprotocol", *headings, "ours -\npaper's", "note"]
+    notes = [f"Not run: {found.not_run[dataset]}"] if dataset in found.not_run else []
+    return Grid(f"{dataset}, accuracy in per cent", columns, rows, [0, 2, len(columns) - 1], notes, sections)
+
+
+def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[Row, TableCell]]:
+    """Yield those lines of the table that have a figure, of the paper or ours."""
+    for dataset in datasets:
+        for row in found.rows:
+            cell = found.cell(row.name, dataset)
+            if cell.measured or cell.paper is not None:
+                yield row, cell
+
+
+def _paper_protocol(row: Row, cell: TableCell) -> str:
+    return (row.protocol or "not known") if cell.paper else ""
+
+
+def _figures(found: Reproduction, row: Row, cell: TableCell, nothing: Cell) -> list[Cell]:
+    """Show the paper's figure, ours under every protocol, and ours less the paper's under the protocol of its figure.
+
+    ``nothing`` stands where there is no figure.
+    """
+    ours = cell.measured.get(row.protocol or "")
+    off = nothing
+    if ours is not None and cell.paper is not None:
+        off = points_cell(ours.mean - cell.paper.mean)
+    figures: list[Figure | Measured | None] = [cell.paper, *map(cell.measured.get, found.protocols)]
+    return [*(nothing if one is None else accuracy_cell(one.mean, one.std) for one in figures), off]
+
+
+def _note(row: Row, cell: TableCell) -> str:
+    notes = []
+    if row.quoted:
+        notes.append(f"quoted: {row.quoted}")
+    if cell.not_above:
+        notes.append(f"! not above {', '.join(cell.not_above)}")
+    stopped = sum(measured.stopped for measured in cell.measured.values())
+    if stopped:
+        notes.append(f"{stopped} runs stopped: loss not finite")
+    return "; ".join(notes)
+
+
+def _gains_grid(
+    title: str,
+    found: Reproduction,
+    compared: Sequence[Compared],
+    notes: Sequence[str],
+    only: Sequence[str] | None = None,
+) -> Grid:
+    """Show differences of pairs of lines: a pair on each data set is a line, with a column for each protocol."""
+    protocols = list(only or found.protocols)
+    groups: dict[tuple[str, str, str], dict[str, Comparison]] = {}
+    for one in compared:
+        groups.setdefault((one.dataset, one.row, one.against), {})[one.protocol] = one.comparison
+    papers = {key: found.paper_gain(*key) for key in groups}
+    shown = any(gain is not None for gain in papers.values())
+    columns = ["data set", "line", "against", *(["paper's\ngain"] if shown else []), *map(protocol_heading, protocols)]
+    rows: list[list[Cell]] = []
+    sections = []
+    before = ""
+    for key, tests in groups.items():
+        dataset, row, against = key
+        if before and dataset != before:
+            sections.append(len(rows))
+        paper = papers[key]
+        claimed = [EMPTY if paper is None else points_cell(paper)] if shown else []
+        gains = [_gain_cell(tests.get(protocol)) for protocol in protocols]
+        rows.append([*word_cells(["" if dataset == before else dataset, row, against]), *claimed, *gains])
+        before = dataset
+    return Grid(title, columns, rows, 3, notes, sections)
+
+
+def _gain_cell(test: Comparison | None) -> Cell:
+    return EMPTY if test is None else Cell(f"{gain_words(test)}, {p_cell(test.p).text}", test.difference)
+
+
+def _ranks_grid(found: Reproduction) -> Grid:
+    """Show mean ranks over data sets, the lines that are best under the last protocol first."""
+    names = {name: one.ranks[name] for one in found.across for name in one.ranks}
+    rows = []
+    for name in sorted(names, key=names.__getitem__):
+        ranks = [one.ranks.get(name) for one in found.across]
+        rows.append([Cell(name), *(EMPTY if rank is None else Cell(f"{rank:.2f}", rank) for rank in ranks)])
+    columns = ["line", *(protocol_heading(one.protocol) for one in found.across)]
+    notes = list(dict.fromkeys(line for one in found.across for line in _rank_notes(one)))
+    return Grid("Mean rank over data sets, 1 is best", columns, rows, 1, notes)
+
+
+def _rank_notes(one: Across) -> list[str]:
+    lines = [f"{one.protocol}: {len(one.datasets)} data sets."]
+    if one.critical_difference is not None:
+        lines[0] += f" Ranks that differ by less than {one.critical_difference:.2f} cannot be told apart (Nemenyi)."
+    if one.friedman is not None:
+        lines[0] += f" All lines equally good: p = {p_cell(one.friedman).text} (Friedman)."
+    return [*lines, *one.notes]
+
+
+def _tests_grid(found: Reproduction) -> Grid:
+    """Show the declared comparisons over data sets."""
+    tests = [{(test.row, test.against): test for test in one.declared} for one in found.across]
+    rows = []
+    for pair in dict.fromkeys(pair for some in tests for pair in some):
+        each = [some.get(pair) for some in tests]
+        texts = [f"{points(one.median)}, {p_cell(one.p).text}, {p_cell(one.holm).text}" if one else "" for one in each]
+        count = max(one.datasets for one in each if one)
+        rows.append(word_cells([*pair, str(count), *texts]))
+    return Grid(
+        "Declared comparisons over data sets: median gain in points, p (Wilcoxon), p (Holm)",
+        ["line", "against", "data sets", *(protocol_heading(one.protocol) for one in found.across)],
+        rows,
+        words=2,
+        notes=["Holm: adjusted for the comparisons of this table under one protocol."],
+    )

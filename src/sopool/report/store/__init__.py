@@ -1,1 +1,0 @@
-"""What a store of runs has to say, as tables."""
