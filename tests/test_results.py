@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import pages, search_page
-from sopool.report.store.papers import grid_markdown
+from sopool.report.papers import grid_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 
