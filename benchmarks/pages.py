@@ -15,7 +15,7 @@ from benchmarks.common import make_parser
 from sopool.experiments.reproduce.merge import merge
 from sopool.experiments.reproduce.reproduction import Reproduction, load_reproduction
 from sopool.models.config import Setting
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gaprotocol_label, p_cell, points_cell, protocol_label
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, p_cell, points_cell, protocol_label
 from sopool.report.grids.reproduction import reproduction_grid
 from sopool.report.papers import grid_markdown
 from sopool.training.protocols.outcome import describe
@@ -63,7 +63,7 @@ def gains_grid(found: Reproduction) -> Grid:
     for key in dict.fromkeys(key[:3] for key in tests):
         claimed = found.paper_gain(*key)
         made = [tests.get((*key, name)) for name in found.protocols]
-        gains = [NONE if test is None else Cell(f"{gaprotocol_label(test)}, {p_cell(test.p).text}") for test in made]
+        gains = [NONE if test is None else Cell(f"{gain_words(test)}, {p_cell(test.p).text}") for test in made]
         rows.append([Cell(key[0]), Cell(key[1]), NONE if claimed is None else points_cell(claimed), *gains])
     columns = ["data set", "line", "paper's gain", *map(protocol_label, found.protocols)]
     others = dict.fromkeys(one.against.split(" + ")[-1] for one in found.compared("declared"))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sopool.errors import MissingPackageError
 from sopool.experiments.curves import band
 from sopool.report.figures.curves import plot_curves, spread
 from sopool.training.runs.record import Run
@@ -89,5 +90,5 @@ def test_refused(series, name, message, tmp_path):
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'sopool\[report\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'sopool\[report\]'"):
         plot_curves(SERIES, tmp_path / "curves.svg")

@@ -8,6 +8,7 @@ import typer
 from sopool.cli.loading import stored_files
 from sopool.cli.output import check_file, output_console, print_message
 from sopool.cli.training import show_results, summary, train, training_device, training_executor
+from sopool.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from sopool.experiments.results import EvaluationResults
@@ -69,7 +70,7 @@ def _draw(results: "EvaluationResults", path: Path) -> str:
 
     try:
         plot_curves(results.reported_runs("fair"), path)
-    except ImportError as error:
+    except MissingPackageError as error:
         print_message("note", f"no picture of the curves: {error}")
         return ""
     return f" The curves are in {path}."

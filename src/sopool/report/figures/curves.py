@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sopool._files.atomic import whole_file
-from sopool.errors import DataError
+from sopool.errors import DataError, MissingPackageError, SettingError
 from sopool.experiments.curves import band
 from sopool.training.runs.record import Run
 
@@ -22,9 +22,9 @@ SUFFIXES = (".svg", ".png")
 
 
 def check_picture(path: Path) -> None:
-    """Raise a ``DataError`` now if :func:`plot_curves` could not write such a file."""
+    """Raise a ``SettingError`` now if :func:`plot_curves` could not write such a file."""
     if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
+        raise SettingError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
 
 
 def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
@@ -40,7 +40,7 @@ def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
     try:
         from matplotlib import style
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'sopool[report]'") from error
+        raise MissingPackageError("drawing needs matplotlib: pip install 'sopool[report]'") from error
 
     with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
         figure = _draw(series, split)
