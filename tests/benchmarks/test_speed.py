@@ -21,7 +21,7 @@ from sopool.data.sources.boxed import load_boxed
 from sopool.errors import DataError, SettingError
 from sopool.models import FlatClassifier, ModelConfig
 from sopool.training.bank.batching import GraphTables
-from tests.benchmarks.speed_results import some_results
+from tests.helpers.speed_results import some_results
 
 TINY = Effort(share=0.01, repeats=2, epochs=1, steps=2)
 

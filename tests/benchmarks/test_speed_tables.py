@@ -9,7 +9,7 @@ from rich.console import Console
 from benchmarks.speed.plots import plot_results
 from benchmarks.speed.results import Results
 from benchmarks.speed.tables import bank_tables, figure, machine_line, readout_tables
-from tests.benchmarks.speed_results import MACHINE, bank_row, readout_row, some_results
+from tests.helpers.speed_results import MACHINE, bank_row, readout_row, some_results
 
 
 def shown(tables, width=80):
