@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sopool.data import load, make_agreement, stratified_folds
 from sopool.data.pack import Graph, pack
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import CONTROLS, run_control
 from sopool.experiments.systems import run as running
@@ -268,7 +268,7 @@ def test_a_damaged_result_is_made_again(mutag, tmp_path, damage):
 
 
 def test_what_cannot_be(mutag, tmp_path):
-    with pytest.raises(DataError, match=r"no control 'histgram'\. Did you mean 'histogram'"):
+    with pytest.raises(SettingError, match=r"no control 'histgram'\. Did you mean 'histogram'"):
         run_control("histgram", mutag)
     with pytest.raises(DataError, match="has no labels"):
         run_control("size", replace(make_agreement(20), labels=None, classes=()))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sopool.data import load, make_agreement, stratified_folds
-from sopool.errors import DataError
+from sopool.errors import SettingError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.models import make_model
 from sopool.models.presets import (
@@ -110,7 +110,7 @@ def test_best_takes_the_root_of_a_smaller_matrix_and_trains_sums_alike(mutag, tm
 
 
 def test_only_the_pooling_to_nodes_has_a_random_control_in_hierarchies(mutag):
-    with pytest.raises(DataError, match="no hierarchical pooling 'sopool-bimap-random'"):
+    with pytest.raises(SettingError, match="no hierarchical pooling 'sopool-bimap-random'"):
         model_config(mutag, "gin-0", "sopool-bimap-random", blocks=2)
 
 
@@ -201,7 +201,7 @@ def test_an_edited_readout_of_the_user_s_own_has_other_runs(mutag, tmp_path, mon
     ],
 )
 def test_what_cannot_be(tmp_path, changes, says):
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(SettingError, match=says):
         runs(make_agreement(20), tmp_path, **changes)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sopool.data.sources.catalogue import load
-from sopool.errors import DataError
+from sopool.errors import SettingError
 from sopool.experiments import summary as module
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.reproduce.merge import read_reproductions
@@ -55,7 +55,7 @@ def test_the_reference_is_the_papers_rule_or_what_is_asked_for(tmp_path):
     store = fill(tmp_path, pools=pools, looks=("test",), hidden=(8,), encoder="DegreeEncoder()")
     assert {gain.reference.pool for gain in summarise(store).gains} == {"mean"}
     assert {gain.reference.pool for gain in summarise(store, reference="covpool").gains} == {"covpool"}
-    with pytest.raises(DataError, match="no pooling among these runs 'diffpool'"):
+    with pytest.raises(SettingError, match="no pooling among these runs 'diffpool'"):
         summarise(store, reference="diffpool")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from sopool.errors import DataError
+from sopool.errors import ResourceError
 from sopool.training import trainer as trainer_module
 from sopool.training.bank.bank import Layout
 from sopool.training.runs.store import RunStore
@@ -139,7 +139,7 @@ def test_what_has_no_room_side_by_side_is_trained_in_parts(tables, tmp_path, sma
 
 def test_a_model_that_has_no_room_by_itself_is_an_error(tables, tmp_path, small_device):
     small_device(0)
-    with pytest.raises(DataError, match=r"cpu has no room for a single model \(.*hidden .*\): No room for 9 GiB\. T"):
+    with pytest.raises(ResourceError, match=r"cpu has no room for a single model \(.*hidden .*\): No room for 9 GiB\."):
         Trainer(tables, RunStore(tmp_path)).train(folds())
 
 

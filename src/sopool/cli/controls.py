@@ -20,6 +20,7 @@ from sopool.cli.options import (
     names,
 )
 from sopool.cli.output import error_console, print_result
+from sopool.errors import check_name
 
 
 def controls(
@@ -39,7 +40,6 @@ def controls(
 ) -> None:
     """What a pooling must beat: classifiers without a network, on the same folds, under the fair protocol."""
     from sopool.experiments.systems import CONTROLS, run_control
-    from sopool.models.presets import check_name
     from sopool.report.grids.controls import controls_grid
 
     wanted = list(CONTROLS) if controls is None else names("--controls", controls)

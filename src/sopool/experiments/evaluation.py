@@ -12,12 +12,12 @@ import torch
 
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError, check_kind
+from sopool.errors import DataError, SettingError, check_kind, check_name
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import judge
 from sopool.experiments.results import EvaluationResults
 from sopool.models.config import Head, ModelConfig, Setting
-from sopool.models.presets import PRESETS, Preset, check_name, fit_options, model_config, share_options
+from sopool.models.presets import PRESETS, Preset, fit_options, model_config, share_options
 from sopool.nn.pool.base import VectorFrom
 from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.runs.config import Looks, RunConfig
@@ -65,21 +65,23 @@ class Request:
             object.__setattr__(self, "settings", (PRESETS[self.preset].setting,))
 
     def check(self) -> None:
-        """Raise a ``DataError`` for anything that cannot be."""
+        """Raise a ``SettingError`` for anything that cannot be."""
         for protocol in self.protocols:
             check_name("protocol", protocol, PROTOCOLS)
         numbers = {"epochs": self.epochs} | ({} if self.steps is None else {"steps": self.steps})
         if not self.blocks and self.head is not None:
-            raise DataError(f"the head {self.head} is that of a hierarchy: say how many --blocks it has, 1 to 3.")
+            raise SettingError(f"the head {self.head} is that of a hierarchy: say how many --blocks it has, 1 to 3.")
         for setting in self.settings:
             numbers |= {"hidden": setting.hidden, "batch-size": setting.batch_size}
             if not setting.lr > 0:
-                raise DataError(f"a learning rate of {setting.lr} is not possible: it must be positive.")
+                raise SettingError(f"a learning rate of {setting.lr} is not possible: it must be positive.")
             if not 0 <= setting.dropout < 1:
-                raise DataError(f"a dropout of {setting.dropout} is not possible: it must be at least 0 and below 1.")
+                raise SettingError(
+                    f"a dropout of {setting.dropout} is not possible: it must be at least 0 and below 1."
+                )
         for name, number in numbers.items():
             if number < 1:
-                raise DataError(f"{name} {number} is not possible: it must be at least 1.")
+                raise SettingError(f"{name} {number} is not possible: it must be at least 1.")
 
 
 @dataclass(frozen=True)

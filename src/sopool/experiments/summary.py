@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sopool.data.sources.catalogue import PAPER
-from sopool.errors import DataError
+from sopool.errors import DataError, check_name
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.entries import Entry, digest, join_words, reference_of
 from sopool.experiments.ranks import Ranks, rank_all
@@ -18,7 +18,7 @@ from sopool.experiments.stored import Experiment, facts_of, find_experiments, lo
 from sopool.experiments.systems import ControlResult
 from sopool.experiments.systems.run import read_controls
 from sopool.models.config import Setting
-from sopool.models.presets import POOLS, check_name
+from sopool.models.presets import POOLS
 from sopool.training.protocols.outcome import average, describe
 from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.dataset_facts import DatasetFacts

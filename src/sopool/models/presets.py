@@ -1,6 +1,5 @@
 """From names to model configurations, and how they are trained."""
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,7 +14,7 @@ from sopool._runtime.generators import planning
 from sopool.data.features.edge_labels import EdgeLabelEncoder
 from sopool.data.features.encoders import has_node_attributes, has_node_labels
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError
+from sopool.errors import DataError, SettingError, check_name
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig, Setting
 from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
@@ -117,7 +116,7 @@ def model_config(
     pool, frozen = _known(pool, blocks), pool in FROZEN
     if blocks:
         if not 1 <= blocks <= 3:
-            raise DataError(f"{blocks} blocks are not possible: 1 to 3 are.")
+            raise SettingError(f"{blocks} blocks are not possible: 1 to 3 are.")
         _check_edges(gnn, pool, blocks)
         return _checked(
             ModelConfig(
@@ -159,12 +158,14 @@ def model_config(
 
 
 def share_options(pools: Sequence[str], blocks: int, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Which of the ``options`` each pooling gets: those it has. A ``DataError`` for one that none of them has."""
+    """Which of the ``options`` each pooling gets: those it has. A ``SettingError`` for one that none of them has."""
     has = {pool: options_of(pool, blocks) for pool in pools}
     for name in options:
         if not any(name in own for own in has.values()):
             each = "; ".join(f"{pool} has {', '.join(own) or 'none'}" for pool, own in has.items())
-            raise DataError(f"no pooling has the option {name}, which was given as {options[name]}. Options: {each}.")
+            raise SettingError(
+                f"no pooling has the option {name}, which was given as {options[name]}. Options: {each}."
+            )
     return {pool: {name: value for name, value in options.items() if name in has[pool]} for pool in pools}
 
 
@@ -184,7 +185,7 @@ def _declared(pool: str, blocks: int) -> dict[str, Any]:
 
 
 def _known(pool: str, blocks: int) -> str:
-    """The pooling's own name, that of a control without ``-random``; a ``DataError`` if there is none such."""
+    """The pooling's own name, that of a control without ``-random``; a ``SettingError`` if there is none such."""
     added = [name for name in READOUTS if name not in POOLS]  # by a user, since
     check_name("hierarchical pooling" if blocks else "pooling", pool, HIERARCHICAL if blocks else (*POOLS, *added))
     return FROZEN.get(pool, pool)
@@ -192,20 +193,23 @@ def _known(pool: str, blocks: int) -> str:
 
 def check_config(config: ModelConfig) -> None:
     """Raise a ``DataError`` unless a model can be made with this configuration, as one from a file may not."""
-    if config.blocks:
-        _check_edges(config.gnn, config.pool, config.blocks)
-    _checked(config, config.effective_options)
+    try:
+        if config.blocks:
+            _check_edges(config.gnn, config.pool, config.blocks)
+        _checked(config, config.effective_options)
+    except SettingError as error:
+        raise DataError(str(error)) from error
 
 
 def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
-    """Raise a ``DataError`` now for ``options`` that no model can be made with."""
+    """Raise a ``SettingError`` now for ``options`` that no model can be made with."""
     try:
         _check_kinds(options, _declared(config.pool, config.blocks))
         with planning():
             make_model(config, 2, 2)
     except (RuntimeError, TypeError, ValueError) as error:
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
-        raise DataError(f"{config.pool_name} cannot be made with {given}: {first_line(error)}") from error
+        raise SettingError(f"{config.pool_name} cannot be made with {given}: {first_line(error)}") from error
     if config.pool in READOUTS and not config.blocks:
         check_stackable(config.pool, readout_widths(config, 2)[-1], config.effective_options)
     return config
@@ -255,20 +259,12 @@ def without_fitted(config: ModelConfig) -> ModelConfig:
 def _check_edges(gnn: str, pool: str, blocks: int) -> None:
     """What a pooling leaves has no edge labels; to k nodes it has weights, which a maximum over neighbours ignores."""
     if VARIANTS[gnn].labelled:
-        raise DataError(
+        raise SettingError(
             f"{gnn} hears neighbours through the labels of edges, and the smaller graphs of a hierarchy have none: "
             "take another GNN, such as gin-0 or gcn, or a flat model (--blocks 0)."
         )
     if blocks > 1 and pool in ("sopool-m-attn", "diffpool") and VARIANTS[gnn].how == "max":
-        raise DataError(
+        raise SettingError(
             f"{gnn} takes the largest value over neighbours, which edges with weights do not define, and {pool} leaves "
             "such edges: take a GNN that sums or averages, such as gin-0 or gcn, or --blocks 1."
         )
-
-
-def check_name(kind: str, name: str, known: Any) -> None:
-    """Raise unless ``name`` is one of ``known``, with a guess at what was meant."""
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"there is no {kind} {name!r}.{hint} Known: {', '.join(known)}.")

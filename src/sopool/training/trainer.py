@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sopool._runtime.environment import environment, peak_memory
 from sopool._runtime.out_of_memory import oversized, shortage
-from sopool.errors import DataError, UserError
+from sopool.errors import ResourceError, UserError
 from sopool.training.bank.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.capture import free_memory
@@ -98,7 +98,7 @@ class Trainer:
             if short is None:
                 raise
             if len(configs) == 1:
-                raise DataError(_too_large(configs[0], self.tables, short)) from error
+                raise ResourceError(_too_large(configs[0], self.tables, short)) from error
         free_memory()  # past the block: the error held on to the bank
         self.report(done.taken_back(configs[0].epochs))
         left = self.train(configs[::2])

@@ -9,7 +9,7 @@ import pytest
 
 from sopool._runtime.processes import WorkerDiedError
 from sopool.data.sources.catalogue import load
-from sopool.errors import DataError
+from sopool.errors import DataError, UserError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors import cluster as executor
 from sopool.experiments.executors.cluster import train_on_ray
@@ -217,5 +217,5 @@ def test_an_error_in_a_task_is_the_users(cluster, graphs, tmp_path, monkeypatch)
 def test_a_gpu_that_is_not_there(cluster, graphs, tmp_path):
     runs, configs = plan(graphs, tmp_path, epochs=1)
     for device, says in (("cuda", "no machine of the cluster has a GPU"), ("cuda:1", "it is auto, cpu or cuda")):
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(UserError, match=says):
             train_on_ray(graphs, runs, configs, device, address=cluster.address)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sopool
-from sopool.errors import DataError
+from sopool.errors import ResourceError
 from sopool.experiments.executors.desk import Desk, Line, SupersededError, Ticket
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Progress, Trainer
@@ -152,7 +152,7 @@ def test_deaths_count_until_something_is_saved(tmp_path):
 
 def test_a_worker_with_another_version_is_refused(tmp_path):
     desk = Desk(tmp_path, [configs()], 20.0)
-    with pytest.raises(DataError, match=f"sopool 0.0.0, this machine {sopool.__version__}: install the same"):
+    with pytest.raises(ResourceError, match=f"sopool 0.0.0, this machine {sopool.__version__}: install the same"):
         desk.begin(Ticket(0, 0), "0.0.0")
 
 

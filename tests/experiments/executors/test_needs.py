@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from sopool.experiments.executors.needs import PROCESS, Capacity, Needs, share
+from sopool.experiments.executors.needs import PROCESS, Needs, Resources, share
 from sopool.training.bank.memory import bank_memory, peak_bytes, typical
 from sopool.training.splits import Splitter
 from tests.helpers.training_graphs import little_store, run_config, tables_of
@@ -15,7 +15,7 @@ LABELS = STORE.labels.numpy()
 
 
 def needs(device="cpu", machine=1e12, gpu=1e9):
-    return Needs(LABELS, lambda _: TABLES, device, Capacity(machine, gpu))
+    return Needs(LABELS, lambda _: TABLES, device, Resources(machine, gpu))
 
 
 def memory(**changes):

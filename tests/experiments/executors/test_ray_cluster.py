@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from sopool.errors import DataError
+from sopool.errors import MissingPackageError, UserError
 from sopool.experiments.executors.ray_cluster import connect, hush
 
 
@@ -23,7 +23,7 @@ def test_what_ray_writes_is_kept_from_the_standard_output(capsys, monkeypatch):
 
 def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(DataError, match=r"pip install 'sopool\[cluster\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'sopool\[cluster\]'"):
         connect()
 
 
@@ -37,5 +37,5 @@ def test_without_ray(monkeypatch):
 )
 def test_addresses_that_cannot_be(address, says):
     pytest.importorskip("ray", reason="needs Ray: pip install 'sopool[cluster]'")
-    with pytest.raises(DataError, match=f"^--address {address}: {says}"):
+    with pytest.raises(UserError, match=f"^--address {address}: {says}"):
         connect(address)

@@ -1,6 +1,6 @@
 import pytest
 
-from sopool.errors import DataError
+from sopool.errors import SettingError
 from sopool.experiments.reproduce.paper import read_tables
 from sopool.experiments.reproduce.selection import Selection
 from sopool.experiments.systems import CONTROLS
@@ -86,5 +86,5 @@ def test_it_says_where_it_departs_from_the_paper():
     ],
 )
 def test_what_cannot_be_is_refused(what, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SettingError, match=message):
         chosen("table2", **what)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 import sopool
-from sopool.errors import DataError
+from sopool.errors import ResourceError
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
 from sopool.training.runs.store import RunStore
@@ -93,7 +93,7 @@ class Desk:
     def begin(self, ticket: Ticket, version: str) -> list[RunConfig]:
         """The runs that this attempt is to train, claimed; none if training is to stop."""
         if version != sopool.__version__:
-            raise DataError(
+            raise ResourceError(
                 f"a worker has sopool {version}, this machine {sopool.__version__}: install the same on all machines."
             )
         account = self._accounts[ticket.bank]

@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 import torch
 
-from sopool.errors import DataError
+from sopool.errors import MissingPackageError, ResourceError, SettingError
 from sopool.experiments.executors.needs import Resources
 
 PORT = 6379
@@ -31,12 +31,12 @@ class LostError(RuntimeError):
 
 
 def connect(address: str = "auto") -> None:
-    """Be part of the cluster at ``address``, unless this process already is; a ``DataError`` if that fails."""
+    """Be part of the cluster at ``address``, unless this process already is; a ``ResourceError`` if that fails."""
     ray = _ray()
     if ray.is_initialized():
         return
     if address.startswith("ray://"):
-        raise DataError(
+        raise SettingError(
             f"--address {address}: a client from outside cannot keep the runs. Give the command on a machine of the "
             "cluster, with --address auto or the name of the head."
         )
@@ -48,8 +48,8 @@ def connect(address: str = "auto") -> None:
             ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **extra)
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             if address == "auto" and isinstance(error, ConnectionError):
-                raise DataError(f"--address auto: no Ray cluster runs on this machine. {HOW}") from error
-            raise DataError(
+                raise ResourceError(f"--address auto: no Ray cluster runs on this machine. {HOW}") from error
+            raise ResourceError(
                 f"--address {address}: this process cannot join ({_first_line(error)}). Have the same versions of Ray "
                 "and Python there and here; where the cluster asks for a token, set RAY_AUTH_MODE=token."
             ) from error
@@ -61,7 +61,7 @@ def _answering(address: str) -> str:
     try:
         socket.create_connection((host, int(port or PORT)), timeout=10).close()
     except (OSError, ValueError) as error:
-        raise DataError(f"--address {address}: no Ray cluster answers there ({error}). {HOW}") from error
+        raise ResourceError(f"--address {address}: no Ray cluster answers there ({error}). {HOW}") from error
     return f"{host}:{port or PORT}"
 
 
@@ -71,9 +71,11 @@ def device_for(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if gpus else "cpu"
     if wanted not in RESOURCE:
-        raise DataError(f"--device {wanted}: on a cluster it is auto, cpu or cuda; Ray says which GPU a bank gets.")
+        raise SettingError(f"--device {wanted}: on a cluster it is auto, cpu or cuda; Ray says which GPU a bank gets.")
     if wanted == "cuda" and not gpus:
-        raise DataError("--device cuda: no machine of the cluster has a GPU. Leave --device out to take what is there.")
+        raise ResourceError(
+            "--device cuda: no machine of the cluster has a GPU. Leave --device out to take what is there."
+        )
     return wanted
 
 
@@ -132,7 +134,7 @@ def result(reference: Any) -> Any:
             cause = cause.cause
         if cause is error or isinstance(cause, ray.exceptions.RayError):
             raise LostError(_first_line(error)) from error
-        if isinstance(cause, DataError | LostError):
+        if isinstance(cause, ResourceError | LostError):
             raise type(cause)(str(cause)) from error
         raise
 
@@ -183,7 +185,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise DataError("--executor ray needs Ray: pip install 'sopool[cluster]'.") from error
+        raise MissingPackageError("--executor ray needs Ray: pip install 'sopool[cluster]'.") from error
     return ray
 
 

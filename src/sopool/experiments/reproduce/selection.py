@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sopool.errors import DataError
+from sopool.errors import SettingError, check_name
 from sopool.experiments.evaluation import make_grid
 from sopool.experiments.reproduce.paper.tables import PaperTable, Row
 from sopool.experiments.systems import CONTROLS
 from sopool.models.config import Setting
-from sopool.models.presets import FROZEN, HIERARCHICAL, POOLS, PRESETS, check_name
+from sopool.models.presets import FROZEN, HIERARCHICAL, POOLS, PRESETS
 from sopool.training.protocols.protocols import PROTOCOLS
 
 EPOCHS, FOLDS = 350, 10
@@ -37,7 +37,7 @@ class Selection:
     """Whether the controls are run, too, and the second-order poolings with their own parameters as drawn."""
 
     def check(self) -> None:
-        """Raise a ``DataError`` for what the table does not have, or cannot be added to it."""
+        """Raise a ``SettingError`` for what the table does not have, or cannot be added to it."""
         for dataset in self.datasets or ():
             check_name(f"data set of {self.table.name}", dataset, self.table.datasets)
         for gnn in self.gnns or ():
@@ -47,7 +47,7 @@ class Selection:
         for protocol in self.protocols:
             check_name("protocol", protocol, PROTOCOLS)
         if not self.seeds or min(self.seeds) < 0:
-            raise DataError(f"seeds {list(self.seeds)} are not possible: one or more, none below 0, are needed.")
+            raise SettingError(f"seeds {list(self.seeds)} are not possible: one or more, none below 0, are needed.")
 
     @property
     def data(self) -> tuple[str, ...]:

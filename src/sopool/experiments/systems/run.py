@@ -13,11 +13,10 @@ import numpy as np
 
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError
+from sopool.errors import DataError, check_name
 from sopool.experiments.systems.judge import judge
 from sopool.experiments.systems.registry import CONTROLS
 from sopool.experiments.systems.result import ControlResult, load, save
-from sopool.models.presets import check_name
 from sopool.training.protocols.outcome import average
 from sopool.training.runs.layout import CONTROL_FILES, path_of
 
