@@ -19,7 +19,7 @@ from sopool.data.features.encoders import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
 from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.graphs import PackedGraphs, concatenate
-from sopool.data.names import LabelNames, name_array, plain, reads, refuse_fractions, sort_names
+from sopool.data.names import name_array, plain, reads, refuse_fractions, sort_names
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError, refuse_table
 
@@ -201,15 +201,9 @@ def label_graphs(graphs: Any, y: Any = None) -> LabelledGraphs:
     if y is not None:
         return LabelledGraphs(store, *number_labels(as_labels(y, len(store))))
     if isinstance(items, PackedGraphs) and items.labels is not None:
-        return LabelledGraphs(store, *_own_classes(items.labels.cpu().numpy(), items.classes))
+        codes, names = items.present_classes()
+        return LabelledGraphs(store, name_array(names), codes.cpu().numpy())
     return LabelledGraphs(store, *number_labels(_carried(items)))
-
-
-def _own_classes(labels: np.ndarray, names: LabelNames) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the numbers that a store has for its classes, less those of classes that no graph is of."""
-    present, places = np.unique(labels, return_inverse=True)
-    classes, codes = number_labels(as_labels([names[code] for code in present], len(present)))
-    return classes, codes[places]  # the names may be in any order
 
 
 def _carried(items: Iterable[Any]) -> np.ndarray:
