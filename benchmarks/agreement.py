@@ -23,7 +23,7 @@ from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.models.config import Setting
 from sopool.training.runs.store import RunStore
-from sopool.training.trainer import Progress
+from sopool.training.trainer import TrainingProgress
 
 PROTOCOLS = ("per-fold-max", "single-epoch")
 DATASETS = ("MUTAG", "PTC", "PROTEINS", "IMDB-BINARY", "IMDB-MULTI", "NCI1")
@@ -53,7 +53,7 @@ def evaluate(name: str, args: argparse.Namespace) -> list[list[dict]]:
     done = 0
     total = args.epochs * len(configs)
 
-    def report(progress: Progress) -> None:
+    def report(progress: TrainingProgress) -> None:
         nonlocal done
         before = done
         done = done + progress.models * progress.epochs

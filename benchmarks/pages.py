@@ -18,7 +18,7 @@ from sopool.models.config import Setting
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, p_cell, points_cell, protocol_label
 from sopool.report.grids.reproduction import reproduction_grid
 from sopool.report.papers import grid_markdown
-from sopool.training.protocols.outcome import describe
+from sopool.training.protocols.outcome import describe_settings
 
 
 def page(found: Reproduction) -> str:
@@ -46,7 +46,7 @@ def fair_grid(found: Reproduction) -> Grid:
 
 def chosen_grid(found: Reproduction) -> Grid:
     """How many folds of all data sets chose which setting."""
-    settings = [describe(Setting(**setting)) for setting in found.setup["settings"]]
+    settings = [describe_settings(Setting(**setting)) for setting in found.setup["settings"]]
     rows = []
     for row in found.rows:
         cells = [found.cell(row.name, dataset).measured for dataset in found.datasets]

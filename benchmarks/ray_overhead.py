@@ -28,10 +28,10 @@ from rich.table import Table
 from benchmarks.common import DATA, make_parser, run_alone, seconds
 from sopool.data.sources.catalogue import load
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.executors.cluster import train_on_ray
-from sopool.experiments.executors.desk import Desk, Ticket
 from sopool.experiments.executors.local import TableFacts, Train, tables_for, train_all
 from sopool.experiments.executors.needs import PROCESS, Needs, Resources
+from sopool.experiments.executors.ray_executor import train_on_ray
+from sopool.experiments.executors.run_server import BankAttempt, RunServer
 from sopool.models.config import Setting
 from sopool.training.bank.bank import Bank
 from sopool.training.runs.config import RunConfig
@@ -112,8 +112,8 @@ def overhead(args: argparse.Namespace) -> Table:
     local_bank = median(here) / banks
     rows = {
         "a cluster of this machine starts": cluster,
-        "a first bank: desk and worker start, import, compile": cold,
-        "the same again: the desk starts": median(few),
+        "a first bank: server and worker start, import, compile": cold,
+        "the same again: the server starts": median(few),
         f"each further bank, two models, one step, {banks} banks": per_bank,
         "such a bank trained here": local_bank,
         "overhead of a bank": per_bank - local_bank,
@@ -141,26 +141,26 @@ def speed_up(args: argparse.Namespace) -> Table:
 
 
 def messages(args: argparse.Namespace) -> Table:
-    """Time calls of the desk, directly and through Ray."""
+    """Time calls of the run server, directly and through Ray."""
     with tempfile.TemporaryDirectory() as folder, ray_of(1):
         request = Request(["sopool-bimap"], ["single-epoch"], epochs=2, steps=1, folds=2)
         evaluator = Evaluator(load("MUTAG"), request, RunStore(folder))
         evaluator.evaluate(workers=1)
         runs = [evaluator.runs.load(config) for config in evaluator.first_runs()]
-        desk = Desk(folder, [[run.config for run in runs if run]], 20.0)
-        actor = ray.remote(num_cpus=0)(Desk).remote(folder, [[run.config for run in runs if run]], 20.0)
-        ticket = Ticket(0, -1)
+        server = RunServer(folder, [[run.config for run in runs if run]], 20.0)
+        actor = ray.remote(num_cpus=0)(RunServer).remote(folder, [[run.config for run in runs if run]], 20.0)
+        attempt = BankAttempt(0, -1)
         arrays = {"values": torch.zeros(4, 40_000).numpy(), "logits": torch.zeros(350, 411, 2).numpy()}
         config = evaluator.first_runs()[0]
         ray.get(actor.news.remote())
         calls: dict[str, Callable[[], object]] = {
-            "a worker says how far it is": lambda: ray.get(actor.pulse.remote(ticket, [])),
-            "a checkpoint of 1.8 MB, written": lambda: desk.save_checkpoint(ticket, config, arrays, {"epoch": 1}),
+            "a worker says how far it is": lambda: ray.get(actor.pulse.remote(attempt, [])),
+            "a checkpoint of 1.8 MB, written": lambda: server.save_checkpoint(attempt, config, arrays, {"epoch": 1}),
             "the same, sent by a worker": lambda: ray.get(
-                actor.save_checkpoint.remote(ticket, config, arrays, {"epoch": 1})
+                actor.save_checkpoint.remote(attempt, config, arrays, {"epoch": 1})
             ),
         }
-        table = Table(title="The desk, one call after the other", title_justify="left")
+        table = Table(title="The server, one call after the other", title_justify="left")
         table.add_column("")
         table.add_column("ms", justify="right")
         for name, call in calls.items():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sopool.cli.output import SafeConsole
 from sopool.cli.progress import Bar, Lines, Tally, training_progress
-from sopool.training.trainer import Progress
+from sopool.training.trainer import TrainingProgress
 
 
 class Clock:
@@ -25,12 +25,12 @@ def clock():
 def test_what_was_found_does_not_make_the_rest_look_quick(clock):
     tally = Tally(1000, 10, clock)
     for _ in range(5):
-        tally.add(Progress(1, 100, finished=1))
-    tally.add(Progress(1, 40))  # from a checkpoint
+        tally.add(TrainingProgress(1, 100, finished=1))
+    tally.add(TrainingProgress(1, 40))  # from a checkpoint
     assert (tally.done, tally.finished, tally.trained, tally.left, tally.accuracy) == (540, 5, 0, None, None)
     for _ in range(6):
         clock.now += 2
-        tally.add(Progress(2, 1, 0.5))
+        tally.add(TrainingProgress(2, 1, 0.5))
     assert tally.trained == 12
     assert tally.left == pytest.approx(1000 - 552)  # 2 model-epochs in 2 s
     assert tally.facts() == ["5/10 runs", "accuracy 50.0 %", "0:07:28 left"]
@@ -38,19 +38,19 @@ def test_what_was_found_does_not_make_the_rest_look_quick(clock):
 
 def test_accuracy_is_that_of_late_and_weighs_models(clock):
     tally = Tally(1000, 10, clock)
-    tally.add(Progress(4, 1, 0.9))
-    tally.add(Progress(1, 1, 0.4))
+    tally.add(TrainingProgress(4, 1, 0.9))
+    tally.add(TrainingProgress(1, 1, 0.4))
     assert tally.accuracy == pytest.approx(0.8)
     for _ in range(50):
-        tally.add(Progress(1, 1, 0.25))
+        tally.add(TrainingProgress(1, 1, 0.25))
     assert tally.accuracy == pytest.approx(0.25)
 
 
 def test_two_workers_reporting_at_once_say_nothing_of_the_time_left(clock):
     tally = Tally(1000, 10, clock)
-    tally.add(Progress(4, 1, 0.9))
+    tally.add(TrainingProgress(4, 1, 0.9))
     clock.now += 1e-3
-    tally.add(Progress(4, 1, 0.9))
+    tally.add(TrainingProgress(4, 1, 0.9))
     assert tally.left is None
 
 
@@ -63,7 +63,7 @@ def test_lines_are_few(epochs, seconds):
     lines = Lines(printed.append)
     for done in range(1, epochs + 1):
         clock.now += seconds
-        tally.add(Progress(1, 1, 0.5, finished=int(done == epochs)))
+        tally.add(TrainingProgress(1, 1, 0.5, finished=int(done == epochs)))
         lines.show(tally)
     assert len(printed) <= 10 + epochs * seconds / 10
     assert len(set(printed)) == len(printed)
@@ -73,13 +73,13 @@ def test_lines_are_few(epochs, seconds):
 def test_nothing_is_printed_for_what_was_found(capsys):
     tally = Tally(100, 1)
     with training_progress(tally) as report:
-        report(Progress(1, 100, finished=1))
+        report(TrainingProgress(1, 100, finished=1))
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_stopped_run_is_told_at_once(capsys):
     with training_progress(Tally(100, 1)) as report:
-        report(Progress(1, 1, None, 0, ("the loss of [sum] is not finite.",)))
+        report(TrainingProgress(1, 1, None, 0, ("the loss of [sum] is not finite.",)))
         assert capsys.readouterr().err == "warning: the loss of [sum] is not finite.\n"
 
 
@@ -89,7 +89,7 @@ def test_the_bar(clock):
     tally = Tally(200, 10, clock)
     for _ in range(3):
         clock.now += 5
-        tally.add(Progress(10, 1, 0.843, finished=3))
+        tally.add(TrainingProgress(10, 1, 0.843, finished=3))
         bar.show(tally)
     bar.close()
     text = console.file.getvalue()

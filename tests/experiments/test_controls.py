@@ -16,7 +16,7 @@ from sopool.errors import DataError, SettingError
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import CONTROLS, run_control
 from sopool.experiments.systems import run as running
-from sopool.experiments.systems.judge import judge, splits_of
+from sopool.experiments.systems.fair import judge_control, splits_of
 from sopool.experiments.systems.subtree import Kernels
 from sopool.experiments.systems.views import Features, histogram_view
 from sopool.models.config import Setting
@@ -105,7 +105,7 @@ def test_test_graphs_are_scored_once_by_a_model_that_did_not_see_them():
     labels = np.arange(60) % 2
     random = np.random.default_rng(0)
     views = [Spy(name, (1, 2, 3), random) for name in "abc"]
-    outcome, settings = judge(views, labels, folds=5, seed=0)
+    outcome, settings = judge_control(views, labels, folds=5, seed=0)
     splits = splits_of(labels, 5, 0)
     tested = Counter()
     for view in views:
@@ -135,7 +135,7 @@ def test_the_best_on_held_out_graphs_is_chosen_by_loss_among_equals():
             return [right * self.setting["view"] for _ in choices]
 
     for order in ([-1.0, 2.0, 5.0], [5.0, 2.0, -1.0]):
-        _, settings = judge([Sure(margin, [1], None) for margin in order], labels, folds=3, seed=0)
+        _, settings = judge_control([Sure(margin, [1], None) for margin in order], labels, folds=3, seed=0)
         assert settings == [{"view": 5.0, "C": 1}] * 3
 
 
@@ -241,7 +241,7 @@ def test_a_result_is_kept(mutag, tmp_path, monkeypatch):
     others = [run_control("size", mutag, 3, seed=1, runs_folder=tmp_path), run_control("size", mutag, 4, 0, tmp_path)]
     assert len(list((tmp_path / "controls").iterdir())) == 3
     assert others[0].outcome.folds != others[1].outcome.folds
-    monkeypatch.setattr(running, "judge", None)
+    monkeypatch.setattr(running, "judge_control", None)
     assert run_control("size", mutag, folds=3, runs_folder=tmp_path) == first
     renamed = run_control("size", replace(mutag, name="mine"), folds=3, runs_folder=tmp_path)
     assert renamed == replace(first, dataset="mine")

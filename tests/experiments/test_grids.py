@@ -10,7 +10,7 @@ from sopool.experiments.grids import by_length
 from sopool.experiments.stored import find_experiments, over_seeds
 from sopool.experiments.summary import summarise
 from sopool.models.config import ModelConfig, Setting
-from sopool.training.protocols.outcome import describe
+from sopool.training.protocols.outcome import describe_settings
 from sopool.training.runs.info import RunInfo
 from tests.helpers.runs import CONFIG
 from tests.helpers.stores import configs, facts, fill
@@ -120,7 +120,7 @@ def test_a_wider_grid_on_test_folds_is_apart():
 
 def test_a_grid_in_words():
     grid = [Setting(hidden, batch) for hidden in (8, 16) for batch in (32, 128)]
-    assert describe(*grid) == "hidden 8 or 16, batch 32 or 128, lr 0.01, dropout 0.5"
+    assert describe_settings(*grid) == "hidden 8 or 16, batch 32 or 128, lr 0.01, dropout 0.5"
 
 
 def sortpool(fold, k, **changes):

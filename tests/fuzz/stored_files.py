@@ -21,7 +21,7 @@ from sopool.data.graphs import PackedGraphs
 from sopool.data.sources.catalogue import load as load_dataset
 from sopool.errors import DataError
 from sopool.experiments.reproduce.reproduction import load_reproduction
-from sopool.experiments.systems.result import load as load_control
+from sopool.experiments.systems.result import load_result
 from sopool.training.runs.requests import FORMAT
 from sopool.training.runs.store import RunStore
 from tests.fuzz.registry import target
@@ -101,7 +101,7 @@ def control_result(data: bytes) -> None:
     """Load the result of a control."""
     with quiet_folder() as folder:
         (folder / "key.json").write_bytes(with_digest(data, "result"))
-        load_control(folder / "key.json")
+        load_result(folder / "key.json")
 
 
 def reproduced_table(data: bytes) -> None:

@@ -3,10 +3,10 @@
 import pytest
 
 from sopool.cli.output import SafeConsole
-from sopool.experiments.reproduce.paper import Figure, Row
+from sopool.experiments.reproduce.paper import Figure, PaperRow
 from sopool.experiments.reproduce.plan import Planned
 from sopool.experiments.reproduce.reproducer import across, compare_cells
-from sopool.experiments.reproduce.reproduction import Cell, Measured, Reproduction
+from sopool.experiments.reproduce.reproduction import Measured, Reproduction, TableCell
 from sopool.report.grids.plan import plan_grid
 from sopool.report.grids.reproduction import reproduction_grids
 
@@ -19,20 +19,22 @@ def measured(*folds):
 
 def reproduction(datasets):
     rows = (
-        Row("an [old] kernel", quoted="somebody", figures={"MUTAG": Figure(0.7, None)}),
-        Row("Sum", "gin-0", "sum-avg", protocol="single-epoch", figures={"MUTAG": Figure(0.894, 0.056)}),
-        Row("Second", "gin-0", "sopool", protocol="per-fold-max", against="Sum", figures={"MUTAG": Figure(0.95, 0.04)}),
-        Row("Second, random", "gin-0", "sopool-bimap-random", against="Second"),
-        Row("size", control="size"),
+        PaperRow("an [old] kernel", quoted="somebody", figures={"MUTAG": Figure(0.7, None)}),
+        PaperRow("Sum", "gin-0", "sum-avg", protocol="single-epoch", figures={"MUTAG": Figure(0.894, 0.056)}),
+        PaperRow(
+            "Second", "gin-0", "sopool", protocol="per-fold-max", against="Sum", figures={"MUTAG": Figure(0.95, 0.04)}
+        ),
+        PaperRow("Second, random", "gin-0", "sopool-bimap-random", against="Second"),
+        PaperRow("size", control="size"),
     )
     cells = []
     for number, dataset in enumerate(datasets):
         cells += [
-            Cell(rows[0].name, dataset, rows[0].figures.get(dataset)),
-            Cell("Sum", dataset, rows[1].figures.get(dataset), measured(0.80, 0.86), ("size",)),
-            Cell("Second", dataset, rows[2].figures.get(dataset), measured(0.90, 0.94 + number / 100)),
-            Cell("Second, random", dataset, None, measured(0.85, 0.85)),
-            Cell("size", dataset, None, {"fair": Measured((0.84, 0.84), (), {})}),
+            TableCell(rows[0].name, dataset, rows[0].figures.get(dataset)),
+            TableCell("Sum", dataset, rows[1].figures.get(dataset), measured(0.80, 0.86), ("size",)),
+            TableCell("Second", dataset, rows[2].figures.get(dataset), measured(0.90, 0.94 + number / 100)),
+            TableCell("Second, random", dataset, None, measured(0.85, 0.85)),
+            TableCell("size", dataset, None, {"fair": Measured((0.84, 0.84), (), {})}),
         ]
     return Reproduction(
         table="table2",

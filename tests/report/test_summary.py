@@ -13,9 +13,8 @@ from sopool.errors import SettingError
 from sopool.experiments import summary as module
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.experiments.reproduce.merge import read_reproductions
-from sopool.experiments.reproduce.paper.tables import Figure, Row
-from sopool.experiments.reproduce.reproduction import Cell as TableCell
-from sopool.experiments.reproduce.reproduction import Measured, Reproduction
+from sopool.experiments.reproduce.paper.tables import Figure, PaperRow
+from sopool.experiments.reproduce.reproduction import Measured, Reproduction, TableCell
 from sopool.experiments.summary import summarise
 from sopool.experiments.systems import run_control
 from sopool.experiments.systems.run import read_controls
@@ -251,7 +250,7 @@ def test_a_reproduced_table_stands_beside(tmp_path):
     measured = Measured((0.9, 0.8), (1, 2, 3), {"hidden 8": 2})
     cell = TableCell("Sum <b>", "TOY", Figure(0.75, 0.05), {"single-epoch": measured}, ("wl",))
     figures = {"TOY": Figure(0.75, 0.05)}
-    row = Row("Sum <b>", "gin-0", "sum", protocol="single-epoch", quoted="elsewhere", figures=figures)
+    row = PaperRow("Sum <b>", "gin-0", "sum", protocol="single-epoch", quoted="elsewhere", figures=figures)
     table = Reproduction(
         "table2", "Poolings", ("TOY",), ("single-epoch",), (row,), (cell,), (), (), ("A note.",), setup=SETUP
     )

@@ -16,7 +16,7 @@ from sopool._files.sealed import json_digest, read_header
 from sopool.errors import DataError
 from sopool.experiments.reproduce.merge import read_reproductions
 from sopool.experiments.summary import summarise
-from sopool.experiments.systems.result import ControlResult, save
+from sopool.experiments.systems.result import ControlResult, save_result
 from sopool.experiments.systems.run import read_controls
 from sopool.report.grids.controls import controls_grid
 from sopool.report.grids.reproduction import reproduction_grid, reproduction_grids, reproduction_notes
@@ -36,7 +36,7 @@ def filled(tmp_path_factory):
     fill(folder, pools=[("sum", 0.7)], hidden=(8,), folds=2, epochs=2)
     outcome = Outcome("fair", "", (0.5, 0.6), (), (), (0.5, 0.6), (None, 0.5))
     result = ControlResult("TOY", facts().fingerprint, "size", outcome, 1.5, ({"C": 1.0}, {"C": 0.1}))
-    save(result, folder / "controls" / f"{'0' * 16}.json")
+    save_result(result, folder / "controls" / f"{'0' * 16}.json")
     return folder
 
 

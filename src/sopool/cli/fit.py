@@ -152,7 +152,7 @@ class Work:
         """By cross-validation, with a line for each fold that is done."""
         from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
-        from sopool.training.trainer import Progress
+        from sopool.training.trainer import TrainingProgress
 
         done = 0
 
@@ -161,10 +161,10 @@ class Work:
             done += 1
             told = f"fold {done} of {folds}: accuracy {100 * scores['accuracy']:.1f} %"
             print_progress(f"{told} ({self.tally.elapsed:,.0f} s)")
-            report(Progress(0, 0, where=f"{done} of {folds} folds"))
+            report(TrainingProgress(0, 0, where=f"{done} of {folds} folds"))
 
         with training_progress(self.tally) as report:
-            report(Progress(0, 0, where=f"0 of {folds} folds"))
+            report(TrainingProgress(0, 0, where=f"0 of {folds} folds"))
             try:
                 return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report))
             except WorkerDiedError as error:
@@ -174,10 +174,10 @@ class Work:
     def fit(self, model: Any) -> Any:
         """On all graphs."""
         from sopool.estimator.estimate import fit_labelled, quiet, with_callback
-        from sopool.training.trainer import Progress
+        from sopool.training.trainer import TrainingProgress
 
         with training_progress(self.tally) as report, quiet():
-            report(Progress(0, 0, where="the model itself"))
+            report(TrainingProgress(0, 0, where="the model itself"))
             return fit_labelled(with_callback(model, _on_epoch(report)), self.store)
 
 
@@ -205,11 +205,11 @@ def _classes(labelled: "LabelledGraphs") -> str:
 
 def _on_epoch(report: "Report") -> "OnEpoch":
     """Return what tells the display of the epochs of ensembles; models that stop early have nothing left to do."""
-    from sopool.training.trainer import Progress
+    from sopool.training.trainer import TrainingProgress
 
     def tell_of(epoch: "FitProgress") -> None:
-        report(Progress(epoch.training, 1, epoch.validation_accuracy))
+        report(TrainingProgress(epoch.training, 1, epoch.validation_accuracy))
         if epoch.finished:
-            report(Progress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
+            report(TrainingProgress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
 
     return tell_of

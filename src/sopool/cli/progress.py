@@ -18,7 +18,7 @@ from sopool._runtime.signals import exit_code, heeded, kill_workers, leave_lost_
 from sopool.cli.output import SafeConsole, error_console, print_message, print_progress
 
 if TYPE_CHECKING:
-    from sopool.training.trainer import Progress, Report
+    from sopool.training.trainer import Report, TrainingProgress
 
 REPORTS = 20
 """Reports that the shown accuracy is an average of."""
@@ -45,7 +45,7 @@ class Tally:
         self._recent: deque[tuple[int, float]] = deque(maxlen=REPORTS)
         self._marks: deque[tuple[float, int]] = deque(maxlen=MARKS)
 
-    def add(self, progress: "Progress") -> None:
+    def add(self, progress: "TrainingProgress") -> None:
         """Count a report of the trainer."""
         epochs = progress.models * progress.epochs
         self.done += epochs
@@ -98,7 +98,7 @@ def training_progress(tally: Tally) -> Iterator["Report"]:
     console = error_console()
     shown: _Display = Bar(console) if console.is_interactive and sys.stderr.isatty() else Lines(print_progress)
 
-    def report(progress: "Progress") -> None:
+    def report(progress: "TrainingProgress") -> None:
         tally.add(progress)
         for message in progress.stopped:
             print_message("warning", message, console)

@@ -158,10 +158,10 @@ def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[
 def _plan(
     reproducer: "Reproducer", device: str, workers: int | None, console: Console, output: Path | None, as_json: bool
 ) -> None:
-    from sopool.experiments.reproduce.plan import plan
+    from sopool.experiments.reproduce.plan import plan_reproduction
     from sopool.report.grids.plan import plan_grid
 
-    lines = plan(reproducer, device, workers, print_progress)
+    lines = plan_reproduction(reproducer, device, workers, print_progress)
     if not as_json:
         console.print(plan_grid(lines))
     write_figures([line.to_json() for line in lines], output, as_json)

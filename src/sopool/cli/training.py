@@ -40,8 +40,8 @@ def training_executor(executor: str = "local", address: str | None = None) -> "T
         if address is not None:
             raise SettingError(f"--address {address} is that of a Ray cluster: say --executor ray, too.")
         return train_all
-    from sopool.experiments.executors.cluster import train_on_ray
     from sopool.experiments.executors.ray_cluster import connect, hush
+    from sopool.experiments.executors.ray_executor import train_on_ray
 
     hush()
     connect(address or "auto")

@@ -9,7 +9,7 @@ from sopool.experiments.entries import Entry, join_words
 from sopool.experiments.statistics import Across, compare_across
 from sopool.models.presets import FROZEN
 from sopool.nn.aggr.normalize import DIVIDED
-from sopool.training.protocols.outcome import describe
+from sopool.training.protocols.outcome import describe_settings
 from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.info import tell_apart
 
@@ -36,7 +36,7 @@ def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
     besides = tell_apart(shared, lambda config: config.model.network)
     found = []
     for where, group in groups.items():
-        settings = describe(*sorted(group[0].settings)) if group[0].settings else ""
+        settings = describe_settings(*sorted(group[0].settings)) if group[0].settings else ""
         variant = join_words(besides.get(where), settings)
         for protocol in PROTOCOLS:
             scores = _shared(_scores(group, protocol))

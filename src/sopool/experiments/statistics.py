@@ -17,7 +17,7 @@ FEW = 5
 ALL_SIGNS = 13
 """Differences up to which all their signs are tried."""
 
-Scores = Mapping[str, Mapping[str, float]]
+ScoresByName = Mapping[str, Mapping[str, float]]
 """Accuracy by line and data set."""
 
 
@@ -89,7 +89,7 @@ SAVED = record(
 )
 
 
-def compare_across(protocol: str, scores: Scores, pairs: Sequence[tuple[str, str]]) -> Across:
+def compare_across(protocol: str, scores: ScoresByName, pairs: Sequence[tuple[str, str]]) -> Across:
     """Ranks of all lines, and tests of the declared ``pairs``, each over the data sets that both lines have."""
     every = list(dict.fromkeys(dataset for row in scores.values() for dataset in row))
     shared = [dataset for dataset in every if all(dataset in row for row in scores.values())]
@@ -132,7 +132,7 @@ def critical_difference(lines: int, datasets: int) -> float:
     return float(q * np.sqrt(lines * (lines + 1) / (6 * datasets)))
 
 
-def declared_tests(scores: Scores, pairs: Sequence[tuple[str, str]]) -> tuple[Declared, ...]:
+def declared_tests(scores: ScoresByName, pairs: Sequence[tuple[str, str]]) -> tuple[Declared, ...]:
     """Wilcoxon's test for each pair, with Holm's adjustment for their number."""
     differences = {}
     for row, against in pairs:

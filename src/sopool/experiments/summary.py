@@ -19,7 +19,7 @@ from sopool.experiments.systems import ControlResult
 from sopool.experiments.systems.run import read_controls
 from sopool.models.config import Setting
 from sopool.models.presets import POOLS
-from sopool.training.protocols.outcome import average, describe
+from sopool.training.protocols.outcome import average, describe_settings
 from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.info import RunInfo, tell_apart
@@ -157,7 +157,7 @@ def _named(entries: Sequence[Entry]) -> list[Entry]:
     besides = tell_apart(plain, lambda config: (config.data, config.model.network, config.model.pool_name))
     named = []
     for i, entry in enumerate(entries):
-        chosen_from = describe(*sorted(entry.settings)) if entry.settings else None
+        chosen_from = describe_settings(*sorted(entry.settings)) if entry.settings else None
         named.append(replace(entry, variant=join_words(entry.options, besides.get(str(i)), chosen_from)))
     return named
 

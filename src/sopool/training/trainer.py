@@ -18,7 +18,7 @@ from sopool.errors import ResourceError, UserError
 from sopool.training.bank.bank import Bank, ModelState, layout_of, learning_rate
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.capture import free_memory
-from sopool.training.protocols.outcome import describe
+from sopool.training.protocols.outcome import describe_settings
 from sopool.training.recorder import Recorder, best_weights
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
@@ -28,7 +28,7 @@ from sopool.training.splits import Splitter
 CHECKPOINT_SECONDS = 20.0
 
 
-class Progress(NamedTuple):
+class TrainingProgress(NamedTuple):
     """One epoch of a bank is done, or some of its runs were found further on."""
 
     models: int
@@ -44,7 +44,7 @@ class Progress(NamedTuple):
     """Who is at work, in words, where that changes."""
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[TrainingProgress], None]
 
 
 class Runs(Protocol):
@@ -136,7 +136,7 @@ class Trainer:
             return recorder, 0, None
         recorder.restore(arrays, facts["chosen_epoch"])
         state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
-        self.report(Progress(1, facts["epoch"]))
+        self.report(TrainingProgress(1, facts["epoch"]))
         return recorder, facts["epoch"], state
 
     def _train(self, recorders: list[Recorder], states: list[ModelState | None], epoch: int) -> None:
@@ -185,7 +185,7 @@ class Trainer:
         kept = [recorder for recorder in recorders if recorder.stopped is None]
         accuracies = [recorder.curves[f"{recorder.looked_at}_accuracy"][epoch] for recorder in kept]
         notes = tuple(_describe(recorders[m]) for m in lost)
-        self.report(Progress(len(recorders), 1, float(np.mean(accuracies)) if accuracies else None, 0, notes))
+        self.report(TrainingProgress(len(recorders), 1, float(np.mean(accuracies)) if accuracies else None, 0, notes))
         return lost
 
     def _checkpoint(self, bank: Bank, recorders: list[Recorder]) -> None:
@@ -205,7 +205,7 @@ class Trainer:
         for m, one in zip(which, predictions, strict=True):
             self.store.save(recorders[m].finish(one, facts))
         left = sum(bank.configs[0].epochs - bank.epoch for m in which)
-        self.report(Progress(1, left, finished=len(which)))
+        self.report(TrainingProgress(1, left, finished=len(which)))
 
     def _predictions(self, bank: Bank, recorders: list[Recorder]) -> list[dict[str, np.ndarray]]:
         """Of the validation graphs, and of the test graphs where it is due, at each run's best epoch."""
@@ -231,14 +231,14 @@ class _Done:
         self._epochs = 0
         self._finished = 0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: TrainingProgress) -> None:
         self._epochs += progress.models * progress.epochs
         self._finished += progress.finished
         self._report(progress)
 
-    def taken_back(self, epochs: int) -> Progress:
+    def taken_back(self, epochs: int) -> TrainingProgress:
         """What does not count since it was not finished, of runs of so many epochs: it begins again at checkpoints."""
-        return Progress(1, self._finished * epochs - self._epochs)
+        return TrainingProgress(1, self._finished * epochs - self._epochs)
 
 
 def _too_large(config: RunConfig, tables: GraphTables, short: str) -> str:
@@ -261,5 +261,5 @@ def _join(states: Sequence[ModelState | None]) -> ModelState | None:
 
 def _describe(recorder: Recorder) -> str:
     config = recorder.config
-    where = f"{config.model.pool_name}, fold {config.fold + 1}, {describe(config.setting)}"
+    where = f"{config.model.pool_name}, fold {config.fold + 1}, {describe_settings(config.setting)}"
     return f"the loss of {where} is not finite in epoch {(recorder.stopped or 0) + 1}: this run is stopped there."

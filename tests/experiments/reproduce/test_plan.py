@@ -2,13 +2,13 @@
 
 import pytest
 
-from sopool.experiments.reproduce.plan import plan
+from sopool.experiments.reproduce.plan import plan_reproduction
 from sopool.training.runs.store import RunStore
 from tests.helpers.little_table import little_table
 
 
 def planned(folder, **changes):
-    (line,) = plan(little_table(folder, **changes), workers=1)
+    (line,) = plan_reproduction(little_table(folder, **changes), workers=1)
     return line
 
 

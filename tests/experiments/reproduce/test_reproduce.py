@@ -11,9 +11,9 @@ from sopool.errors import DataError
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
-from sopool.experiments.reproduce.paper import Row
+from sopool.experiments.reproduce.paper import PaperRow
 from sopool.experiments.reproduce.reproducer import across, compare_cells
-from sopool.experiments.reproduce.reproduction import Cell, Measured, Reproduction, load_reproduction
+from sopool.experiments.reproduce.reproduction import Measured, Reproduction, TableCell, load_reproduction
 from sopool.experiments.systems import run_control
 from sopool.models.config import Setting
 from sopool.training.protocols.protocols import PROTOCOLS, single_epoch
@@ -114,7 +114,7 @@ def test_it_is_kept_and_read_again(found, tmp_path):
     assert path.match("reproduce-table2-*.json")
     assert found.save(tmp_path) == path
     assert load_reproduction(path) == found
-    assert found.cell("no such line", "MUTAG") == Cell("no such line", "MUTAG")
+    assert found.cell("no such line", "MUTAG") == TableCell("no such line", "MUTAG")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 0}'])
@@ -159,9 +159,10 @@ def test_where_it_cannot_be_written(found, tmp_path):
 
 def test_an_infinite_t_survives(found):
     cells = [
-        Cell(name, "x", measured={"fair": Measured((score, score), (), {})}) for name, score in (("a", 0.9), ("b", 0.8))
+        TableCell(name, "x", measured={"fair": Measured((score, score), (), {})})
+        for name, score in (("a", 0.9), ("b", 0.8))
     ]
-    rows = (Row("a", pool="sopool", against="b", datasets=("x",)), Row("b", pool="sum", datasets=("x",)))
+    rows = (PaperRow("a", pool="sopool", against="b", datasets=("x",)), PaperRow("b", pool="sum", datasets=("x",)))
     compared = tuple(compare_cells(rows, cells))
     assert compared[0].comparison.t == np.inf
     changed = Reproduction(**vars(found) | {"comparisons": compared})

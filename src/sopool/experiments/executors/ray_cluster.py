@@ -91,7 +91,7 @@ def resources(device: str) -> Resources:
     return Resources(machine, _gpu_bytes(nodes) if device == "cuda" else 0.0)
 
 
-def describe(device: str) -> str:
+def describe_cluster(device: str) -> str:
     """Such as ``3 nodes, 6/8 cores``."""
     ray = _ray()
     nodes = len(_nodes())

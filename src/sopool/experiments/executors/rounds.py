@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.store import RunStore
-from sopool.training.trainer import Progress, Report
+from sopool.training.trainer import Report, TrainingProgress
 
 
 def in_rounds(
@@ -26,7 +26,7 @@ def in_rounds(
             if runs.load(config) is None:
                 pending.append(config)
             else:
-                report(Progress(1, config.epochs, finished=1))
+                report(TrainingProgress(1, config.epochs, finished=1))
         if not pending:
             return True
         left = train(pending)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sopool.errors import UserError
-from sopool.experiments.reproduce.paper.tables import Row, read_tables
+from sopool.experiments.reproduce.paper.tables import PaperRow, read_tables
 from sopool.experiments.reproduce.reproducer import across, compare_cells, mark
-from sopool.experiments.reproduce.reproduction import Cell, Reproduction, load_reproduction
+from sopool.experiments.reproduce.reproduction import Reproduction, TableCell, load_reproduction
 from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.layout import TABLE_FILES
 
@@ -64,10 +64,10 @@ def _datasets(parts: Sequence[Reproduction]) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: order.index(name) if name in order else len(order)))
 
 
-def _rows(parts: Sequence[Reproduction]) -> tuple[Row, ...]:
+def _rows(parts: Sequence[Reproduction]) -> tuple[PaperRow, ...]:
     """As a selection of all of it would have them: the paper's, then those that were added, drawn ones and controls."""
     table = read_tables()[parts[0].table]
-    found: dict[str, Row] = {}
+    found: dict[str, PaperRow] = {}
     for row in (row for one in parts for row in one.rows):
         known = found.get(row.name, row)
         found[row.name] = replace(
@@ -78,21 +78,23 @@ def _rows(parts: Sequence[Reproduction]) -> tuple[Row, ...]:
         )
     order = [row.name for row in table.rows]
 
-    def place(row: Row) -> tuple[int, int]:
+    def place(row: PaperRow) -> tuple[int, int]:
         return (0, order.index(row.name)) if row.name in order else (1, KINDS.index(row.kind))
 
     return tuple(sorted(found.values(), key=place))
 
 
-def _cells(parts: Sequence[Reproduction], rows: Sequence[Row], datasets: Sequence[str]) -> tuple[Cell, ...]:
-    found: dict[tuple[str, str], Cell] = {}
+def _cells(parts: Sequence[Reproduction], rows: Sequence[PaperRow], datasets: Sequence[str]) -> tuple[TableCell, ...]:
+    found: dict[tuple[str, str], TableCell] = {}
     for cell in (cell for one in parts for cell in one.cells):
         key = cell.dataset, cell.row
         if key not in found or cell.measured:
             measured = {**(found[key].measured if key in found else {}), **cell.measured}
             found[key] = replace(cell, measured={name: measured[name] for name in PROTOCOLS if name in measured})
     whole = [
-        found.get((name, row.name), Cell(row.name, name, row.figures.get(name))) for name in datasets for row in rows
+        found.get((name, row.name), TableCell(row.name, name, row.figures.get(name)))
+        for name in datasets
+        for row in rows
     ]
     kinds = {row.name: row.kind for row in rows}
     marked = []

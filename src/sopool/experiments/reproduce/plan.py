@@ -7,11 +7,11 @@ from typing import Any
 from sopool._runtime.threads import cores
 from sopool.experiments.evaluation import FINAL_RUNS, Evaluator
 from sopool.experiments.reproduce.calibration import Calibration
-from sopool.experiments.reproduce.reproducer import Job, Reproducer
+from sopool.experiments.reproduce.reproducer import CellJob, Reproducer
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.info import RunInfo
 
-Infos = Mapping[str, RunInfo]
+InfosByKey = Mapping[str, RunInfo]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Planned:
         return vars(self) | {"seconds": round(self.seconds, 1)}
 
 
-def plan(
+def plan_reproduction(
     reproducer: Reproducer,
     device: str = "cpu",
     workers: int | None = None,
@@ -50,7 +50,7 @@ def plan(
     for number, (dataset, store) in enumerate(reproducer.stores.items(), 1):
         say(f"timing a few steps on {dataset} ({number} of {len(reproducer.stores)})")
         calibration = Calibration(store, settings[len(settings) // 2], device)
-        networks: dict[tuple[str, ...], list[Job]] = {}
+        networks: dict[tuple[str, ...], list[CellJob]] = {}
         for job in reproducer.jobs:
             if job.dataset == dataset:
                 networks.setdefault(tuple(row.name for row in job.rows), []).append(job)
@@ -58,7 +58,7 @@ def plan(
     return lines
 
 
-def _planned(jobs: Sequence[Job], infos: Infos, calibration: Calibration, side_by_side: int) -> Planned:
+def _planned(jobs: Sequence[CellJob], infos: InfosByKey, calibration: Calibration, side_by_side: int) -> Planned:
     request = jobs[0].evaluator.request
     total = sum(job.evaluator.total_epochs for job in jobs)
     waiting = [item for job in jobs for item in _waiting(job.evaluator, infos)]
@@ -75,7 +75,7 @@ def _planned(jobs: Sequence[Job], infos: Infos, calibration: Calibration, side_b
     )
 
 
-def _waiting(evaluator: Evaluator, infos: Infos) -> list[tuple[RunConfig, float]]:
+def _waiting(evaluator: Evaluator, infos: InfosByKey) -> list[tuple[RunConfig, float]]:
     """Runs that are not complete, with the epochs they need.
 
     Final runs whose setting is not chosen yet are spread over all settings.
@@ -87,12 +87,12 @@ def _waiting(evaluator: Evaluator, infos: Infos) -> list[tuple[RunConfig, float]
     return [(run, epochs) for run, epochs in waiting if epochs]
 
 
-def _known(evaluator: Evaluator, infos: Infos) -> list[RunConfig]:
+def _known(evaluator: Evaluator, infos: InfosByKey) -> list[RunConfig]:
     """All runs whose setting is known."""
     return evaluator.first_runs() + (evaluator.final_runs() if _decided(evaluator, infos) else [])
 
 
-def _decided(evaluator: Evaluator, infos: Infos) -> bool:
+def _decided(evaluator: Evaluator, infos: InfosByKey) -> bool:
     return all(_left(run, infos) == 0 for run in _deciding(evaluator))
 
 
@@ -100,7 +100,7 @@ def _deciding(evaluator: Evaluator) -> list[RunConfig]:
     return [run for run in evaluator.first_runs() if run.looks == "validation"]
 
 
-def _left(run: RunConfig, infos: Infos) -> int:
+def _left(run: RunConfig, infos: InfosByKey) -> int:
     """Epochs that a run still needs."""
     info = infos.get(run.key)
     if info is None:

@@ -9,8 +9,8 @@ from sopool.data.graphs import PackedGraphs
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.evaluation import Evaluator, Request, train_together
 from sopool.experiments.executors.local import Train, train_all
-from sopool.experiments.reproduce.paper.tables import Row
-from sopool.experiments.reproduce.reproduction import Cell, Compared, Measured, Reproduction
+from sopool.experiments.reproduce.paper.tables import PaperRow
+from sopool.experiments.reproduce.reproduction import Measured, PairComparison, Reproduction, TableCell
 from sopool.experiments.reproduce.selection import Selection
 from sopool.experiments.statistics import Across, compare_across
 from sopool.experiments.systems import run_control
@@ -25,12 +25,12 @@ PROTOCOL_NOTE = (
 
 
 @dataclass(frozen=True)
-class Job:
+class CellJob:
     """Lines of one network, one data set and one seed, which are evaluated together."""
 
     dataset: str
     seed: int
-    rows: tuple[Row, ...]
+    rows: tuple[PaperRow, ...]
     evaluator: Evaluator
 
 
@@ -54,7 +54,7 @@ class Reproducer:
         self.not_run = dict(not_run or {})
         self.rows = selection.rows
         self.jobs = [
-            Job(dataset, seed, rows, Evaluator(store, self._request(rows, seed), runs))
+            CellJob(dataset, seed, rows, Evaluator(store, self._request(rows, seed), runs))
             for dataset, store in stores.items()
             for rows in self._networks(dataset)
             for seed in selection.seeds
@@ -80,7 +80,7 @@ class Reproducer:
         train: Train = train_all,
     ) -> Reproduction | None:
         """Train what is missing, run the controls, judge and compare; None if ``stop`` said so before the end."""
-        cells = list[Cell]()
+        cells = list[TableCell]()
         notes = list[str]()
         for dataset in self.stores:
             jobs = [job for job in self.jobs if job.dataset == dataset]
@@ -97,15 +97,15 @@ class Reproducer:
         cells += [_empty(row, dataset) for dataset in self.not_run for row in self.rows]
         return self._summary(self._in_order(cells), device, notes)
 
-    def _networks(self, dataset: str) -> list[tuple[Row, ...]]:
+    def _networks(self, dataset: str) -> list[tuple[PaperRow, ...]]:
         """The lines to train on a data set, by network: those of one go into one evaluation."""
-        groups: dict[tuple[str | None, int], list[Row]] = {}
+        groups: dict[tuple[str | None, int], list[PaperRow]] = {}
         for row in self.rows:
             if dataset in row.datasets:
                 groups.setdefault((row.gnn, row.blocks), []).append(row)
         return [tuple(rows) for rows in groups.values()]
 
-    def _request(self, rows: Sequence[Row], seed: int) -> Request:
+    def _request(self, rows: Sequence[PaperRow], seed: int) -> Request:
         selection = self.selection
         first = rows[0]
         return Request(
@@ -122,7 +122,7 @@ class Reproducer:
             head=selection.table.head,
         )
 
-    def _model(self, row: Row, dataset: str, jobs: Sequence[Job], notes: list[str]) -> Cell:
+    def _model(self, row: PaperRow, dataset: str, jobs: Sequence[CellJob], notes: list[str]) -> TableCell:
         """A line of the table, judged for each seed; the runs are let go one seed after the other.
 
         ``notes`` hears why a protocol has no figure: one that cannot be judged with some seed.
@@ -139,9 +139,9 @@ class Reproducer:
                 seconds = seconds + found.seconds
         judged = [name for name in self.selection.protocols if outcomes and all(name in one for one in outcomes)]
         measured = {name: Measured.of([one[name] for one in outcomes]) for name in judged}
-        return Cell(row.name, dataset, row.figures.get(dataset), measured, (), epochs, round(seconds, 3))
+        return TableCell(row.name, dataset, row.figures.get(dataset), measured, (), epochs, round(seconds, 3))
 
-    def _controls(self, dataset: str, stop: Callable[[], bool], say: Callable[[str], None]) -> list[Cell]:
+    def _controls(self, dataset: str, stop: Callable[[], bool], say: Callable[[str], None]) -> list[TableCell]:
         cells = []
         for row in self.rows:
             if row.control is None or stop():
@@ -151,14 +151,14 @@ class Reproducer:
             found = [run_control(row.control, *facts, seed, self.runs.folder) for seed in self.selection.seeds]
             measured = {"fair": Measured.of([one.outcome for one in found])}
             seconds = sum(one.seconds for one in found)
-            cells.append(Cell(row.name, dataset, row.figures.get(dataset), measured, seconds=round(seconds, 3)))
+            cells.append(TableCell(row.name, dataset, row.figures.get(dataset), measured, seconds=round(seconds, 3)))
         return cells
 
-    def _in_order(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    def _in_order(self, cells: Sequence[TableCell]) -> tuple[TableCell, ...]:
         table = {(cell.dataset, cell.row): cell for cell in cells}
         return tuple(table[name, row.name] for name in self.selection.data for row in self.rows)
 
-    def _summary(self, cells: tuple[Cell, ...], device: str, said: Sequence[str]) -> Reproduction:
+    def _summary(self, cells: tuple[TableCell, ...], device: str, said: Sequence[str]) -> Reproduction:
         selection = self.selection
         table = self.selection.table
         notes = [PROTOCOL_NOTE] if any(row.protocol for row in self.rows) else []
@@ -193,7 +193,7 @@ class Reproducer:
         }
 
 
-def compare_cells(rows: Sequence[Row], cells: Sequence[Cell]) -> list[Compared]:
+def compare_cells(rows: Sequence[PaperRow], cells: Sequence[TableCell]) -> list[PairComparison]:
     """Per data set and protocol: the declared pairs, learned against drawn parameters, and the best control."""
     table = {(cell.dataset, cell.row): cell for cell in cells}
     controls = [row.name for row in rows if row.kind == "control"]
@@ -210,7 +210,7 @@ def compare_cells(rows: Sequence[Row], cells: Sequence[Cell]) -> list[Compared]:
     return found
 
 
-def across(rows: Sequence[Row], cells: Sequence[Cell], protocol: str) -> Across:
+def across(rows: Sequence[PaperRow], cells: Sequence[TableCell], protocol: str) -> Across:
     """All models over all data sets under one protocol."""
     models = {row.name: row for row in rows if row.kind == "model"}
     scores: dict[str, dict[str, float]] = {}
@@ -220,25 +220,25 @@ def across(rows: Sequence[Row], cells: Sequence[Cell], protocol: str) -> Across:
     return compare_across(protocol, scores, [(row.name, row.against) for row in models.values() if row.against])
 
 
-def _compared(cell: Cell | None, other: Cell | None, why: str) -> list[Compared]:
+def _compared(cell: TableCell | None, other: TableCell | None, why: str) -> list[PairComparison]:
     if cell is None or other is None:
         return []
     found = []
     for protocol, measured in cell.measured.items():
         if protocol in other.measured:
             test = corrected_paired_test(measured.folds, other.measured[protocol].folds, len(measured.folds))
-            found.append(Compared(cell.row, other.row, cell.dataset, protocol, why, test))
+            found.append(PairComparison(cell.row, other.row, cell.dataset, protocol, why, test))
     return found
 
 
-def mark(cell: Cell, controls: Sequence[Cell]) -> Cell:
+def mark(cell: TableCell, controls: Sequence[TableCell]) -> TableCell:
     """With the controls that it does not beat."""
     if "fair" not in cell.measured:
         return cell
     reached = cell.measured["fair"].mean
     names = tuple(one.row for one in controls if one.measured and one.measured["fair"].mean >= reached)
-    return Cell(**vars(cell) | {"not_above": names})
+    return TableCell(**vars(cell) | {"not_above": names})
 
 
-def _empty(row: Row, dataset: str) -> Cell:
-    return Cell(row.name, dataset, row.figures.get(dataset))
+def _empty(row: PaperRow, dataset: str) -> TableCell:
+    return TableCell(row.name, dataset, row.figures.get(dataset))

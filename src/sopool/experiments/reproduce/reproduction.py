@@ -16,11 +16,11 @@ from sopool._files.schema import choice, mapping_of, read_json, record, text, tu
 from sopool._files.sealed import json_digest
 from sopool.errors import DataError, UserError
 from sopool.experiments.comparison import Comparison
-from sopool.experiments.reproduce.paper.tables import TABLES, Figure, Row
+from sopool.experiments.reproduce.paper.tables import TABLES, Figure, PaperRow
 from sopool.experiments.reproduce.reproduction_schema import CELL, COMPARED, PROTOCOL, ROW, SETUP
 from sopool.experiments.statistics import Across
 from sopool.models.config import Setting
-from sopool.training.protocols.outcome import Outcome, describe
+from sopool.training.protocols.outcome import Outcome, describe_settings
 from sopool.training.runs.layout import TABLE_FILES, path_of
 
 FORMAT = 1
@@ -48,7 +48,7 @@ class Measured:
         return cls(
             folds=tuple(float(fold) for fold in np.mean([one.folds for one in outcomes], axis=0)),
             epochs=(int(epochs.min()), int(np.median(epochs)), int(epochs.max())) if epochs.size else (),
-            settings=dict(Counter(describe(setting) for settings in chosen for setting in settings)),
+            settings=dict(Counter(describe_settings(setting) for settings in chosen for setting in settings)),
             stopped=sum(len(one.stopped) for one in outcomes),
         )
 
@@ -68,7 +68,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One line on one data set."""
 
     row: str
@@ -90,7 +90,7 @@ class Cell:
         }
 
     @classmethod
-    def from_json(cls, saved: Any, where: str = "cell") -> "Cell":
+    def from_json(cls, saved: Any, where: str = "cell") -> "TableCell":
         """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
         found = CELL(saved, where)
         paper = None if found["paper"] is None else Figure(**found["paper"])
@@ -102,7 +102,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Compared:
+class PairComparison:
     """One line against another on one data set under one protocol."""
 
     row: str
@@ -118,7 +118,7 @@ class Compared:
         return vars(self) | {"comparison": self.comparison.to_json()}
 
     @classmethod
-    def from_json(cls, saved: Any, where: str = "comparison") -> "Compared":
+    def from_json(cls, saved: Any, where: str = "comparison") -> "PairComparison":
         """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
         found = COMPARED(saved, where)
         test = found["comparison"]
@@ -135,9 +135,9 @@ class Reproduction:
     datasets: tuple[str, ...]
     """Those that were asked for, in the paper's order."""
     protocols: tuple[str, ...]
-    rows: tuple[Row, ...]
-    cells: tuple[Cell, ...]
-    comparisons: tuple[Compared, ...]
+    rows: tuple[PaperRow, ...]
+    cells: tuple[TableCell, ...]
+    comparisons: tuple[PairComparison, ...]
     across: tuple[Across, ...]
     """Over data sets, one for each protocol."""
     notes: tuple[str, ...] = ()
@@ -146,12 +146,12 @@ class Reproduction:
     setup: Mapping[str, Any] = field(default_factory=dict)
     """Epochs, folds, seeds, grid, preset, device, version."""
 
-    def cell(self, row: str, dataset: str) -> Cell:
+    def cell(self, row: str, dataset: str) -> TableCell:
         """The one of this line and data set; an empty one if there is none."""
         found = (cell for cell in self.cells if (cell.row, cell.dataset) == (row, dataset))
-        return next(found, Cell(row, dataset))
+        return next(found, TableCell(row, dataset))
 
-    def compared(self, why: str) -> list[Compared]:
+    def compared(self, why: str) -> list[PairComparison]:
         """The pairs of lines that were compared for this reason."""
         return [one for one in self.comparisons if one.why == why]
 
@@ -229,9 +229,9 @@ def load_reproduction(path: Path) -> Reproduction:
         raise DataError(f"is not a reproduced table of this version of sopool: {error} {AGAIN}", path) from error
 
 
-def _row(saved: Mapping[str, Any], cells: Sequence[Cell]) -> Row:
+def _row(saved: Mapping[str, Any], cells: Sequence[TableCell]) -> PaperRow:
     figures = {cell.dataset: cell.paper for cell in cells if cell.row == saved["name"] and cell.paper is not None}
-    return Row(**{key: value for key, value in saved.items() if key != "kind"}, figures=figures)
+    return PaperRow(**{key: value for key, value in saved.items() if key != "kind"}, figures=figures)
 
 
 SAVED = record(
@@ -244,8 +244,8 @@ SAVED = record(
         "datasets": tuple_of(text()),
         "protocols": tuple_of(PROTOCOL),
         "rows": tuple_of(ROW),
-        "cells": tuple_of(Cell.from_json),
-        "comparisons": tuple_of(Compared.from_json),
+        "cells": tuple_of(TableCell.from_json),
+        "comparisons": tuple_of(PairComparison.from_json),
         "across": tuple_of(Across.from_json),
         "notes": tuple_of(text()),
         "not_run": mapping_of(text()),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sopool.errors import SettingError, check_name
 from sopool.experiments.evaluation import make_grid
-from sopool.experiments.reproduce.paper.tables import PaperTable, Row
+from sopool.experiments.reproduce.paper.tables import PaperRow, PaperTable
 from sopool.experiments.systems import CONTROLS
 from sopool.models.config import Setting
 from sopool.models.presets import FROZEN, HIERARCHICAL, POOLS, PRESETS
@@ -13,8 +13,8 @@ from sopool.training.protocols.protocols import PROTOCOLS
 
 EPOCHS, FOLDS = 350, 10
 """As the paper has them."""
-Names = Sequence[str] | None
-Sizes = Sequence[int] | None
+SelectedNames = Sequence[str] | None
+SelectedSizes = Sequence[int] | None
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Selection:
     """A table, or some of it. None: as the table has it."""
 
     table: PaperTable
-    datasets: Names = None
-    pools: Names = None
+    datasets: SelectedNames = None
+    pools: SelectedNames = None
     """Those that the table has not are added to it, after each of its GNNs."""
-    gnns: Names = None
+    gnns: SelectedNames = None
     protocols: Sequence[str] = tuple(PROTOCOLS)
-    hidden: Sizes = None
-    batch_sizes: Sizes = None
+    hidden: SelectedSizes = None
+    batch_sizes: SelectedSizes = None
     epochs: int = EPOCHS
     folds: int = FOLDS
     seeds: Sequence[int] = (0,)
@@ -86,7 +86,7 @@ class Selection:
         return self.steps or PRESETS[self.table.preset].steps
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[PaperRow, ...]:
         """The table's lines, those added to it, and the controls. Quoted ones always stay: they cost nothing.
 
         Classifiers without a network are judged under ``fair``, and left out where that is not asked for.
@@ -98,33 +98,33 @@ class Selection:
         if not (self.controls and "fair" in self.protocols):
             return tuple(replace(row, control=None) for row in chosen)
         there = {row.control for row in chosen}
-        return (*chosen, *(Row(name=name, control=name) for name in CONTROLS if name not in there))
+        return (*chosen, *(PaperRow(name=name, control=name) for name in CONTROLS if name not in there))
 
-    def _wants(self, row: Row) -> bool:
+    def _wants(self, row: PaperRow) -> bool:
         return (self.pools is None or row.pool in self.pools) and (self.gnns is None or row.gnn in self.gnns)
 
-    def _narrowed(self, row: Row) -> Row:
+    def _narrowed(self, row: PaperRow) -> PaperRow:
         figures = {dataset: figure for dataset, figure in row.figures.items() if dataset in self.data}
         return replace(row, figures=figures, datasets=tuple(name for name in row.datasets if name in self.data))
 
-    def _added(self) -> list[Row]:
+    def _added(self) -> list[PaperRow]:
         """Lines for poolings that the table has not: after each GNN, with as many blocks as its other lines have."""
         known = {row.pool for row in self.table.rows}
         if self.controls:  # which bring these themselves
             known |= {drawn for drawn, learned in FROZEN.items() if learned in (self.pools or ())}
         wanted = [row for row in self.table.rows if row.pool and (self.gnns is None or row.gnn in self.gnns)]
         return [
-            Row(f"{gnn} + {pool}{_blocks(blocks)}", gnn, pool, blocks, datasets=self.data)
+            PaperRow(f"{gnn} + {pool}{_blocks(blocks)}", gnn, pool, blocks, datasets=self.data)
             for pool in self.pools or ()
             if pool not in known
             for gnn, blocks in dict.fromkeys((row.gnn, row.blocks) for row in wanted)
         ]
 
 
-def _drawn(row: Row) -> list[Row]:
+def _drawn(row: PaperRow) -> list[PaperRow]:
     """The same line with the pooling's own parameters as drawn, where there is such a pooling."""
     return [
-        Row(f"{row.name}, random", row.gnn, drawn, row.blocks, against=row.name, datasets=row.datasets)
+        PaperRow(f"{row.name}, random", row.gnn, drawn, row.blocks, against=row.name, datasets=row.datasets)
         for drawn, learned in FROZEN.items()
         if learned == row.pool
     ]

@@ -24,7 +24,7 @@ from sopool._files.schema import (
 )
 from sopool._files.sealed import json_digest
 from sopool.errors import DataError, UserError
-from sopool.experiments.systems.views import Setting
+from sopool.experiments.systems.views import Choice
 from sopool.training.protocols.outcome import Outcome
 
 
@@ -39,7 +39,7 @@ class ControlResult:
     outcome: Outcome
     """Without epochs, and with an empty ``setting``: those of networks do not apply."""
     seconds: float
-    settings: tuple[Setting, ...]
+    settings: tuple[Choice, ...]
     """What was chosen on the held-out graphs of each fold; empty where there is nothing to choose."""
     version: int = 1
     """Of the control. Results of earlier ones stay where they were kept, but do not count."""
@@ -80,7 +80,7 @@ SAVED = record(
 FILE = record({"key": text(), "digest": text(), "result": anything})
 
 
-def save(result: ControlResult, path: Path) -> None:
+def save_result(result: ControlResult, path: Path) -> None:
     """Write it whole, with a digest; ``DataError`` where that is not possible."""
     plain = result.to_json()
     text = json.dumps({"key": path.stem, "digest": json_digest(plain), "result": plain}, indent=2, sort_keys=True)
@@ -92,8 +92,8 @@ def save(result: ControlResult, path: Path) -> None:
         raise DataError(f"the result of a control cannot be written: {why(error)}") from error
 
 
-def load(path: Path) -> ControlResult | None:
-    """What :func:`save` wrote; None if nothing is there or, with a warning, if it is not what was written."""
+def load_result(path: Path) -> ControlResult | None:
+    """What :func:`save_result` wrote; None if nothing is there or, with a warning, if it is not what was written."""
     try:
         with blamed_on(path, "not what was written: "):
             saved = FILE(read_json(path), "the file")

@@ -14,9 +14,9 @@ import numpy as np
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, check_name
-from sopool.experiments.systems.judge import judge
+from sopool.experiments.systems.fair import judge_control
 from sopool.experiments.systems.registry import CONTROLS
-from sopool.experiments.systems.result import ControlResult, load, save
+from sopool.experiments.systems.result import ControlResult, load_result, save_result
 from sopool.training.protocols.outcome import average
 from sopool.training.runs.layout import CONTROL_FILES, path_of
 
@@ -37,18 +37,18 @@ def run_control(
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
     path = None if runs_folder is None else path_of(Path(runs_folder), CONTROL_FILES, key)
-    if path is not None and (kept := load(path)) is not None:
+    if path is not None and (kept := load_result(path)) is not None:
         return replace(kept, dataset=store.name)
     import_module("sklearn.svm")  # now: the seconds it takes are nobody's
     start = time.perf_counter()
     codes, labels = np.unique(store.labels.numpy(), return_inverse=True)
     names = [store.classes[code] for code in codes]
-    outcome, settings = judge(control.views(store), labels, folds, seed, names)
+    outcome, settings = judge_control(control.views(store), labels, folds, seed, names)
     seconds = time.perf_counter() - start
     found = (outcome, round(seconds, 3), tuple(settings), control.version)
     result = ControlResult(store.name, fingerprint, name, *found)
     if path is not None:
-        save(result, path)
+        save_result(result, path)
     return result
 
 
@@ -56,7 +56,7 @@ def read_controls(folder: Path) -> list[ControlResult]:
     """All results of controls, by data set, in the usual order; several seeds of one are averaged within folds."""
     groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
     for path in sorted(folder.glob(CONTROL_FILES)):
-        one = load(path)
+        one = load_result(path)
         if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
             place = list(CONTROLS).index(one.control)
             groups[one.dataset, place, one.fingerprint, len(one.outcome.folds)].append(one)

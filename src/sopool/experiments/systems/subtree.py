@@ -15,7 +15,7 @@ import numpy as np
 
 from sopool.data.analysis.refinement import refine
 from sopool.data.graphs import PackedGraphs
-from sopool.experiments.systems.views import Setting, View, Views, by_class, counts
+from sopool.experiments.systems.views import Choice, View, Views, by_class, counts
 
 ITERATIONS = 5
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)
@@ -30,11 +30,11 @@ class Kernel:
 
     matrix: np.ndarray
     """[G, G]."""
-    setting: Setting
-    choices: Sequence[Setting] = tuple({"C": c} for c in STRENGTHS)
+    setting: Choice
+    choices: Sequence[Choice] = tuple({"C": c} for c in STRENGTHS)
 
     def scores(
-        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Setting]
+        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
         """Of each class: how far a graph is on its side."""
         from sklearn.svm import SVC

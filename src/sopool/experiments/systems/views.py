@@ -10,7 +10,7 @@ from sopool.data.edges import out_degrees
 from sopool.data.features.encoders import has_node_labels
 from sopool.data.graphs import PackedGraphs
 
-Setting = dict[str, Any]
+Choice = dict[str, Any]
 """What was chosen, by name: ``{"iterations": 3, "normalised": True, "C": 10.0}``."""
 LINEAR = (0.01, 0.1, 1.0, 10.0)
 """Values of C, the weight of the errors against that of the penalty, for linear models of scaled features."""
@@ -20,15 +20,15 @@ class View(Protocol):
     """One way to see all graphs of a data set."""
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> Choice:
         """What tells it from the other views of its control."""
 
     @property
-    def choices(self) -> Sequence[Setting]:
+    def choices(self) -> Sequence[Choice]:
         """What its models may differ in."""
 
     def scores(
-        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Setting]
+        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
         """Learn from some graphs with their ``labels``, score others: [wanted, classes] for each of the ``choices``."""
 
@@ -41,11 +41,11 @@ Views = Iterable[View]
 class Prior:
     """Nothing: how frequent each class is among the training graphs."""
 
-    setting: Setting = field(default_factory=dict)
-    choices: Sequence[Setting] = ({},)
+    setting: Choice = field(default_factory=dict)
+    choices: Sequence[Choice] = ({},)
 
     def scores(
-        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Setting]
+        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
         """Logarithms of the frequencies."""
         from sklearn.dummy import DummyClassifier
@@ -59,11 +59,11 @@ class Features:
     """Numbers of each graph [G, d], dense or sparse, for a logistic regression."""
 
     matrix: Any
-    setting: Setting = field(default_factory=dict)
-    choices: Sequence[Setting] = tuple({"C": c} for c in LINEAR)
+    setting: Choice = field(default_factory=dict)
+    choices: Sequence[Choice] = tuple({"C": c} for c in LINEAR)
 
     def scores(
-        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Setting]
+        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
         """Columns scaled by what the training graphs say; then log-odds."""
         from scipy.sparse import issparse

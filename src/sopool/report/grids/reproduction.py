@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from sopool.experiments.comparison import Comparison
-from sopool.experiments.reproduce.paper.tables import Figure, Row
-from sopool.experiments.reproduce.reproduction import Cell as TableCell
-from sopool.experiments.reproduce.reproduction import Compared, Measured, Reproduction
+from sopool.experiments.reproduce.paper.tables import Figure, PaperRow
+from sopool.experiments.reproduce.reproduction import Measured, PairComparison, Reproduction, TableCell
 from sopool.experiments.statistics import Across
 from sopool.report.grid import (
     NONE,
@@ -110,7 +109,7 @@ def dataset_grid(found: Reproduction, dataset: str) -> Grid:
     return Grid(f"{dataset}, accuracy in per cent", columns, rows, [0, 2, len(columns) - 1], notes, sections)
 
 
-def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[Row, TableCell]]:
+def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[PaperRow, TableCell]]:
     """Yield those lines of the table that have a figure, of the paper or ours."""
     for dataset in datasets:
         for row in found.rows:
@@ -119,11 +118,11 @@ def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[Row, 
                 yield row, cell
 
 
-def _paper_protocol(row: Row, cell: TableCell) -> str:
+def _paper_protocol(row: PaperRow, cell: TableCell) -> str:
     return (row.protocol or "not known") if cell.paper else ""
 
 
-def _figures(found: Reproduction, row: Row, cell: TableCell, nothing: Cell) -> list[Cell]:
+def _figures(found: Reproduction, row: PaperRow, cell: TableCell, nothing: Cell) -> list[Cell]:
     """Show the paper's figure, ours under every protocol, and ours less the paper's under the protocol of its figure.
 
     ``nothing`` stands where there is no figure.
@@ -136,7 +135,7 @@ def _figures(found: Reproduction, row: Row, cell: TableCell, nothing: Cell) -> l
     return [*(nothing if one is None else accuracy_cell(one.mean, one.std) for one in figures), off]
 
 
-def _note(row: Row, cell: TableCell) -> str:
+def _note(row: PaperRow, cell: TableCell) -> str:
     notes = []
     if row.quoted:
         notes.append(f"quoted: {row.quoted}")
@@ -151,7 +150,7 @@ def _note(row: Row, cell: TableCell) -> str:
 def _gains_grid(
     title: str,
     found: Reproduction,
-    compared: Sequence[Compared],
+    compared: Sequence[PairComparison],
     notes: Sequence[str],
     only: Sequence[str] | None = None,
 ) -> Grid:

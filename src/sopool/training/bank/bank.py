@@ -30,7 +30,7 @@ from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import CapturedSteps, Steps
 from sopool.training.bank.optimizer import Adam, fresh_shares, unbias
 from sopool.training.bank.sampling import Draws, draw
-from sopool.training.bank.scoring import Watch
+from sopool.training.bank.scoring import RepeatedScorer
 from sopool.training.runs.config import RunConfig
 from sopool.training.splits import Split, run_seed
 
@@ -97,7 +97,7 @@ class Bank:
         self.class_weights = None if weights is None else self._numbers(np.array(weights))
         self._drawn: Draws | None = None
         self._captured: CapturedSteps | None = None
-        self._watch: Watch | None = None
+        self._scorer: RepeatedScorer | None = None
 
     def run_epoch(self) -> np.ndarray:
         """Train for one epoch; the loss of each model, averaged over the steps [M]."""
@@ -148,10 +148,10 @@ class Bank:
 
     def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Scores of each model for graphs of its own, [n, classes] each."""
-        if self._watch is None or not self._watch.serves(graphs):
-            self._watch = Watch(self.tables, graphs, self.captures, self.width)
+        if self._scorer is None or not self._scorer.serves(graphs):
+            self._scorer = RepeatedScorer(self.tables, graphs, self.captures, self.width)
         with self._averaged():
-            return self._watch.scores(self._score)
+            return self._scorer.scores(self._score)
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:

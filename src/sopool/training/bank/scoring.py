@@ -24,7 +24,7 @@ Score = Callable[[Tensor, Capacity | None], Tensor]
 """[M, g] -> [M, g, classes]."""
 
 
-class Watch:
+class RepeatedScorer:
     """Scores graphs of its own for each model, some at a time.
 
     What scores them is given to :meth:`scores`, not kept: it is a bank's, and the two would keep one another alive.

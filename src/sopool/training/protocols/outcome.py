@@ -109,7 +109,7 @@ def _settings(outcome: Outcome) -> tuple[Setting, ...]:
     return (outcome.setting,) * len(outcome.folds) if isinstance(outcome.setting, Setting) else outcome.setting
 
 
-def describe(*settings: Setting) -> str:
+def describe_settings(*settings: Setting) -> str:
     """A setting in words, or several that were chosen from."""
     values = [dict.fromkeys(f"{value:g}" for value in some) for some in zip(*settings, strict=True)]
     names = ("hidden", "batch", "lr", "dropout")

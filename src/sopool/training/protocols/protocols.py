@@ -16,7 +16,7 @@ import numpy as np
 from sopool.errors import DataError
 from sopool.models.config import Setting
 from sopool.training.protocols.metrics import score
-from sopool.training.protocols.outcome import Outcome, Stop, describe
+from sopool.training.protocols.outcome import Outcome, Stop, describe_settings
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.record import Run
 
@@ -239,7 +239,9 @@ def _grid(runs: Sequence[Run], looks: Looks) -> dict[Setting, list[Run]]:
             raise DataError(f"there are two runs of {_name(run.config)}: one for each fold and setting is needed.")
         folds[run.config.fold] = run
     every = range(runs[0].config.folds)
-    there = {f"fold {i + 1}, {describe(setting)}": i in folds for setting, folds in table.items() for i in every}
+    there = {
+        f"fold {i + 1}, {describe_settings(setting)}": i in folds for setting, folds in table.items() for i in every
+    }
     _complete(f"runs that look at {looks}", there)
     return {setting: [folds[i] for i in every] for setting, folds in table.items()}
 
@@ -274,4 +276,4 @@ def _complete(what: str, there: dict[str, bool]) -> None:
 
 
 def _name(config: RunConfig) -> str:
-    return f"the run of fold {config.fold + 1}, {describe(config.setting)}, repeat {config.repeat}"
+    return f"the run of fold {config.fold + 1}, {describe_settings(config.setting)}, repeat {config.repeat}"

@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """One line of a table: a model that can be run, a control, or figures that are only quoted."""
 
     name: str
@@ -75,7 +75,7 @@ class PaperTable:
     preset: Preset
     hidden: tuple[int, ...]
     batch_sizes: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PaperRow, ...]
     notes: tuple[str, ...] = ()
     head: Head | None = None
     """Of hierarchies."""
@@ -109,10 +109,10 @@ def _table(name: str, saved: dict[str, Any]) -> PaperTable:
     return PaperTable(name, **facts | {"rows": tuple(_row(row, datasets) for row in saved["rows"])})
 
 
-def _row(saved: dict[str, Any], datasets: tuple[str, ...]) -> Row:
+def _row(saved: dict[str, Any], datasets: tuple[str, ...]) -> PaperRow:
     cells = zip(datasets, saved["figures"], strict=True)
     figures = {name: _figure(cell) for name, cell in cells if cell[0].isdigit()}
-    return Row(**saved | {"figures": figures, "datasets": tuple(figures) if "pool" in saved else ()})
+    return PaperRow(**saved | {"figures": figures, "datasets": tuple(figures) if "pool" in saved else ()})
 
 
 def _figure(cell: str) -> Figure:

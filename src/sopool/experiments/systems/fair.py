@@ -13,7 +13,7 @@ import numpy as np
 
 from sopool._runtime.threads import cores
 from sopool.data.pack import Label
-from sopool.experiments.systems.views import Setting, View, Views
+from sopool.experiments.systems.views import Choice, View, Views
 from sopool.models.config import ModelConfig
 from sopool.training.protocols.metrics import Scores, cross_entropy, score
 from sopool.training.protocols.outcome import Outcome
@@ -28,8 +28,8 @@ class _Candidate(NamedTuple):
     """A model of a fold, and how it does on the held-out graphs."""
 
     rank: tuple[float, float]
-    view: Setting
-    choice: Setting
+    view: Choice
+    choice: Choice
 
 
 def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None) -> list[Split]:
@@ -42,9 +42,9 @@ def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] 
     ]
 
 
-def judge(
+def judge_control(
     views: Views, labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None
-) -> tuple[Outcome, list[Setting]]:
+) -> tuple[Outcome, list[Choice]]:
     """The outcome, and the setting of each fold. ``names`` are those of the classes, for messages."""
     splits = splits_of(labels, folds, seed, names)
     chosen = _choose(views, labels, splits)
@@ -78,7 +78,7 @@ def _rank(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     return -float((logits.argmax(1) == labels).mean()), cross_entropy(logits, labels)
 
 
-def _test(view: View, labels: np.ndarray, final: tuple[Split, Setting]) -> Scores:
+def _test(view: View, labels: np.ndarray, final: tuple[Split, Choice]) -> Scores:
     split, choice = final
     train = np.sort(np.concatenate([split.train, split.validation]))
     (logits,) = view.scores(train, labels[train], split.test, [choice])

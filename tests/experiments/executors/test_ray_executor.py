@@ -11,10 +11,10 @@ from sopool._runtime.processes import WorkerDiedError
 from sopool.data.sources.catalogue import load
 from sopool.errors import DataError, UserError
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.experiments.executors import cluster as executor
-from sopool.experiments.executors.cluster import train_on_ray
-from sopool.experiments.executors.desk import Line
+from sopool.experiments.executors import ray_executor as executor
 from sopool.experiments.executors.local import train_all
+from sopool.experiments.executors.ray_executor import train_on_ray
+from sopool.experiments.executors.run_server import WorkerLink
 from sopool.models.config import Setting
 from sopool.training import trainer
 from sopool.training.runs.store import RunStore
@@ -74,24 +74,24 @@ def gate(tmp_path, monkeypatch):
     folder = tmp_path / "gate"
     folder.mkdir()
 
-    def gated(desk, shared, ticket, device):
-        stop = Line.stop
+    def gated(server, shared, attempt, device):
+        stop = WorkerLink.stop
         asked = []
 
-        def wait(line):
-            asked.append(stop(line))
-            if len(asked) == HALF and ticket.attempt == 0:
-                line._pulse()
-                (folder / f"waits-{ticket.bank}").write_text(str(os.getpid()))
+        def wait(link):
+            asked.append(stop(link))
+            if len(asked) == HALF and attempt.number == 0:
+                link._pulse()
+                (folder / f"waits-{attempt.bank}").write_text(str(os.getpid()))
                 while not (folder / "open").exists():
                     time.sleep(0.05)
             return asked[-1]
 
-        Line.stop = wait
+        WorkerLink.stop = wait
         try:
-            train_bank(desk, shared, ticket, device)
+            train_bank(server, shared, attempt, device)
         finally:
-            Line.stop = stop
+            WorkerLink.stop = stop
 
     monkeypatch.setattr(executor, "train_bank", gated)
     return folder
@@ -168,12 +168,12 @@ def test_stopped_and_resumed(cluster, graphs, tmp_path):
 
 
 def test_no_core_has_two_banks_at_a_time(cluster, graphs, tmp_path, monkeypatch):
-    """Also while they wait for the desk, and others wait for a core."""
+    """Also while they wait for the server, and others wait for a core."""
     train_bank = executor.train_bank
     log = tmp_path / "log"
 
-    def logged(desk, shared, ticket, device):
-        for word, work in (("begin", lambda: train_bank(desk, shared, ticket, device)), ("end", lambda: None)):
+    def logged(server, shared, attempt, device):
+        for word, work in (("begin", lambda: train_bank(server, shared, attempt, device)), ("end", lambda: None)):
             with log.open("a") as file:
                 print(time.time(), word, os.getpid(), file=file)
             work()
@@ -192,10 +192,10 @@ def test_no_core_has_two_banks_at_a_time(cluster, graphs, tmp_path, monkeypatch)
 def test_a_bank_that_kills_its_workers_is_given_up(cluster, graphs, tmp_path, monkeypatch):
     train_bank = executor.train_bank
 
-    def die_with_fold_0(desk, shared, ticket, device):
-        if ticket.bank == 0:
+    def die_with_fold_0(server, shared, attempt, device):
+        if attempt.bank == 0:
             os._exit(1)
-        train_bank(desk, shared, ticket, device)
+        train_bank(server, shared, attempt, device)
 
     monkeypatch.setattr(executor, "train_bank", die_with_fold_0)
     runs, configs = plan(graphs, tmp_path, epochs=1)
