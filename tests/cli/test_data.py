@@ -51,7 +51,7 @@ def test_datasets(call):
     [
         (["inspect", "missing.zip"], "missing.zip: there is no such file or folder"),
         (["inspect", "[/odd].zip"], "[/odd].zip: there is no such file or folder"),
-        (["inspect", "IMDBBINARY.txt"], "no such file or folder. Did you mean IMDB-BINARY?"),
+        (["inspect", "IMDBBINARY.txt"], "no such file or folder. Did you mean 'IMDB-BINARY'?"),
         (["inspect", "-"], "- is the standard input, which only sopool predict and sopool explain read"),
         (["inspect", "bad.jsonl"], "bad.jsonl, line 1"),
         (["inspect"], "Missing argument"),

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sopool.data import load, make_agreement, stratified_folds
-from sopool.errors import SettingError
+from sopool.errors import SettingError, UserError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.models import make_model
 from sopool.models.presets import (
@@ -201,7 +201,7 @@ def test_an_edited_readout_of_the_user_s_own_has_other_runs(mutag, tmp_path, mon
     ],
 )
 def test_what_cannot_be(tmp_path, changes, says):
-    with pytest.raises(SettingError, match=says):
+    with pytest.raises(UserError, match=says):
         runs(make_agreement(20), tmp_path, **changes)
 
 

@@ -40,7 +40,6 @@ EXAMPLES = {
     ],
     "controls": ["sopool controls MUTAG", "sopool controls NCI1 --controls wl,size --json"],
     "report": ["sopool report runs -o report.html", "sopool report runs -o tables.tex"],
-    "bench": ["sopool bench", "sopool bench --part bank -o bench.json"],
     "runs": ["sopool runs", "sopool runs --runs elsewhere --all"],
     "runs list": ["sopool runs list --all"],
     "runs compare": ["sopool runs compare 3fa9 77b2"],

@@ -73,7 +73,7 @@ def _labels(store: PackedGraphs) -> Tensor:
         return torch.empty(0, dtype=torch.int32, device=store.device)
     if store.edge_labels is None:
         raise DataError(
-            f"the edges of {store.name} have no labels, and gine hears neighbours through them: take another GNN, such "
-            "as gin-0, or give edge labels (edge_label of PyG Data, not edge_attr; label of NetworkX edges)."
+            f"the edges of {store.name} have no labels, and gine uses them in its messages: take another GNN, such as "
+            "gin-0, or give edge labels (edge_label of PyG Data, not edge_attr; label of NetworkX edges)."
         )
     return store.edge_labels

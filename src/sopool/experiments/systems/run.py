@@ -65,4 +65,5 @@ def read_controls(folder: Path) -> list[ControlResult]:
 
 def _averaged(results: Sequence[ControlResult]) -> ControlResult:
     outcome = average([one.outcome for one in results])
-    return replace(results[0], outcome=outcome, seconds=sum(one.seconds for one in results))
+    settings = tuple(setting for one in results for setting in one.settings)
+    return replace(results[0], outcome=outcome, seconds=sum(one.seconds for one in results), settings=settings)
