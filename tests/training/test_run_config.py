@@ -65,8 +65,10 @@ def other_defaults(monkeypatch):
     def change():
         covariance = partial(CovarianceAggregation, rank=5)
         monkeypatch.setitem(registry.READOUTS, "covpool", covariance)
-        monkeypatch.setitem(registry.SHIPPED, "covpool", covariance)
-        monkeypatch.setitem(registry.POOLINGS, "diffpool", partial(DiffPooling, clusters=6))
+        monkeypatch.setitem(registry.SHIPPED, ("covpool", False), covariance)
+        assignment = partial(DiffPooling, clusters=6)
+        monkeypatch.setitem(registry.POOLINGS, "diffpool", assignment)
+        monkeypatch.setitem(registry.SHIPPED, ("diffpool", True), assignment)
 
     return change
 
