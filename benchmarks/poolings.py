@@ -29,7 +29,7 @@ from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.models import clusters_for, make_model
 from sopool.models.presets import model_config
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_readout
-from sopool.ops.message_passing.graphs import GraphStructure
+from sopool.ops.message_passing.structure import GraphStructure
 from sopool.training.bank.capture import capture, run_aside
 
 CHANNELS = 160

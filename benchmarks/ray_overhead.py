@@ -34,9 +34,9 @@ from sopool.experiments.executors.ray_executor import train_on_ray
 from sopool.experiments.executors.run_server import BankAttempt, RunServer
 from sopool.models.config import Setting
 from sopool.training.bank.bank import Bank
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.store import RunStore
-from sopool.training.splits import Splitter
 
 CASES = [
     ("MUTAG", "sopool-bimap", Setting()),

@@ -9,7 +9,7 @@ from sopool.nn import BilinearSecondOrderAggregation
 from sopool.nn.aggr.symmetric import SymmetricAggregation
 from sopool.nn.layers import project
 from sopool.ops import segment_gram, segment_mean, segment_sum
-from sopool.ops.many_models.rows import EPS, MOMENTUM
+from sopool.ops.many_models.model_rows import EPS, MOMENTUM
 
 
 class StandardizedSecondOrderAggregation(SymmetricAggregation):

@@ -20,14 +20,14 @@ NEWEST_PYTHON = (3, 11)
 TOOLS = ("hypothesis", "pytest", "sybil")
 """What the tests import, at any version."""
 SMOKE = (
-    "tests/data/test_chem.py",
+    "tests/data/test_molecules.py",
     "tests/data/test_convert.py",
-    "tests/data/test_file.py",
+    "tests/data/test_packed.py",
     "tests/data/test_jsonl.py",
     "tests/data/test_spectral.py",
     "tests/data/test_tu.py",
-    "tests/data/test_whole_file.py",
-    "tests/ops/test_compiled.py",
+    "tests/_files/test_atomic.py",
+    "tests/ops/test_numba.py",
     "tests/training/test_run_store.py",
     "tests/experiments/test_comparison.py",
     "tests/experiments/test_statistics.py",
@@ -40,7 +40,7 @@ SMOKE = (
     "tests/cli/test_report.py",
 )
 """Fast tests that use every dependency; Ray needs a cluster, which is marked as slow."""
-ON_RAY = "tests/experiments/executors/test_cluster.py::test_no_core_has_two_banks_at_a_time"
+ON_RAY = "tests/experiments/executors/test_ray_executor.py::test_no_core_has_two_banks_at_a_time"
 
 
 def main() -> None:

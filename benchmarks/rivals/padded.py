@@ -14,7 +14,7 @@ from torch_geometric.utils import to_dense_batch
 from benchmarks.rivals import DROPOUT, LAYERS, LEARNING_RATE, RANK
 from sopool.data import NodeFeatures, PackedGraphs
 from sopool.training.bank.capture import capture, run_aside
-from sopool.training.bank.sampling import draw
+from sopool.training.bank.sampling import draw_batches
 
 MOMENTUM = 0.1
 EPS = 1e-5
@@ -112,7 +112,7 @@ class PaddedBank:
     def train(self) -> float:
         """One epoch; the mean loss."""
         self.model.train()
-        draws = draw(range(len(self.trains)), self.epochs, self.trains, self.steps, self.batch)
+        draws = draw_batches(range(len(self.trains)), self.epochs, self.trains, self.steps, self.batch)
         self.epochs += 1
         self.total.zero_()
         for graphs in torch.from_numpy(draws.graphs).to(self.chosen.device):

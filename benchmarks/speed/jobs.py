@@ -12,8 +12,8 @@ from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
 from sopool.experiments.executors.local import encoder_for
 from sopool.models.presets import model_config
+from sopool.training.run_splits import Split, Splitter
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Split, Splitter
 
 FOLDS = 10
 MODELS = {"cpu": (1, 10), "cuda": (1, 10, 60, 240)}

@@ -212,7 +212,7 @@ def test_a_value_that_no_training_graph_had_is_told(model, call, tmp_path):
     assert "1 of 60 nodes have a label or a degree that no training graph has" in " ".join(shown.err.split())
 
 
-def test_a_model_that_hears_edge_labels_asks_for_them(call, tmp_path):
+def test_a_model_that_uses_edge_labels_asks_for_them(call, tmp_path):
     tiny(gnn="gine", encoder=DegreeEncoder()).fit(STORE, LABELS).save(tmp_path / "m.sopool")
     chain = {"nodes": 3, "edges": [[0, 1], [1, 2]]}
     lines = [chain | {"edge_labels": [0, 2]}, chain | {"edge_labels": [0, 77]}, chain, {"nodes": 1, "edges": []}]

@@ -14,9 +14,9 @@ import sopool
 from sopool import cli
 from sopool.cli import output
 from sopool.cli.typer_app import _safe_mistakes
+from tests._runtime.test_visible import drives_a_terminal
 from tests.cli.conftest import QUICK, TINY, Shown
 from tests.helpers.stores import fill
-from tests.test_visible import drives_a_terminal
 
 HOSTILE = "Ω漢\x1b]0;owned\x07\x1b[2J[red]r[link=u]\x08\r\x7f\x9b5m\u202e\u2066\u2028:boom:"
 SEEN = r"Ω漢\x1b]0;owned\x07\x1b[2J[red]r[link=u]\x08\r\u007f\u009b5m\u202e\u2066\u2028:boom:"

@@ -92,7 +92,7 @@ def test_explain_names_the_graph(call, model, graphs):
 
 
 def test_what_has_no_advice_of_its_own_blames_the_graphs(call, monkeypatch):
-    monkeypatch.setattr("sopool.data.analysis.statistics.graph_statistics", out_of_memory)
+    monkeypatch.setattr("sopool.data.analysis.graph_statistics.graph_statistics", out_of_memory)
     shown = call("inspect", "MUTAG")
     assert shown.code == 2
     assert "Give fewer or smaller graphs." in shown.err

@@ -16,7 +16,7 @@ from sopool.estimator import FitProgress, UnseenWarning
 from sopool.estimator.fitting import run_configs
 from sopool.estimator.validation import LabelledGraphs
 from sopool.training.protocols.metrics import cross_entropy
-from sopool.training.splits import run_seed
+from sopool.training.run_splits import run_seed
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 
 
@@ -189,7 +189,7 @@ def test_graphs_without_nodes_get_a_prediction_and_a_warning():
         np.testing.assert_allclose(model.predict_proba(none)[0], found[empty], rtol=1e-6)
 
 
-def test_edge_labels_are_heard_and_new_ones_counted(tmp_path):
+def test_edge_labels_are_used_and_new_ones_counted(tmp_path):
     model = tiny(gnn="gine").fit(STORE)
     model.save(tmp_path / "m.sopool")
     for one in (model, GraphClassifier.load(tmp_path / "m.sopool", device="cpu")):
@@ -203,7 +203,7 @@ def test_edge_labels_are_heard_and_new_ones_counted(tmp_path):
         strange = pack([Graph(2, [(0, 1), (1, 0)], edge_labels=[2, 9], **features)])
         with pytest.warns(UnseenWarning, match="1 of 2 edges have a label that no training graph has"):
             assert np.isfinite(one.predict_proba(strange)).all()
-        with pytest.raises(DataError, match="have no labels, and gine hears"):
+        with pytest.raises(DataError, match="have no labels, and gine uses them"):
             one.predict(replace(STORE, edge_labels=None, edge_label_names=()))
         assert one.predict(pack([Graph(2, **features)])).shape == (1,)
 

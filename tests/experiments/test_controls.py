@@ -20,8 +20,8 @@ from sopool.experiments.systems.fair import judge_control, splits_of
 from sopool.experiments.systems.subtree import Kernels
 from sopool.experiments.systems.views import Features, histogram_view
 from sopool.models.config import Setting
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.store import RunStore
-from sopool.training.splits import Splitter
 from tests.helpers.data_graphs import as_lists, stores
 
 

@@ -3,7 +3,7 @@
 from sopool.data.sources.catalogue import load
 from sopool.experiments.reproduce.paper import read_tables
 from sopool.experiments.reproduce.reproducer import Reproducer
-from sopool.experiments.reproduce.selection import Selection
+from sopool.experiments.reproduce.selection import TableSelection
 from sopool.training.runs.store import RunStore
 
 SMALL = {
@@ -18,5 +18,5 @@ SMALL = {
 
 
 def little_table(folder, not_run=None, **changes):
-    selection = Selection(read_tables()["table2"], **SMALL | changes)
+    selection = TableSelection(read_tables()["table2"], **SMALL | changes)
     return Reproducer(selection, {"MUTAG": load("MUTAG")}, RunStore(folder), not_run)

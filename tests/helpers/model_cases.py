@@ -10,7 +10,7 @@ from sopool.models import ModelConfig, clusters_for, make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
-from sopool.training.bank.clusters import ClusterTables
+from sopool.training.bank.cluster_tables import ClusterTables
 from tests.helpers.training_graphs import edge_label_options, little_store, tables_of
 
 FIRST_ORDER = ("sum", "mean", "max")

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import VARIANTS
-from sopool.training.bank.sampling import draw
+from sopool.training.bank.sampling import draw_batches
 
 FORMULAS = {
     *("sum", "mean", "max", "sopool", "sopool-bimap", "sopool-attn", "sopool-m-attn"),
@@ -131,7 +131,9 @@ class Reference:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = config.lr * 0.5 ** (epoch // config.halve_every)
-        graphs, keys = (one[:, 0] for one in draw([self.seed], epoch, [self.train], config.steps, config.batch_size))
+        graphs, keys = (
+            one[:, 0] for one in draw_batches([self.seed], epoch, [self.train], config.steps, config.batch_size)
+        )
         losses = []
         for numbers, key in zip(graphs, keys, strict=True):
             dropout = Dropout(torch.tensor([int(key)], dtype=torch.int32), torch.tensor([config.dropout]))

@@ -9,8 +9,8 @@ from sopool.models import ModelConfig
 from sopool.nn.gnn import VARIANTS
 from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import GraphTables
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Splitter
 
 EDGE_LABELS = 3
 

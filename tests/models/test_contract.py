@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from sopool.data import make_agreement
 from sopool.models import make_model, named_tensors, stack, stack_of
 from sopool.training.bank.bank import Bank, new_model
-from sopool.training.bank.sampling import draw
-from sopool.training.splits import Splitter
+from sopool.training.bank.sampling import draw_batches
+from sopool.training.run_splits import Splitter
 from tests.helpers.model_cases import CASES, batch_of, model_of, permuted, tables_for, without_ties, without_twins
 from tests.helpers.training_graphs import bank_of, little_store, run_config
 
@@ -145,7 +145,7 @@ def test_penalties_are_part_of_the_training_loss(name):
     tables = tables_for(config)
     run = run_config(model=vars(config), steps=1, dropout=0.0)
     bank = bank_of(tables, [run])
-    graphs = torch.from_numpy(draw(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
+    graphs = torch.from_numpy(draw_batches(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
     model = new_model(run, tables.features.width, tables.classes).double().train()
     scores, penalty = model.classify(*batch_of(tables, graphs[0]))
     entropy = F.cross_entropy(scores, tables.labels[graphs[0]])

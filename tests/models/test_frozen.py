@@ -8,7 +8,7 @@ import torch
 from sopool.models import make_model, stack
 from sopool.nn import READOUTS, BilinearSecondOrderAggregation
 from sopool.training.bank.bank import new_model
-from sopool.training.splits import run_seed
+from sopool.training.run_splits import run_seed
 from tests.helpers.model_cases import CASES, tables_for
 from tests.helpers.reference import Reference
 from tests.helpers.training_graphs import bank_of, little_store, run_config, tables_of

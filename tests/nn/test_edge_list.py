@@ -10,9 +10,9 @@ from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, SelfAttentionPoo
 from sopool.nn.pool.edge_list import list_edges
 from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.select import between, select_top
+from sopool.ops.message_passing.structure import GraphStructure
 from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds
 from tests.nn.test_poolings import CHANNELS, pool, random_graphs, sizes
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, make_readout
-from sopool.ops.message_passing.graphs import GraphStructure, propagate_normalized
 from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
+from sopool.ops.message_passing.structure import GraphStructure, propagate_normalized
 from sopool.ops.segment.first_order import segment_softmax
 from tests.helpers.readouts import CHANNELS
 from tests.helpers.strategies import draw_rows, ptr_of

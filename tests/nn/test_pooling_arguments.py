@@ -14,8 +14,8 @@ from sopool.nn import (
     make_pooling,
 )
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.message_passing.structure import GraphStructure
 
 
 def test_bad_options():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.nn import GINEConv
 
-from sopool.ops.many_models.rows import Rows
+from sopool.ops.many_models.model_rows import Rows
 from sopool.ops.message_passing.labelled import aggregate_labelled
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors, neighbors_of
 from tests.helpers.backends import every_way

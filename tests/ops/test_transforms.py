@@ -6,7 +6,7 @@ from torch.func import grad, jvp, vmap
 
 from sopool.ops import segment_apply, segment_bilinear, segment_covariance
 from sopool.ops.many_models.grouped import grouped_linear, grouped_norm_relu, grouped_scores
-from sopool.ops.many_models.rows import Rows
+from sopool.ops.many_models.model_rows import Rows
 from sopool.ops.message_passing.labelled import aggregate_labelled
 from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
 from sopool.ops.message_passing.select import rank

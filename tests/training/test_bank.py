@@ -13,8 +13,8 @@ from sopool.nn import READOUTS, SegmentAggregation
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import segment_sum
 from sopool.training.bank.bank import Bank, new_model
-from sopool.training.bank.sampling import draw
-from sopool.training.splits import run_seed
+from sopool.training.bank.sampling import draw_batches
+from sopool.training.run_splits import run_seed
 from tests.helpers.reference import Reference
 from tests.helpers.training_graphs import bank_of, edge_label_options, little_store, run_config, tables_of
 
@@ -217,7 +217,7 @@ def test_class_weights_are_torch_s():
     plain, weighted = (run_config(steps=1, dropout=0.0, class_weights=given) for given in (None, weights))
     bank = bank_of(tables, [weighted])
     model = new_model(weighted, tables.features.width, tables.classes).double()
-    graphs = torch.from_numpy(draw(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
+    graphs = torch.from_numpy(draw_batches(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
     batch = tables.batch(graphs)
     scores = model(batch.x.double(), batch.neighbors, batch.ptr)
     loss = torch.nn.CrossEntropyLoss(torch.tensor(weights).double(), reduction="none")

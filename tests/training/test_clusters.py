@@ -5,9 +5,9 @@ import torch
 
 from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
 from sopool.nn import EigenPooling
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
-from sopool.training.bank.clusters import ClusterTables
+from sopool.ops.message_passing.structure import GraphStructure
+from sopool.training.bank.cluster_tables import ClusterTables
 from tests.helpers.strategies import draw_rows
 from tests.helpers.training_graphs import little_store
 

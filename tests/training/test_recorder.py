@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sopool.training.recorder import Recorder, best_weights
-from sopool.training.splits import Split
+from sopool.training.run_splits import Split
 from tests.helpers.training_graphs import run_config
 
 LABELS = np.array([0, 1] * 5)

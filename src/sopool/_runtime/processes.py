@@ -20,7 +20,7 @@ from sopool._runtime.signals import STOPPING, heeded
 from sopool._runtime.visible import visible
 
 Job = TypeVar("Job")
-Result = TypeVar("Result")
+JobResult = TypeVar("JobResult")
 
 
 class WorkerDiedError(RuntimeError):
@@ -28,14 +28,14 @@ class WorkerDiedError(RuntimeError):
 
 
 def run_jobs(
-    make: Callable[..., Callable[[Job], Result]],
+    make: Callable[..., Callable[[Job], JobResult]],
     arguments: tuple[Any, ...],
     jobs: Iterable[Job],
     workers: int,
     report: Callable[[Any], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
     advice: str = "Run the same command with fewer --workers.",
-) -> Iterator[Result]:
+) -> Iterator[JobResult]:
     """What comes of each job, as soon as it is done; fewer than jobs if ``stop`` said so.
 
     In each process ``make(*arguments, report, stop)`` gives the function that is called with jobs: it reports as it
@@ -49,12 +49,12 @@ def run_jobs(
     setup = (make, arguments, reports, stopping, os.getpid())
     others = set(active_children())
     pool = ProcessPoolExecutor(workers, context, _start, setup)
-    # It ends in a thread of its own, so that what workers still report is heard meanwhile.
+    # It ends in a thread of its own, so that what workers still report is passed on meanwhile.
     end = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
     mine = set[BaseProcess]()
     try:
         with _without_signals():  # which would reach the workers before they can turn them off
-            waiting: set[Future[Result]] = {pool.submit(_work, job) for job in jobs}
+            waiting: set[Future[JobResult]] = {pool.submit(_work, job) for job in jobs}
             mine = set(active_children()) - others
         while waiting:
             if stop() and not stopping.is_set():
@@ -86,7 +86,7 @@ _worker: dict[str, Callable[[Any], Any]] = {}
 def _start(
     make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], reports: Any, stopping: Any, parent: int
 ) -> None:
-    for number in STOPPING:  # the parent hears them, and says when to stop
+    for number in STOPPING:  # the parent handles them, and says when to stop
         signal.signal(number, signal.SIG_IGN)
     torch.set_num_threads(1)
     warnings.formatwarning = partial(_safe_warning, warnings.formatwarning)

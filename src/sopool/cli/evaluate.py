@@ -46,7 +46,9 @@ def evaluate(
     source: SourceArgument,
     gnn: Annotated[
         str | None,
-        typer.Option(help="The message-passing layers, such as gin-0, gcn; gine hears bonds.", show_default="gin-0"),
+        typer.Option(
+            help="Message-passing layers, e.g. gin-0 or gcn; gine also uses edge labels.", show_default="gin-0"
+        ),
     ] = None,
     pool: Annotated[str, typer.Option(metavar=LIST, help="Poolings, such as sopool-bimap,sum-avg.")] = "sopool-bimap",
     blocks: Annotated[

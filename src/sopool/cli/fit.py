@@ -57,7 +57,9 @@ def fit(
     pool_options: Annotated[
         str | None, typer.Option(metavar=LIST, help="Its options, such as rank=16,normalize=sqrt.")
     ] = None,
-    gnn: Annotated[str, typer.Option(help="The message-passing layers, such as gin-0; gine hears bonds.")] = "gin-0",
+    gnn: Annotated[
+        str, typer.Option(help="Message-passing layers, e.g. gin-0; gine also uses edge labels (bond types).")
+    ] = "gin-0",
     hidden: Annotated[str, typer.Option(metavar=LIST, help="Their width. Several: the best is chosen.")] = "32",
     models: Annotated[int, typer.Option(min=1, help="Networks that are trained side by side and vote.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Rounds of training at most.")] = 100,

@@ -29,7 +29,7 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Look at a data set: sizes, classes, oddities, and what a network can tell apart at best."""
-    from sopool.data.analysis.statistics import data_warnings, graph_statistics
+    from sopool.data.analysis.graph_statistics import data_warnings, graph_statistics
     from sopool.report.terminal.inspection import inspection
 
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)

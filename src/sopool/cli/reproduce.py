@@ -28,7 +28,7 @@ from sopool.errors import DataError, UserError
 if TYPE_CHECKING:
     from sopool.data.graphs import PackedGraphs
     from sopool.experiments.reproduce.reproducer import Reproducer
-    from sopool.experiments.reproduce.selection import Selection
+    from sopool.experiments.reproduce.selection import TableSelection
 
 
 def reproduce(
@@ -86,10 +86,10 @@ def reproduce(
         return
     from sopool.experiments.reproduce.paper import read_tables
     from sopool.experiments.reproduce.reproducer import Reproducer
-    from sopool.experiments.reproduce.selection import Selection
+    from sopool.experiments.reproduce.selection import TableSelection
     from sopool.training.runs.store import RunStore
 
-    selection = Selection(
+    selection = TableSelection(
         read_tables()[what],
         None if datasets is None else names("--datasets", datasets),
         None if pools is None else names("--pools", pools),
@@ -138,7 +138,9 @@ def _figure2(console: Console, output: Path | None, as_json: bool) -> None:
     write_figures([one.to_json() for one in verdicts], output, as_json)
 
 
-def _load(selection: "Selection", root: Path | None, asked: bool) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
+def _load(
+    selection: "TableSelection", root: Path | None, asked: bool
+) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
     """Load the data sets; those of the whole table that cannot be had are left out, with the reason."""
     stores: dict[str, PackedGraphs] = {}
     not_run: dict[str, str] = {}

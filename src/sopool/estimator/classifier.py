@@ -64,8 +64,8 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             labels nor attributes, second-order ones are divided by the number of nodes; the mapping of ``sopool-bimap``
             learns slowly.
         pool_options: Options of that pooling, such as ``{"rank": 16}``.
-        gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"``, ``"graphsage"``; ``"gine"`` hears edge labels
-            (the bonds of molecules).
+        gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"`` or ``"graphsage"``; ``"gine"`` also uses edge
+            labels (the bonds of molecules).
         hidden: Their width.
         layers: How many of them.
         blocks: 0 pools once, at the end; 1 to 3 make a hierarchy of so many layers and poolings.
@@ -94,7 +94,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     Attributes:
         classes_: The classes, sorted, of the type that was given.
         encoder_: The fitted encoder.
-        edge_encoder_: Which edge labels are known; None if the GNN does not hear them.
+        edge_encoder_: Which edge labels are known; None if the GNN does not use them.
         config_: The shape of the models.
         history_: ``loss``, ``validation_loss`` and ``validation_accuracy`` [models, epochs], NaN once a model stopped.
         best_epochs_: The epoch that was kept of each model, from 0.

@@ -20,7 +20,7 @@ from sopool.models.config import ModelConfig
 from sopool.models.inference import prepare_for_inference
 from sopool.models.make import clusters_for
 from sopool.training.bank.batching import Batch, GraphTables
-from sopool.training.bank.clusters import ClusterTables
+from sopool.training.bank.cluster_tables import ClusterTables
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """Nodes of all models that are worked on at a time: on a CPU a cache-full."""
@@ -37,7 +37,7 @@ class Ensemble:
     """The column that each model sees for each column of the encoder [M, width]: what it has not met is unknown."""
     classes: int
     edges: EdgeLabelEncoder | None = None
-    """For models that hear edge labels."""
+    """For models that use edge labels."""
 
     @property
     def fields(self) -> dict[str, int | None]:
@@ -61,11 +61,11 @@ class Ensemble:
         return self.encoder.transform(store)
 
     def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
-        """The labels of all edges of a store; None if the models do not hear them."""
+        """The labels of all edges of a store; None if the models do not use them."""
         return None if self.edges is None else self.edges.transform(store)
 
     def unknown_edges(self, store: PackedGraphs) -> int:
-        """How many edges have a label that no training graph has, and that the models would hear."""
+        """How many edges have a label that no training graph has, and that the models would use."""
         codes = self.encode_edges(store)
         return 0 if codes is None else codes.unknown
 

@@ -21,8 +21,8 @@ from sopool.models.stack import named_tensors, stack_of
 from sopool.training.bank.bank import Bank, ModelState
 from sopool.training.bank.batching import GraphTables
 from sopool.training.recorder import Recorder, best_weights
+from sopool.training.run_splits import Split, run_seed
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Split, run_seed
 
 if TYPE_CHECKING:
     from sopool.estimator.classifier import GraphClassifier

@@ -20,12 +20,12 @@ from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import PRESETS, Preset, fit_options, model_config, share_options
 from sopool.nn.pool.base import VectorFrom
 from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_settings
+from sopool.training.run_splits import evaluation_folds
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.record import Run
 from sopool.training.runs.requests import RequestedPool, StoredRequest
 from sopool.training.runs.store import RunStore
-from sopool.training.splits import evaluation_folds
 from sopool.training.trainer import Report
 
 FINAL_RUNS = 3

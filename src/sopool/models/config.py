@@ -87,7 +87,7 @@ class ModelConfig:
     frozen: bool = False
     """Whether the parameters of the readout, or of the blocks' poolings, stay as they were drawn."""
     edge_labels: int = 0
-    """How many edge labels a GNN that hears them knows; 0 for the others."""
+    """How many edge labels a GNN that uses them knows; 0 for the others."""
     pooled_norm: bool = False
     """Whether a flat model's graph embeddings go through a batch norm, over the graphs of a batch, before all else."""
     head_hidden: int = 0

@@ -12,8 +12,8 @@ from sopool.nn.layers import GraphNorm, Linear
 from sopool.nn.pool.base import PooledReadout
 from sopool.nn.registry import make_readout
 from sopool.ops._columns import join
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.message_passing.structure import GraphStructure
 
 
 class FlatClassifier(Classifier):

@@ -17,8 +17,8 @@ from sopool.nn.gnn import GNN
 from sopool.nn.layers import Linear
 from sopool.nn.pool.base import GraphPooling, PoolingOutput, read_out, readout_width
 from sopool.nn.registry import make_blocks
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.message_passing.structure import GraphStructure
 
 
 class HierarchicalClassifier(Classifier):

@@ -260,7 +260,7 @@ def _check_edges(gnn: str, pool: str, blocks: int) -> None:
     """What a pooling leaves has no edge labels; to k nodes it has weights, which a maximum over neighbours ignores."""
     if VARIANTS[gnn].labelled:
         raise SettingError(
-            f"{gnn} hears neighbours through the labels of edges, and the smaller graphs of a hierarchy have none: "
+            f"{gnn} uses the labels of edges, and the smaller graphs of a hierarchy have none: "
             "take another GNN, such as gin-0 or gcn, or a flat model (--blocks 0)."
         )
     if blocks > 1 and pool in ("sopool-m-attn", "diffpool") and VARIANTS[gnn].how == "max":

@@ -21,7 +21,7 @@ from sopool.errors import check_name
 from sopool.nn.layers import NormedLinear, model_rows
 from sopool.ops import backends
 from sopool.ops._columns import side_by_side
-from sopool.ops.many_models.rows import Rows
+from sopool.ops.many_models.model_rows import Rows
 from sopool.ops.message_passing.labelled import aggregate_labelled
 from sopool.ops.message_passing.neighbors import How, Neighbors, aggregate
 from sopool.ops.segment.first_order import segment_spread

@@ -7,7 +7,7 @@ from sopool.nn.gnn import GNN, Blocks
 from sopool.nn.layers import NormedLinear, project
 from sopool.ops._autograd import transformed
 from sopool.ops._columns import join
-from sopool.ops.many_models.rows import EPS
+from sopool.ops.many_models.model_rows import EPS
 from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.numba import dispatch as compiled

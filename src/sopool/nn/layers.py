@@ -15,7 +15,7 @@ from torch_geometric.nn.inits import uniform
 from sopool.ops import segment_attend, segment_gram, segment_spread
 from sopool.ops._products import product
 from sopool.ops.many_models.grouped import grouped_linear, grouped_norm_relu, grouped_norm_relu_eval, grouped_scores
-from sopool.ops.many_models.rows import EPS, MOMENTUM, Rows
+from sopool.ops.many_models.model_rows import EPS, MOMENTUM, Rows
 from sopool.ops.segment.gram import check_alike, promote
 from sopool.ops.segment.segments import Segments
 

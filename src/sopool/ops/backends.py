@@ -24,7 +24,7 @@ OLDEST = (3, 4)
 SERVED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-class Choice(NamedTuple):
+class BackendChoice(NamedTuple):
     """A backend, None for the automatic choice, and how Triton multiplies float32."""
 
     name: Name | None = None
@@ -32,7 +32,7 @@ class Choice(NamedTuple):
 
 
 # Not a context variable: a backward pass on CUDA runs in a thread of its own and must see the same choice.
-_chosen = Choice()
+_chosen = BackendChoice()
 
 
 def backend(name: Name | None, precision: Precision = "tf32x3") -> "Restore":
@@ -54,14 +54,14 @@ def backend(name: Name | None, precision: Precision = "tf32x3") -> "Restore":
             "pip install triton (it comes with torch 2.8 and newer for CUDA)."
         )
     before = _chosen
-    _choose(Choice(name, precision))
+    _choose(BackendChoice(name, precision))
     return Restore(before)
 
 
 class Restore:
     """Leaving the ``with`` block brings back what held before."""
 
-    def __init__(self, before: Choice) -> None:
+    def __init__(self, before: BackendChoice) -> None:
         self._before = before
 
     def __enter__(self) -> None: ...
@@ -72,7 +72,7 @@ class Restore:
         _choose(self._before)
 
 
-def chosen() -> Choice:
+def chosen() -> BackendChoice:
     """What holds now."""
     return _chosen
 
@@ -119,6 +119,6 @@ def _is_able(device: torch.device) -> bool:
     return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def _choose(choice: Choice) -> None:
+def _choose(choice: BackendChoice) -> None:
     global _chosen
     _chosen = choice

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from sopool.training.protocols.metrics import cross_entropy
+from sopool.training.run_splits import Split
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
 from sopool.training.runs.schema import LOOKED_AT, curve_arrays
-from sopool.training.splits import Split
 
 BEST = ("best_values", "best_statistics")
 """What a checkpoint calls the weights of the best epoch."""

@@ -20,10 +20,10 @@ from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.capture import free_memory
 from sopool.training.protocols.outcome import describe_settings
 from sopool.training.recorder import Recorder, best_weights
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
 from sopool.training.runs.schema import check_checkpoint
-from sopool.training.splits import Splitter
 
 CHECKPOINT_SECONDS = 20.0
 

@@ -6,7 +6,7 @@ import torch
 
 from sopool.experiments.executors.needs import PROCESS, Needs, Resources, share
 from sopool.training.bank.memory import bank_memory, peak_bytes, typical
-from sopool.training.splits import Splitter
+from sopool.training.run_splits import Splitter
 from tests.helpers.training_graphs import little_store, run_config, tables_of
 
 STORE = little_store()

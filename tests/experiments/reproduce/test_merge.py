@@ -8,7 +8,7 @@ from sopool.data.sources.catalogue import load
 from sopool.experiments.reproduce.merge import merge
 from sopool.experiments.reproduce.paper import read_tables
 from sopool.experiments.reproduce.reproducer import Reproducer
-from sopool.experiments.reproduce.selection import Selection
+from sopool.experiments.reproduce.selection import TableSelection
 from sopool.training.runs.store import RunStore
 from tests.helpers.little_table import SMALL
 
@@ -20,7 +20,7 @@ def run(tmp_path_factory):
     stores = {"MUTAG": load("MUTAG"), "PTC": load("MUTAG")}
 
     def one(**changes):
-        selection = Selection(read_tables()["table2"], **SMALL | changes)
+        selection = TableSelection(read_tables()["table2"], **SMALL | changes)
         return Reproducer(selection, {name: stores[name] for name in selection.data}, store).run()
 
     return one

@@ -200,10 +200,10 @@ def test_ranks_are_of_models_only(found):
 def test_hierarchies_run_with_blocks(tmp_path):
     from sopool.experiments.reproduce.paper import read_tables
     from sopool.experiments.reproduce.reproducer import Reproducer
-    from sopool.experiments.reproduce.selection import Selection
+    from sopool.experiments.reproduce.selection import TableSelection
 
     few = SMALL | {"datasets": ["PROTEINS"], "pools": None, "protocols": ["per-fold-max"], "controls": False}
-    selection = Selection(read_tables()["table5"], **few)
+    selection = TableSelection(read_tables()["table5"], **few)
     found = Reproducer(selection, {"PROTEINS": load("MUTAG")}, RunStore(tmp_path)).run()
     assert all(found.cell(f"{number} block{'s' * (number > 1)}", "PROTEINS").measured for number in (1, 2, 3))
     assert {info.config.model.blocks for info in RunStore(tmp_path).list()} == {1, 2, 3}

@@ -2,13 +2,13 @@ import pytest
 
 from sopool.errors import SettingError
 from sopool.experiments.reproduce.paper import read_tables
-from sopool.experiments.reproduce.selection import Selection
+from sopool.experiments.reproduce.selection import TableSelection
 from sopool.experiments.systems import CONTROLS
 from sopool.models.config import Setting
 
 
 def chosen(name, **what):
-    selection = Selection(read_tables()[name], **what)
+    selection = TableSelection(read_tables()[name], **what)
     selection.check()
     return selection
 

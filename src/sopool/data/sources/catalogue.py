@@ -10,7 +10,7 @@ from reprlib import repr as show
 from typing import Any, NamedTuple
 
 from sopool._files.private import is_private
-from sopool.data.analysis.statistics import GraphStatistics, graph_statistics
+from sopool.data.analysis.graph_statistics import GraphStatistics, graph_statistics
 from sopool.data.formats.kinds import KNOWN, NAME, STDIN, kind_of, suffix_of
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import stem_of

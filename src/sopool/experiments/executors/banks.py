@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from sopool.data.graphs import PackedGraphs
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Splitter
 
 MOST = {"cpu": 10, "cuda": 256}
 """Models in one bank: on a CPU as many as stay in the cache, on a GPU as many as keep it busy."""

@@ -23,7 +23,7 @@ from sopool.experiments.executors.banks import banks_of
 from sopool.experiments.executors.rounds import in_rounds
 from sopool.models.make import clusters_for
 from sopool.training.bank.batching import GraphTables
-from sopool.training.bank.clusters import ClusterTables
+from sopool.training.bank.cluster_tables import ClusterTables
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report, Trainer
@@ -49,7 +49,7 @@ class TableFacts(NamedTuple):
     looks: Looks
     clusters: ClusterSpec | None
     edge_labels: bool
-    """Whether the model hears them."""
+    """Whether the model uses them."""
 
     @classmethod
     def of(cls, config: RunConfig) -> "TableFacts":

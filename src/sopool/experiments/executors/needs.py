@@ -9,8 +9,8 @@ import numpy as np
 
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.memory import BankMemory, bank_memory
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Splitter
 
 PROCESS = {"cpu": 600 << 20, "cuda": 1 << 30}
 """What a worker takes before it has done anything, on the device: libraries; CUDA's context and captured graphs."""

@@ -235,7 +235,7 @@ class _Filter:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself: whoever heard it before still does."""
+    """Ray takes SIGTERM for itself: whoever handled it before still does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -65,7 +65,7 @@ def train_on_ray(
 
 
 class _Round:
-    """Hands out banks to workers, and hears through the server what they do."""
+    """Hands out banks to workers, and learns through the server what they do."""
 
     def __init__(
         self,

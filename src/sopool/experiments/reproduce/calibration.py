@@ -14,8 +14,8 @@ from sopool.experiments.executors.banks import MOST
 from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.models.config import Setting
 from sopool.training.bank.bank import Bank
+from sopool.training.run_splits import Split
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Split
 
 SAMPLE = 256
 """Graphs that are trained on, at most: clusters and lists of the whole data set would take longer than the steps."""

@@ -11,7 +11,7 @@ from sopool.experiments.evaluation import Evaluator, Request, train_together
 from sopool.experiments.executors.local import Train, train_all
 from sopool.experiments.reproduce.paper.tables import PaperRow
 from sopool.experiments.reproduce.reproduction import Measured, PairComparison, Reproduction, TableCell
-from sopool.experiments.reproduce.selection import Selection
+from sopool.experiments.reproduce.selection import TableSelection
 from sopool.experiments.statistics import Across, compare_across
 from sopool.experiments.systems import run_control
 from sopool.training.runs.store import RunStore
@@ -42,7 +42,7 @@ class Reproducer:
 
     def __init__(
         self,
-        selection: Selection,
+        selection: TableSelection,
         stores: Mapping[str, PackedGraphs],
         runs: RunStore,
         not_run: Mapping[str, str] | None = None,
@@ -125,7 +125,7 @@ class Reproducer:
     def _model(self, row: PaperRow, dataset: str, jobs: Sequence[CellJob], notes: list[str]) -> TableCell:
         """A line of the table, judged for each seed; the runs are let go one seed after the other.
 
-        ``notes`` hears why a protocol has no figure: one that cannot be judged with some seed.
+        ``notes`` is told why a protocol has no figure: one that cannot be judged with some seed.
         """
         outcomes = []
         epochs = 0

@@ -18,7 +18,7 @@ SelectedSizes = Sequence[int] | None
 
 
 @dataclass(frozen=True)
-class Selection:
+class TableSelection:
     """A table, or some of it. None: as the table has it."""
 
     table: PaperTable

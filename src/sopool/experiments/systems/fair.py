@@ -17,8 +17,8 @@ from sopool.experiments.systems.views import Choice, View, Views
 from sopool.models.config import ModelConfig
 from sopool.training.protocols.metrics import Scores, cross_entropy, score
 from sopool.training.protocols.outcome import Outcome
+from sopool.training.run_splits import Split, Splitter
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Split, Splitter
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")

@@ -24,8 +24,8 @@ from sopool.nn.aggr.terms import Products, Sums, Terms
 from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.ops._columns import join
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import GraphStructure, propagate
 from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.message_passing.structure import GraphStructure, propagate
 
 
 class Feature(NamedTuple):

@@ -12,8 +12,8 @@ from sopool.nn.aggr.base import repr_of
 from sopool.nn.pool.edge_list import list_edges
 from sopool.ops import segment_apply, segment_mean
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.largest import segment_max
 from sopool.ops.segment.segments import Segments, check_edges, find_segments, owners
 

@@ -7,7 +7,7 @@ from sopool.nn.pool.base import EdgePooling, PoolingOutput, dense_pooled
 from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_gram, segment_mean, segment_sum
-from sopool.ops.message_passing.graphs import GraphStructure, propagate, propagate_normalized, squared_weights
+from sopool.ops.message_passing.structure import GraphStructure, propagate, propagate_normalized, squared_weights
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.torch_backend import widen

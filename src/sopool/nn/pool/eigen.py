@@ -4,7 +4,7 @@ from sopool.nn.pool.base import GraphPooling, PoolingOutput
 from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_apply, segment_gram
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import GraphStructure
+from sopool.ops.message_passing.structure import GraphStructure
 
 
 @pooling("eigenpool", options={"size": 4})
@@ -62,7 +62,7 @@ class EigenPooling(GraphPooling):
             raise ValueError(
                 f"{self!r} needs clusters with {self.vectors} eigenvectors each, and the graphs come "
                 f"{'without any' if clusters is None else f'with {clusters.vectors.shape[1]}'}. "
-                "Make them with sopool.training.bank.clusters.ClusterTables."
+                "Make them with sopool.training.bank.cluster_tables.ClusterTables."
             )
         vectors = clusters.vectors.to(x.dtype)
         rows = clusters.rows

@@ -10,7 +10,7 @@ from sopool.nn.pool.base import GraphPooling, PoolingOutput, dense_pooled, find_
 from sopool.nn.pool.edge_list import all_pairs
 from sopool.nn.registry import pooling
 from sopool.ops import segment_gram, segment_spread
-from sopool.ops.message_passing.graphs import GraphStructure, propagate
+from sopool.ops.message_passing.structure import GraphStructure, propagate
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.segments import check_edges

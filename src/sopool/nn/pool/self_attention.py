@@ -3,7 +3,7 @@ from torch import Tensor
 from sopool.nn.layers import project
 from sopool.nn.pool.top_k import SelectPooling
 from sopool.nn.registry import pooling, readout
-from sopool.ops.message_passing.graphs import GraphStructure, propagate_normalized
+from sopool.ops.message_passing.structure import GraphStructure, propagate_normalized
 
 
 @pooling("sagpool")

@@ -5,8 +5,8 @@ from torch_geometric.nn.inits import uniform
 from sopool.nn.layers import project
 from sopool.nn.pool.base import EdgePooling, PoolingOutput
 from sopool.nn.registry import pooling, readout
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.select import Selection, between, select_top
+from sopool.ops.message_passing.structure import GraphStructure
 
 
 class SelectPooling(EdgePooling):

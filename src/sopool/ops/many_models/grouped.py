@@ -16,7 +16,7 @@ from sopool.ops import backends
 from sopool.ops._autograd import once_differentiable, transformed
 from sopool.ops.many_models import blocks as grouped_block
 from sopool.ops.many_models import loops as grouped_loops
-from sopool.ops.many_models.rows import EPS, Rows
+from sopool.ops.many_models.model_rows import EPS, Rows
 
 
 def grouped_linear(x: Tensor, weight: Tensor, rows: Rows) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops._autograd import once_differentiable
-from sopool.ops.many_models.rows import EPS, Rows
+from sopool.ops.many_models.model_rows import EPS, Rows
 from sopool.ops.numba import dispatch as compiled
 
 

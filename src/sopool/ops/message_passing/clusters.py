@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from sopool.ops.message_passing.graphs import GraphStructure
+from sopool.ops.message_passing.structure import GraphStructure
 
 
 class Clusters(NamedTuple):

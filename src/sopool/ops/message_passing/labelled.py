@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sopool.ops import backends
 from sopool.ops._autograd import once_differentiable, transformed
-from sopool.ops.many_models.rows import Rows
+from sopool.ops.many_models.model_rows import Rows
 from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.neighbors import Neighbors, list_total
 from sopool.ops.numba import dispatch as compiled

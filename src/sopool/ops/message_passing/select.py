@@ -12,8 +12,8 @@ from torch import Tensor
 
 from sopool.ops._autograd import lay_end_to_end, samples_of
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.segments import check_ptr_values, owners
 
 ROUNDING = 1e-9

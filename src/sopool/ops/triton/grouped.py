@@ -11,7 +11,7 @@ import triton
 from torch import Tensor
 
 from sopool.ops._autograd import once_differentiable
-from sopool.ops.many_models.rows import EPS, MOMENTUM
+from sopool.ops.many_models.model_rows import EPS, MOMENTUM
 from sopool.ops.triton.launching import launch, lay_out, width
 from sopool.ops.triton.linear import multiply_rows, weight_gradient
 from sopool.ops.triton.norm import norm_relu_backward_kernel, norm_relu_kernel

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sopool.ops.many_models.rows import Rows
+from sopool.ops.many_models.model_rows import Rows
 from sopool.ops.triton.launching import launch, lay_out, wide
 from sopool.ops.triton.neighbors import inside, launch_lists, lists_of, members_of
 from sopool.ops.triton.products import relu

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sopool.ops.many_models.rows import EPS
+from sopool.ops.many_models.model_rows import EPS
 from sopool.ops.triton.launching import how, launch, lay_out
 from sopool.ops.triton.products import product, relu
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sopool.data.analysis.statistics import GraphStatistics
+from sopool.data.analysis.graph_statistics import GraphStatistics
 from sopool.data.sources.catalogue import Listed, Published
 from sopool.report.grid import Grid, word_cells
 

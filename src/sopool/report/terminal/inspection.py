@@ -8,7 +8,7 @@ from rich.text import Text
 from torch import Tensor
 
 from sopool._runtime.visible import on_one_line
-from sopool.data.analysis.statistics import GraphStatistics, size_histogram
+from sopool.data.analysis.graph_statistics import GraphStatistics, size_histogram
 from sopool.data.pack import Label
 
 CLASSES = 20

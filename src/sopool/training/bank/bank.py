@@ -29,10 +29,10 @@ from sopool.ops import backends
 from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import CapturedSteps, Steps
 from sopool.training.bank.optimizer import Adam, fresh_shares, unbias
-from sopool.training.bank.sampling import Draws, draw
+from sopool.training.bank.sampling import Draws, draw_batches
 from sopool.training.bank.scoring import RepeatedScorer
+from sopool.training.run_splits import Split, run_seed
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Split, run_seed
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Bank:
         return means
 
     def _draw(self, epoch: int) -> Draws:
-        return draw(self.seeds, epoch, [split.train for split in self.splits], self.steps, self.batch_size)
+        return draw_batches(self.seeds, epoch, [split.train for split in self.splits], self.steps, self.batch_size)
 
     def _steps(self, draws: Draws) -> Steps:
         """What this epoch's steps are made of, on the device."""

@@ -16,11 +16,11 @@ from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
 
 if TYPE_CHECKING:
     from sopool.ops.triton.assembly import Assembled
-    from sopool.training.bank.clusters import ClusterTables
+    from sopool.training.bank.cluster_tables import ClusterTables
 
 
 class Lists(NamedTuple):
-    """Whom each node hears, itself included, in increasing order; the lists of one graph lie side by side."""
+    """The neighbors of each node, itself included, in increasing order; the lists of one graph lie side by side."""
 
     graph_ptr: Tensor
     """Where each graph's lists start in ``nodes`` [G + 1]."""
@@ -29,7 +29,7 @@ class Lists(NamedTuple):
     nodes: Tensor
     """Numbered from 0 within each graph [L], int32."""
     labels: Tensor | None = None
-    """Of the edges that they are heard along [L], int32; -1 for the node itself. None where nobody asks for them."""
+    """The labels of the edges to them [L], int32; -1 for the node itself. None where nobody asks for them."""
 
     @property
     def lengths(self) -> Tensor:
@@ -118,7 +118,7 @@ class GraphTables:
     def for_prediction(
         cls, store: PackedGraphs, features: NodeFeatures, classes: int, edges: EdgeCodes | None = None
     ) -> "GraphTables":
-        """Likewise, of graphs without labels: who is heard by whom is left out, since only gradients ask for it."""
+        """Likewise, of graphs without labels: the transposed lists are left out, since only gradients need them."""
         none = torch.zeros(len(store), dtype=torch.long, device=store.device)
         kinds = 0 if edges is None else edges.kinds
         return cls(store.node_ptr, make_lists(store, 1, edges), None, features, none, classes, edge_kinds=kinds)

@@ -13,8 +13,8 @@ from torch.utils._pytree import tree_leaves
 from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.scoring import nodes_together
+from sopool.training.run_splits import Split
 from sopool.training.runs.config import RunConfig
-from sopool.training.splits import Split
 
 COPIES = 5
 """Of a model's parameters outside a step: its values, Adam's two means, the best so far, and a snapshot on its way."""

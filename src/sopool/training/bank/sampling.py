@@ -15,7 +15,7 @@ class Draws(NamedTuple):
     """A key for the dropout of each step [steps, runs], int32."""
 
 
-def draw(seeds: Sequence[int], epoch: int, trains: Sequence[np.ndarray], steps: int, batch: int) -> Draws:
+def draw_batches(seeds: Sequence[int], epoch: int, trains: Sequence[np.ndarray], steps: int, batch: int) -> Draws:
     """The batches of one epoch, for runs with these seeds and training graphs."""
     numbers = []
     keys = []

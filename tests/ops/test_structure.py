@@ -5,9 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.graphs import GraphStructure, degrees, propagate, propagate_normalized, squared_weights
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.select import between, select_top
+from sopool.ops.message_passing.structure import (
+    GraphStructure,
+    degrees,
+    propagate,
+    propagate_normalized,
+    squared_weights,
+)
 from tests.helpers.strategies import draw_rows, ptr_of, seeds
 
 sizes = st.lists(st.sampled_from([0, 1, 2, 4, 7]), min_size=1, max_size=5)

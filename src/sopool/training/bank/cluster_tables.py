@@ -11,8 +11,8 @@ from sopool.data.analysis.cluster_cache import clusters_of
 from sopool.data.analysis.spectral import ClusterLevel, ClusterSpec
 from sopool.data.graphs import PackedGraphs, take_segments
 from sopool.ops.message_passing.clusters import Clusters
-from sopool.ops.message_passing.graphs import GraphStructure
 from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.message_passing.structure import GraphStructure
 from sopool.training.bank.batching import Lists, make_lists
 
 

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sopool.data.analysis import statistics as module
+from sopool.data.analysis.graph_statistics import EIGHTHS, QUANTILES, data_warnings, graph_statistics, size_histogram
 from sopool.data.analysis.refinement import duplicates
-from sopool.data.analysis.statistics import EIGHTHS, QUANTILES, data_warnings, graph_statistics, size_histogram
 from sopool.data.edges import edge_blocks
 from sopool.data.formats.tu import read_tu
 from sopool.data.pack import Graph, pack
