@@ -81,7 +81,9 @@ class Checkout:
         }
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         caches = dict.fromkeys(("PYTHONPYCACHEPREFIX", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), str(self.caches))
-        source = {"PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "", "CUDA_VISIBLE_DEVICES": ""}
+        # The folder itself as well: benchmarks import one another from there.
+        path = os.pathsep.join([str(self.folder / "src"), str(self.folder)])
+        source = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "CUDA_VISIBLE_DEVICES": ""}
         return kept | threads | caches | source
 
 
@@ -365,7 +367,10 @@ def main() -> None:
     with checked_out("old", args.old) as old, checked_out("new", args.new) as new:
         every = make_tasks(args.shared.resolve())
         chosen = [name for name in tasks if name in args.tasks and (args.rounds or name not in BENCHMARKS)]
-        found = {name: compare(name, every[name], (old, new), args.rounds) for name in chosen}
+        found = {}
+        for name in chosen:
+            found[name] = compare(name, every[name], (old, new), args.rounds)
+            print(table({name: found[name]}, args.rounds), file=sys.stderr, flush=True)  # what follows may take long
     print(table(found, args.rounds))
     sys.exit(any(one.differences() for one in found.values()))
 
