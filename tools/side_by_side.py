@@ -151,7 +151,10 @@ def estimate_in(path: Path) -> Any:
 
 def benchmark(script: str, arguments: Sequence[str], checkout: Checkout, place: Path) -> Outcome:
     """Run the checkout's own script, which writes lists of times to a JSON file."""
-    checkout.run([str(checkout.folder / "benchmarks" / script), *arguments, "--json", "times.json"], place)
+    path = checkout.folder / "benchmarks" / script
+    is_package = (path.parent / "__init__.py").is_file()  # before that they were plain scripts
+    start = ["-m", f"benchmarks.{path.stem}"] if is_package else [str(path)]
+    checkout.run([*start, *arguments, "--json", "times.json"], place)
     return Outcome({}, dict(timed_rows(json.loads((place / "times.json").read_text()))))
 
 

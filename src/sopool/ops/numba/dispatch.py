@@ -46,8 +46,8 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
 def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool) -> Tensor:
     """out[i] = S_g(i) y_i, or (S + S^T) y_i, likewise."""
     out = y.new_empty(y.shape[0], s.shape[1])
-    capacity = y.new_empty(s.shape[2], s.shape[1])
-    prepare("apply", y.contiguous(), s.contiguous(), ptr, symmetrize, LONGEST, capacity, out)()
+    scratch = y.new_empty(s.shape[2], s.shape[1])
+    prepare("apply", y.contiguous(), s.contiguous(), ptr, symmetrize, LONGEST, scratch, out)()
     for g, first, last in _large(ptr):
         factor = s[g].t() + s[g] if symmetrize else s[g].t()
         torch.mm(y[first:last], factor, out=out[first:last])
