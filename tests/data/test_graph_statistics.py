@@ -12,7 +12,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sopool.data.analysis import statistics as module
+from sopool.data.analysis import graph_statistics as module
 from sopool.data.analysis.graph_statistics import EIGHTHS, QUANTILES, data_warnings, graph_statistics, size_histogram
 from sopool.data.analysis.refinement import duplicates
 from sopool.data.edges import edge_blocks

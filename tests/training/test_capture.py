@@ -13,7 +13,7 @@ from sopool.nn import GRAPH_READOUTS, READOUTS
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import backends
 from sopool.training.bank import capture as capture_module
-from sopool.training.bank import scoring as watch_module
+from sopool.training.bank import scoring as scoring_module
 from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import Steps, find_capacity, round_up
@@ -68,7 +68,7 @@ def captures(monkeypatch):
         monkeypatch.setattr(
             GraphTables, "batch", lambda tables, graphs, rest=None, capacity=None: exact(tables, graphs, rest)
         )
-        for module in (capture_module, watch_module):
+        for module in (capture_module, scoring_module):
             monkeypatch.setattr(module, "run_aside", lambda work: work())
             monkeypatch.setattr(module, "capture", lambda work, beside=None: graph(work))
 

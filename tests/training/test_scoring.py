@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sopool.training.bank import scoring as watch
+from sopool.training.bank import scoring
 from tests.helpers.training_graphs import bank_of, little_store, run_config, tables_of
 
 TABLES = tables_of(little_store(graphs=30))
@@ -14,14 +14,14 @@ CONFIGS = [run_config(fold=fold) for fold in range(2)]
 def test_how_many_at_a_time_changes_nothing(monkeypatch, nodes):
     graphs = [np.arange(30), np.array([7, 3, 3])]
     expected = bank_of(TABLES, CONFIGS).scores(graphs)
-    monkeypatch.setattr(watch, "nodes_together", lambda *_: nodes)
+    monkeypatch.setattr(scoring, "nodes_together", lambda *_: nodes)
     for found, known in zip(bank_of(TABLES, CONFIGS).scores(graphs), expected, strict=True):
         np.testing.assert_allclose(found, known, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("models", "width"), [(1, 132), (30, 132), (30, 496), (256, 10**9)])
 def test_on_a_gpu_vectors_of_all_models_take_half_a_gigabyte(models, width):
-    nodes = watch.nodes_together("cuda", models, width)
+    nodes = scoring.nodes_together("cuda", models, width)
     assert nodes >= 1
     assert models * width * nodes * 4 <= 1 << 29 or nodes == 1
     assert models * width * (nodes + 1) * 4 > 1 << 29

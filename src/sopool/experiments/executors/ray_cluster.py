@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 import torch
 
-from sopool.errors import MissingPackageError, ResourceError, SettingError
+from sopool.errors import MissingPackageError, ResourceError, SettingError, UserError
 from sopool.experiments.executors.needs import Resources
 
 PORT = 6379
@@ -134,7 +134,7 @@ def result(reference: Any) -> Any:
             cause = cause.cause
         if cause is error or isinstance(cause, ray.exceptions.RayError):
             raise LostError(_first_line(error)) from error
-        if isinstance(cause, ResourceError | LostError):
+        if isinstance(cause, UserError | LostError):
             raise type(cause)(str(cause)) from error
         raise
 
