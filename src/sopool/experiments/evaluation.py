@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
@@ -253,7 +254,10 @@ class Evaluator:
 
     def _model(self, pool: str, fold: int) -> ModelConfig:
         """Return the pooling's model for a fold: some options follow from the sizes of its training graphs."""
-        sizes = self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
+
+        def sizes() -> Tensor:
+            return self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
+
         return fit_options(self.models[pool], sizes, self.request.pool_options)
 
     def _config(self, pool: str, looks: Looks, fold: int, setting: Setting) -> RunConfig:

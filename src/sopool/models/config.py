@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, record, text, value_check, whole
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pool.base import VectorFrom
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, default_options, own_readouts
+from sopool.nn.registry import default_options, makers, own_readouts
 
 Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
@@ -146,7 +146,7 @@ def without_defaults(saved: dict[str, Any], defaults: dict[str, Any]) -> dict[st
 
 def _defaults_now(pool: str, blocks: int, source: str) -> dict[str, Any]:
     """Return what the registry says today, as JSON has it; nothing for a readout that is not the package's own."""
-    known = POOLINGS.keys() if blocks else {*READOUTS, *GRAPH_READOUTS} - own_readouts().keys()
+    known = makers(bool(blocks)).keys() - (() if blocks else own_readouts().keys())
     found = default_options(pool, bool(blocks)) if pool in known and not source else {}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 

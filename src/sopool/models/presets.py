@@ -23,7 +23,7 @@ from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pool.base import VectorFrom
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, source_of
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, makers, source_of
 
 Preset = Literal["default", "best", "paper", "sagpool"]
 
@@ -179,9 +179,8 @@ def _declared(pool: str, blocks: int) -> dict[str, Any]:
     trained = _known(pool, blocks)
     if trained == "sum-avg":
         return {}
-    flat: dict[str, Callable[..., Any]] = READOUTS | {name: pooling for name, (pooling, _) in GRAPH_READOUTS.items()}
-    make = POOLINGS[trained] if blocks else flat[trained]
-    return {name: one.annotation for name, one in inspect.signature(make).parameters.items() if name != "channels"}
+    options = inspect.signature(makers(bool(blocks))[trained]).parameters
+    return {name: one.annotation for name, one in options.items() if name != "channels"}
 
 
 def _known(pool: str, blocks: int) -> str:
@@ -238,9 +237,9 @@ FITTED: dict[str, dict[str, Callable[[Tensor], Any]]] = {"sortpool": {"k": sort_
 name of the pooling and of the option, how."""
 
 
-def fit_options(config: ModelConfig, sizes: Tensor, given: Collection[str]) -> ModelConfig:
-    """Return the model for training graphs of these ``sizes``; options that were ``given`` stay."""
-    found = {name: find(sizes) for name, find in FITTED.get(config.pool, {}).items() if name not in given}
+def fit_options(config: ModelConfig, sizes: Callable[[], Tensor], given: Collection[str]) -> ModelConfig:
+    """Return the model for training graphs of the ``sizes``, asked for if need be; options that were ``given`` stay."""
+    found = {name: find(sizes()) for name, find in FITTED.get(config.pool, {}).items() if name not in given}
     return replace(config, pool_options=config.pool_options | found) if found else config
 
 

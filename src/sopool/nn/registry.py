@@ -180,7 +180,7 @@ def make_readout(name: str, channels: int, **options: Any) -> Aggregation | Pool
 
     Those of :data:`GRAPH_READOUTS` have ``needs_graph``: they are called with the graphs, not with ``ptr`` alone.
     """
-    check_name("readout", name, _flat())
+    check_name("readout", name, makers(blocks=False))
     if name in GRAPH_READOUTS:
         layer, vector_from = GRAPH_READOUTS[name]
         return PooledReadout(layer(channels, **options), vector_from)
@@ -221,14 +221,14 @@ def default_options(name: str, blocks: bool) -> dict[str, Any]:
         name: The name of a readout, or of a pooling layer.
         blocks: Whether the pooling layer in the blocks of a hierarchy is meant, not the readout of a flat network.
     """
-    known = POOLINGS if blocks else _flat()
+    known = makers(blocks)
     check_name("pooling layer" if blocks else "readout", name, known)
     return _defaults(known[name])
 
 
-def _flat() -> dict[str, Make]:
-    """Return what makes each readout of a flat network."""
-    return READOUTS | {name: make for name, (make, _) in GRAPH_READOUTS.items()}
+def makers(blocks: bool) -> dict[str, Make]:
+    """Return what makes each pooling layer of a hierarchy (``blocks``), or else each readout of a flat network."""
+    return dict(POOLINGS) if blocks else READOUTS | {name: make for name, (make, _) in GRAPH_READOUTS.items()}
 
 
 def _defaults(make: Make) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _defaults(make: Make) -> dict[str, Any]:
 def about_all() -> list[About]:
     """Describe every readout there is now: the package's, then a user's own."""
     own = own_readouts()
-    shipped = {name: make for name, make in _flat().items() if name not in own}
+    shipped = {name: make for name, make in makers(blocks=False).items() if name not in own}
     return [_about(name, make) for name, make in (shipped | own).items()]
 
 
@@ -263,7 +263,7 @@ def _listed_options(make: Make) -> str:
 
 def own_readouts() -> dict[str, Make]:
     """Return the readouts of flat networks that are not the package's, by name."""
-    return {name: make for name, make in _flat().items() if make is not SHIPPED.get((name, False))}
+    return {name: make for name, make in makers(blocks=False).items() if make is not SHIPPED.get((name, False))}
 
 
 def source_of(name: str) -> str:
@@ -271,7 +271,7 @@ def source_of(name: str) -> str:
 
     Where there is no source, as for a class typed into a prompt, its qualified name stands for it.
     """
-    makes = {False: _flat().get(name), True: POOLINGS.get(name)}
+    makes = {blocks: makers(blocks).get(name) for blocks in (False, True)}
     own = [make for blocks, make in makes.items() if make is not None and make is not SHIPPED.get((name, blocks))]
     parts = [part for make in own for part in _parts(make)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16] if parts else ""

@@ -26,9 +26,9 @@ from sopool.training.runs.store import RunStore
 from sopool.training.trainer import TrainingProgress
 
 SHARE = 0.1
-"""Of its time, what the server wants to spend on checkpoints, and again on hearing how far workers are."""
+"""Of its time, what the server wants to spend on checkpoints, and again on reports of how far workers are."""
 PULSE_SECONDS, PULSE_COST = 0.5, 0.001
-"""How often a worker says how far it is, and what hearing it costs the server."""
+"""How often a worker says how far it is, and what such a report costs the server."""
 
 Arrays = dict[str, np.ndarray]
 
