@@ -1,4 +1,4 @@
-"""The scikit-learn face: a classifier of graphs, its model files, an honest estimate, predictions in a stream."""
+"""A scikit-learn classifier of graphs: training, prediction, explanation and model files."""
 
 from sopool.estimator.classifier import GraphClassifier, Prediction
 from sopool.estimator.fitting import FitProgress

@@ -1,4 +1,4 @@
-"""``GraphClassifier``: graphs in, classes out, by scikit-learn's conventions."""
+"""Define ``GraphClassifier``, a graph classifier that follows scikit-learn's conventions."""
 
 import copy
 import warnings
@@ -44,61 +44,74 @@ from sopool.models.explain.explanation import Explanation
 
 
 class Prediction(NamedTuple):
-    """What :meth:`GraphClassifier.predict_with_uncertainty` gives."""
+    """The result of :meth:`GraphClassifier.predict_with_uncertainty` for G graphs and C classes."""
 
     labels: np.ndarray
-    """[n]."""
+    """The predicted class of each graph ``[G]``."""
     probabilities: np.ndarray
-    """[n, classes], the mean over the models."""
+    """The probability of each class ``[G, C]``, averaged over the models."""
     uncertainty: np.ndarray
-    """[n]: the standard deviation over the models of the probability of the predicted class; NaN with one model."""
+    """The standard deviation over the models of the predicted class's probability ``[G]``; NaN with a single model."""
 
 
 class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
-    """A classifier of graphs: message passing, second-order pooling, linear scores; an ensemble trained as one bank.
+    """A scikit-learn classifier of graphs: an ensemble of graph neural networks with second-order pooling.
 
-    Graphs are a :class:`~sopool.data.PackedGraphs`, or a list of PyG ``Data``, of NetworkX graphs or of SMILES.
+    Graphs are given as a :class:`~sopool.data.PackedGraphs`, or as a list of PyG ``Data``, NetworkX graphs or SMILES
+    strings. All models of the ensemble are trained at the same time.
 
     Args:
-        pool: How node vectors become a graph vector: a name that ``sopool pools`` lists. Where nodes have neither
-            labels nor attributes, second-order ones are divided by the number of nodes; the mapping of ``sopool-bimap``
-            learns slowly.
-        pool_options: Options of that pooling, such as ``{"rank": 16}``.
-        gnn: The message-passing layers, such as ``"gin-0"``, ``"gcn"`` or ``"graphsage"``; ``"gine"`` also uses edge
-            labels (the bonds of molecules).
-        hidden: Their width.
-        layers: How many of them.
-        blocks: 0 pools once, at the end; 1 to 3 make a hierarchy of so many layers and poolings.
-        n_models: Models that are trained side by side and vote. Each starts from other weights and holds out other
-            graphs; how far they disagree is the uncertainty.
-        epochs: Rounds of training at most.
-        steps: Batches in an epoch; None: as many as it takes to see each graph once, but at least 10 and at most 50.
-        batch_size: Graphs in a batch.
-        lr: The learning rate of Adam. It is halved every 50 epochs.
-        dropout: The share of a graph's vector (of its scores, for first-order pools) that is dropped in training.
+        pool: The pooling that turns node vectors into a graph vector, one of the names that ``sopool pools`` lists.
+            Default: ``"sopool-bimap"``. If nodes have neither labels nor attributes, second-order poolings divide by
+            the number of nodes. The mapping of ``sopool-bimap`` has a reduced learning rate.
+        pool_options: Options of the pooling, such as ``{"rank": 16}``. Default: None, the pooling's defaults.
+        gnn: The message-passing layers, such as ``"gin-0"`` (default), ``"gcn"`` or ``"graphsage"``; ``"gine"`` also
+            uses edge labels (the bonds of molecules).
+        hidden: The width of the message-passing layers. Default: 32.
+        layers: The number of message-passing layers. Default: 4.
+        blocks: The number of blocks of a hierarchical model, 1 to 3; 0 (default) pools once, after the last layer.
+        n_models: The number of models in the ensemble, whose probabilities are averaged. Each starts from its own
+            weights and holds out its own graphs. Default: 5.
+        epochs: The largest number of epochs. Default: 100.
+        steps: Batches per epoch. None (default): one pass over the graphs, but at least 10 and at most 50 batches.
+        batch_size: Graphs per batch. Default: 32.
+        lr: The learning rate of Adam, which is halved every 50 epochs. Default: 0.01.
+        dropout: The dropout rate of the graph vector (of the scores, for first-order poolings). Default: 0.5.
         weight_decay: The L2 penalty. If it is not zero, ``sopool-bimap`` uses ``lr_scale=1`` unless you set it.
-        average: How much of the running mean of a model's parameters (and of its batch norms' statistics) stays at each
-            step; held-out graphs are looked at, and models kept, with that mean. 0: as they are.
-        validation_fraction: The share of the graphs that is held out from a model, to choose its best epoch on; 0
-            trains all epochs on all graphs, and keeps the last. The only graph of a class is never held out, with a
-            :class:`SingleGraphWarning`.
-        patience: Epochs without a better one after which a model is stopped; None never stops.
-        class_weight: How much each class counts in the loss and in the choice of an epoch: None for all graphs alike,
-            ``"balanced"`` for all classes alike, or a number for each class.
-        encoder: How nodes become features, such as ``DegreeEncoder()``; None: node labels and attributes as far as they
-            are there, else degrees.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        random_state: A number for results that can be repeated, in any thread; None draws a new one for each fit.
-        callback: Called with a :class:`FitProgress` after each epoch.
+            Default: 0.
+        average: The decay of the running mean of parameters and batch norm statistics. Held-out graphs are scored with
+            this mean, and it is what is kept. Default: 0.99; 0 turns averaging off.
+        validation_fraction: The fraction of the graphs that each model holds out to choose its best epoch. With 0 it is
+            trained on all graphs and the last epoch is kept. The only graph of a class is never held out, with a
+            :class:`SingleGraphWarning`. Default: 0.1.
+        patience: Epochs without improvement after which a model stops. Default: 30; None never stops early.
+        class_weight: The weight of each class in the loss and in the choice of an epoch: None (default) weights all
+            graphs equally, ``"balanced"`` all classes equally, and a dictionary gives a number for each class.
+        encoder: How nodes become features, such as ``DegreeEncoder()``. None (default): node labels and attributes
+            where graphs have them, degrees otherwise.
+        device: ``"auto"`` (default), ``"cpu"`` or ``"cuda"``.
+        random_state: A seed that makes results repeatable, in any thread. None (default) draws a new seed for each fit.
+        callback: A function that is called with a :class:`FitProgress` after each epoch. Default: None.
 
     Attributes:
         classes_: The classes, sorted, of the type that was given.
         encoder_: The fitted encoder.
-        edge_encoder_: Which edge labels are known; None if the GNN does not use them.
-        config_: The shape of the models.
-        history_: ``loss``, ``validation_loss`` and ``validation_accuracy`` [models, epochs], NaN once a model stopped.
-        best_epochs_: The epoch that was kept of each model, from 0.
-        about_: What it was trained on, and with what.
+        edge_encoder_: The known edge labels; None if the GNN does not use them.
+        config_: The configuration of the models.
+        history_: ``loss``, ``validation_loss`` and ``validation_accuracy``, each ``[M, epochs]`` for M models; NaN
+            after a model stopped.
+        best_epochs_: The epoch that was kept of each model, counted from 0.
+        about_: The data and the environment of the training.
+
+    Example:
+        >>> from sopool.data import load
+        >>> from sopool.estimator import GraphClassifier
+        >>> graphs = load("MUTAG")
+        >>> model = GraphClassifier(n_models=2, epochs=2, hidden=8, random_state=0).fit(graphs)
+        >>> model.predict(graphs[:3]).shape
+        (3,)
+        >>> 0 <= model.score(graphs) <= 1
+        True
     """
 
     classes_: np.ndarray
@@ -156,7 +169,22 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.callback = callback
 
     def fit(self, graphs: Any, y: Any = None) -> "GraphClassifier":
-        """Train on graphs with a label each; without ``y`` on the labels that the graphs carry."""
+        """Train the ensemble on labeled graphs.
+
+        Args:
+            graphs: The training graphs.
+            y: One label per graph: numbers, words or booleans. Default: None, the labels that the graphs carry.
+
+        Returns:
+            The fitted classifier itself.
+
+        Example:
+            >>> from sopool.data import load
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> model.classes_.tolist()
+            [-1, 1]
+        """
         given = type(self)(**check_settings(self.get_params(deep=False)))
         labelled = label_graphs(graphs, y)
         check_several(labelled.classes)
@@ -185,25 +213,67 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return self
 
     def predict(self, graphs: Any) -> np.ndarray:
-        """The class of each graph [n], of the type that :meth:`fit` was given."""
+        """Return the class of each graph ``[G]``, of the type that :meth:`fit` was given.
+
+        Args:
+            graphs: The graphs to classify.
+
+        Example:
+            >>> from sopool.data import load
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> set(model.predict(graphs).tolist()) <= {-1, 1}
+            True
+        """
         return self._predict(graphs).labels
 
     def predict_proba(self, graphs: Any) -> np.ndarray:
-        """Return the probability of each class [n, classes], in the order of ``classes_``: the mean over the models.
+        """Return the probability of each class ``[G, C]``, averaged over the models.
 
-        They do not depend on the graphs beside a graph, nor on the order, up to rounding in single precision: as a
-        rule below 1e-6, since products of matrices may be added up in another order for another number of rows.
+        The columns are in the order of ``classes_``. The result for a graph does not depend on the other graphs or
+        their
+        order, except for rounding in single precision, usually below 1e-6.
+
+        Args:
+            graphs: The graphs to classify.
+
+        Example:
+            >>> from sopool.data import load
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> model.predict_proba(graphs[:3]).shape
+            (3, 2)
         """
         return self._predict(graphs).probabilities
 
     def predict_with_uncertainty(self, graphs: Any) -> Prediction:
-        """The class of each graph, the probability of each class, and how far the models disagree."""
+        """Return classes, probabilities and the disagreement of the models.
+
+        Args:
+            graphs: The graphs to classify.
+
+        Example:
+            >>> from sopool.data import load
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=2, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> labels, probabilities, uncertainty = model.predict_with_uncertainty(graphs[:3])
+            >>> bool((uncertainty >= 0).all())
+            True
+        """
         return self._predict(graphs)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The accuracy; without ``y`` by the labels that the graphs carry.
+        """Return the accuracy on labeled graphs.
 
-        A label that is no class counts as wrong, with an :class:`UnseenWarning`; if all are, it is a ``DataError``.
+        A label that is not one of ``classes_`` counts as wrong, with an :class:`UnseenWarning`.
+
+        Args:
+            graphs: The test graphs.
+            y: One label per graph. Default: None, the labels that the graphs carry.
+            sample_weight: One weight per graph. Default: None, equal weights.
+
+        Raises:
+            DataError: If none of the labels is one of ``classes_``.
         """
         self._ensemble()
         store, names, numbers = label_graphs(graphs, y)
@@ -219,26 +289,60 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     @property
     def trained_on_(self) -> dict[str, Any]:
-        """What is known of the graphs that it was trained on: their name, fingerprint, and how many they are."""
+        """The name, fingerprint and size of the training data."""
         data = self.about_.get("data")
         return data if isinstance(data, dict) else {}
 
     def was_trained_on(self, graphs: Any, y: Any = None) -> bool:
-        """Whether these are the very graphs and labels of :meth:`fit`: how it does on them says little of new ones."""
+        """Return whether these are exactly the graphs and labels of :meth:`fit`.
+
+        The accuracy on training graphs says little about new graphs.
+
+        Args:
+            graphs: The graphs to compare with the training graphs.
+            y: One label per graph. Default: None, the labels that the graphs carry.
+        """
         self._ensemble()
         labelled = label_graphs(graphs, y)
         check_several(labelled.classes)
         return self.trained_on_.get("fingerprint") == content_key(labelled.numbered)
 
     def transform(self, graphs: Any) -> np.ndarray:
-        """The embeddings of the graphs [n, models x width]: what each model pools a graph into, side by side."""
+        """Return the pooled vector of each graph ``[G, M * F]``, with the vectors of all M models side by side.
+
+        Args:
+            graphs: The graphs to embed.
+
+        Example:
+            >>> from sopool.data import load
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> len(model.transform(graphs[:3]))
+            3
+        """
         with threads(1) as cores:
             store, features = self._encode(graphs, level=3)
             each = check_finite(self.ensemble_.embeddings(store, features, cores), store, "embeddings")
         return each.movedim(0, 1).flatten(1).cpu().numpy()
 
     def explain(self, graphs: Any, top: int = 10) -> list[Explanation]:
-        """Why each graph gets its class: the share of each node, and ``top`` pairs of features for each class."""
+        """Explain each prediction by the contributions of nodes and of pairs of features.
+
+        Args:
+            graphs: The graphs whose predictions are explained.
+            top: The number of feature pairs to return for each class. Default: 10.
+
+        Returns:
+            One :class:`Explanation` per graph.
+
+        Example:
+            >>> from sopool.data import load
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> explanation = model.explain(graphs[:1], top=3)[0]
+            >>> len(explanation.nodes) == graphs[0].num_nodes
+            True
+        """
         from sopool.estimator.explaining import explain_graphs
 
         top = check_setting("top", top, at_least(0))
@@ -248,7 +352,25 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return list(explain_graphs(self, store.to("cpu"), features.to("cpu"), top))
 
     def save(self, path: str | Path) -> None:
-        """Write everything that :meth:`load` needs to one file: weights, settings, vocabulary, classes. No pickle."""
+        """Write the fitted classifier to one file, without pickle.
+
+        The file holds the weights, the settings, the encoder and the classes.
+
+        Args:
+            path: The file to write. An existing file is replaced.
+
+        Example:
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> from sopool.data import load
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> with TemporaryDirectory() as folder:
+            ...     model.save(Path(folder) / "mutag.model")
+            ...     loaded = GraphClassifier.load(Path(folder) / "mutag.model")
+            >>> bool((loaded.predict(graphs) == model.predict(graphs)).all())
+            True
+        """
         from sopool.estimator.model_file import write_model
 
         self._ensemble()
@@ -256,12 +378,24 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> "GraphClassifier":
-        """Read what :meth:`save` wrote, on this or any other machine; ``DataError`` if it is anything else."""
+        """Read a classifier that :meth:`save` wrote, on this or another machine.
+
+        Args:
+            path: The model file. It is checked, and nothing in it is executed.
+            device: Where the models predict: ``"auto"`` (default), ``"cpu"`` or ``"cuda"``.
+
+        Raises:
+            DataError: If the file is not a valid model file.
+
+        Example:
+            See :meth:`save`.
+        """
         from sopool.estimator.model_file import read_model
 
         return read_model(cls, path, device)
 
     def _ensemble(self) -> Ensemble:
+        """Return the trained models; raise scikit-learn's ``NotFittedError`` if there are none."""
         check_is_fitted(self, "ensemble_")
         return self.ensemble_
 
@@ -271,7 +405,11 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             return self.vote(check_finite(self.ensemble_.scores(store, features, cores), store, "scores"))
 
     def vote(self, scores: Tensor) -> Prediction:
-        """What the scores of the models [models, n, classes] come to."""
+        """Average the models and return their joint prediction.
+
+        Args:
+            scores: The scores of M models for G graphs and C classes ``[M, G, C]``.
+        """
         each = scores.double().softmax(2).cpu().numpy()
         mean = each.mean(0)
         chosen = mean.argmax(1)
@@ -279,7 +417,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return Prediction(self.classes_[chosen], mean, spread)
 
     def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:
-        """Graphs and the features of their nodes, with a warning about what no training graph has."""
+        """Return the graphs and their node features; warn about values that no training graph has."""
         ensemble = self._ensemble()
         store = as_store(graphs)
         features = ensemble.encode(store)

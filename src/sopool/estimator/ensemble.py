@@ -23,58 +23,60 @@ from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.cluster_tables import ClusterTables
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
-"""Nodes of all models that are worked on at a time: on a CPU a cache-full."""
+"""The number of nodes, over all models, that are processed at a time; on a CPU they fit the cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """A stack of models, and how the nodes of any graphs become features for each of them."""
+    """Stacked models with the encoders that prepare graphs for them."""
 
     model: Classifier
-    """[M, ...]."""
+    """The stacked models; each parameter is ``[M, ...]``."""
     encoder: Encoder
     substitutes: Tensor
-    """The column that each model sees for each column of the encoder [M, width]: what it has not met is unknown."""
+    """The feature column that each model uses for each column of the encoder ``[M, F]``. Values that a model has not
+    seen in training map to the column for unknown values."""
     classes: int
+    """The number of classes."""
     edges: EdgeLabelEncoder | None = None
-    """For models that use edge labels."""
+    """The encoder of edge labels; None if the models do not use them."""
 
     @property
     def fields(self) -> dict[str, int | None]:
-        """What graphs must have: the names of :class:`~sopool.data.Graph`, with the width of attributes."""
+        """The fields of :class:`~sopool.data.Graph` that graphs must have, with the width of attributes."""
         return self.encoder.fields | ({} if self.edges is None else {"edge_labels": None})
 
     @property
     def device(self) -> torch.device:
-        """Where the models are."""
+        """The device of the models."""
         return self.substitutes.device
 
     def to(self, device: torch.device | str) -> "Ensemble":
-        """The same on another device."""
+        """Return the ensemble on another device."""
         return replace(self, model=self.model.to(device), substitutes=self.substitutes.to(device))
 
     def encode(self, store: PackedGraphs) -> NodeFeatures:
-        """The features of all nodes of a store, on its device; a ``DataError`` where the nodes lack something."""
+        """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""
         lacking = next((name for name in self.encoder.fields if getattr(store, name) is None), None)
         if lacking:
             raise DataError(f"{store.name} has no {lacking}; the graphs that the model was trained on have.")
         return self.encoder.transform(store)
 
     def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
-        """The labels of all edges of a store; None if the models do not use them."""
+        """Return the codes of all edge labels; None if the models do not use them."""
         return None if self.edges is None else self.edges.transform(store)
 
     def unknown_edges(self, store: PackedGraphs) -> int:
-        """How many edges have a label that no training graph has, and that the models would use."""
+        """Count the edges whose label no training graph has, if the models use edge labels."""
         codes = self.encode_edges(store)
         return 0 if codes is None else codes.unknown
 
     def scores(self, store: PackedGraphs, features: NodeFeatures, cores: int = 1) -> Tensor:
-        """Of each model for each graph and class [M, G, classes]; on a CPU by so many ``cores``."""
+        """Return the class scores of each model for each graph ``[M, G, C]``, computed on ``cores`` CPU cores."""
         return self._run(store, features, cores, lambda model, batch: model(*batch))
 
     def embeddings(self, store: PackedGraphs, features: NodeFeatures, cores: int = 1) -> Tensor:
-        """What the models pool each graph into, all layers or blocks side by side [M, G, d], likewise."""
+        """Return the pooled vectors of each model for each graph ``[M, G, F]``, computed on ``cores`` CPU cores."""
 
         def embed(model: Classifier, batch: Batch) -> Tensor:
             return torch.cat([pooled.flatten(1) for pooled, _ in model.embed(*batch)], dim=1)
@@ -83,13 +85,13 @@ class Ensemble:
 
     @cached_property
     def _ready(self) -> Classifier:
-        """The models in evaluation. On a GPU kernels fold norms as they go."""
+        """The models in evaluation mode; on a CPU batch norms are folded into the layers."""
         return prepare_for_inference(self.model) if self.device.type == "cpu" else self.model.eval()
 
     def _run(
         self, store: PackedGraphs, features: NodeFeatures, cores: int, work: Callable[[Classifier, Batch], Tensor]
     ) -> Tensor:
-        """Some graphs at a time, so many that their nodes fill what is done at once: [M g, w] -> [M, G, w]."""
+        """Apply ``work`` to chunks of graphs of a limited number of nodes, and join the results to ``[M, G, F]``."""
         edges = self.encode_edges(store)
         models = self.model.models
         model = self._ready
@@ -109,7 +111,7 @@ class Ensemble:
     def _tables(
         self, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None, first: int, last: int
     ) -> GraphTables:
-        """Of graphs ``first`` to ``last``: everything from here on is done where the models are."""
+        """Return the tables of graphs ``first`` to ``last``, on the device of the models."""
         nodes, lines = (slice(*ptr[[first, last]].tolist()) for ptr in (store.node_ptr, store.edge_ptr))
         graphs = store.stretch(first, last)
         device = self.device
@@ -126,13 +128,13 @@ class Ensemble:
 def _side_by_side(
     work: Callable[[tuple[int, int]], Tensor], pieces: Iterator[tuple[int, int]], cores: int
 ) -> Iterator[Tensor]:
-    """On a CPU: as many pieces at a time as there are cores, each in one. Torch's operators are too small to share."""
+    """Process as many pieces in parallel as there are CPU cores, with one thread for each."""
     with threads(1), one_threaded_pool(cores) as pool:
         yield from pool.map(work, pieces) if cores > 1 else map(work, pieces)
 
 
 def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
-    """Stretches of graphs of about so many nodes each: (first, one past the last)."""
+    """Divide the graphs into ranges of about ``nodes`` nodes; yield (first, one past the last)."""
     piece = np.cumsum(sizes) // nodes
     ends = np.flatnonzero(np.diff(piece, append=-1)) + 1
     yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
@@ -141,7 +143,7 @@ def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
 def training_tables(
     store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None, config: ModelConfig
 ) -> GraphTables:
-    """Return graphs with labels as models of this shape are trained on them, or asked for gradients."""
+    """Return labeled graphs in the layout that models of this configuration train on."""
     tables = GraphTables.build(store, features, edges)
     clusters = clusters_for(config)
     if clusters is None:
@@ -151,7 +153,7 @@ def training_tables(
 
 
 def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
-    """Return the ``values`` [M, G, w] of some graphs; a ``DataError`` names the first that has some not finite."""
+    """Return ``values`` ``[M, G, F]``; raise ``DataError`` if they are not finite, naming the first such graph."""
     graphs = overflows(values)
     if graphs:
         raise DataError(f"graph {graphs[0]}: {overflow_reason(called)} Found {largest_number(store[graphs[0]])}.")
@@ -159,18 +161,18 @@ def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
 
 
 def overflows(values: Tensor) -> list[int]:
-    """Return the graphs for which some model's ``values`` [M, G, w] are not finite."""
+    """Return the graphs for which a model's ``values`` ``[M, G, F]`` are not all finite."""
     graphs: list[int] = (~values.isfinite()).any(2).any(0).nonzero().flatten().tolist()
     return graphs
 
 
 def overflow_reason(values: str) -> str:
-    """Say what is wrong with such a graph; ``values``: scores, embeddings."""
+    """Describe why such a graph cannot be used; ``values`` is ``"scores"`` or ``"embeddings"``."""
     return f"its numbers are too large for the model, whose {values} of it are not finite: scale or remove it."
 
 
 def largest_number(graph: PackedGraphs) -> str:
-    """Say how large the numbers of a graph are."""
+    """Describe how large the attributes of a graph are."""
     if graph.node_attributes is None or not graph.node_attributes.numel():
         return f"{graph.num_nodes:,} nodes without attributes"
     return f"attributes of up to {float(graph.node_attributes.abs().max()):g}"

@@ -1,4 +1,4 @@
-"""How good a classifier is on graphs it has not seen: cross-validation around everything that is chosen."""
+"""Estimate the accuracy on new graphs by cross-validation, including the choice of hyperparameters."""
 
 import statistics
 import warnings
@@ -35,9 +35,9 @@ MEASURES = ("accuracy", "balanced_accuracy", "roc_auc")
 INNER_FOLDS = 3
 TINY = 1e-300
 FAR = 0.1
-"""How far balanced accuracy lies below accuracy where graphs of rare classes are taken for common ones."""
+"""The gap between accuracy and balanced accuracy above which rare classes are considered to be missed."""
 MANY_CLASSES = 10
-"""With more classes than this, each should have more than two graphs on average; small examples may have fewer."""
+"""With more classes than this, labels must have at least two graphs per class on average."""
 
 OnEpoch = Callable[[FitProgress], None]
 TrainTest = tuple[np.ndarray, np.ndarray]
@@ -45,32 +45,32 @@ TrainTest = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Estimate:
-    """The scores of models that were trained on all folds but one, on that one."""
+    """The scores of a cross-validation."""
 
     folds: list[Scores]
-    """Of each test fold."""
+    """The scores on each test fold."""
     largest_class: float
-    """The accuracy of always naming the most frequent class, the mean over the same folds."""
+    """The accuracy of always predicting the most frequent class, averaged over the same folds."""
     classes: int
-    """How many there are."""
+    """The number of classes."""
 
     @property
     def misses_rare_classes(self) -> bool:
-        """Whether graphs of rare classes are taken for common ones: ``class_weight="balanced"`` finds more of them."""
+        """Whether graphs of rare classes are often classified as common ones; ``class_weight="balanced"`` may help."""
         return (self.mean("accuracy") or 0) - (self.mean("balanced_accuracy") or 1) > FAR
 
     def mean(self, measure: str) -> float | None:
-        """Over the folds; None where a fold has no such score."""
+        """Return the mean of a measure over the folds; None if a fold has no such score."""
         values = self._values(measure)
         return statistics.fmean(values) if values else None
 
     def std(self, measure: str) -> float | None:
-        """Over the folds, ddof = 0."""
+        """Return the standard deviation of a measure over the folds, with ``ddof=0``."""
         values = self._values(measure)
         return statistics.pstdev(values) if values else None
 
     def to_json(self) -> dict[str, Any]:
-        """Fractions, not percentages."""
+        """Return a JSON object; accuracies are fractions."""
         figures = {name: {"mean": self.mean(name), "std": self.std(name)} for name in MEASURES}
         facts = {"folds": len(self.folds), "largest_class": self.largest_class, "classes": self.classes}
         return facts | figures
@@ -81,7 +81,7 @@ class Estimate:
 
 
 def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimator:
-    """The model, or a search for its best settings by cross-validation of its own where there is a choice."""
+    """Return the model, or a grid search over it if ``grid`` has several values for a parameter."""
     choice = {name: values for name, values in grid.items() if len(values) > 1}
     model = clone(model).set_params(**{name: values[0] for name, values in grid.items()})
     inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=0)
@@ -89,29 +89,29 @@ def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimato
 
 
 def fits_of(model: BaseEstimator) -> int:
-    """How many ensembles are trained to fit it: a search trains one for each setting and inner fold, and the best."""
+    """Count the ensembles that fitting trains: one for each setting and inner fold of a search, and the best."""
     return len(ParameterGrid(model.param_grid)) * INNER_FOLDS + 1 if isinstance(model, GridSearchCV) else 1
 
 
 def check_grid(model: GraphClassifier, grid: dict[str, list[Any]], store: PackedGraphs) -> None:
-    """Raise a ``UserError`` now, before anything is trained, for a setting that no model of these graphs can have."""
+    """Raise ``UserError`` before training if a setting of the grid is impossible for these graphs."""
     for chosen in ParameterGrid(grid):
         model_for(store, GraphClassifier(**check_settings(model.get_params(deep=False) | chosen)))
 
 
 def in_python(name: str, value: object = None) -> str:
-    """Name an argument in a message, with a value or without, as Python has it."""
+    """Name an argument, and its value if given, in Python's notation."""
     return name if value is None else f"{name}={value}"
 
 
 def check_classes(graphs: LabelledGraphs, folds: int, needed: int, argument: Callable[..., str] = in_python) -> None:
-    """Raise a ``DataError`` now, before anything is trained, for classes that no estimate can be made with.
+    """Raise ``DataError`` before training if the classes do not allow an estimate.
 
     Args:
-        graphs: With their labels.
-        folds: Those of the estimate; 0 for none.
-        needed: How many graphs of each class must be left to train on, see :func:`least_of_class`.
-        argument: How a message names an argument and its value: the command line calls them otherwise.
+        graphs: The labeled graphs.
+        folds: The number of folds of the estimate; 0 for none.
+        needed: How many graphs of each class must remain for training, see :func:`least_of_class`.
+        argument: Formats an argument and its value in messages; the command line uses its own option names.
     """
     counts = graphs.counts
     total = len(graphs.codes)
@@ -137,12 +137,12 @@ def check_classes(graphs: LabelledGraphs, folds: int, needed: int, argument: Cal
 
 
 def least_of_class(model: BaseEstimator) -> int:
-    """Return how many graphs of each class it takes to fit a model: a search makes folds of its own."""
+    """Return how many graphs of each class fitting needs; a grid search makes folds of its own."""
     return INNER_FOLDS if fits_of(model) > 1 else 1
 
 
 def _check_folds(graphs: LabelledGraphs, folds: int, way_out: str) -> None:
-    """Raise what making the folds raises, with a way out."""
+    """Make the folds; if that fails, raise its error with advice added."""
     try:
         stratified_folds(graphs.codes, folds, names=graphs.classes.tolist())
     except UserError as error:
@@ -150,12 +150,12 @@ def _check_folds(graphs: LabelledGraphs, folds: int, way_out: str) -> None:
 
 
 def _left(count: int, folds: int) -> int:
-    """Return how many of the graphs of a class are left to train on in the fold that tests most of them."""
+    """Return how many graphs of a class remain for training in the fold that tests most of them."""
     return count - -(-count // folds) if folds else count
 
 
 def with_callback(model: BaseEstimator, on_epoch: OnEpoch) -> Any:
-    """Return a copy that tells ``on_epoch`` of each epoch of all that it trains."""
+    """Return a copy of the model that calls ``on_epoch`` after each training epoch."""
     model = clone(model)
     one = model.estimator if isinstance(model, GridSearchCV) else model
     one.set_params(callback=lambda progress: on_epoch(progress))  # a search copies its model, but no function in it
@@ -163,7 +163,7 @@ def with_callback(model: BaseEstimator, on_epoch: OnEpoch) -> Any:
 
 
 def fit_labelled(model: Any, store: PackedGraphs) -> Any:
-    """Fit a model, or a search, on graphs that carry labels; a search is given their names, to make its folds by."""
+    """Fit a model or a grid search on graphs that carry labels."""
     if not isinstance(model, GridSearchCV):
         return model.fit(store)
     graphs = label_graphs(store)
@@ -178,15 +178,15 @@ def estimate(
     on_fold: Callable[[Scores], None] = lambda _: None,
     on_epoch: OnEpoch = lambda _: None,
 ) -> Estimate:
-    """Train on all folds but one, score on that one, for each.
+    """Cross-validate a model: train on all folds but one and score on that one, for each fold.
 
     Args:
-        model: A classifier, or a search, see :func:`searched`.
+        model: A classifier, or a grid search, see :func:`searched`.
         store: Graphs that carry labels.
-        folds: How many there are.
-        workers: Processes of one thread that work side by side.
-        on_fold: Told of each fold that is done.
-        on_epoch: Told of each epoch in between.
+        folds: The number of folds. Default: 5.
+        workers: The number of single-threaded processes. Default: 1.
+        on_fold: Called with the scores of each finished fold.
+        on_epoch: Called after each training epoch.
     """
     graphs = label_graphs(store)
     check_several(graphs.classes)
@@ -202,7 +202,7 @@ def estimate(
 
 @contextmanager
 def quiet(*more: type[Warning]) -> Iterator[None]:
-    """No word about values that only a test fold has, nor ``more``: how models cope is part of what is estimated."""
+    """Suppress ``UnseenWarning`` and the warnings ``more``, which are expected within a cross-validation."""
     kinds: list[type[Warning]] = [UnseenWarning, *more]
     with warnings.catch_warnings():
         for kind in kinds:
@@ -218,7 +218,7 @@ def _scores(
     workers: int,
     on_epoch: OnEpoch,
 ) -> Iterator[tuple[int, Scores]]:
-    """Of each fold, with its number; here, or in processes as they come."""
+    """Yield the number and the scores of each fold, computed here or in worker processes."""
     jobs = enumerate(splits)
     workers = min(workers, len(splits))
     if workers == 1:
@@ -231,7 +231,7 @@ def _scores(
 def _worker(
     graphs: GraphsFile, model: BaseEstimator, codes: np.ndarray, report: OnEpoch, stop: Callable[[], bool]
 ) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
-    """What scores folds in a process of its own, until it is told to stop."""
+    """Return a function that scores folds in a worker process until it is told to stop."""
 
     def on_epoch(progress: FitProgress) -> None:
         if stop():

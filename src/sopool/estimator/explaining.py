@@ -1,4 +1,4 @@
-"""Explanations of a classifier's predictions: each model by itself, in double precision, then all together."""
+"""Explain predictions: each model separately in double precision, then averaged over the ensemble."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def explain_graphs(
     classifier: "GraphClassifier", store: PackedGraphs, features: NodeFeatures, top: int
 ) -> Iterator[Explanation]:
-    """One for each graph, with ``top`` pairs of features for each class."""
+    """Yield an explanation for each graph, with ``top`` pairs of features for each class."""
     names = classifier.encoder_.feature_names
     for graph, seen in enumerate(seen_by_members(classifier.ensemble_, store, features)):
         found = [explain_graph(member, batch.x, batch.neighbors, top) for member, batch in seen]
@@ -32,7 +32,7 @@ def explain_graphs(
 def seen_by_members(
     ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures
 ) -> Iterator[list[tuple[Classifier, Batch]]]:
-    """For each graph, each model by itself, on the CPU and in double precision, with the graph as it sees it."""
+    """Yield, for each graph, every single model and its input, on the CPU and in double precision."""
     numbers = range(ensemble.model.models)
     substitutes = ensemble.substitutes.cpu()
     members = [member_of(ensemble.model, number).to("cpu", torch.float64) for number in numbers]
@@ -43,14 +43,14 @@ def seen_by_members(
 
 
 def node_names(graph: PackedGraphs) -> list[str]:
-    """The label of each node; empty texts where there are none."""
+    """Return the label of each node, or empty strings if nodes have no labels."""
     if graph.node_labels is None:
         return [""] * graph.num_nodes
     return [str(graph.node_label_names[code]) for code in graph.node_labels.tolist()]
 
 
 def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
-    """Return what the models are asked for gradients on; the labels are not looked at."""
+    """Return the tables for gradients; the labels in them are placeholders."""
     none = torch.zeros(len(store), dtype=torch.long)
     labelled = replace(store, labels=none, classes=tuple(range(ensemble.classes)))
     return training_tables(labelled, features, ensemble.encode_edges(store), ensemble.model.config)
@@ -59,6 +59,7 @@ def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> 
 def _together(
     classifier: "GraphClassifier", found: Sequence[Explained], names: Sequence[str], nodes: list[str], top: int
 ) -> Explanation:
+    """Combine the explanations of all models into one."""
     scores = torch.stack([one.scores for one in found])
     voted = classifier.vote(scores.unsqueeze(1))
     return Explanation(
@@ -76,7 +77,7 @@ def _together(
 
 
 def _pairs(found: Sequence[Explained], number: int, names: Sequence[str], top: int) -> list[NamedPair]:
-    """Those of all models, each a share of the mean."""
+    """Return the ``top`` largest pairs of all models, each divided by the number of models."""
 
     def name(feature: Feature) -> str:
         return f"layer {feature.layer}, unit {feature.column}" if feature.layer else names[feature.column]

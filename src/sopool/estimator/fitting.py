@@ -1,4 +1,4 @@
-"""Training an ensemble as one bank, each model stopped early on graphs that were held out from it."""
+"""Train an ensemble as one bank, with early stopping of each model on its own held-out graphs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,41 +30,51 @@ if TYPE_CHECKING:
 LEAST_STEPS = 10
 MOST_STEPS = 50
 LARGE = 1e6
-"""The magnitude of node features from which on they may be why a loss is not finite."""
+"""The magnitude above which node features may be the reason for a loss that is not finite."""
 CURVES = {"loss": "step_loss", "validation_accuracy": "validation_accuracy", "validation_loss": "validation_loss"}
-"""What a classifier calls the curves of a recorder."""
+"""The names of a classifier's curves, and the recorder's names for them."""
 
 
 class FitProgress(NamedTuple):
-    """How training gets on, after each epoch; figures are averages over the models still training."""
+    """The state of a fit after an epoch; losses and accuracy are averages over the models still training.
+
+    Example:
+        >>> from sopool.data import load
+        >>> from sopool.estimator import GraphClassifier
+        >>> seen = []
+        >>> model = GraphClassifier(n_models=1, epochs=2, hidden=8, random_state=0, callback=seen.append)
+        >>> [progress.epoch for progress in (model.fit(load("MUTAG")), seen)[1]]
+        [1, 2]
+    """
 
     epoch: int
-    """Epochs done."""
+    """The number of finished epochs."""
     epochs: int
-    """Epochs at most."""
+    """The largest number of epochs."""
     training: int
-    """Models still training."""
+    """The number of models still training."""
     loss: float
+    """The mean training loss."""
     validation_loss: float
-    """On held-out graphs; NaN where none are."""
+    """The loss on held-out graphs; NaN if no graphs are held out."""
     validation_accuracy: float
+    """The accuracy on held-out graphs; NaN if no graphs are held out."""
     finished: int
-    """Models for which this epoch was the last: they have had all of them, or were stopped."""
+    """The number of models for which this epoch was the last one."""
 
 
 class Fitted(NamedTuple):
-    """A trained ensemble and how it came about."""
+    """A trained ensemble and its training history."""
 
     ensemble: Ensemble
     history: dict[str, np.ndarray]
-    """``loss``, ``validation_loss`` and ``validation_accuracy`` of each model and epoch [M, epochs], NaN once it was
-    stopped."""
+    """``loss``, ``validation_loss`` and ``validation_accuracy``, each ``[M, epochs]``; NaN after a model stopped."""
     best_epochs: list[int]
-    """The epoch whose weights were kept, from 0, of each model."""
+    """The epoch whose weights were kept, counted from 0, of each model."""
 
 
 def model_for(store: PackedGraphs, settings: "GraphClassifier") -> ModelConfig:
-    """Return what the models of a classifier look like on these graphs; a ``UserError`` if there are none such."""
+    """Return the model configuration of a classifier on these graphs; raise ``UserError`` if it is impossible."""
     options = share_options([settings.pool], settings.blocks, settings.pool_options or {})[settings.pool]
     made = model_config(store, settings.gnn, settings.pool, blocks=settings.blocks, options=options)
     own = made.pool_options
@@ -76,7 +86,7 @@ def model_for(store: PackedGraphs, settings: "GraphClassifier") -> ModelConfig:
 def run_configs(
     graphs: LabelledGraphs, settings: "GraphClassifier", model: ModelConfig, encoder: Encoder
 ) -> list[RunConfig]:
-    """Return how each model of the ensemble is trained; they differ in ``repeat`` only."""
+    """Return the training configuration of each model of the ensemble; they differ only in ``repeat``."""
     run = RunConfig(
         data=graphs.store.name,
         fingerprint=content_key(graphs.numbered),
@@ -100,30 +110,29 @@ def run_configs(
 
 
 def _seed(random_state: Any) -> int:
-    """Draw the seed of a fit; without a random state a new one, and never from NumPy's global generator."""
+    """Draw the seed of a fit; without a random state a new one, never from NumPy's global generator."""
     own = np.random.RandomState() if random_state is None else check_random_state(random_state)
     return int(own.randint(2**31 - 1))
 
 
 def steps_for(graphs: int, batch_size: int) -> int:
-    """Return the steps of a pass over the graphs, but neither so few that little is learnt nor very many."""
+    """Return the number of batches in one pass over the graphs, at least 10 and at most 50."""
     return min(MOST_STEPS, max(LEAST_STEPS, -(-graphs // batch_size)))
 
 
 def share_held_out(fraction: float, counts: np.ndarray) -> float:
-    """Return the fraction to hold out: more than asked for if a class would have no graph on one side otherwise.
+    """Return the fraction to hold out, raised if a class would have no graph on one of the two sides.
 
-    Only classes that have several graphs matter; nothing is held out where fewer than two have, for there is nothing
-    to tell apart.
+    Only classes with several graphs count; nothing is held out if fewer than two classes have several graphs.
     """
     several = counts[counts > 1]
     return max(fraction, len(several) / int(several.sum())) if fraction and len(several) > 1 else 0.0
 
 
 def training_facts(graphs: LabelledGraphs, fingerprint: str, device: str) -> dict[str, Any]:
-    """Return what a model was trained on and with, as JSON.
+    """Return the data and the environment of a training as JSON.
 
-    The same training gives the same: neither times nor the number of threads, which does not change the model.
+    Times and the number of threads are left out, so that the same training gives the same facts.
     """
     return {
         "data": {
@@ -143,7 +152,7 @@ def fit_ensemble(
     configs: Sequence[RunConfig],
     report: Callable[[FitProgress], Any] | None = None,
 ) -> Fitted:
-    """Train models that differ in ``repeat`` only, each with its own weights to start from and graphs held out."""
+    """Train models that differ only in ``repeat``: each has its own initial weights and held-out graphs."""
     labels = tables.labels.cpu().numpy()
     epochs = configs[0].epochs
     splits = [hold_out(config, labels) for config in configs]
@@ -169,7 +178,7 @@ def fit_ensemble(
 
 
 def hold_out(config: RunConfig, labels: np.ndarray) -> Split:
-    """Return which graphs a model trains on and which it is scored on; the only graph of a class is never held out."""
+    """Return the training and held-out graphs of a model; the only graph of a class is never held out."""
     every = np.arange(len(labels))
     none = np.zeros(0, np.int64)
     if not config.holdout:
@@ -180,7 +189,7 @@ def hold_out(config: RunConfig, labels: np.ndarray) -> Split:
 
 
 def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
-    """Train and score for one epoch; return what to tell of it before it is known who goes on."""
+    """Train and score for one epoch; return the progress before any model is stopped."""
     epoch = bank.epoch
     losses = bank.run_epoch()
     held = [one.graphs for one in running]
@@ -197,7 +206,7 @@ def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
 
 
 def _not_finite(config: RunConfig, tables: GraphTables) -> UserError:
-    """Return the error for a loss that is not finite from the start, which says what to do."""
+    """Return an error with advice for a loss that is not finite in the first epoch."""
     said = f"the loss is not finite in the first epoch: lower the learning rate, which is {config.lr}"
     dense = tables.features.dense
     largest = 0.0 if dense is None or not dense.numel() else float(dense.abs().max())

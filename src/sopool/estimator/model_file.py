@@ -1,7 +1,7 @@
-"""One trained classifier, one file: weights (safetensors) with everything else as JSON in the header. No pickle.
+"""Read and write model files: weights in safetensors, everything else as JSON in the header, no pickle.
 
-A file may come from anywhere. Nothing in it is run, every number and name is checked, and no array is made that the
-file does not hold.
+Files are not trusted: nothing in them is executed, every number and name is checked, and no array is allocated that the
+file does not contain.
 """
 
 import json
@@ -62,7 +62,7 @@ MOST_CLASSES = 2**20
 MOST_TEXT = 2**26
 NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0}
-"""Settings that earlier versions did not have, and what they did."""
+"""Settings that earlier versions did not have, with the values that correspond to their behavior."""
 CHANGED = (
     "The readout {!r} has another source than when the model was saved, so its predictions may be others: put the old "
     "class into sopool.nn.READOUTS, or fit the model again."
@@ -104,7 +104,7 @@ C = TypeVar("C", bound="GraphClassifier")
 
 
 def write_model(model: "GraphClassifier", path: str | Path) -> None:
-    """Whole or not at all, also if interrupted."""
+    """Write a model file atomically: an interruption leaves no partial file."""
     ensemble = model.ensemble_
     arrays = {f"model.{name}": tensor for name, tensor in named_tensors(ensemble.model).items()}
     arrays |= {f"history.{name}": torch.from_numpy(curve) for name, curve in model.history_.items()}
@@ -124,7 +124,7 @@ def write_model(model: "GraphClassifier", path: str | Path) -> None:
 
 
 def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
-    """Return what :func:`write_model` wrote; ``DataError`` for anything else."""
+    """Read a file that :func:`write_model` wrote; raise ``DataError`` for anything else."""
     place = choose_device(device)
     try:
         facts, file = read_sealed(path, MOST_BYTES, _facts)
@@ -137,6 +137,7 @@ def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
 
 
 def _facts(header: dict[str, str]) -> dict[str, Any]:
+    """Return the checked facts of a file's header."""
     about = HEADER(header, "the header")
     kind, _, version = about["format"].rpartition(" ")
     if kind != KIND:
@@ -148,6 +149,7 @@ def _facts(header: dict[str, str]) -> dict[str, Any]:
 
 
 def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], device: str, place: str) -> C:
+    """Return the classifier that a file describes."""
     encoder = encoder_from_json(facts["encoder"])
     config = _config(facts["config"])
     classes = _classes(facts["classes"])
@@ -169,7 +171,7 @@ def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], dev
 
 
 def _check_arrays(arrays: dict[str, Tensor], like: Classifier, width: int, best_epochs: list[int]) -> Classifier:
-    """Return models like ``like`` with the weights of the file, once all arrays are what they must be."""
+    """Return models like ``like`` with the weights of the file, after checking all arrays."""
     weights = {f"model.{name}": tuple(tensor.shape) for name, tensor in named_tensors(like).items()}
     expected = {name: Array(("models", *shape), (torch.float32,)) for name, shape in weights.items()}
     expected["substitutes"] = Array(("models", width), (torch.int64,), low=0, high=width - 1)
@@ -182,7 +184,7 @@ def _check_arrays(arrays: dict[str, Tensor], like: Classifier, width: int, best_
 
 
 def _try(ensemble: Ensemble) -> None:
-    """Raise a ``DataError`` unless the models predict small graphs: what cannot be used is best found out now."""
+    """Raise ``DataError`` unless the models can predict two small graphs."""
     labels = None if ensemble.edges is None else [0] * 4
     path = Graph(3, [(0, 1), (1, 0), (1, 2), (2, 1)], edge_labels=labels)
     point = Graph(1, edge_labels=None if labels is None else [])
@@ -222,7 +224,7 @@ def _dtype(classes: np.ndarray) -> str:
 
 
 def _classes(saved: dict[str, Any]) -> np.ndarray:
-    """Return the classes, of the type they had."""
+    """Return the classes with their original type."""
     values = saved["values"]
     name = saved["dtype"]
     dtype = np.dtype(str if name == "str" else name)
@@ -246,7 +248,7 @@ def _classes(saved: dict[str, Any]) -> np.ndarray:
 
 
 def _settings(model: "GraphClassifier") -> dict[str, Any]:
-    """What it was told, as JSON; an encoder of the user's own is there by what it learnt."""
+    """Return the classifier's arguments as JSON; a custom encoder is stored in its fitted state."""
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_SAVED}
     if isinstance(given["class_weight"], Mapping):
         given["class_weight"] = [list(item) for item in given["class_weight"].items()]
@@ -256,7 +258,7 @@ def _settings(model: "GraphClassifier") -> dict[str, Any]:
 
 
 def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str, Any]:
-    """Return the arguments that the classifier was made with, checked as those of a user are."""
+    """Return the classifier's arguments from a file, with the checks for user input."""
     saved = LATER | saved
     if set(saved) != known - set(NOT_SAVED) | {"own_encoder"}:
         raise DataError("its settings are not those that this version knows.")
@@ -269,7 +271,7 @@ def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str
 
 
 def _class_weight(saved: Any) -> Any:
-    """Return the weights of classes, which are kept as pairs: a class need not be a text, as a key of JSON is."""
+    """Return class weights, which are stored as pairs because JSON keys can only be text."""
     if saved is None or saved == "balanced":
         return saved
     pairs = list_of(list_of(SCALAR, least=2, most=2), most=MOST_CLASSES)(saved, "settings.class_weight")

@@ -1,4 +1,4 @@
-"""Predictions in a stream: a chunk of graphs is read, predicted, written and forgotten before the next."""
+"""Predict a stream of graphs in chunks, so that memory use does not depend on the number of graphs."""
 
 import csv
 import json
@@ -23,16 +23,16 @@ Format = Literal["csv", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 DIGITS = 6
 SHOWN = 11
-"""Of labels that are no class: as many as are named, and one more, so that it is seen that there are more."""
+"""The number of unknown labels to keep: one more than is shown, to know whether there are more."""
 
 
 class Predicted(NamedTuple):
-    """One graph."""
+    """The prediction for one graph."""
 
     row: int
     id: Label | None
     label: Label | None
-    """The true one, where the source has it."""
+    """The true label, if the source has one."""
     prediction: Any
     probabilities: list[float]
     uncertainty: float
@@ -40,27 +40,27 @@ class Predicted(NamedTuple):
 
 @dataclass
 class Count:
-    """What came by."""
+    """The totals of a stream."""
 
     graphs: int = 0
     bad: int = 0
     nodes: int = 0
     unknown: int = 0
-    """Nodes that no training graph was like."""
+    """Nodes with a label or degree that no training graph has."""
     edges: int = 0
     unknown_edges: int = 0
     labelled: int = 0
     labelled_nodes: int = 0
-    """Nodes of graphs that have a label: only these can have been trained on."""
+    """Nodes of graphs that have a label."""
     correct: int = 0
     foreign: int = 0
-    """Labels that are no class of the model."""
+    """Labels that are not one of the model's classes."""
     strangers: dict[Label, None] = field(default_factory=dict)
-    """Some of them, in the order of their coming."""
+    """Some of these labels, in order of appearance."""
 
     @property
     def accuracy(self) -> float | None:
-        """Among the graphs whose label is known; None where none is, or none is a class of the model."""
+        """The accuracy on graphs with a label; None if no label is one of the model's classes."""
         return self.correct / self.labelled if self.labelled > self.foreign else None
 
 
@@ -71,9 +71,16 @@ def predict_stream(
     refuse: Callable[[BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
-    """Predict and ``write`` each chunk while the next is read; ``count`` what comes by, and ``refuse`` bad rows.
+    """Predict and ``write`` each chunk while the next one is read.
 
-    Reading is Python's work, predicting is not: so one thread reads, and another does all else.
+    One thread reads, another predicts.
+
+    Args:
+        model: The fitted classifier.
+        chunks: The graphs, in chunks.
+        count: The totals to update.
+        refuse: Called with each row that cannot be predicted.
+        write: Called with the predictions of each chunk.
     """
     with threads(1) as cores, one_threaded_pool(1) as other:
         before: Future[None] | None = None
@@ -96,9 +103,11 @@ def _predict_chunk(
     refuse: Callable[[BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
-    """A label counts as right if it reads as the prediction does: files know texts only.
+    """Predict one chunk, update the totals and write the predictions.
 
-    Where the classes are numbers, 01 and 1.0 are 1, as it was when the model was fitted on a file.
+    A label is correct if its text equals that of the prediction. If the classes are numbers, 01 and 1.0 equal 1, as
+    they
+    do when a model is fitted on a file.
     """
     if chunk.graphs is None:
         return
@@ -134,7 +143,7 @@ def _predict_chunk(
 
 
 def _largest_row(chunk: GraphChunk) -> str:
-    """Say which graph takes most of the memory: a model cannot be made smaller once it is trained."""
+    """Name the largest graph of a chunk and advise to leave it out."""
     assert chunk.graphs is not None
     graph = int(chunk.graphs.sizes.argmax())
     return f"Row {chunk.rows[graph]} has {int(chunk.graphs.sizes[graph]):,} nodes: leave it out, or use more memory."
@@ -147,7 +156,7 @@ def _read(label: Label | None, numbers: bool) -> str:
 
 
 class Writer:
-    """Writes predictions as CSV or as JSON lines."""
+    """Write predictions as CSV or as JSON lines."""
 
     def __init__(self, file: TextIO, form: Format, classes: Sequence[Any]) -> None:
         self._file = file
@@ -157,9 +166,9 @@ class Writer:
         self._begun = False
 
     def write(self, rows: Iterable[Predicted]) -> None:
-        """Write a line for each, all of them before the next come; the names of columns stand before the very first.
+        """Write a line for each prediction, and the CSV header before the first one.
 
-        So nothing at all is written where nothing could be predicted.
+        Nothing is written if there are no predictions at all.
         """
         for row in rows:
             if not self._begun:
@@ -175,7 +184,7 @@ class Writer:
         self._file.flush()
 
     def _begin(self) -> None:
-        """Write what stands before the first line."""
+        """Write the CSV header."""
         self._begun = True
         if self._form == "csv":
             names = [f"probability_{name}" for name in self._classes]

@@ -1,4 +1,4 @@
-"""What a user gives to a classifier, checked: settings, graphs and labels; and what to say of odd ones."""
+"""Check the settings, graphs and labels that a user gives to a classifier, and word the messages about them."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ Rule = tuple[Callable[[Any], bool], str]
 
 
 def at_least(lowest: int) -> Rule:
-    """Return the rule for whole numbers that are not smaller."""
+    """Return the rule for whole numbers of at least ``lowest``."""
     return lambda value: type(value) is int and value >= lowest, f"a whole number of at least {lowest} is needed"
 
 
@@ -69,14 +69,14 @@ RULES: dict[str, Rule] = {
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a classifier, numbers as Python has them; a ``SettingError`` for one that cannot be."""
+    """Return the settings with plain Python numbers; raise ``SettingError`` for an invalid one."""
     return {name: plain(value) for name, value in settings.items()} | {
         name: check_setting(name, settings[name], rule) for name, rule in RULES.items()
     }
 
 
 def check_setting(name: str, given: Any, rule: Rule) -> Any:
-    """Return what is given for ``name``, a number as Python has it; a ``SettingError`` if it cannot be."""
+    """Return the value of ``name`` as a plain Python value; raise ``SettingError`` if it is invalid."""
     (fine, needed) = rule
     value = plain(given)
     if not fine(value):
@@ -85,7 +85,7 @@ def check_setting(name: str, given: Any, rule: Rule) -> Any:
 
 
 def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray) -> tuple[float, ...] | None:
-    """Return how much a graph of each class counts; None where all count alike."""
+    """Return the weight of each class; None if all graphs have equal weights."""
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -111,7 +111,7 @@ KINDS = "a packed store, or a list of PyG Data, of NetworkX graphs or of SMILES"
 
 
 def as_store(graphs: Any) -> PackedGraphs:
-    """Return graphs of any kind as a store without labels, on the CPU."""
+    """Return graphs of any supported type as a store without labels, on the CPU."""
     return _pack(_items(graphs))
 
 
@@ -130,7 +130,7 @@ def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
 
 
 def _items(graphs: Any) -> PackedGraphs | list[Any]:
-    """Return a store as it is, and what else holds graphs as a list of them; a ``DataError`` for what holds none."""
+    """Return a store unchanged and any other collection as a list; raise ``DataError`` if it holds no graphs."""
     if isinstance(graphs, PackedGraphs):
         if not len(graphs):
             raise DataError(f"{graphs.name} has no graphs.")
@@ -156,7 +156,7 @@ def _name(item: Any) -> str:
 
 
 def _from_stores(stores: list[PackedGraphs]) -> PackedGraphs:
-    """Scikit-learn picks graphs out of a store one by one."""
+    """Join the stores of single graphs that scikit-learn selects."""
     names = {store.name for store in stores}
     name = names.pop() if len(names) == 1 else "graphs"
     return concatenate([replace(store, labels=None, classes=()) for store in stores], name)
@@ -169,33 +169,33 @@ CONVERT: dict[type, Callable[[list[Any]], PackedGraphs]] = {
     Data: lambda graphs: from_pyg(graphs, labels=[0] * len(graphs)),
     Graph: lambda graphs: pack(replace(graph, label=None) for graph in graphs),
 }
-"""Labels that graphs carry are left out here, since they may be of any type, see :func:`label_graphs`; and so are
-weights of edges, which no network uses, so that graphs with and without them go together."""
+"""How each type of graph becomes a store. Labels are left out here because they may have any type, see
+:func:`label_graphs`. Edge weights are left out because no network uses them."""
 
 
 class LabelledGraphs(NamedTuple):
-    """Graphs with a class each, which are numbered in the order of ``classes``."""
+    """Graphs with their classes, which are numbered in the order of ``classes``."""
 
     store: PackedGraphs
-    """Without labels, on the CPU."""
+    """The graphs without labels, on the CPU."""
     classes: np.ndarray
-    """The distinct labels: sorted, numbers before words, of the type that was given."""
+    """The distinct labels, sorted, numbers before words, of the type that was given."""
     codes: np.ndarray
-    """The number of each graph's class [n], int64."""
+    """The number of each graph's class ``[G]``, int64."""
 
     @property
     def counts(self) -> np.ndarray:
-        """How many graphs there are of each class [classes]."""
+        """The number of graphs of each class ``[C]``."""
         return np.bincount(self.codes)
 
     @property
     def numbered(self) -> PackedGraphs:
-        """The graphs with the numbers of their classes for labels: what is trained on."""
+        """The graphs with the numbers of their classes as labels."""
         return replace(self.store, labels=torch.from_numpy(self.codes), classes=tuple(range(len(self.classes))))
 
 
 def label_graphs(graphs: Any, y: Any = None) -> LabelledGraphs:
-    """Return graphs of any kind with their labels: ``y``, or without it those that they carry."""
+    """Return graphs with their labels: ``y``, or the labels that the graphs carry if ``y`` is None."""
     items = _items(graphs)
     store = _pack(items)
     if y is not None:
@@ -207,7 +207,7 @@ def label_graphs(graphs: Any, y: Any = None) -> LabelledGraphs:
 
 
 def _carried(items: Iterable[Any]) -> np.ndarray:
-    """Return the labels that the graphs of a list carry, each its own; a ``DataError`` where there are none."""
+    """Return the labels that the graphs of a list carry; raise ``DataError`` if one has none."""
     found: list[Any] = []
     for number, item in enumerate(items):
         if isinstance(item, PackedGraphs) and item.labels is not None:
@@ -222,9 +222,9 @@ def _carried(items: Iterable[Any]) -> np.ndarray:
 
 
 def as_labels(given: Any, count: int) -> np.ndarray:
-    """One label for each graph [count]: an array of numbers or of words, of objects where there are both.
+    """Return one label per graph ``[count]`` as an array of numbers, of words, or of objects if there are both.
 
-    Numbers of several types become one type; a number and a word that read alike are refused.
+    Numbers of several types become one type. A number and a word with the same text raise an error.
     """
     values = _array(given)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
@@ -242,14 +242,14 @@ def as_labels(given: Any, count: int) -> np.ndarray:
 
 
 def number_labels(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct labels, sorted, and the number of each label among them [n], int64."""
+    """Return the distinct labels, sorted, and the number of each label among them ``[G]``, int64."""
     names = sort_names(labels.tolist())
     classes = _objects(names) if labels.dtype.kind == "O" else np.array(names, labels.dtype)
     return classes, codes_of(labels, classes)
 
 
 def check_several(classes: np.ndarray) -> None:
-    """Raise a ``DataError`` unless there are at least two classes."""
+    """Raise ``DataError`` unless there are at least two classes."""
     if len(classes) < 2:
         raise DataError(
             f"all graphs are of class {show(classes.tolist()[0])}: graphs of at least two classes are needed."
@@ -257,7 +257,7 @@ def check_several(classes: np.ndarray) -> None:
 
 
 def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The number of each label's class [n], int64; -1 where it is none of ``classes``."""
+    """Return the number of each label's class ``[G]``, int64; -1 if it is not one of ``classes``."""
     number = {name: i for i, name in enumerate(classes.tolist())}
     return np.array([number.get(label, -1) for label in labels.tolist()], np.int64)
 
@@ -302,15 +302,15 @@ def _objects(values: Sequence[Any]) -> np.ndarray:
 
 
 class UnseenWarning(UserWarning):
-    """Some nodes, edges or labels are like none that a model was trained on."""
+    """A warning about nodes, edges or labels with values that do not occur in the training graphs."""
 
 
 class SingleGraphWarning(UserWarning):
-    """A class has only one graph to train on."""
+    """A warning about a class with only one training graph."""
 
 
 def single_messages(graphs: LabelledGraphs, fraction: float) -> list[str]:
-    """What to say, where a ``fraction`` is to be held out, about classes with a single graph."""
+    """Return messages about classes with a single graph, if a ``fraction`` of the graphs is held out."""
     single = graphs.classes[graphs.counts == 1].tolist()
     if not (fraction and single):
         return []
@@ -324,7 +324,7 @@ def single_messages(graphs: LabelledGraphs, fraction: float) -> list[str]:
 
 
 def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
-    """What to say about nodes and edges that no graph of the training was like: how many, of how many."""
+    """Return messages about values not seen in training; ``nodes`` and ``edges`` are (unknown, total)."""
     each = ((*nodes, "nodes have a label or a degree"), (*edges, "edges have a label"))
     return [
         f"{unknown:,} of {total:,} {what} that no training graph has: they count as unknown, and predictions for their "
@@ -335,14 +335,14 @@ def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str
 
 
 def empty_messages(store: PackedGraphs) -> list[str]:
-    """What to say about graphs without nodes."""
+    """Return messages about graphs without nodes."""
     empty = store.empty
     what = "all of them get the same prediction, which says nothing about them."
     return [f"{len(empty):,} of {len(store):,} graphs have no nodes, graph {empty[0]} first: {what}"] if empty else []
 
 
 def foreign_message(labels: Iterable[Any], count: int, total: int, classes: np.ndarray) -> str:
-    """About ``count`` of ``total`` labels, some of them ``labels``, that are none of a model's classes."""
+    """Return a message about ``count`` of ``total`` labels that are not classes of the model."""
     labels = list(dict.fromkeys(labels))
     alike = {reads(label) for label in labels} & {reads(name) for name in classes.tolist()}
     hint = " They read alike, but some are numbers and some are words." if alike else ""
@@ -353,5 +353,5 @@ def foreign_message(labels: Iterable[Any], count: int, total: int, classes: np.n
 
 
 def listing(values: Sequence[Any], most: int = 10) -> str:
-    """The first of them, in words."""
+    """Return the first ``most`` values as text."""
     return ", ".join(map(show, islice(values, most))) + ", ..." * (len(values) > most)
