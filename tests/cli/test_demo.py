@@ -27,7 +27,7 @@ def test_demo(quick, call, tmp_path, monkeypatch):
     again = call("demo")
     assert again.code == 0
     assert "Nothing was left to train" in again.out
-    assert "no picture of the curves: drawing needs matplotlib: pip install" in again.err
+    assert "no picture of the curves: plotting needs matplotlib, which is not installed: pip install" in again.err
 
 
 @pytest.mark.parametrize(

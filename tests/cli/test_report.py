@@ -107,4 +107,4 @@ def test_what_is_not_installed_is_missed_before_anything_is_read(module, call, m
     (tmp_path / "runs").mkdir()
     shown = call("report", "runs", "-o", "r.html")
     assert shown.code == 2
-    assert f"a page needs {module}: pip install 'sopool[report]'." in shown.err
+    assert f"writing an HTML page needs {module}, which is not installed: pip install 'sopool[report]'." in shown.err

@@ -77,9 +77,9 @@ def test_labels_never_overlap(places, gap):
     ("series", "name", "message"),
     [
         (SERIES, "curves.pdf", r"\.svg or \.png, not '\.pdf'"),
-        ({}, "curves.svg", "no runs to draw"),
-        ({"sum": []}, "curves.svg", "no runs to draw for sum"),
-        ({"sum": runs(), "max": runs(looks="validation")}, "curves.svg", "some at validation graphs"),
+        ({}, "curves.svg", "no runs to plot"),
+        ({"sum": []}, "curves.svg", "no runs to plot for sum"),
+        ({"sum": runs(), "max": runs(looks="validation")}, "curves.svg", "some on validation graphs"),
     ],
 )
 def test_refused(series, name, message, tmp_path):

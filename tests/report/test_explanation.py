@@ -105,7 +105,7 @@ def test_the_table_names_the_nodes_in_order_of_what_they_add():
     assert nodes == np.argsort(-np.abs(margin.nodes), kind="stable")[:15].tolist()
     assert [row[2].text for row in grid.rows] == ["for" if margin.nodes[node] > 0 else "against" for node in nodes]
     left = float(margin.nodes.sum() - margin.nodes[nodes].sum())
-    assert grid.notes == [f"The {graph.num_nodes - 15} other nodes add {signed(left)}."]
+    assert grid.notes == [f"The other nodes ({graph.num_nodes - 15}) contribute {signed(left)}."]
     assert all(len(row) == len(grid.columns) for row in grid.rows)
 
 
@@ -114,8 +114,8 @@ def test_of_many_classes_the_table_has_the_most_probable():
     found = tiny(encoder=DegreeEncoder()).fit(STORE, names[np.arange(40) % 8]).explain(STORE[0])[0]
     grid = nodes_grid(found, found.margin())
     likely = sorted(names[np.argsort(-found.probabilities, kind="stable")[:5]])
-    assert grid.columns[-5:] == [f"adds to score of {name}" for name in likely]
-    assert grid.notes[-1] == "Scores of the 5 most probable classes."
+    assert grid.columns[-5:] == [f"contribution to score of {name}" for name in likely]
+    assert grid.notes[-1] == "Only the scores of the 5 most probable classes are shown."
     node = int(grid.rows[0][0].text)
     assert grid.rows[0][-1].text == signed(float(found.contributions[node, names.tolist().index(likely[-1])]))
 
@@ -125,7 +125,7 @@ def test_molecules_are_drawn_as_such():
     graph = load("MUTAG")[0]
     values = np.linspace(-1, 2, graph.num_nodes)
     picture, said = picture_of(graph, values, ["C"] * graph.num_nodes, "A molecule")
-    assert "Hydrogens" in said
+    assert "hydrogens" in said
     assert "atom-0" in picture
     ElementTree.fromstring(picture)
     assert picture.count("<text") == len(marked(values))
@@ -137,7 +137,7 @@ def test_of_large_graphs_the_nodes_that_matter_are_drawn():
     graph = pack([Graph(nodes, ring)])
     values = np.arange(nodes, dtype=float)
     picture, said = picture_of(graph, values, [""] * nodes, "A ring")
-    assert f"The {MOST} nodes that matter most, of {nodes}" in said
+    assert f"Only the {MOST} of {nodes} nodes that contribute most" in said
     assert picture.count("<g>") == MOST
     assert "marker-end" in picture
     assert f"node {nodes - 1}: +{nodes - 1}" in picture
@@ -170,7 +170,7 @@ def test_small_graphs_and_equal_places_are_drawn(nodes):
     graph = pack([Graph(nodes, [[0, 0]])])
     picture, _ = picture_of(graph, np.zeros(nodes), [""] * nodes, "Small")
     assert "nan" not in picture
-    assert "No node matters." in picture
+    assert "No node contributes to the margin." in picture
 
 
 def test_colours_run_from_one_end_to_the_other_and_black_is_legible_on_all():

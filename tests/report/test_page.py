@@ -161,7 +161,7 @@ def test_the_outline(written):
 def test_the_optimistic_is_called_so(written):
     text = written.read_text("utf-8")
     assert "per-fold-max (optimistic)" in text
-    assert "The test graphs choose what they are scored by" in text
+    assert "Because the selection uses the test graphs" in text
 
 
 def test_without_any_outcome_there_is_still_a_page(tmp_path):

@@ -37,7 +37,7 @@ def test_tables_for_papers_say_what_is_missing(tmp_path):
     assert summary.notes
     text = markdown(summary)
     assert text.count("\n- a\\|b\\_c &amp; &lt;i&gt;\\*, gin-0, ") == len(summary.notes)
-    assert "## What is missing" in text
+    assert "## Missing results" in text
     lines = latex(summary).splitlines()
     assert [line for line in lines if line.startswith("% Missing: ")] == lines[: len(summary.notes)]
     assert "1 of 4 are missing" in lines[0]

@@ -126,7 +126,7 @@ def test_seeds_are_averaged_within_folds(tmp_path):
     assert [row[grid.columns.index("seeds")].text for row in grid.rows] == ["0, 3", "0, 3"]
     assert "seeds" not in accuracy_grid(each[0]).columns
     assert [row["seed"] for row in csv.DictReader(io.StringIO(tidy(found)))].count("3") == 2 * 3 * 4
-    assert "all at epoch" in page(found)
+    assert "all folds at epoch" in page(found)
 
 
 @pytest.mark.parametrize(

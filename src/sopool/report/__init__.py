@@ -1,1 +1,1 @@
-"""What a person looks at: tables for the terminal, pages (HTML), tables for papers (Markdown, LaTeX, CSV), pictures."""
+"""Output for people: terminal tables, HTML pages, tables for papers (Markdown, LaTeX, CSV) and figures."""

@@ -1,4 +1,4 @@
-"""The report's tables for papers: Markdown, LaTeX, and one line for each fold as CSV."""
+"""Tables of the report for papers: Markdown, LaTeX, and CSV with one row for each fold."""
 
 import csv
 import html
@@ -33,7 +33,7 @@ FIELDS = (
 
 
 def grids(summary: Summary) -> list[Grid]:
-    """The tables that a paper wants."""
+    """Return the tables of accuracies and gains."""
     found = [accuracy_grid(summary)]
     for protocol in summary.protocols:
         gains = [gain for gain in summary.gains if gain.protocol == protocol]
@@ -42,12 +42,12 @@ def grids(summary: Summary) -> list[Grid]:
 
 
 def markdown(summary: Summary) -> str:
-    """Tables as GitHub reads them."""
+    """Return the tables as GitHub-flavored Markdown, with the protocols and the missing results."""
     return "\n".join([grid_markdown(grid) for grid in grids(summary)] + _meanings(summary) + _missing(summary))
 
 
 def grid_markdown(grid: Grid) -> str:
-    """One of them, under its title."""
+    """Return one table as Markdown, below its title."""
     rule = ["---:" if grid.is_figure(i) else "---" for i in range(len(grid.columns))]
     lines = [f"## {_md(grid.title)}", "", _line([_md(name) for name in grid.headings]), _line(rule)]
     lines += [_line([_md_cell(cell) for cell in row]) for row in grid.rows]
@@ -71,11 +71,11 @@ def _meanings(summary: Summary) -> list[str]:
 
 
 def _missing(summary: Summary) -> list[str]:
-    return ["## What is missing", "", *(f"- {_md(note)}" for note in summary.notes), ""] if summary.notes else []
+    return ["## Missing results", "", *(f"- {_md(note)}" for note in summary.notes), ""] if summary.notes else []
 
 
 def latex(summary: Summary) -> str:
-    r"""``table`` environments, for ``\usepackage{booktabs}``; what is missing, in comments."""
+    r"""Return LaTeX ``table`` environments, which need ``\usepackage{booktabs}``; comments list missing results."""
     missing = [f"% Missing: {visible(' '.join(note.split()))}\n" for note in summary.notes]
     return "".join(missing) + "\n".join(_latex(grid) for grid in grids(summary))
 
@@ -113,7 +113,7 @@ def _tex(text: str) -> str:
 
 
 def tidy(summary: Summary) -> str:
-    """CSV: one line for each data set, network, pooling, seed, protocol and fold; accuracies as fractions."""
+    """Return CSV with a row for each data set, network, pooling, seed, protocol and fold; accuracies are fractions."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)

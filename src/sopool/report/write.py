@@ -1,4 +1,4 @@
-"""What a report can be written as."""
+"""The file formats in which a report can be written."""
 
 from collections.abc import Callable
 
@@ -7,4 +7,4 @@ from sopool.report.page.html import page
 from sopool.report.papers import latex, markdown, tidy
 
 FORMATS: dict[str, Callable[[Summary], str]] = {"html": page, "md": markdown, "tex": latex, "csv": tidy}
-"""Name -> how it is written."""
+"""Maps the name of each format to the function that writes a summary in it."""

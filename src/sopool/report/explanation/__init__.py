@@ -1,1 +1,1 @@
-"""An explanation of a prediction as a page."""
+"""The explanation of a prediction as an HTML page."""

@@ -1,4 +1,4 @@
-"""Graphs as pictures (SVG): nodes coloured by a signed number, with the sign as text where it matters."""
+"""SVG drawings of graphs, with nodes colored by a signed value and the largest values written beside their nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ import numpy as np
 AGAINST = (230, 137, 28)
 NEUTRAL = (247, 247, 247)
 FOR = (74, 144, 217)
-"""Orange to blue, which hardly anybody confuses; black text is legible on all of it."""
+"""A scale from orange to blue, suitable for color-blind readers; black text is legible on all of its colors."""
 WIDTH, HEIGHT, EDGE = 640, 440, 34
 MARKED = 8
-"""How many nodes have their number and value written beside them."""
+"""The largest number of nodes whose number and value are written beside them."""
 
 
 @dataclass(frozen=True)
 class Stroke:
-    """The line that an edge is drawn as."""
+    """The line that represents an edge."""
 
     source: int
     target: int
@@ -28,27 +28,27 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn, and what is said to those who do not see it."""
+    """A drawing of a graph, with its title and description for screen readers."""
 
     key: str
-    """Tells the pictures of a page apart."""
+    """A prefix for element ids, unique within a page."""
     title: str
     description: str
     points: np.ndarray
-    """Where each node is, any scale [n, 2]."""
+    """The position of each node in any scale, ``[N, 2]``."""
     numbers: Sequence[int]
-    """Of the nodes."""
+    """The number of each node."""
     labels: Sequence[str]
-    """In the nodes."""
+    """The text inside each node."""
     values: np.ndarray
-    """[n]."""
+    """The value of each node, ``[N]``."""
     hints: Sequence[str]
-    """Shown when a node is pointed at."""
+    """The tooltip of each node."""
     lines: Sequence[Stroke]
 
 
 def colour(value: float, largest: float) -> tuple[int, int, int]:
-    """Of a value between -largest and largest."""
+    """Return the RGB color of a value between ``-largest`` and ``largest``."""
     share = 0.0 if not largest else max(-1.0, min(1.0, value / largest))
     end = FOR if share > 0 else AGAINST
     first, second, third = (round(a + (b - a) * abs(share)) for a, b in zip(NEUTRAL, end, strict=True))
@@ -56,20 +56,20 @@ def colour(value: float, largest: float) -> tuple[int, int, int]:
 
 
 def marked(values: np.ndarray) -> set[int]:
-    """The nodes that matter most; those that hardly matter beside them are left out."""
+    """Return the nodes with the largest absolute values, without those below a twentieth of the largest."""
     order = np.argsort(-np.abs(values), kind="stable")[:MARKED]
     largest = float(np.abs(values).max(initial=0))
     return {int(node) for node in order if abs(values[node]) > largest / 20}
 
 
 def signed(value: float) -> str:
-    """With its sign, three digits that count; what rounds to 0 has none."""
+    """Format a value with its sign and three significant digits; zero has no sign."""
     text = f"{value:+#.3g}".rstrip(".") if abs(value) < 1000 else f"{value:+,.0f}"
     return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "\N{MINUS SIGN}")
 
 
 def draw(picture: Picture) -> str:
-    """As an SVG element."""
+    """Return a picture as an SVG element."""
     at = _place(picture.points)
     radius = _radius(len(picture.values))
     largest = float(np.abs(picture.values).max(initial=0))
@@ -89,7 +89,7 @@ def draw(picture: Picture) -> str:
 def write_marks(
     at: np.ndarray, lines: Sequence[Stroke], numbers: Sequence[int], values: np.ndarray, radius: float
 ) -> list[str]:
-    """The number and value of the nodes that matter most, each beside its node where it hides least."""
+    """Return SVG texts with the number and value of the most important nodes, placed where they hide least."""
     steps = np.linspace(0.15, 0.85, 5)[:, None]
     drawn = np.concatenate([np.zeros((0, 2)), *(at[a] + steps * (at[b] - at[a]) for a, b in map(_ends, lines))])
     boxes = [(centre, np.array([radius, radius])) for centre in at]
@@ -112,7 +112,7 @@ def _ends(line: Stroke) -> tuple[int, int]:
 
 
 def _around(centre: np.ndarray, half: np.ndarray, radius: float) -> list[np.ndarray]:
-    """Places for a text beside a node, the nearest first."""
+    """Return candidate positions for a text beside a node, the nearest first."""
     angles = np.arange(16) * np.pi / 8
     turns = np.stack([np.sin(angles), -np.cos(angles)], 1)
     return [centre + turn * (half + radius + more) for more in (2.0, 10.0, 24.0) for turn in turns]
@@ -121,7 +121,7 @@ def _around(centre: np.ndarray, half: np.ndarray, radius: float) -> list[np.ndar
 def _hidden(
     place: np.ndarray, half: np.ndarray, boxes: Sequence[tuple[np.ndarray, np.ndarray]], drawn: np.ndarray
 ) -> float:
-    """How much a text would hide: nodes and other texts count more than edges, and leaving the picture most."""
+    """Return the cost of a text position: overlap with nodes, texts and edges, and leaving the picture."""
     over = sum(float(np.clip(half + size - np.abs(place - centre), 0, None).prod()) for centre, size in boxes)
     out = float(np.clip(np.abs(place - (WIDTH / 2, HEIGHT / 2)) + half - (WIDTH / 2, HEIGHT / 2), 0, None).sum())
     crossed = int((np.abs(drawn - place) < half).all(1).sum())
@@ -155,7 +155,7 @@ def _line(line: Stroke, at: np.ndarray, radius: float, key: str) -> str:
 
 
 def _place(points: np.ndarray) -> np.ndarray:
-    """Into the picture, one scale for both axes."""
+    """Scale and center positions to fit the picture, with one scale for both axes."""
     if not len(points):
         return points
     low = points.min(0)

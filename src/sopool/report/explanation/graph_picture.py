@@ -1,4 +1,4 @@
-"""The graph of an explanation: a molecule as chemists draw it, else nodes and edges."""
+"""The drawing of an explained graph: a structural formula for molecules, nodes and edges for other graphs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,26 +13,28 @@ from sopool.data.graphs import PackedGraphs
 from sopool.report.explanation.drawing import HEIGHT, WIDTH, Picture, Stroke, colour, draw, marked, signed, write_marks
 
 MOST = 400
-"""Of larger graphs the nodes that matter most are drawn."""
+"""The largest number of nodes that are drawn; for larger graphs, those that contribute most."""
 ATOM = 14.0
-"""About how far an atom's colour reaches."""
+"""The approximate radius of the colored disk of an atom."""
 CALM = 120
-"""Up to here the slower layout that crosses fewer edges."""
+"""The largest number of nodes for the slower layout, which crosses fewer edges."""
 
 
 def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], title: str) -> tuple[str, str]:
-    """An SVG element, and a sentence about what is drawn and what is not."""
+    """Return an SVG element and a sentence on what it shows."""
     description = _described(values, names)
     molecule = molecule_of(graph, MOST)
     if molecule is not None and graph.num_nodes:
-        said = "Hydrogens that are no nodes, and charges, are not drawn: the model does not see them."
+        said = (
+            "Charges and hydrogens that are not nodes of the graph are not drawn, because the model does not use them."
+        )
         return _molecule(molecule, values, title, description), said
     network = to_networkx(graph)[0]
     kept = list(range(graph.num_nodes))
-    said = f"{graph.num_nodes:,} nodes."
+    said = f"The graph has {graph.num_nodes:,} node{'' if graph.num_nodes == 1 else 's'}."
     if len(kept) > MOST:
         kept = sorted(np.argsort(-np.abs(values), kind="stable")[:MOST].tolist())
-        said = f"The {MOST} nodes that matter most, of {graph.num_nodes:,}, and the edges between them."
+        said = f"Only the {MOST} of {graph.num_nodes:,} nodes that contribute most, and their edges, are drawn."
         network = network.subgraph(kept)
     place = {node: number for number, node in enumerate(kept)}
     at = layout(network)
@@ -46,12 +48,12 @@ def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], ti
 
 
 def hint(node: int, name: str, value: float) -> str:
-    """A node in words."""
+    """Describe a node by its number, label and value."""
     return f"node {node}{f' ({name})' if name else ''}: {signed(value)}"
 
 
 def layout(network: nx.Graph) -> dict[int, np.ndarray]:
-    """Where each node is; the same for the same graph. Parts that hang together lie side by side, the largest first."""
+    """Return deterministic node positions; connected components lie side by side, the largest first."""
     plain = nx.Graph(network)
     parts = sorted(nx.connected_components(plain), key=lambda part: (-len(part), min(part)))
     sides = [np.sqrt(len(part)) for part in parts]
@@ -71,7 +73,7 @@ def layout(network: nx.Graph) -> dict[int, np.ndarray]:
 
 
 def _part_layout(network: nx.Graph) -> dict[int, np.ndarray]:
-    """Between -1 and 1."""
+    """Return positions between -1 and 1 for a connected graph."""
     start = nx.spring_layout(network, seed=0)
     return dict(start if len(network) < 3 or len(network) > CALM else nx.kamada_kawai_layout(network, pos=start))
 
@@ -79,7 +81,7 @@ def _part_layout(network: nx.Graph) -> dict[int, np.ndarray]:
 def _described(values: np.ndarray, names: Sequence[str]) -> str:
     order = sorted(marked(values), key=lambda node: -abs(values[node]))
     told = "; ".join(hint(node, names[node], float(values[node])) for node in order)
-    return f"Nodes that matter most: {told}." if told else "No node matters."
+    return f"Nodes that contribute most: {told}." if told else "No node contributes to the margin."
 
 
 def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -> str:

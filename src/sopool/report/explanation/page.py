@@ -1,4 +1,4 @@
-"""An explanation as one page: why a graph got its class, node by node."""
+"""The explanation of one prediction as a self-contained HTML page."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +16,11 @@ from sopool.report.grid import Cell, Grid
 from sopool.report.page.render import render
 
 SHOWN = 15
-"""Nodes in the table."""
+"""The largest number of nodes in the table."""
 CLASSES = 5
-"""Classes whose scores it has: the most probable."""
+"""The largest number of classes in the table; the most probable ones are shown."""
 GIVERS = 5
-"""Nodes that are named beside a node of the pooled graph."""
+"""The number of original nodes that are listed for each pooled node."""
 WIDEST = 6.0
 
 
@@ -30,18 +30,18 @@ class Subject:
 
     graph: PackedGraphs
     name: str
-    """Such as "graph 7 of MUTAG"."""
+    """A name for headings, e.g. "graph 7 of MUTAG"."""
     label: str | None = None
-    """Its true class, where that is known."""
+    """The true class, or None if it is not known."""
     model: str = ""
-    """Which model, in a few words."""
+    """A sentence that describes the model."""
 
 
 def explanation_page(explanation: Explanation, subject: Subject) -> str:
-    """As HTML that needs nothing beside itself."""
+    """Return the page as HTML."""
     margin = explanation.margin()
     chosen = str(explanation.prediction)
-    title = f"What each node of {subject.name} adds to the margin of class {chosen}"
+    title = f"Contribution of each node of {subject.name} to the margin of class {chosen}"
     picture, drawn = picture_of(subject.graph, margin.nodes, explanation.nodes, title)
     pooled = [_pooled(explanation, graph, number) for number, graph in enumerate(explanation.pooled)]
     return render(
@@ -67,12 +67,12 @@ def explanation_page(explanation: Explanation, subject: Subject) -> str:
 
 
 def percent(share: float) -> str:
-    """With a digit after the point."""
+    """Format a fraction as a percentage with one decimal."""
     return f"{100 * share:.1f} %"
 
 
 def classes_grid(explanation: Explanation) -> Grid:
-    """The probability, the score and the margin of each class."""
+    """Tabulate the probability, the score and the margin of each class."""
     rows = []
     for number, name in enumerate(explanation.classes):
         margin = explanation.margin(number)
@@ -82,17 +82,17 @@ def classes_grid(explanation: Explanation) -> Grid:
         figures += [_figure(float(value)) for value in (explanation.scores[number], margin.total, margin.bias)]
         rows.append([Cell(str(name), strong=strong), *figures])
     many = len(explanation.each) > 1
-    note = "Probabilities are averages over the models, and so are scores." if many else ""
+    note = "Probabilities and scores are means over the models." if many else ""
     return Grid(
         "Probability, score and margin of each class",
-        ["class", "probability", "score", "margin", "of it bias"],
+        ["class", "probability", "score", "margin", "bias part of margin"],
         rows,
         notes=[note] * many,
     )
 
 
 def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
-    """The nodes that matter most."""
+    """Tabulate the nodes that contribute most to the margin."""
     order = np.argsort(-np.abs(margin.nodes), kind="stable")[:SHOWN].tolist()
     likely = sorted(np.argsort(-np.asarray(explanation.probabilities), kind="stable")[:CLASSES].tolist())
     rows = []
@@ -109,34 +109,34 @@ def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
         ]
         figures = [_figure(float(value)) for value in (margin.nodes[node], *explanation.contributions[node][likely])]
         rows.append([*words, figures[0], spread, *figures[1:]])
-    columns = ["node", "label", "speaks", "adds to the margin", "spread over models"]
-    columns += [f"adds to score of {explanation.classes[number]}" for number in likely]
+    columns = ["node", "label", "direction", "contribution to margin", "standard deviation over models"]
+    columns += [f"contribution to score of {explanation.classes[number]}" for number in likely]
     left = len(margin.nodes) - len(rows)
     notes = (
-        [f"The {left:,} other nodes add {signed(float(margin.nodes.sum() - margin.nodes[order].sum()))}."]
+        [f"The other nodes ({left:,}) contribute {signed(float(margin.nodes.sum() - margin.nodes[order].sum()))}."]
         if left
         else []
     )
     if len(likely) < len(explanation.classes):
-        notes.append(f"Scores of the {len(likely)} most probable classes.")
-    return Grid("Nodes that matter most", columns, rows, words=3, notes=notes).without_empty()
+        notes.append(f"Only the scores of the {len(likely)} most probable classes are shown.")
+    return Grid("Nodes that contribute most", columns, rows, words=3, notes=notes).without_empty()
 
 
 def pairs_grid(explanation: Explanation) -> Grid:
-    """The pairs of features that matter most to the predicted class."""
+    """Tabulate the pairs of features that contribute most to the margin of the predicted class."""
     rows = []
     for pair in explanation.pairs[explanation.chosen]:
         name = explanation.nodes[pair.node]
         at = f"{pair.node} ({name})" if name else str(pair.node)
         words = [
             Cell(pair.first),
-            Cell("itself" if pair.second == pair.first else pair.second or "-"),
+            Cell("the same" if pair.second == pair.first else pair.second or "-"),
             Cell(f"node {at}"),
             Cell(str(pair.model + 1)),
         ]
         rows.append([*words, _figure(pair.value)])
-    columns = ["feature", "together with", "mostly in", "model", "adds to the margin"]
-    return Grid("Pairs of features that matter most", columns, rows, words=4)
+    columns = ["first feature", "second feature", "largest in", "model", "contribution to margin"]
+    return Grid("Pairs of features that contribute most", columns, rows, words=4)
 
 
 def _figure(value: float) -> Cell:
@@ -144,7 +144,7 @@ def _figure(value: float) -> Cell:
 
 
 def _pooled(explanation: Explanation, graph: PooledGraph, model: int) -> dict[str, Any]:
-    """The picture and the table of one model's pooled graph."""
+    """Return the title, the picture and the table of the pooled graph of one model."""
     weights = margins(len(explanation.classes))[explanation.chosen]
     size = len(graph.adjacency)
     known = graph.shares is not None
@@ -162,8 +162,8 @@ def _pooled(explanation: Explanation, graph: PooledGraph, model: int) -> dict[st
     at = nx.circular_layout(nx.path_graph(size))
     points = np.array([at[node] for node in range(size)])
     hints = [hint(node, "", float(shares[node])) if known else f"node {node}" for node in range(size)]
-    title = f"The pooled graph of model {model + 1}: {size} nodes"
-    told = "; ".join(hints) if known else "its nodes go on to the next block"
+    title = f"Pooled graph of model {model + 1}: {size} node{'' if size == 1 else 's'}"
+    told = "; ".join(hints) if known else "Its nodes are the input of the next block"
     names = [str(node) for node in range(size)]
     picture = Picture(f"pooled-{model}", title, f"{told}.", points, range(size), names, shares, hints, lines)
     return {
@@ -181,5 +181,9 @@ def _pooled_grid(explanation: Explanation, gives: np.ndarray, shares: np.ndarray
         rows.append(
             [Cell(str(number), number), Cell(told), *([] if shares is None else [_figure(float(shares[number]))])]
         )
-    columns = ["pooled node", "made mostly of", *([] if shares is None else ["adds to the margin"])]
-    return Grid("What the pooled nodes are made of", columns, rows, words=2)
+    columns = [
+        "pooled node",
+        "original nodes with the largest weights",
+        *([] if shares is None else ["contribution to margin"]),
+    ]
+    return Grid("Composition of the pooled nodes", columns, rows, words=2)

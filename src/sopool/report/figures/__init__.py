@@ -1,1 +1,1 @@
-"""Pictures of learning curves."""
+"""Figures of learning curves."""

@@ -1,4 +1,4 @@
-"""Learning curves as a picture."""
+"""Learning curves as SVG or PNG figures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,23 +16,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {"train": "#D55E00", "test": "#0072B2", "validation": "#0072B2"}
-"""From Okabe and Ito's, told apart with any colour vision."""
+"""Colors from the Okabe-Ito palette, which is suitable for color-blind readers."""
 COLUMNS = 3
 SUFFIXES = (".svg", ".png")
 
 
 def check_picture(path: Path) -> None:
-    """Raise a ``SettingError`` now if :func:`plot_curves` could not write such a file."""
+    """Raise a ``SettingError`` if :func:`plot_curves` cannot write this type of file."""
     if path.suffix.lower() not in SUFFIXES:
-        raise SettingError(f"a picture can be written to {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
+        raise SettingError(f"the file name of a figure must end in {' or '.join(SUFFIXES)}, not {path.suffix!r}.", path)
 
 
 def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
-    """Draw training accuracy, and that of the graphs looked at, against epochs: one panel for each name, on one scale.
+    """Plot training accuracy and test (or validation) accuracy against epochs.
 
-    A line is the mean over folds, the band their 10 to 90 % quantiles; several runs of a fold are averaged first.
-    Nothing is smoothed: how much accuracy jumps from epoch to epoch is what choosing the best epoch lives on. A run
-    that was stopped counts up to there. ``path`` ends in .svg or .png; equal runs give equal files.
+    Each name in ``series`` gets its own panel; all panels share their axes. A line is the mean over folds, and the band
+    shows the 10th to 90th percentile of the folds; several runs of one fold are averaged first. Curves are not
+    smoothed, because selecting the best epoch profits from their fluctuations. A run that stopped early counts up to
+    its last epoch.
+
+    Args:
+        series: The runs of each pooling, by name.
+        path: The file to write; its name ends in ``.svg`` or ``.png``. The same runs always give the same file.
     """
     path = Path(path)
     check_picture(path)
@@ -40,7 +45,9 @@ def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
     try:
         from matplotlib import style
     except ImportError as error:
-        raise MissingPackageError("drawing needs matplotlib: pip install 'sopool[report]'") from error
+        raise MissingPackageError(
+            "plotting needs matplotlib, which is not installed: pip install 'sopool[report]'."
+        ) from error
 
     with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
         figure = _draw(series, split)
@@ -51,13 +58,13 @@ def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
 
 
 def _split(series: Mapping[str, Sequence[Run]]) -> str:
-    """Which graphs the runs looked at: test or validation."""
+    """Return the split on which the runs were scored during training: test or validation."""
     empty = [name for name, runs in series.items() if not runs]
     if empty or not series:
-        raise DataError(f"there are no runs to draw{' for ' + ', '.join(empty) if empty else ''}.")
+        raise DataError(f"there are no runs to plot{' for ' + ', '.join(empty) if empty else ''}.")
     splits = {"test" if run.config.looks == "test" else "validation" for runs in series.values() for run in runs}
     if len(splits) > 1:
-        raise DataError("some runs look at the test fold and some at validation graphs: draw them one after the other.")
+        raise DataError("some runs were scored on test folds and some on validation graphs; plot them separately.")
     return splits.pop()
 
 
@@ -71,7 +78,7 @@ def _draw(series: Mapping[str, Sequence[Run]], split: str) -> "Figure":
     for panel in panels[len(series) :]:
         panel.remove()
     ends = [_panel(panel, name, series[name], split) for panel, name in zip(panels, series, strict=False)]
-    for panel, places in zip(panels, ends, strict=False):  # only now is the common scale known
+    for panel, places in zip(panels, ends, strict=False):  # the common scale is known only after all panels are drawn
         _label_ends(panel, places)
     for i, panel in enumerate(panels[: len(series)]):
         panel.tick_params(labelbottom=i + columns >= len(series))
@@ -81,7 +88,7 @@ def _draw(series: Mapping[str, Sequence[Run]], split: str) -> "Figure":
             panel.set_ylabel("accuracy, %")
     count = max(len({run.config.fold for run in runs}) for runs in series.values())
     figure.supxlabel(
-        f"line: mean over {count} folds; band: 10 to 90 % of the folds; figures: last epoch",
+        f"line: mean over {count} folds; band: 10th to 90th percentile\nnumbers: accuracy at the last epoch, %",
         fontsize=8,
         color="#555555",
     )
@@ -89,7 +96,7 @@ def _draw(series: Mapping[str, Sequence[Run]], split: str) -> "Figure":
 
 
 def _panel(panel: "Axes", name: str, runs: Sequence[Run], split: str) -> dict[str, float]:
-    """Draw one pooling; gives where its lines end."""
+    """Draw one pooling and return the last value of each line."""
     ends = {}
     for part in ("train", split):
         shown = band(runs, f"{part}_accuracy")
@@ -110,7 +117,7 @@ def _panel(panel: "Axes", name: str, runs: Sequence[Run], split: str) -> dict[st
 
 
 def _label_ends(panel: "Axes", ends: Mapping[str, float]) -> None:
-    """Write at the end of each line what it is and its last value, moved so that none hides another."""
+    """Label the end of each line with its name and last value, without overlaps."""
     low, high = panel.get_ylim()
     parts = sorted(ends, key=ends.__getitem__)
     places = spread([ends[part] for part in parts], 0.16 * (high - low))
@@ -127,7 +134,7 @@ def _label_ends(panel: "Axes", ends: Mapping[str, float]) -> None:
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Sorted places, moved to be ``gap`` apart: those too close become a group around its mean."""
+    """Move sorted positions at least ``gap`` apart; positions that are too close are centered on their mean."""
     groups: list[list[float]] = []
     for place in places:
         groups.append([place])

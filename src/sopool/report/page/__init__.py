@@ -1,1 +1,1 @@
-"""The report as a page for a browser."""
+"""The report as an HTML page."""

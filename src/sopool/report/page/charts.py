@@ -1,6 +1,7 @@
-"""The report's charts, as plain descriptions for plotly.js. Colours are names that the page gives a meaning to.
+"""The charts of the report, as specifications for plotly.js.
 
-So the page can draw them on light or dark ground. Text from data is escaped: plotly.js reads it as HTML of a kind.
+Colors are names of the page's CSS variables, so that charts follow the light or dark theme. Text that comes from data
+is escaped, because plotly.js interprets some HTML tags.
 """
 
 import html
@@ -17,19 +18,20 @@ from sopool.training.protocols.outcome import Outcome
 Chart = dict[str, Any]
 
 POINTS = 400
-"""A curve has at most so many: more epochs than that are thinned, never smoothed."""
+"""The largest number of points in a curve; longer curves are subsampled, never smoothed."""
 ROW = 26
-"""Height of a line of a chart, in pixels."""
+"""The height of one row of a chart, in pixels."""
+GAIN_AXIS = "gain, points of accuracy, with 95 % interval"
 SYMBOLS = {"per-fold-max": "triangle-up", "single-epoch": "diamond", "fair": "circle"}
 
 
 def label(text: str) -> str:
-    """Text as plotly.js is to show it: as it stands."""
+    """Escape a text so that plotly.js shows it literally."""
     return html.escape(text, quote=False)
 
 
 def accuracy_chart(entries: Sequence[Entry]) -> Chart:
-    """Every pooling of a data set, its accuracy under each protocol on one line: their distance is optimism."""
+    """Plot the accuracy of each pooling on one data set, with all protocols in one row."""
     names = [line_name(entry, entries) for entry in entries]
     protocols = dict.fromkeys(protocol for entry in entries for protocol in entry.outcomes)
     data: list[Chart] = [_spans(entries, names)]
@@ -47,7 +49,7 @@ def accuracy_chart(entries: Sequence[Entry]) -> Chart:
                 "hovertemplate": "%{y}<br>%{x:.1f} %<extra>" + protocol + "</extra>",
             }
         )
-    return _lines(data, names, "accuracy, per cent")
+    return _lines(data, names, "test accuracy, %")
 
 
 def _spans(entries: Sequence[Entry], names: Sequence[str]) -> Chart:
@@ -63,7 +65,7 @@ def _spans(entries: Sequence[Entry], names: Sequence[str]) -> Chart:
 
 
 def gains_chart(gains: Sequence[Gain], names: Sequence[str]) -> Chart:
-    """Differences with their intervals, in points; ``names``: of the lines, from the top."""
+    """Plot gains with their 95 % intervals, in percentage points; ``names`` labels the rows from top to bottom."""
     found = [gain.comparison for gain in gains]
     trace = {
         "type": "scatter",
@@ -82,13 +84,13 @@ def gains_chart(gains: Sequence[Gain], names: Sequence[str]) -> Chart:
         "hovertemplate": "%{y}<br>%{x:+.1f} points<extra></extra>",
         "showlegend": False,
     }
-    chart = _lines([trace], [label(name) for name in names], "gain, points of accuracy, with 95 % interval")
+    chart = _lines([trace], [label(name) for name in names], GAIN_AXIS)
     chart["layout"]["shapes"] = [_rule("x", 0, "faint")]
     return chart
 
 
 def ranks_chart(ranks: Mapping[str, float], difference: float | None) -> Chart:
-    """Mean ranks on a line, the best at the left; bars join those that the critical difference cannot tell apart."""
+    """Plot a critical-difference diagram; bars join poolings whose mean ranks do not differ significantly."""
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     data: list[Chart] = [
         {
@@ -115,7 +117,7 @@ def ranks_chart(ranks: Mapping[str, float], difference: float | None) -> Chart:
         data[-1]["showlegend"] = False
     layout = {
         "height": 110 + ROW * (len(order) + 1),
-        "xaxis": {"title": {"text": "mean rank, 1 is best"}, "range": [0.6, len(order) + 0.4], "dtick": 1},
+        "xaxis": {"title": {"text": "mean rank (1 is best)"}, "range": [0.6, len(order) + 0.4], "dtick": 1},
         "yaxis": {"visible": False, "range": [len(order) + 0.3 * len(bars) + 0.4, -0.8]},
         "margin": {"l": 20, "r": 20, "t": 10, "b": 50},
     }
@@ -123,7 +125,7 @@ def ranks_chart(ranks: Mapping[str, float], difference: float | None) -> Chart:
 
 
 def groups(ranks: Sequence[float], difference: float | None) -> list[tuple[int, int]]:
-    """First and last of each longest stretch of sorted ``ranks`` that lie within ``difference``, of two at least."""
+    """Return the first and last index of each maximal run of two or more sorted ranks within ``difference``."""
     if difference is None:
         return []
     found: list[tuple[int, int]] = []
@@ -135,9 +137,9 @@ def groups(ranks: Sequence[float], difference: float | None) -> list[tuple[int, 
 
 
 def curves_chart(entry: Entry, protocols: Sequence[str]) -> Chart:
-    """Accuracy over epochs, and in it what each protocol picks: where, and what it reports for that.
+    """Plot accuracy against epochs, with the epochs that each protocol selects and the accuracy it reports.
 
-    ``protocols`` share their runs: those that look at the test folds, or ``fair`` alone.
+    All ``protocols`` must use the same runs: those that select on the test folds, or ``fair`` alone.
     """
     bands = entry.curves[protocols[0]]
     data = [trace for part, shown in bands.items() for trace in _band(part, shown)]
@@ -148,7 +150,7 @@ def curves_chart(entry: Entry, protocols: Sequence[str]) -> Chart:
     layout = {
         "height": 360,
         "xaxis": {"title": {"text": "epoch"}, "range": [0, epochs + 1]},
-        "yaxis": {"title": {"text": "accuracy, per cent"}},
+        "yaxis": {"title": {"text": "accuracy, %"}},
         "legend": {"orientation": "h", "y": -0.25},
         "margin": {"l": 55, "r": 15, "t": 10, "b": 40},
         "hovermode": "closest",
@@ -167,24 +169,24 @@ def _band(part: str, shown: Band) -> list[Chart]:
         | {"y": both[1], "line": {"width": 0, "color": part}, "fill": "tonexty", "fillcolor": f"{part}-band"}
         | {"showlegend": False},
         shared
-        | {"y": _rounded(shown.mean[kept]), "name": f"{part}, mean", "line": {"width": 1.6, "color": part}}
+        | {"y": _rounded(shown.mean[kept]), "name": f"{part}, mean over folds", "line": {"width": 1.6, "color": part}}
         | {"hoverinfo": "all", "hovertemplate": "epoch %{x}: %{y:.1f} %<extra>" + part + "</extra>"},
     ]
 
 
 def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: int) -> list[Chart]:
-    """A line at what is reported, and marks at the epochs it comes from."""
+    """Draw a line at the reported accuracy and markers at the selected epochs."""
     level = _percent(outcome.mean)
     marker = {"symbol": SYMBOLS[protocol], "size": 9, "color": protocol, "line": {"color": "ground", "width": 1}}
     x = [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
     y = [_percent(fold) for fold in outcome.folds for _ in range(outcome.repeats)]
-    name = f"{protocol}: {100 * outcome.mean:.1f}, "
-    if protocol == "single-epoch":  # one for each seed
+    name = f"{protocol}: {100 * outcome.mean:.1f} %, "
+    if protocol == "single-epoch":  # one epoch for each seed
         x = sorted(set(x))
         y = [level] * len(x)
-        name += f"all at epoch {', '.join(map(str, x))}"
+        name += f"all folds at epoch {', '.join(map(str, x))}"
     else:
-        name += "each fold at its best" if protocol == "per-fold-max" else "epochs chosen on validation"
+        name += "best epoch of each fold" if protocol == "per-fold-max" else "epochs selected on validation graphs"
     line = {"color": protocol, "width": 1.5, "dash": "dash"}
     shared = {"type": "scatter", "legendgroup": protocol}
     return [
@@ -204,12 +206,12 @@ def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: 
 
 
 def thin(epochs: int) -> np.ndarray:
-    """Which epochs, from 0, are drawn: all, or evenly spaced ones with the first and the last."""
+    """Return the epochs to draw, counted from 0: all, or evenly spaced ones that include the first and the last."""
     return np.unique(np.linspace(0, epochs - 1, min(epochs, POINTS)).round().astype(int))
 
 
 def line_name(entry: Entry, among: Sequence[Entry]) -> str:
-    """A name for a line of a chart about one data set: the network is left out if it is the same for all."""
+    """Return the row label of an entry; the network is omitted if all entries share it."""
     parts = [entry.network] if len({other.network for other in among}) > 1 else []
     return label(join_words(*parts, entry.pool, entry.variant))
 

@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing beside itself: figures, charts, styles and scripts are all in it."""
+"""The report as one self-contained HTML page, with all tables, charts, styles and scripts."""
 
 import re
 from collections.abc import Sequence
@@ -14,22 +14,23 @@ from sopool.report.grids.reproduction import reproduction_grid, setup_note
 from sopool.report.grids.store import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid, tests_grid
 from sopool.report.page.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
 from sopool.report.page.render import check_extras, page_file, render
-from sopool.training.protocols.protocols import BEST, PROTOCOLS
+from sopool.training.protocols.protocols import PROTOCOLS
 
 MEANINGS = {
-    "per-fold-max": "Every fold counts at the epoch that is best on its own test graphs, "
-    f"{BEST}. The test graphs choose what they are scored by, so this is higher than what new graphs would see. It is "
-    "what the paper's code reports.",
-    "single-epoch": "All folds count at the one epoch, and setting, with the best mean over the test folds (Xu et al., "
-    "GIN). The test graphs still choose, but one epoch for all.",
-    "fair": "Epoch and setting are chosen on a tenth of the training graphs, held out for that; then the test fold is "
-    "scored once, with several final runs for each fold (Errica et al., ICLR 2020).",
+    "per-fold-max": "Each fold is scored at the epoch with the highest accuracy on its own test graphs, and the "
+    "hyperparameters are those with the highest mean of these scores. Because the selection uses the test graphs, the "
+    "reported accuracy is higher than on new graphs. The paper's code reports this figure.",
+    "single-epoch": "All folds are scored at the one epoch, and with the one set of hyperparameters, that has the "
+    "highest mean accuracy over the test folds (Xu et al., GIN). The selection still uses the test graphs, but only to "
+    "pick one epoch for all folds.",
+    "fair": "The epoch and the hyperparameters are selected on a held-out tenth of the training graphs. The test fold "
+    "is then scored once, with several final runs for each fold (Errica et al., ICLR 2020).",
 }
 ON_TEST = ("per-fold-max", "single-epoch")
 
 
 class Drawn(NamedTuple):
-    """A chart with what is said of it, to those who see it and those who do not."""
+    """A chart with its alternative text and its caption."""
 
     spec: Chart
     alt: str
@@ -37,7 +38,7 @@ class Drawn(NamedTuple):
 
 
 def page(summary: Summary) -> str:
-    """All of it as HTML."""
+    """Return the report as HTML."""
     check_extras("plotly")
     from plotly.offline import get_plotlyjs
 
@@ -71,19 +72,19 @@ def _content(summary: Summary) -> dict[str, Any]:
 
 
 def _sections(summary: Summary) -> list[tuple[str, str]]:
-    """Anchor and name of each, where there is something to show."""
+    """Return the anchor and the title of each section that has content."""
     papers = [(f"paper-{i + 1}", name) for i, name in enumerate(_headings(summary.reproductions))]
     return [
-        ("read", "How to read this"),
+        ("read", "How to read this report"),
         ("accuracy", "Accuracy"),
         *papers,
         *([("controls", "Controls")] if summary.controls else []),
-        ("differences", "Differences"),
-        *([("ranks", "Ranks")] if summary.ranks else []),
-        ("details", "In detail"),
-        ("datasets", "Data set by data set"),
+        ("differences", "Gains over the reference"),
+        *([("ranks", "Ranks across data sets")] if summary.ranks else []),
+        ("details", "Details"),
+        ("datasets", "Results by data set"),
         ("cost", "Time and memory"),
-        *([("notes", "What is missing")] if summary.notes else []),
+        *([("notes", "Missing results")] if summary.notes else []),
     ]
 
 
@@ -99,16 +100,25 @@ def _protocol(summary: Summary, name: str) -> dict[str, Any]:
         "gains": gains_grid(gains, name) if gains else None,
         "gains_chart": Drawn(
             gains_chart(gains, names),
-            f"Gain over the reference under {name} for {len(gains)} poolings, with 95 % intervals; the table below has "
-            "the figures.",
-            f"{clear} of {len(gains)} intervals leave out 0.",
+            f"Gain over the reference under {name} for {len(gains)} poolings, with 95 % intervals; the table below "
+            "lists the values.",
+            _significance(clear, len(gains)),
         ),
         "ranks": [_ranks(one) for one in summary.ranks if one.across.protocol == name],
     }
 
 
+def _significance(clear: int, count: int) -> str:
+    """Say how many of the gains are statistically significant."""
+    return (
+        f"{clear} of {count} differences are statistically significant: their 95 % interval does not contain 0."
+        if clear
+        else f"None of the {count} differences is statistically significant: each 95 % interval contains 0."
+    )
+
+
 def _headings(tables: Sequence[Reproduction]) -> list[str]:
-    """With what tells apart those of one table that were trained in several ways."""
+    """Return a heading for each table; reproductions of one table are told apart by how they were trained."""
     headings = []
     for one in tables:
         others = [other.training for other in tables if other.table == one.table]
@@ -128,10 +138,14 @@ def _ranks(ranks: Ranks) -> dict[str, Any]:
     across = ranks.across
     order = sorted(across.ranks, key=lambda name: across.ranks[name])
     told = ", ".join(f"{name} {across.ranks[name]:.2f}" for name in order)
-    caption = "Bars join poolings whose ranks cannot be told apart"
+    caption = "Bars join poolings whose mean ranks do not differ significantly"
     if across.critical_difference is not None:
-        caption += f": they differ by less than {across.critical_difference:.2f} (Nemenyi, 5 %)"
-    notes = [f"All equally good: p = {across.friedman:.3f} (Friedman)."] if across.friedman is not None else []
+        caption += f"; the critical difference is {across.critical_difference:.2f} (Nemenyi test, 5 % level)"
+    notes = (
+        [f"Friedman test of the hypothesis that all poolings are equally accurate: p = {across.friedman:.3f}."]
+        if across.friedman is not None
+        else []
+    )
     return {
         "heading": f"{join_words(ranks.network, ranks.variant)}: {', '.join(across.datasets)}",
         "chart": Drawn(
@@ -148,8 +162,8 @@ def _dataset(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
     judged = [entry for entry in entries if entry.outcomes]
     overview = Drawn(
         accuracy_chart(judged),
-        f"Mean accuracy of each pooling on {name} under each protocol; the table of accuracies has the figures.",
-        "One line for each pooling. How far its marks are apart is what choosing on the test folds adds.",
+        f"Mean accuracy of each pooling on {name} under each protocol; the accuracy table lists the values.",
+        "One row for each pooling. The distance between its markers shows how much selecting on the test folds adds.",
     )
     confusion = {
         protocol: [confusion_grid(entry, protocol) for entry in judged if protocol in entry.confusion]
@@ -173,9 +187,10 @@ def _curves(entry: Entry) -> list[Drawn]:
             found.append(
                 Drawn(
                     curves_chart(entry, protocols),
-                    f"Training and {looked_at} accuracy over epochs of {entry.title}; reported: {figures} per cent.",
-                    f"{entry.title}. Lines: mean over folds of training and {looked_at} accuracy; bands: 10 to 90 % "
-                    f"of the folds. Dashed: what is reported; marks: the epochs it comes from.",
+                    f"Training and {looked_at} accuracy of {entry.title} against epochs; reported, %: {figures}.",
+                    f"{entry.title}. Solid lines: training and {looked_at} accuracy, mean over folds; bands: 10th to "
+                    "90th percentile of the folds. Dashed lines: reported test accuracy; markers: the selected epochs "
+                    "and their test accuracy.",
                 )
             )
     return found

@@ -1,4 +1,4 @@
-"""Pages that need nothing beside themselves, from the templates in ``templates``."""
+"""Self-contained HTML pages, rendered from the files in ``templates``."""
 
 from importlib.resources import files
 from importlib.util import find_spec
@@ -8,19 +8,21 @@ from sopool.errors import MissingPackageError
 
 
 def check_extras(*modules: str) -> None:
-    """Raise a ``MissingPackageError`` now if one of the optional modules that a page needs is not installed."""
+    """Raise a ``MissingPackageError`` if one of the optional modules that a page needs is not installed."""
     for module in modules:
         if find_spec(module) is None:
-            raise MissingPackageError(f"a page needs {module}: pip install 'sopool[report]'.")
+            raise MissingPackageError(
+                f"writing an HTML page needs {module}, which is not installed: pip install 'sopool[report]'."
+            )
 
 
 def page_file(name: str) -> str:
-    """A file that lies with the templates."""
+    """Return the text of a file in the folder of templates."""
     return (files("sopool.report.page") / "templates" / name).read_text("utf-8")
 
 
 def render(template: str, **content: Any) -> str:
-    """A page as HTML, with the style that all share. Everything is escaped but what is markup already."""
+    """Render a template with the shared style sheet; all values are escaped unless they are marked as safe."""
     check_extras("jinja2")
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
