@@ -85,7 +85,7 @@ class Ensemble:
 
     @cached_property
     def _ready(self) -> Classifier:
-        """The models in evaluation mode; on a CPU batch norms are folded into the layers."""
+        """The models in evaluation mode; on a CPU a copy that is prepared for faster inference."""
         return prepare_for_inference(self.model) if self.device.type == "cpu" else self.model.eval()
 
     def _run(

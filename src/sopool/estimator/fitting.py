@@ -43,7 +43,8 @@ class FitProgress(NamedTuple):
         >>> from sopool.estimator import GraphClassifier
         >>> seen = []
         >>> model = GraphClassifier(n_models=1, epochs=2, hidden=8, random_state=0, callback=seen.append)
-        >>> [progress.epoch for progress in (model.fit(load("MUTAG")), seen)[1]]
+        >>> model = model.fit(load("MUTAG"))
+        >>> [progress.epoch for progress in seen]
         [1, 2]
     """
 

@@ -104,7 +104,7 @@ C = TypeVar("C", bound="GraphClassifier")
 
 
 def write_model(model: "GraphClassifier", path: str | Path) -> None:
-    """Write a model file atomically: an interruption leaves no partial file."""
+    """Write a model file atomically: after an interruption ``path`` has its old content or all of the new one."""
     ensemble = model.ensemble_
     arrays = {f"model.{name}": tensor for name, tensor in named_tensors(ensemble.model).items()}
     arrays |= {f"history.{name}": torch.from_numpy(curve) for name, curve in model.history_.items()}
