@@ -1,8 +1,8 @@
-"""The table of docs/results/index.md: every data set on its test folds, at one glance.
+"""Print the table of docs/results/index.md as Markdown: the accuracy of each model on the test folds of each data set.
 
     python -m benchmarks.overview
 
-Prints Markdown: the Weisfeiler-Lehman kernel, Sum/Avg and bimap as the paper has them, the presets, others' figures.
+The models are the Weisfeiler-Lehman kernel, Sum/Avg and bimap as in the paper, the presets, and published models.
 """
 
 import numpy as np
@@ -27,12 +27,12 @@ COLUMNS = {
 
 
 def figures() -> Figures:
-    """Under `fair`, seed 0, with the Weisfeiler-Lehman kernel on the same folds."""
+    """Return the results under `fair`, seed 0, with the Weisfeiler-Lehman kernel on the same folds."""
     return tested() | read("large_controls.jsonl")
 
 
 def grid(found: Figures) -> Grid:
-    """Accuracies, bold where they differ significantly from Sum/Avg; the mean over the data sets last."""
+    """Return the accuracies, bold where they differ significantly from Sum/Avg, and their mean over the data sets."""
     folds = {(data, form): np.array(found[data, form]["folds"]) for data in NINE for form in COLUMNS}
     rows = []
     for data in NINE:
@@ -44,7 +44,7 @@ def grid(found: Figures) -> Grid:
 
 
 def cell(folds: np.ndarray, base: np.ndarray) -> Cell:
-    """Mean and spread of the folds."""
+    """Return mean and standard deviation over the folds."""
     shown = accuracy_cell(float(folds.mean()), float(folds.std()))
     return Cell(shown.text, strong=folds is not base and corrected_paired_test(folds, base).clear)
 

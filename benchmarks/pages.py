@@ -1,9 +1,11 @@
-"""The tables of the pages under docs/results, from the figures that lie there.
+"""Print the tables of a page under docs/results from its JSON file, as Markdown.
 
     python -m benchmarks.pages docs/results/table2.json
+    python -m benchmarks.pages docs/results/table2.json --all
     python -m benchmarks.pages PART.json PART.json ... --merge docs/results/table2.json
 
-Prints Markdown. `--merge` first writes the parts of one table, from `sopool reproduce --output`, as one file.
+The page holds the accuracies under `fair` and the gains; `--all` adds every protocol, the paper's figures and the mean
+ranks. `--merge` first writes the parts of one table, from `sopool reproduce --output`, as one file.
 """
 
 import json
@@ -12,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.common import make_parser
+from sopool.experiments.comparison import Comparison
 from sopool.experiments.reproduce.merge import merge
 from sopool.experiments.reproduce.reproduction import Reproduction, load_reproduction
 from sopool.models.config import Setting
@@ -20,32 +23,67 @@ from sopool.report.grids.reproduction import reproduction_grid
 from sopool.report.papers import grid_markdown
 from sopool.training.protocols.outcome import describe_settings
 
+SHOWN = ("per-fold-max", "fair")
+"""The protocols of the tables on a page."""
+
 
 def page(found: Reproduction) -> str:
-    """`fair` over all data sets, each data set beside the paper, the declared comparisons, the ranks.
+    """Return the tables of the page: accuracies under `fair`, and gains under the same protocol."""
+    return "\n".join(map(grid_markdown, [fair_grid(found), gains_grid(found)]))
 
-    Where folds chose their setting, what they chose stands there instead of the paper's figures.
+
+def details(found: Reproduction) -> str:
+    """Return the other tables: each data set beside the paper, gains under all protocols with p-values, mean ranks.
+
+    If each fold selected its hyperparameters, the selected ones are counted instead of showing the paper's figures.
     """
     if len(found.setup["settings"]) > 1:
         each = [chosen_grid(found)]
     else:
         each = [reproduction_grid(replace(found, datasets=(name,), title=name)) for name in found.datasets]
-    return "\n".join(map(grid_markdown, [fair_grid(found), *each, gains_grid(found), ranks_grid(found)]))
+    return "\n".join(map(grid_markdown, [*each, tests_grid(found), ranks_grid(found)]))
 
 
 def fair_grid(found: Reproduction) -> Grid:
-    """Lines by data sets."""
+    """Return the accuracies under `fair`: a row for each model, a column for each data set."""
     rows = []
     for row in found.rows:
         cells = [found.cell(row.name, dataset).measured.get("fair") for dataset in found.datasets]
         if any(cells):
             figures = [NONE if one is None else accuracy_cell(one.mean, one.std) for one in cells]
             rows.append([Cell(row.name), *figures])
-    return Grid("All data sets under fair", ["line", *found.datasets], rows)
+    return Grid("Accuracy under fair", ["model", *found.datasets], rows)
+
+
+def gains_grid(found: Reproduction) -> Grid:
+    """Return the declared comparisons: the accuracy and gain of the paper beside ours, bold if significant."""
+    tests = declared_tests(found)
+    protocols = [name for name in SHOWN if name in found.protocols]
+    rows = []
+    for dataset, row, against in dict.fromkeys(key[:3] for key in tests):
+        cell = found.cell(row, dataset)
+        claimed = found.paper_gain(dataset, row, against)
+        paper = NONE if cell.paper is None else accuracy_cell(cell.paper.mean, None)
+        ours = accuracy_cell(cell.measured[protocols[0]].mean, None)
+        made = [tests[dataset, row, against, name] for name in protocols]
+        gains = [Cell(gain_words(test), strong=test.clear) for test in made]
+        rows.append([Cell(dataset), Cell(row), paper, ours, NONE if claimed is None else points_cell(claimed), *gains])
+    columns = ["data set", "model", "paper", protocols[0], "paper's gain", *(f"gain, {name}" for name in protocols)]
+    return Grid(f"Gain over {references(found)}", columns, rows, 2)
+
+
+def declared_tests(found: Reproduction) -> dict[tuple[str, str, str, str], Comparison]:
+    """Return the comparisons declared beforehand by data set, model, reference and protocol."""
+    return {(one.dataset, one.row, one.against, one.protocol): one.comparison for one in found.compared("declared")}
+
+
+def references(found: Reproduction) -> str:
+    """Return the names of the poolings that others are compared with."""
+    return ", ".join(dict.fromkeys(one.against.split(" + ")[-1] for one in found.compared("declared")))
 
 
 def chosen_grid(found: Reproduction) -> Grid:
-    """How many folds of all data sets chose which setting."""
+    """Return how many folds of all data sets selected which hyperparameters."""
     settings = [describe_settings(Setting(**setting)) for setting in found.setup["settings"]]
     rows = []
     for row in found.rows:
@@ -53,38 +91,41 @@ def chosen_grid(found: Reproduction) -> Grid:
         if row.kind != "control" and any(cells):
             counts = [sum(one["fair"].settings.get(name, 0) for one in cells if one) for name in settings]
             rows.append([Cell(row.name), *(Cell(str(count)) for count in counts)])
-    return Grid("Folds that chose a setting", ["line", *settings], rows)
+    return Grid("Folds that selected each setting", ["model", *settings], rows)
 
 
-def gains_grid(found: Reproduction) -> Grid:
-    """The comparisons declared beforehand, under each protocol, beside the gain that the paper shows."""
-    tests = {(one.dataset, one.row, one.against, one.protocol): one.comparison for one in found.compared("declared")}
+def tests_grid(found: Reproduction) -> Grid:
+    """Return the declared comparisons under every protocol, with p-values, beside the paper's gain."""
+    tests = declared_tests(found)
     rows = []
     for key in dict.fromkeys(key[:3] for key in tests):
         claimed = found.paper_gain(*key)
         made = [tests.get((*key, name)) for name in found.protocols]
         gains = [NONE if test is None else Cell(f"{gain_words(test)}, {p_cell(test.p).text}") for test in made]
         rows.append([Cell(key[0]), Cell(key[1]), NONE if claimed is None else points_cell(claimed), *gains])
-    columns = ["data set", "line", "paper's gain", *map(protocol_label, found.protocols)]
-    others = dict.fromkeys(one.against.split(" + ")[-1] for one in found.compared("declared"))
-    return Grid(f"Against {', '.join(others)}, on equal terms", columns, rows, 2)
+    columns = ["data set", "model", "paper's gain", *map(protocol_label, found.protocols)]
+    return Grid(f"Gain over {references(found)}, 95 % interval, p", columns, rows, 2)
 
 
 def ranks_grid(found: Reproduction) -> Grid:
-    """The mean rank of each line over the data sets."""
+    """Return the mean rank of each model over the data sets."""
     names = dict.fromkeys(name for one in found.across for name in one.ranks)
     rows = [[Cell(name), *(Cell(f"{one.ranks[name]:.1f}") for one in found.across)] for name in names]
     rows.append(
         [Cell("Friedman's p"), *(NONE if one.friedman is None else p_cell(one.friedman) for one in found.across)]
     )
-    return Grid("Mean rank over the data sets", ["line", *(protocol_label(one.protocol) for one in found.across)], rows)
+    return Grid(
+        "Mean rank over the data sets", ["model", *(protocol_label(one.protocol) for one in found.across)], rows
+    )
 
 
 def read(paths: Sequence[Path]) -> Reproduction:
-    """The parts of one table as one."""
+    """Return the parts of one table as one."""
     tables = merge([load_reproduction(path) for path in paths])
     if len(tables) != 1:
-        raise SystemExit(f"These are {len(tables)} tables, or one trained in {len(tables)} ways: give parts of one.")
+        raise SystemExit(
+            f"The files hold {len(tables)} tables, or one table trained in {len(tables)} ways. Give the parts of one."
+        )
     return tables[0]
 
 
@@ -92,11 +133,14 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("parts", type=Path, nargs="+")
     parser.add_argument("--merge", type=Path, help="write the parts as one file")
+    parser.add_argument("--all", action="store_true", help="print every table, not only those of the page")
     args = parser.parse_args()
     found = read(args.parts)
     if args.merge:
         args.merge.write_text(json.dumps(found.to_json(), indent=1) + "\n")
     print(page(found))
+    if args.all:
+        print(details(found))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The tables of docs/results/search.md, from the figures that lie beside it.
+"""Print the summary table of docs/results/search.md from the files beside it, as Markdown.
 
     python -m benchmarks.search_page
+    python -m benchmarks.search_page --all
 
-Prints Markdown: each form on each data set, with its gain over another form, paired by fold, with the corrected
-interval of `sopool evaluate`.
+`--all` also prints every variant on each data set, with its gain over another variant. Gains are paired by fold, with
+the 95 % interval of the corrected test of `sopool evaluate`.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import make_parser
 from benchmarks.search_forms import AVERAGED, BIMAP, DROPOUTS, FORMS, LARGE_BATCH, SUM
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words, points
@@ -22,7 +24,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 LARGE = ("PROTEINS", "NCI1", "IMDB-BINARY")
 FIVE = (*LARGE, "MUTAG", "PTC")
 BARE = ("IMDB-BINARY", "IMDB-MULTI", "COLLAB", "REDDIT-BINARY")
-"""Their nodes have neither labels nor attributes."""
+"""Data sets whose nodes have neither labels nor attributes."""
 LARGER = ("DD", "COLLAB", "REDDIT-BINARY")
 NINE = ("PROTEINS", "NCI1", "DD", *BARE, "MUTAG", "PTC")
 ROUND = [
@@ -47,11 +49,56 @@ VOTERS = ["sum-avg, dropout on embedding", "both, dropout on embedding", "slow, 
 VOTES = {"fair": "folds", "five vote": "ensemble_folds", "three of it and two of the first vote": "mixed_folds"}
 
 Figures = dict[tuple[str, str], dict[str, Any]]
-"""By data set and form."""
+"""Results by data set and variant."""
+
+
+def summary() -> Grid:
+    """Return the table of the page: the mean gain of the variants that mattered."""
+    once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
+    averaged = divided(closer | reddit) | divided(read("averaged.jsonl"))
+    batches = averaged | divided(read("averaged_batches.jsonl"))
+    tested = table2() | read("large.jsonl") | divided(read("nine.jsonl")) | divided(read("averaged_final.jsonl"))
+    first, same, default, best = TESTED
+    single = ("batch norm", "batch 128", "no dropout", "matrix-sqrt", "size", "hidden layer")
+    held_out = [SLOW, *MEANS[1:3], SLOW + AVERAGED, f"slow, no dropout{AVERAGED}", best]
+    final = [BIMAP, "slow, matrix-sqrt, no dropout", first, same, default, best]
+    rows = [
+        *(summary_row("held out", once, form, BIMAP, FIVE) for form in single),
+        *(summary_row("held out", averaged, form, SUM, NINE) for form in held_out),
+        *(
+            summary_row("held out", batches, form + LARGE_BATCH + AVERAGED, form + AVERAGED, NINE)
+            for form in (SUM, SLOW, MATRIX_ROOT)
+        ),
+        *(summary_row("test", tested, form, SUM, NINE) for form in final),
+        summary_row("test", tested, best, same, NINE),
+        summary_row("test", tested, best, BIMAP, NINE),
+        *(
+            summary_row("test, 3 networks", tested, form, first, NINE, "ensemble_folds")
+            for form in (same, default, best)
+        ),
+        summary_row("test, 2 seeds", two_seeds(divided(read("averaged_final.jsonl"))), best, first, NINE),
+    ]
+    columns = ["variant", "compared with", "graphs", "data sets", "mean gain", "above", "below"]
+    return Grid("Summary", columns, rows, [0, 1, 2, 5, 6])
+
+
+def summary_row(
+    graphs: str, figures: Figures, form: str, base: str, datasets: Sequence[str], name: str = "folds"
+) -> list[Cell]:
+    """Return the mean gain of one variant over another, and where its interval excludes 0."""
+    known = [data for data in datasets if (data, form) in figures and (data, base) in figures]
+    tests = {
+        data: corrected_paired_test(np.array(figures[data, form][name]), np.array(figures[data, base][name]))
+        for data in known
+    }
+    gain = float(np.mean([test.difference for test in tests.values()]))
+    above = ", ".join(data for data, test in tests.items() if test.low > 0)
+    below = ", ".join(data for data, test in tests.items() if test.high < 0)
+    return [*map(Cell, (form, base, graphs, str(len(known)), points(gain), above, below))]
 
 
 def page() -> str:
-    """All tables of the page."""
+    """Return all tables of the search."""
     once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
     finalists, large, chosen, nine = map(read, ("final.jsonl", "large.jsonl", "large_grid.jsonl", "nine.jsonl"))
     averaged = divided(read("averaged.jsonl"))
@@ -84,7 +131,7 @@ def page() -> str:
 
 
 def held_out_grid(title: str, figures: Figures, forms: Sequence[str], datasets: Sequence[str]) -> Grid:
-    """Accuracies and gains over the first of the forms."""
+    """Return accuracies and gains over the first variant."""
     rows = []
     for form in forms:
         cells = [gain_cell(figures, form, forms[0], data, "folds") for data in datasets]
@@ -92,11 +139,11 @@ def held_out_grid(title: str, figures: Figures, forms: Sequence[str], datasets: 
         gain = np.mean([mean_of(figures, form, data) - mean_of(figures, forms[0], data) for data in known])
         few = "" if len(known) == len(datasets) else f" ({len(known)} of {len(datasets)})"
         rows.append([Cell(form), *cells, Cell(points(float(gain)) + few if form != forms[0] else "")])
-    return Grid(title, ["form", *datasets, "mean gain"], rows)
+    return Grid(title, ["variant", *datasets, "mean gain"], rows)
 
 
 def twins_grid(title: str, figures: Figures, forms: Sequence[str], datasets: Sequence[str]) -> Grid:
-    """Forms with averaged parameters, each with batches of 32 and of 128: gains of these over those."""
+    """Return the gain of batches of 128 over batches of 32, with averaged parameters."""
     pairs = [(form + AVERAGED, form + LARGE_BATCH + AVERAGED) for form in forms]
     grids = [held_out_grid(title, figures, pair, datasets) for pair in pairs]
     return Grid(title, grids[0].columns, [row for grid in grids for row in grid.rows])
@@ -105,7 +152,7 @@ def twins_grid(title: str, figures: Figures, forms: Sequence[str], datasets: Seq
 def finals_grid(
     figures: Figures, title: str, name: str, forms: Sequence[str], datasets: Sequence[str] | None = None
 ) -> Grid:
-    """One figure of the finalists, data sets by forms, with the gain over the first form."""
+    """Return one score of the finalists by data set and variant, with the gain over the first variant."""
     rows = [
         [Cell(data), *(gain_cell(figures, form, forms[0], data, name, spread=True) for form in forms)]
         for data in datasets or dict.fromkeys(key[0] for key in figures)
@@ -114,12 +161,12 @@ def finals_grid(
 
 
 def voters(figures: Figures, name: str) -> list[str]:
-    """The forms of which this figure is known on every data set."""
+    """Return the variants that have this score on every data set."""
     return [form for form in forms_of(figures) if all(name in one for key, one in figures.items() if key[1] == form)]
 
 
 def gain_cell(figures: Figures, form: str, base: str, data: str, name: str, spread: bool = False) -> Cell:
-    """The accuracy, and what it gains over another form: strong if the interval leaves out 0."""
+    """Return the accuracy and its gain over another variant, bold if the interval excludes 0."""
     if (data, form) not in figures:
         return NONE
     folds = np.array(figures[data, form][name])
@@ -131,24 +178,24 @@ def gain_cell(figures: Figures, form: str, base: str, data: str, name: str, spre
 
 
 def mean_of(figures: Figures, form: str, data: str) -> float:
-    """Of the folds, held out."""
+    """Return the mean accuracy over the folds."""
     return float(np.mean(figures[data, form]["folds"]))
 
 
 def best_first(figures: Figures, datasets: Sequence[str]) -> list[str]:
-    """The forms but the paper's Sum/Avg, by their mean over these data sets."""
+    """Return the variants without the paper's Sum/Avg, sorted by their mean over these data sets."""
     forms = [form for form in forms_of(figures) if form != SUM and all((data, form) in figures for data in datasets)]
     return sorted(forms, key=lambda form: -np.mean([mean_of(figures, form, data) for data in datasets]))
 
 
 def forms_of(figures: Figures) -> list[str]:
-    """In the order of `search_forms.py`."""
+    """Return the variants in the order of `search_forms.py`."""
     found = {form for _, form in figures}
     return [name for form in FORMS for name in (form, form + AVERAGED) if name in found]
 
 
 def divided(figures: Figures) -> Figures:
-    """Forms with the figures of those that divide by the size, on the sets whose nodes carry nothing."""
+    """Use the results of the variants divided by the number of nodes on data sets without node labels or attributes."""
     found = {(data, form): one for (data, form), one in figures.items() if data not in BARE or is_one(form)}
     for (data, form), one in figures.items():
         plain = form.replace("size, ", "")
@@ -158,7 +205,7 @@ def divided(figures: Figures) -> Figures:
 
 
 def two_seeds(first: Figures) -> Figures:
-    """The mean of two seeds, fold by fold, where there is a second one."""
+    """Return the mean of two random seeds for each fold, where there is a second one."""
     second = divided(read("averaged_seed1.jsonl"))
     return {
         key: {"folds": ((np.array(first[key]["folds"]) + np.array(one["folds"])) / 2).tolist()}
@@ -167,22 +214,27 @@ def two_seeds(first: Figures) -> Figures:
 
 
 def is_one(form: str) -> bool:
-    """Whether a form is the same on all sets, divided or not."""
+    """Return whether a variant is the same on all data sets."""
     return form == BIMAP or form.startswith("sum-avg")
 
 
 def table2(name: str = "table2.json") -> Figures:
-    """The paper's two and the kernel under `fair`, from the figures of Table 2."""
+    """Return the paper's two variants and the kernel under `fair`, from the results of Table 2."""
     names = {"GIN-0 + Sum/Avg": SUM, "GIN-0 + SOPool_bimap": BIMAP, "wl": WL}
     cells = json.loads((RESULTS / name).read_text())["cells"]
     return {(cell["dataset"], names[cell["row"]]): cell["measured"]["fair"] for cell in cells if cell["row"] in names}
 
 
 def read(name: str) -> Figures:
-    """One of the files, a line each for a form on a data set."""
+    """Read a file with one line for each variant on each data set."""
     lines = [json.loads(text) for text in (RESULTS / name).read_text().splitlines()]
     return {(one["data"], one["form"]): one for one in lines}
 
 
 if __name__ == "__main__":
-    print(page())
+    parser = make_parser(__doc__)
+    parser.add_argument("--all", action="store_true", help="print every table of the search")
+    args = parser.parse_args()
+    print(grid_markdown(summary()))
+    if args.all:
+        print(page())
