@@ -103,7 +103,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         best_epochs_: The epoch that was kept of each model, counted from 0.
         about_: The data and the environment of the training.
 
-    Example:
+    Examples:
         >>> from sopool.data import load
         >>> from sopool.estimator import GraphClassifier
         >>> graphs = load("MUTAG")
@@ -178,7 +178,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Returns:
             The fitted classifier itself.
 
-        Example:
+        Examples:
             >>> from sopool.data import load
             >>> graphs = load("MUTAG")
             >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
@@ -218,7 +218,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Args:
             graphs: The graphs to classify.
 
-        Example:
+        Examples:
             >>> from sopool.data import load
             >>> graphs = load("MUTAG")
             >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
@@ -237,7 +237,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Args:
             graphs: The graphs to classify.
 
-        Example:
+        Examples:
             >>> from sopool.data import load
             >>> graphs = load("MUTAG")
             >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
@@ -252,7 +252,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Args:
             graphs: The graphs to classify.
 
-        Example:
+        Examples:
             >>> from sopool.data import load
             >>> graphs = load("MUTAG")
             >>> model = GraphClassifier(n_models=2, epochs=1, hidden=8, random_state=0).fit(graphs)
@@ -313,7 +313,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Args:
             graphs: The graphs to embed.
 
-        Example:
+        Examples:
             >>> from sopool.data import load
             >>> graphs = load("MUTAG")
             >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
@@ -335,7 +335,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Returns:
             One :class:`Explanation` per graph.
 
-        Example:
+        Examples:
             >>> from sopool.data import load
             >>> graphs = load("MUTAG")
             >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
@@ -359,7 +359,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Args:
             path: The file to write. An existing file is replaced.
 
-        Example:
+        Examples:
             >>> from pathlib import Path
             >>> from tempfile import TemporaryDirectory
             >>> from sopool.data import load
@@ -387,7 +387,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         Raises:
             DataError: If the file is not a valid model file.
 
-        Example:
+        Examples:
             See :meth:`save`.
         """
         from sopool.estimator.model_file import read_model

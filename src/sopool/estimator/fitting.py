@@ -38,7 +38,7 @@ CURVES = {"loss": "step_loss", "validation_accuracy": "validation_accuracy", "va
 class FitProgress(NamedTuple):
     """The state of a fit after an epoch; losses and accuracy are averages over the models still training.
 
-    Example:
+    Examples:
         >>> from sopool.data import load
         >>> from sopool.estimator import GraphClassifier
         >>> seen = []
