@@ -32,7 +32,7 @@ def test_demo(quick, call, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nowhere/curves.svg", "there is no folder nowhere"), ("curves.txt", "written to .svg or .png, not '.txt'")],
+    [("nowhere/curves.svg", "there is no folder nowhere"), ("curves.txt", "must end in .svg or .png, not '.txt'")],
 )
 def test_a_picture_that_cannot_be_written(name, message, call, tmp_path):
     shown = call("demo", "--plot", name)

@@ -73,7 +73,7 @@ def test_of_a_folder_and_of_a_named_set_neither(call, tmp_path, nothing_is_read)
         shown = call("fit", *source, "-o", "DS/DS_A.txt")
         assert "the same file as" in shown.err
     shown = call("evaluate", "TOY", "--root", "sets", "--plot", "DS/DS_A.txt")
-    assert "picture" in shown.err
+    assert "file name of a figure" in shown.err
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / "TOY.zip").write_text("")
     shown = call("fit", "TOY", "--root", "sets", "-o", "sets/TOY.zip")
