@@ -9,7 +9,7 @@ __version__ = "0.1.0.dev0"
 
 
 def __getattr__(name: str) -> Any:
-    """``GraphClassifier`` when it is asked for: PyTorch and scikit-learn take seconds to import."""
+    """Import ``GraphClassifier`` on first use, because PyTorch and scikit-learn take seconds to import."""
     if name == "GraphClassifier":
         from sopool.estimator import GraphClassifier
 

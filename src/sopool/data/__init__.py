@@ -1,4 +1,4 @@
-"""Graphs from anywhere, packed end to end, and features for their nodes."""
+"""Read, convert and store data sets of graphs, and encode the features of their nodes."""
 
 from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features.encoders import (

@@ -1,4 +1,4 @@
-"""The edges of a whole store, a block at a time."""
+"""Iterate over the edges of a whole data set, one block at a time."""
 
 from collections.abc import Iterator
 
@@ -8,13 +8,13 @@ from torch import Tensor
 from sopool.data.graphs import PackedGraphs
 
 BLOCK = 4_000_000
-"""Edges looked at together: bounds the memory, whatever the number of edges."""
+"""The number of edges processed at once, which bounds the memory used."""
 
 
 def edge_blocks(store: PackedGraphs, size: int = BLOCK) -> Iterator[Tensor]:
-    """The edges of a few graphs at a time [2, e], int64, nodes numbered through the store.
+    """Yield the edges of a few graphs at a time as int64 ``[2, E]``, with nodes numbered across the whole store.
 
-    A block has at most ``size`` edges, or is one graph.
+    A block has at most ``size`` edges, unless it consists of a single graph.
     """
     edge_ptr = store.edge_ptr.cpu()
     first = 0
@@ -31,7 +31,7 @@ def edge_blocks(store: PackedGraphs, size: int = BLOCK) -> Iterator[Tensor]:
 
 
 def out_degrees(store: PackedGraphs) -> Tensor:
-    """The number of edges out of each node [N], int64; for undirected graphs that is the number of neighbours."""
+    """Return the out-degree of each node as int64 ``[N]``; in undirected graphs it is the number of neighbors."""
     counts = torch.zeros(store.num_nodes, dtype=torch.long, device=store.device)
     for source, _ in edge_blocks(store):
         counts.scatter_add_(0, source, torch.ones_like(source))

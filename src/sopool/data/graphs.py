@@ -1,4 +1,4 @@
-"""A data set of graphs packed end to end: a few arrays, whatever the number of graphs."""
+"""A data set of graphs, stored in a few concatenated arrays."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,58 +16,91 @@ NODE_FIELDS = ("node_labels", "node_attributes")
 NAMED = {"labels": "classes", "node_labels": "node_label_names", "edge_labels": "edge_label_names"}
 EDGE_FIELDS = ("edge_labels", "edge_attributes", "edge_weights")
 MATRICES = ("edge_index", "node_attributes", "edge_attributes")
-"""The arrays of two dimensions; all others have one."""
+"""The names of the two-dimensional arrays; all others have one dimension."""
 
 
 class GraphBatch(NamedTuple):
-    """Some graphs of a store, side by side. ``nodes`` and ``edges`` say where in the store they come from."""
+    """A batch of graphs of a store, as returned by :meth:`PackedGraphs.batch`.
+
+    ``nodes`` and ``edges`` are the indices of the batch's nodes and edges in the store.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> batch = load("MUTAG").batch([0, 1])
+        >>> batch.ptr.tolist()
+        [0, 23, 49]
+    """
 
     graphs: Tensor
-    """Which graphs of the store [B]."""
+    """The indices of the graphs in the store, ``[B]``."""
     ptr: Tensor
-    """Where each graph's nodes start in the batch [B + 1]."""
+    """The offset of each graph's first node in the batch, ``[B + 1]``."""
     edge_ptr: Tensor
-    """Where each graph's edges start in the batch [B + 1]."""
+    """The offset of each graph's first edge in the batch, ``[B + 1]``."""
     nodes: Tensor
-    """The store's number of each node [n]: ``values[batch.nodes]`` are its features."""
+    """The index of each node in the store, ``[N]``: ``values[batch.nodes]`` selects the features of the batch."""
     edges: Tensor
-    """The store's number of each edge [e]."""
+    """The index of each edge in the store, ``[E]``."""
     edge_index: Tensor
-    """Edges between the batch's nodes [2, e], int64."""
+    """The edges between the nodes of the batch, int64 ``[2, E]``."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedGraphs:
-    """G graphs, their nodes laid end to end in arrays [N, ...], their edges in arrays [E, ...].
+    """A data set of G graphs whose N nodes and E edges are concatenated in a few arrays.
 
-    Graph g has the nodes ``node_ptr[g]:node_ptr[g + 1]`` and the edges ``edge_ptr[g]:edge_ptr[g + 1]``. An edge is
-    directed; an undirected one is there in both directions, a self-loop once. Labels are numbers from 0; the values
-    they had in the source are in ``classes``, ``node_label_names`` and ``edge_label_names``.
+    Graph ``g`` has the nodes ``node_ptr[g]:node_ptr[g + 1]`` and the edges ``edge_ptr[g]:edge_ptr[g + 1]``. Edges are
+    directed: an undirected edge is stored in both directions, a self-loop once. Labels are integers from 0; their
+    values in the source are in ``classes``, ``node_label_names`` and ``edge_label_names``. Use :func:`load`,
+    :func:`pack`, :func:`from_pyg` or :func:`from_networkx` to create one.
+
+    Args:
+        node_ptr: The offset of each graph's first node, int64 ``[G + 1]``.
+        edge_ptr: The offset of each graph's first edge, int64 ``[G + 1]``.
+        edge_index: The source and target of each edge, numbered from 0 within each graph, int32 ``[2, E]``.
+        labels: The class of each graph, int64 ``[G]``. Default: None, the classes are not known.
+        classes: The names of the classes. Default: none.
+        node_labels: The label of each node, int32 ``[N]``. Default: None, nodes have no labels.
+        node_label_names: The names of the node labels. Default: none.
+        node_attributes: The attributes of each node, float32 ``[N, F]``. Default: None.
+        edge_labels: The label of each edge, int32 ``[E]``. Default: None, edges have no labels.
+        edge_label_names: The names of the edge labels. Default: none.
+        edge_attributes: The attributes of each edge, float32 ``[E, F]``. Default: None.
+        edge_weights: The weight of each edge, float32 ``[E]``. Default: None.
+        name: The name of the data set. Default: ``"graphs"``.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> graphs = load("MUTAG")
+        >>> len(graphs), graphs.num_nodes, graphs.classes
+        (188, 3371, (-1, 1))
+        >>> len(graphs[:10])
+        10
     """
 
     node_ptr: Tensor
-    """[G + 1], int64."""
+    """The offset of each graph's first node, int64 ``[G + 1]``."""
     edge_ptr: Tensor
-    """[G + 1], int64."""
+    """The offset of each graph's first edge, int64 ``[G + 1]``."""
     edge_index: Tensor
-    """[2, E], int32: source and target, numbered from 0 within each graph."""
+    """The source and target of each edge, numbered from 0 within each graph, int32 ``[2, E]``."""
     labels: Tensor | None = None
-    """The class of each graph [G], int64; None where they are not known."""
+    """The class of each graph, int64 ``[G]``; None if the classes are not known."""
     classes: LabelNames = ()
-    """The names of the classes: ``classes[i]`` is that of label i. All readers and :func:`sopool.data.pack` give them
-    sorted, numbers before words. A part of a store keeps all of them, also those that none of its graphs has."""
+    """The names of the classes: ``classes[i]`` is the name of label ``i``. All readers and :func:`sopool.data.pack`
+    sort them, numbers before strings. A subset of a store keeps all names, even those that none of its graphs has."""
     node_labels: Tensor | None = None
-    """[N], int32."""
+    """The label of each node, int32 ``[N]``."""
     node_label_names: LabelNames = ()
     node_attributes: Tensor | None = None
-    """[N, d], float32."""
+    """The attributes of each node, float32 ``[N, F]``."""
     edge_labels: Tensor | None = None
-    """[E], int32."""
+    """The label of each edge, int32 ``[E]``."""
     edge_label_names: LabelNames = ()
     edge_attributes: Tensor | None = None
-    """[E, d], float32."""
+    """The attributes of each edge, float32 ``[E, F]``."""
     edge_weights: Tensor | None = None
-    """[E], float32."""
+    """The weight of each edge, float32 ``[E]``."""
     name: str = "graphs"
 
     def __post_init__(self) -> None:
@@ -78,34 +111,34 @@ class PackedGraphs:
 
     @property
     def num_nodes(self) -> int:
-        """Of all graphs together."""
+        """The number of nodes of all graphs together."""
         return int(self.node_ptr[-1])
 
     @property
     def num_edges(self) -> int:
-        """Directed edges of all graphs together."""
+        """The number of directed edges of all graphs together."""
         return self.edge_index.shape[1]
 
     @property
     def sizes(self) -> Tensor:
-        """The number of nodes of each graph [G]."""
+        """The number of nodes of each graph, ``[G]``."""
         return self.node_ptr.diff()
 
     @property
     def empty(self) -> list[int]:
-        """The graphs that have no nodes."""
+        """The indices of the graphs that have no nodes."""
         graphs: list[int] = self.sizes.eq(0).nonzero().flatten().tolist()
         return graphs
 
     @property
     def class_labels(self) -> np.ndarray | None:
-        """The class of each graph by its name in the source [G]: the ``y`` of scikit-learn; None as ``labels``."""
+        """The class of each graph by its name in the source, ``[G]``, as scikit-learn's ``y``; None without labels."""
         return None if self.labels is None else name_array(self.classes)[self.labels.cpu().numpy()]
 
     def present_classes(self) -> tuple[Tensor, LabelNames]:
-        """Return the class of each graph as a number from 0 [G], int64, and the names of the classes that graphs have.
+        """Return the class of each graph as int64 ``[G]`` and the names of the classes that occur.
 
-        The names are sorted, numbers before words. They are those in ``classes`` less the ones without a graph.
+        The names are sorted, numbers before strings. Classes without a graph are left out.
         """
         if self.labels is None:
             raise DataError(f"the graphs of {self.name} have no labels.")
@@ -115,21 +148,29 @@ class PackedGraphs:
 
     @property
     def device(self) -> torch.device:
-        """Where the arrays live."""
+        """The device of the arrays."""
         return self.node_ptr.device
 
     def tensors(self) -> dict[str, Tensor]:
-        """The arrays that are there, by name."""
+        """Return the arrays that are not None, by name."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
     def to(self, device: torch.device | str) -> "PackedGraphs":
-        """The same graphs on another device."""
+        """Return the same graphs on another device.
+
+        Args:
+            device: The target device.
+        """
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self.tensors().items()}
         return replace(self, **moved)
 
     def batch(self, graphs: Tensor | Sequence[int]) -> GraphBatch:
-        """Lay some graphs side by side, repeats allowed: index operations only, wherever the store lives."""
+        """Collect some graphs into a batch, on the device of the store.
+
+        Args:
+            graphs: The indices of the graphs; a graph may occur more than once.
+        """
         graphs = torch.as_tensor(graphs, dtype=torch.long, device=self.device)
         ptr, nodes = take_segments(self.node_ptr, graphs)
         edge_ptr, edges = take_segments(self.edge_ptr, graphs)
@@ -138,7 +179,7 @@ class PackedGraphs:
         return GraphBatch(graphs, ptr, edge_ptr, nodes, edges, edge_index)
 
     def __getitem__(self, which: int | slice | Sequence[int] | Tensor) -> "PackedGraphs":
-        """Some of the graphs, or one, as a store of their own: by number, slice, list, or boolean mask."""
+        """Return one or several graphs as a new store, selected by index, slice, list or boolean mask."""
         graphs = self._numbers(which)
         ptr, nodes = take_segments(self.node_ptr, graphs)
         edge_ptr, edges = take_segments(self.edge_ptr, graphs)
@@ -153,7 +194,7 @@ class PackedGraphs:
         return replace(self, **taken)
 
     def stretch(self, first: int, last: int) -> "PackedGraphs":
-        """Graphs ``first`` to ``last``, the latter left out; the arrays of nodes and edges are shared, not copied."""
+        """Return the graphs from ``first`` up to but not including ``last``, as views that share the arrays."""
         taken: dict[str, Any] = {}
         for name, ptr in (("node_ptr", self.node_ptr), ("edge_ptr", self.edge_ptr)):
             taken[name] = ptr[first : last + 1] - ptr[first]
@@ -172,7 +213,7 @@ class PackedGraphs:
         return f"PackedGraphs({_summary(self)})"
 
     def _numbers(self, which: int | slice | Sequence[int] | Tensor) -> Tensor:
-        """Graph numbers [B] from anything that selects, negative ones counted from the end."""
+        """Convert any selection to the indices of graphs, ``[B]``; negative indices count from the end."""
         count = len(self)
         if isinstance(which, slice):
             return torch.tensor(range(count)[which], dtype=torch.long, device=self.device)
@@ -192,7 +233,7 @@ class PackedGraphs:
 
 
 def check_values(store: PackedGraphs) -> None:
-    """Raise unless every value makes sense: pointers rise, edges stay within their graph, labels have names."""
+    """Raise a ``DataError`` if a pointer decreases, an edge leaves its graph or a label has no name."""
     check_pointers("node_ptr", store.node_ptr)
     check_pointers("edge_ptr", store.edge_ptr)
     at = first_outside(store.edge_index, store.edge_ptr, store.sizes)
@@ -215,9 +256,20 @@ def check_values(store: PackedGraphs) -> None:
 
 
 def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedGraphs:
-    """All graphs of several stores, one after the other; labels are matched by their names."""
+    """Concatenate the graphs of several stores; labels are matched by name.
+
+    Args:
+        stores: The stores, at least one. If one has labels or attributes, all must have them.
+        name: The name of the result. Default: ``"graphs"``.
+
+    Examples:
+        >>> from sopool.data import concatenate, load
+        >>> graphs = load("MUTAG")
+        >>> len(concatenate([graphs[:10], graphs[50:]]))
+        148
+    """
     if not stores:
-        raise DataError("There is nothing to concatenate.")
+        raise DataError("stores is empty: give at least one store to concatenate.")
     joined: dict[str, Any] = {"name": name}
     for item in ("node_ptr", "edge_ptr"):
         steps = torch.cat([getattr(store, item).diff() for store in stores])
@@ -239,7 +291,7 @@ def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedG
 
 
 def _summary(store: PackedGraphs) -> str:
-    """One line of statistics."""
+    """Return one line of statistics."""
     graphs = len(store)
     nodes = store.num_nodes
     parts = [
@@ -263,7 +315,7 @@ def _summary(store: PackedGraphs) -> str:
 
 
 def take_segments(ptr: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
-    """The ``ptr`` of some segments laid end to end [B + 1], and where their members come from [n]."""
+    """Return the ``ptr`` of the concatenated segments, ``[B + 1]``, and the original indices of their members."""
     starts = ptr.index_select(0, segments)
     counts = ptr.index_select(0, segments + 1) - starts
     new = torch.zeros(segments.numel() + 1, dtype=torch.long, device=ptr.device)
@@ -273,12 +325,12 @@ def take_segments(ptr: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def expand_segments(values: Tensor, ptr: Tensor) -> Tensor:
-    """Each segment's value for each of its members: [B] -> [n]; how many there are is read from the device."""
+    """Repeat the value of each segment for each of its members; the total is read from the device."""
     return values.repeat_interleave(ptr.diff(), output_size=int(ptr[-1]))
 
 
 def _match_names(codes: list[Tensor], names: list[LabelNames]) -> tuple[list[Tensor], LabelNames]:
-    """Codes of several vocabularies as codes of their union."""
+    """Map the codes of several vocabularies to codes of their union."""
     _, union = number_names([name for some in names for name in some])
     number = {name: i for i, name in enumerate(union)}
     tables = [
@@ -288,7 +340,7 @@ def _match_names(codes: list[Tensor], names: list[LabelNames]) -> tuple[list[Ten
 
 
 def _check_shapes(store: PackedGraphs) -> None:
-    """Array lengths must fit; values are checked where they come in, see ``check_values``."""
+    """Raise a ``DataError`` if array shapes do not match; for the values see :func:`check_values`."""
     if store.device.type != "cpu":
         return  # it was checked before it moved, and looking again would wait for the device
     for name, value in store.tensors().items():

@@ -1,4 +1,4 @@
-"""Graphs given one by one, packed into a store."""
+"""Pack single graphs into a store."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,26 +18,54 @@ Label = str | int
 
 @dataclass
 class Graph:
-    """One graph before it is packed. Everything but the number of nodes may be left out."""
+    """A single graph, to be passed to :func:`pack`.
+
+    Args:
+        num_nodes: The number of nodes.
+        edges: Pairs (source, target) of node indices from 0, ``[E, 2]``; give an undirected edge in both directions.
+            Default: no edges.
+        label: The class of the graph. Default: None.
+        node_labels: One label for each node, ``[N]``. Default: None.
+        node_attributes: Numbers for each node, ``[N, F]``. Default: None.
+        edge_labels: One label for each edge, ``[E]``. Default: None.
+        edge_attributes: Numbers for each edge, ``[E, F]``. Default: None.
+        edge_weights: One weight for each edge, ``[E]``. Default: None.
+        where: The name of the graph in error messages. Default: its index, such as "graph 3".
+
+    Examples:
+        >>> from sopool.data import Graph, pack
+        >>> pack([Graph(2, [(0, 1), (1, 0)], label="a"), Graph(1, label="b")]).classes
+        ('a', 'b')
+    """
 
     num_nodes: int
     edges: Any = ()
-    """(source, target) pairs [e, 2], numbered from 0; an undirected edge in both directions."""
+    """Pairs (source, target) of node indices from 0, ``[E, 2]``; an undirected edge is given in both directions."""
     label: Label | None = None
     node_labels: Sequence[Label] | None = None
     node_attributes: Any = None
-    """[n, d]."""
+    """Numbers for each node, ``[N, F]``."""
     edge_labels: Sequence[Label] | None = None
     edge_attributes: Any = None
-    """[e, d]."""
+    """Numbers for each edge, ``[E, F]``."""
     edge_weights: Any = None
-    """[e]."""
+    """One weight for each edge, ``[E]``."""
     where: str = ""
-    """How to speak of this graph in an error message, "graph 3" if left out."""
+    """The name of the graph in error messages; its index, such as "graph 3", by default."""
 
 
 def pack(graphs: Iterable[Graph], name: str = "graphs") -> PackedGraphs:
-    """Lay graphs end to end. What one graph has (labels, attributes, ...), all must have."""
+    """Pack graphs into a store.
+
+    Args:
+        graphs: The graphs. If one has a label, node labels or other optional values, all must have them.
+        name: The name of the store. Default: ``"graphs"``.
+
+    Examples:
+        >>> from sopool.data import Graph, pack
+        >>> pack([Graph(2, [(0, 1), (1, 0)], label="a"), Graph(1, label="b")])
+        PackedGraphs(graphs: 2 graphs, 3 nodes (at most 2), 2 directed edges, 2 classes)
+    """
     graphs = list(graphs)
     for i, graph in enumerate(graphs):
         graph.where = graph.where or f"graph {i}"
@@ -70,7 +98,7 @@ def _ptr(counts: Sequence[int]) -> Tensor:
 
 
 def _edges(graph: Graph) -> np.ndarray:
-    """The edges as int32 [e, 2], each between two of the graph's nodes."""
+    """Return the edges as int32 ``[E, 2]``, after checking that they join nodes of the graph."""
     try:
         edges = np.asarray(graph.edges if len(graph.edges) else np.empty((0, 2)))
     except ValueError as error:
@@ -87,7 +115,7 @@ def _edges(graph: Graph) -> np.ndarray:
 
 
 def _values(graphs: list[Graph], field: str, counts: list[int] | None) -> list[Any] | None:
-    """The field of every graph, None if no graph has it; a graph that needs no values may leave them out."""
+    """Return the field of every graph, or None if no graph has it; graphs that need no values may leave it out."""
     values = [getattr(graph, field) for graph in graphs]
     if all(value is None for value in values):
         return None
@@ -105,7 +133,7 @@ def _check_count(graph: Graph, field: str, found: int, expected: int) -> None:
 
 
 def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tuple[Tensor | None, LabelNames]:
-    """Names of any kind as numbers from 0; ``counts`` per graph, None for one each."""
+    """Encode labels as integers from 0; ``counts`` is the number of labels of each graph, or None for one each."""
     values = _values(graphs, field, counts)
     if values is None:
         return None, ()
@@ -127,7 +155,7 @@ def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tupl
 
 
 def _stacked(graphs: list[Graph], field: str, counts: list[int], dims: int) -> Tensor | None:
-    """Numbers of all graphs as float32 [total, d] or [total]."""
+    """Stack the numbers of all graphs as float32, ``[N, F]`` or ``[N]``."""
     values = _values(graphs, field, counts)
     if values is None:
         return None

@@ -1,4 +1,4 @@
-"""Which graphs train and which test."""
+"""Split graphs into training, validation and test sets."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,23 @@ Labels = Tensor | np.ndarray | Sequence[str | int]
 def stratified_folds(
     labels: Labels, folds: int = 10, seed: int = 0, names: Sequence[Any] | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) numbers of graphs for each fold, every class spread evenly over the tests.
+    """Return the indices of the training and test graphs of each fold, stratified by class.
 
     These are the folds of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=seed)``, as in the
-    reference code. Classes may be numbers or names: the folds are the same. ``names`` are those of numbered classes,
-    for messages.
+    reference code. The folds are the same whether classes are given as numbers or as names.
+
+    Args:
+        labels: The class of each graph, ``[G]``.
+        folds: The number of folds. Default: 10.
+        seed: Random seed. Default: 0.
+        names: The names of the classes, used in error messages if ``labels`` are numbers. Default: None.
+
+    Examples:
+        >>> from sopool.data import load, stratified_folds
+        >>> folds = stratified_folds(load("MUTAG").labels)
+        >>> train, test = folds[0]
+        >>> len(folds), len(train), len(test)
+        (10, 169, 19)
     """
     values = _array(labels)
     if folds < 2:
@@ -35,7 +47,7 @@ def stratified_folds(
 
 
 def _too_small(names: Sequence[Any], counts: np.ndarray, folds: int) -> str:
-    """Why classes with these counts cannot be spread over the folds, and what to do."""
+    """Return the message for classes that have fewer graphs than there are folds."""
     fewest = int(counts.argmin())
     others = int((counts < folds).sum()) - 1
     graphs = int(counts.sum())
@@ -54,10 +66,10 @@ def holdout(
     seed: int = 0,
     names: Sequence[Any] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Set aside a ``fraction`` of the training graphs: (train, validation), every class in the same share.
+    """Hold out a ``fraction`` of the training graphs, stratified by class, and return (train, validation).
 
-    ``labels`` are those of all graphs, so that ``labels[train]`` are those of the training graphs. ``names`` are
-    those of numbered classes, for messages.
+    ``labels`` are the labels of all graphs, so that ``labels[train]`` are those of the training graphs. ``names`` are
+    the names of numbered classes, used in error messages.
     """
     numbers, values, held = _to_hold_out(train, labels, fraction, names)
     from sklearn.model_selection import train_test_split
@@ -69,14 +81,14 @@ def holdout(
 def check_holdout(
     train: np.ndarray | Sequence[int], labels: Labels, fraction: float = 0.1, names: Sequence[Any] | None = None
 ) -> None:
-    """Raise now for training graphs that :func:`holdout` would refuse, with whatever seed."""
+    """Raise the error that :func:`holdout` would raise for these training graphs; it does not depend on the seed."""
     _to_hold_out(train, labels, fraction, names)
 
 
 def _to_hold_out(
     train: np.ndarray | Sequence[int], labels: Labels, fraction: float, names: Sequence[Any] | None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the training graphs, their labels, and how many of them are to be set aside."""
+    """Return the indices of the training graphs, their labels, and how many of them to hold out."""
     numbers = np.asarray(train, dtype=np.int64)
     if not 0 < fraction < 1:
         raise SettingError(f"a fraction of {fraction} cannot be held out: it must lie between 0 and 1.")
@@ -108,7 +120,7 @@ def _array(labels: Labels) -> np.ndarray:
 
 
 def _classes(values: np.ndarray, names: Sequence[Any] | None) -> tuple[list[Any], np.ndarray]:
-    """The classes that occur, by their names, and how often; at least two."""
+    """Return the names of the classes that occur and their counts; raise if there are fewer than two."""
     found, counts = np.unique(values, return_counts=True)
     classes = found.tolist() if names is None else [names[code] for code in found]
     if len(classes) < 2:

@@ -1,9 +1,9 @@
-"""Graphs whose classes no first-order statistic of their nodes can tell apart, and every second-order one can.
+"""Synthetic graphs whose classes only second-order statistics of the node features can distinguish.
 
-Each node has two numbers, a and b, both +1 or -1, and in every graph half of the a and half of the b are +1. So sums,
-means, maxima, and whatever else is computed from one number at a time, are the same for all graphs of a size. The
-classes differ in how often a and b are equal: at three nodes of four, or at one of four. That is what sum_i a_i b_i
-counts, an entry of H^T H.
+Each node has two features, a and b, both +1 or -1, and in every graph half of the a and half of the b are +1. Sums,
+means, maxima and all other statistics of a single feature are therefore the same for all graphs of a size. The classes
+differ in how often a and b are equal: at three of four nodes, or at one of four. The sum of a_i b_i over the nodes,
+an entry of H^T H, measures this.
 """
 
 import numpy as np
@@ -14,12 +14,24 @@ from sopool.errors import SettingError
 
 
 def make_agreement(graphs: int = 200, most_nodes: int = 32, seed: int = 0) -> PackedGraphs:
-    """As many graphs of the class ``agree`` as of ``differ``, of 8 to ``most_nodes`` nodes, in a random order.
+    """Generate a balanced data set whose classes only second-order pooling can distinguish.
 
-    The numbers a and b are the nodes' two attributes. The edges, a ring with some chords, tell nothing.
+    The two node attributes are equal at three of four nodes in the class ``agree``, and at one of four in the class
+    ``differ``. The edges, a ring with some chords, carry no information about the class.
+
+    Args:
+        graphs: The number of graphs, at least 2. Default: 200.
+        most_nodes: The largest number of nodes of a graph, at least 8. Default: 32.
+        seed: Random seed. Default: 0.
+
+    Examples:
+        >>> from sopool.data import make_agreement
+        >>> graphs = make_agreement(graphs=20)
+        >>> len(graphs), graphs.classes, graphs.node_attributes.shape[1]
+        (20, ('agree', 'differ'), 2)
     """
     if graphs < 2 or most_nodes < 8:
-        raise SettingError(f"graphs={graphs}, most_nodes={most_nodes}: at least 2 and 8 are needed.")
+        raise SettingError(f"graphs={graphs}, most_nodes={most_nodes}: expected at least 2 graphs and 8 nodes.")
     random = np.random.default_rng(seed)
     agree = random.permutation(np.arange(graphs) % 2 == 0)
     return pack([_graph(random, bool(one), most_nodes) for one in agree], name="agreement")
@@ -35,7 +47,7 @@ def _graph(random: np.random.Generator, agree: bool, most_nodes: int) -> Graph:
 
 
 def _edges(random: np.random.Generator, nodes: int) -> np.ndarray:
-    """A ring, and a chord for every fourth node; in both directions [e, 2]."""
+    """Return a ring with a chord for every fourth node, in both directions, as ``[E, 2]``."""
     ring = np.stack([np.arange(nodes), np.roll(np.arange(nodes), -1)], axis=1)
     first = random.choice(nodes, nodes // 4, replace=False)
     chords = np.stack([first, (first + random.integers(2, nodes - 1, len(first))) % nodes], axis=1)
