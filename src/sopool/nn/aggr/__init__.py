@@ -1,1 +1,1 @@
-"""Readouts: from the node vectors of a graph to one vector. One readout a file."""
+"""Readouts, which turn the node features of each graph into one vector. Each file defines one readout."""

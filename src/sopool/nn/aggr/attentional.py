@@ -12,22 +12,31 @@ from sopool.ops.segment.gram import promote
 
 @readout("sopool-attn", formula="H^T H mu", cost="N f", default="no bias", paper=SOPOOL)
 class AttentionalSecondOrderAggregation(SegmentAggregation):
-    r"""Attentional second-order pooling (SOPool\ :sub:`attn`) from the `"Second-Order Pooling for Graph Neural
-    Networks" <https://arxiv.org/abs/2007.10467>`_ paper. :math:`H^{\top} H` is never formed.
+    r"""Attentional second-order pooling (SOPool\ :sub:`attn`).
 
     .. math::
-        \mathrm{SOPool}_{attn}(H) = H^{\top} H \mu \in \mathbb{R}^{f}, \quad \mu \in \mathbb{R}^{f}
+        \mathrm{SOPool}_{attn}(H) = H^{\top} H \mu \in \mathbb{R}^{F}, \quad \mu \in \mathbb{R}^{F}
+
+    The matrix :math:`H^{\top} H` is never formed. From the paper
+    `"Second-Order Pooling for Graph Neural Networks" <https://arxiv.org/abs/2007.10467>`_.
 
     Args:
-        channels: Number of node features :math:`f`.
-        bias: Add a learned number :math:`b` to each node's score, :math:`H^{\top} (H \mu + b)`, as the authors' code
-            does and the paper does not.
-        normalize: None (the paper), ``"size"`` (divided by :math:`n`) or ``"sqrt"`` (signed square root of each entry,
-            then length 1).
+        channels: Number of node features ``F``.
+        bias: Whether to add a learned scalar :math:`b` to each node's score, :math:`H^{\top} (H \mu + b)`. The authors'
+            code does this; the paper does not. Default: ``False``.
+        normalize: ``None`` (the paper's formula), ``"size"`` (divide by the number of nodes) or ``"sqrt"`` (signed
+            square root of each entry, then scale to unit length). Default: ``None``.
 
     Shapes:
-        - **input:** node features :math:`(*, |\mathcal{V}|, f)`, index :math:`(|\mathcal{V}|)` or ptr
-        - **output:** graph embeddings :math:`(*, |\mathcal{G}|, f)`
+        - **input:** node features ``[*, N, F]``, with ``index`` ``[N]`` or ``ptr`` ``[G + 1]``
+        - **output:** graph embeddings ``[*, G, F]``
+
+    Examples:
+        >>> import torch
+        >>> x = torch.randn(6, 8)  # 6 nodes with 8 features
+        >>> batch = torch.tensor([0, 0, 0, 1, 1, 1])
+        >>> AttentionalSecondOrderAggregation(8)(x, batch).shape
+        torch.Size([2, 8])
     """
 
     def __init__(self, channels: int, bias: bool = False, normalize: str | None = None) -> None:
@@ -40,18 +49,18 @@ class AttentionalSecondOrderAggregation(SegmentAggregation):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the query (and the bias) anew, as ``torch.nn.Linear`` does."""
+        """Reinitialize the query and the bias as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.query)
         uniform(self.channels, self.query_bias)
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """H^T (H mu + b)."""
+        """Compute H^T (H mu + b) for each graph."""
         bias = None if self.query_bias is None else widen_for(self.normalize, self.query_bias)
         pooled = attend(widen_for(self.normalize, x), widen_for(self.normalize, self.query), ptr, bias, order)
         return normalize_pooled(pooled.squeeze(2), ptr, self.normalize).to(promote(x).dtype)
 
     def terms(self, x: Tensor) -> Terms | None:
-        """Take one graph apart: A = I and B = mu, and with a bias b each node adds b times itself."""
+        """Return the terms of one graph: A = I and B = mu; with a bias b, each node also adds b times its features."""
 
         def finish(pooled: Tensor, first: Tensor | None = None) -> Tensor:
             vector = pooled.squeeze(1) if first is None else pooled.squeeze(1) + first

@@ -13,21 +13,35 @@ from sopool.nn.registry import SOPOOL, readout
     paper=SOPOOL,
 )
 class BilinearSecondOrderAggregation(SymmetricAggregation):
-    r"""Bilinear mapping second-order pooling (SOPool\ :sub:`bimap`) from the `"Second-Order Pooling for Graph Neural
-    Networks" <https://arxiv.org/abs/2007.10467>`_ paper, flattened.
+    r"""Second-order pooling with a bilinear mapping (SOPool\ :sub:`bimap`).
 
     .. math::
-        \mathrm{SOPool}_{bimap}(H) = W^{\top} H^{\top} H W \in \mathbb{R}^{f' \times f'},
-        \quad W \in \mathbb{R}^{f \times f'}
+        \mathrm{SOPool}_{bimap}(H) = W^{\top} H^{\top} H W \in \mathbb{R}^{R \times R},
+        \quad W \in \mathbb{R}^{F \times R}
+
+    The matrix of each graph is flattened. From the paper
+    `"Second-Order Pooling for Graph Neural Networks" <https://arxiv.org/abs/2007.10467>`_.
+
+    The last four arguments are described in :class:`~sopool.nn.aggr.symmetric.SymmetricAggregation`.
 
     Args:
-        channels: Number of node features :math:`f`.
-        rank: Width :math:`f'` of the mapping (32 in the authors' code).
-        triangle, normalize, moments, lr_scale: see :class:`~sopool.nn.aggr.symmetric.SymmetricAggregation`.
+        channels: Number of node features ``F``.
+        rank: Width ``R`` of the mapping. Default: ``32``, as in the authors' code.
+        triangle: Whether to keep only the upper triangle. Default: ``False``.
+        normalize: How to normalize the matrix. Default: ``None``.
+        moments: ``(2,)``, or ``(1, 2)`` to append the first moment. Default: ``(2,)``.
+        lr_scale: Learning rate of the mapping relative to the other parameters. Default: ``1.0``.
 
     Shapes:
-        - **input:** node features :math:`(*, |\mathcal{V}|, f)`, index :math:`(|\mathcal{V}|)` or ptr
-        - **output:** graph embeddings :math:`(*, |\mathcal{G}|, f'^2)`
+        - **input:** node features ``[*, N, F]``, with ``index`` ``[N]`` or ``ptr`` ``[G + 1]``
+        - **output:** graph embeddings ``[*, G, R * R]``
+
+    Examples:
+        >>> import torch
+        >>> x = torch.randn(6, 8)  # 6 nodes with 8 features
+        >>> batch = torch.tensor([0, 0, 0, 1, 1, 1])
+        >>> BilinearSecondOrderAggregation(8, rank=4)(x, batch).shape
+        torch.Size([2, 16])
     """
 
     def __init__(

@@ -20,27 +20,38 @@ from sopool.ops import segment_covariance
     options={"rank": 32},
 )
 class CovarianceAggregation(SymmetricAggregation):
-    r"""Covariance pooling (CovPool) as defined in the `"Second-Order Pooling for Graph Neural Networks"
-    <https://arxiv.org/abs/2007.10467>`_ paper: centred, and not divided by :math:`n`. Flattened.
+    r"""Covariance pooling (CovPool).
 
     .. math::
-        \mathrm{CovPool}(H) = (H - \mathbf{1} \bar{H})^{\top} (H - \mathbf{1} \bar{H}) \in \mathbb{R}^{f \times f}
+        \mathrm{CovPool}(H) = (H - \mathbf{1} \bar{H})^{\top} (H - \mathbf{1} \bar{H}) \in \mathbb{R}^{F \times F}
 
-    It cannot tell graphs apart that repeat the same node embeddings (the paper's Figure 2a).
+    The matrix is not divided by :math:`n`, and it is flattened. This readout cannot distinguish graphs that repeat the
+    same node embeddings (Figure 2a of the paper). As defined in
+    `"Second-Order Pooling for Graph Neural Networks" <https://arxiv.org/abs/2007.10467>`_.
+
+    The last three arguments are described in :class:`~sopool.nn.aggr.symmetric.SymmetricAggregation`.
 
     Args:
-        channels: Number of node features :math:`f`.
-        rank: If given, the features are first mapped to this width by a learned :math:`W`, as in
-            :class:`BilinearSecondOrderAggregation`.
-        triangle, normalize, moments: see :class:`~sopool.nn.aggr.symmetric.SymmetricAggregation`. The first moment is
-            that of the features before they are centred.
+        channels: Number of node features ``F``.
+        rank: If given, a learned matrix :math:`W` first maps the features to this width ``R``, as in
+            :class:`~sopool.nn.BilinearSecondOrderAggregation`. Default: ``None``.
+        triangle: Whether to keep only the upper triangle. Default: ``False``.
+        normalize: How to normalize the matrix. Default: ``None``.
+        moments: ``(2,)``, or ``(1, 2)`` to append the first moment of the uncentered features. Default: ``(2,)``.
 
     Shapes:
-        - **input:** node features :math:`(*, |\mathcal{V}|, f)`, index :math:`(|\mathcal{V}|)` or ptr
-        - **output:** graph embeddings :math:`(*, |\mathcal{G}|, f^2)`, or ``rank`` squared
+        - **input:** node features ``[*, N, F]``, with ``index`` ``[N]`` or ``ptr`` ``[G + 1]``
+        - **output:** graph embeddings ``[*, G, F * F]``, or ``[*, G, R * R]`` with ``rank``
+
+    Examples:
+        >>> import torch
+        >>> x = torch.randn(6, 8)  # 6 nodes with 8 features
+        >>> batch = torch.tensor([0, 0, 0, 1, 1, 1])
+        >>> CovarianceAggregation(8, rank=4)(x, batch).shape
+        torch.Size([2, 16])
     """
 
-    rounding = EPS  # rows that are all the same are not quite 0 once they are centred
+    rounding = EPS  # identical rows are not exactly 0 after centering
 
     def __init__(
         self,
@@ -53,10 +64,10 @@ class CovarianceAggregation(SymmetricAggregation):
         super().__init__(channels, rank, triangle, normalize, moments)
 
     def second_moment(self, z: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """S [G, width, width] of the centred rows."""
+        """Return S of the centered rows, ``[G, width, width]``."""
         return segment_covariance(z, ptr, order=order)
 
     def terms(self, x: Tensor) -> Terms | None:
-        """Take one graph apart: its rows are centred."""
-        centred = x - x.mean(0) if len(x) else x
-        return self._terms(x, centred) if inherits(self, CovarianceAggregation, "second_moment") else None
+        """Return the terms of one graph, whose rows are centered."""
+        centered = x - x.mean(0) if len(x) else x
+        return self._terms(x, centered) if inherits(self, CovarianceAggregation, "second_moment") else None

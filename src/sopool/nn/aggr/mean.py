@@ -8,15 +8,30 @@ from sopool.ops.segment.first_order import segment_mean
 
 @readout("mean", formula="H^T 1 / n", cost="N f", paper=GIN)
 class MeanAggregation(SegmentAggregation):
-    r""":math:`\frac{1}{n} \sum_i h_i`, zero for an empty graph: [N, f] -> [G, f].
+    r"""Mean of the node features of each graph, :math:`\frac{1}{n} \sum_i h_i`.
 
-    The values are those of PyG's class of the same name, see :class:`~sopool.nn.SumAggregation`.
+    The values equal those of PyG's class of the same name. This class uses the package's own operators, so many models
+    can be trained at once and steps can be captured into CUDA graphs. An empty graph gives zeros.
+
+    Args:
+        channels: Number of node features ``F``. If ``None``, any width is accepted. Default: ``None``.
+
+    Shapes:
+        - **input:** node features ``[*, N, F]``, with ``index`` ``[N]`` or ``ptr`` ``[G + 1]``
+        - **output:** graph embeddings ``[*, G, F]``
+
+    Examples:
+        >>> import torch
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 0.0]])
+        >>> MeanAggregation()(x, torch.tensor([0, 0, 1]))
+        tensor([[2., 4.],
+                [5., 0.]])
     """
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """H^T 1 / n."""
+        """Compute H^T 1 / n for each graph."""
         return segment_mean(x, ptr, order)
 
     def terms(self, x: Tensor) -> Terms | None:
-        """Take one graph apart: each node adds its share of the mean."""
+        """Return the terms of one graph: each node adds its features divided by the number of nodes."""
         return Terms(None, Sums(x, identity(x)), lambda s: s / max(1, len(x)), True)

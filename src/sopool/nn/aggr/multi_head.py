@@ -20,23 +20,31 @@ from sopool.ops.segment.gram import promote
     options={"heads": 8},
 )
 class MultiHeadSecondOrderAggregation(SegmentAggregation):
-    r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) from the `"Second-Order Pooling for Graph
-    Neural Networks" <https://arxiv.org/abs/2007.10467>`_ paper as a global readout, flattened.
+    r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) as a readout.
 
     .. math::
-        \mathrm{SOPool}_{m\_attn}(H) = U H^{\top} H \in \mathbb{R}^{k \times f}, \quad U \in \mathbb{R}^{k \times f}
+        \mathrm{SOPool}_{m\_attn}(H) = U H^{\top} H \in \mathbb{R}^{K \times F}, \quad U \in \mathbb{R}^{K \times F}
 
-    For the layer that shrinks graphs see :class:`~sopool.nn.MultiHeadSecondOrderPooling`.
+    The matrix of each graph is flattened. From the paper
+    `"Second-Order Pooling for Graph Neural Networks" <https://arxiv.org/abs/2007.10467>`_.
+    For the layer that turns each graph into a smaller graph, see :class:`~sopool.nn.MultiHeadSecondOrderPooling`.
 
     Args:
-        channels: Number of node features :math:`f`.
-        heads: Number of queries :math:`k`.
-        normalize: None (the paper), ``"size"`` (divided by :math:`n`) or ``"sqrt"`` (signed square root of each entry,
-            then length 1).
+        channels: Number of node features ``F``.
+        heads: Number of queries ``K``.
+        normalize: ``None`` (the paper's formula), ``"size"`` (divide by the number of nodes) or ``"sqrt"`` (signed
+            square root of each entry, then scale to unit length). Default: ``None``.
 
     Shapes:
-        - **input:** node features :math:`(*, |\mathcal{V}|, f)`, index :math:`(|\mathcal{V}|)` or ptr
-        - **output:** graph embeddings :math:`(*, |\mathcal{G}|, k f)`
+        - **input:** node features ``[*, N, F]``, with ``index`` ``[N]`` or ``ptr`` ``[G + 1]``
+        - **output:** graph embeddings ``[*, G, K * F]``
+
+    Examples:
+        >>> import torch
+        >>> x = torch.randn(6, 8)  # 6 nodes with 8 features
+        >>> batch = torch.tensor([0, 0, 0, 1, 1, 1])
+        >>> MultiHeadSecondOrderAggregation(8, heads=4)(x, batch).shape
+        torch.Size([2, 32])
     """
 
     def __init__(self, channels: int, heads: int, normalize: str | None = None) -> None:
@@ -50,23 +58,23 @@ class MultiHeadSecondOrderAggregation(SegmentAggregation):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the queries anew, as ``torch.nn.Linear`` does."""
+        """Reinitialize the queries as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.queries)
 
     @property
     def out_channels(self) -> int:
-        """The number of heads times the channels."""
+        """The width of the output, ``heads * channels``."""
         return self.heads * self.queries.shape[-1]
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """U H^T H = (H^T H U^T)^T."""
+        """Compute U H^T H for each graph, as the transpose of H^T H U^T."""
         rows = widen_for(self.normalize, x)
         queries = widen_for(self.normalize, self.queries.mT)
         pooled = attend(rows, queries, ptr, order=order).transpose(1, 2)
         return normalize_pooled(pooled.flatten(1), ptr, self.normalize).to(promote(x).dtype)
 
     def terms(self, x: Tensor) -> Terms | None:
-        """Take one graph apart: A = U^T and B = I."""
+        """Return the terms of one graph: A = U^T and B = I."""
 
         def finish(pooled: Tensor) -> Tensor:
             return normalize_alone(pooled.flatten(), len(x), self.normalize)

@@ -1,1 +1,1 @@
-"""Pooling layers: from a graph to a smaller one. One layer a file."""
+"""Pooling layers, which turn each graph into a smaller graph. Each file defines one layer."""
