@@ -4,8 +4,8 @@
     python -m benchmarks.pages docs/results/table2.json --all
     python -m benchmarks.pages PART.json PART.json ... --merge docs/results/table2.json
 
-The page holds the accuracies under `fair` and the gains; `--all` adds every protocol, the paper's figures and the mean
-ranks. `--merge` first writes the parts of one table, from `sopool reproduce --output`, as one file.
+These are the tables that a page may show; `--all` adds every protocol, p-values and mean ranks. `--merge` first
+writes the parts of one table, from `sopool reproduce --output`, as one file.
 """
 
 import json
@@ -23,13 +23,16 @@ from sopool.report.grids.reproduction import reproduction_grid
 from sopool.report.papers import grid_markdown
 from sopool.training.protocols.outcome import describe_settings
 
-SHOWN = ("per-fold-max", "fair")
-"""The protocols of the tables on a page."""
+ARROW = " → "
+"""Stands between the paper's figure and ours."""
 
 
 def page(found: Reproduction) -> str:
-    """Return the tables of the page: accuracies under `fair`, and gains under the same protocol."""
-    return "\n".join(map(grid_markdown, [fair_grid(found), gains_grid(found)]))
+    """Return the tables of the page: accuracies under `fair`, those beside the paper's, and gains under `fair`."""
+    grids = [fair_grid(found), gains_grid(found)]
+    if "per-fold-max" in found.protocols:
+        grids.insert(1, paper_grid(found))
+    return "\n".join(map(grid_markdown, grids))
 
 
 def details(found: Reproduction) -> str:
@@ -55,21 +58,38 @@ def fair_grid(found: Reproduction) -> Grid:
     return Grid("Accuracy under fair", ["model", *found.datasets], rows)
 
 
+def paper_grid(found: Reproduction) -> Grid:
+    """Return the accuracies of the declared models under `per-fold-max`: the paper's, then ours."""
+    cells = {}
+    for dataset, row, _, protocol in declared_tests(found):
+        if protocol == "per-fold-max":
+            cell = found.cell(row, dataset)
+            paper = [] if cell.paper is None else [accuracy_cell(cell.paper.mean, None).text]
+            ours = accuracy_cell(cell.measured[protocol].mean, None).text
+            cells[dataset, row] = Cell(ARROW.join([*paper, ours]))
+    return matrix("Accuracy under per-fold-max: paper, ours", cells)
+
+
 def gains_grid(found: Reproduction) -> Grid:
-    """Return the declared comparisons: the accuracy and gain of the paper beside ours, bold if significant."""
-    tests = declared_tests(found)
-    protocols = [name for name in SHOWN if name in found.protocols]
-    rows = []
-    for dataset, row, against in dict.fromkeys(key[:3] for key in tests):
-        cell = found.cell(row, dataset)
-        claimed = found.paper_gain(dataset, row, against)
-        paper = NONE if cell.paper is None else accuracy_cell(cell.paper.mean, None)
-        ours = accuracy_cell(cell.measured[protocols[0]].mean, None)
-        made = [tests[dataset, row, against, name] for name in protocols]
-        gains = [Cell(gain_words(test), strong=test.clear) for test in made]
-        rows.append([Cell(dataset), Cell(row), paper, ours, NONE if claimed is None else points_cell(claimed), *gains])
-    columns = ["data set", "model", "paper", protocols[0], "paper's gain", *(f"gain, {name}" for name in protocols)]
-    return Grid(f"Gain over {references(found)}", columns, rows, 2)
+    """Return the declared comparisons: the paper's gain, then ours under `fair`, bold if significant."""
+    cells = {}
+    for (dataset, row, against, protocol), test in declared_tests(found).items():
+        if protocol == "fair":
+            claimed = found.paper_gain(dataset, row, against)
+            paper = [] if claimed is None else [points_cell(claimed).text]
+            cells[dataset, row] = Cell(ARROW.join([*paper, gain_words(test)]), strong=test.clear)
+    return matrix(f"Gain over {references(found)}: paper, ours under fair", cells)
+
+
+def matrix(title: str, cells: dict[tuple[str, str], Cell]) -> Grid:
+    """Return cells by data set and model as a table; the longer of the two lists goes down."""
+    datasets = list(dict.fromkeys(dataset for dataset, _ in cells))
+    models = list(dict.fromkeys(model for _, model in cells))
+    if len(models) > len(datasets):
+        rows = [[Cell(model), *(cells.get((dataset, model), NONE) for dataset in datasets)] for model in models]
+        return Grid(title, ["model", *datasets], rows)
+    rows = [[Cell(dataset), *(cells.get((dataset, model), NONE) for model in models)] for dataset in datasets]
+    return Grid(title, ["data set", *models], rows)
 
 
 def declared_tests(found: Reproduction) -> dict[tuple[str, str, str, str], Comparison]:

@@ -1,4 +1,4 @@
-"""Print the summary table of docs/results/search.md from the files beside it, as Markdown.
+"""Print the tables of docs/results/search.md from the files beside it, as Markdown.
 
     python -m benchmarks.search_page
     python -m benchmarks.search_page --all
@@ -52,38 +52,40 @@ Figures = dict[tuple[str, str], dict[str, Any]]
 """Results by data set and variant."""
 
 
-def summary() -> Grid:
-    """Return the table of the page: the mean gain of the variants that mattered."""
+def summary() -> list[Grid]:
+    """Return the tables of the page: the mean gain of the variants that mattered."""
     once, closer, reddit = map(read, ("search.jsonl", "search5.jsonl", "search_large.jsonl"))
     averaged = divided(closer | reddit) | divided(read("averaged.jsonl"))
-    batches = averaged | divided(read("averaged_batches.jsonl"))
     tested = table2() | read("large.jsonl") | divided(read("nine.jsonl")) | divided(read("averaged_final.jsonl"))
     first, same, default, best = TESTED
     single = ("batch norm", "batch 128", "no dropout", "matrix-sqrt", "size", "hidden layer")
     held_out = [SLOW, *MEANS[1:3], SLOW + AVERAGED, f"slow, no dropout{AVERAGED}", best]
     final = [BIMAP, "slow, matrix-sqrt, no dropout", first, same, default, best]
-    rows = [
-        *(summary_row("held out", once, form, BIMAP, FIVE) for form in single),
-        *(summary_row("held out", averaged, form, SUM, NINE) for form in held_out),
-        *(
-            summary_row("held out", batches, form + LARGE_BATCH + AVERAGED, form + AVERAGED, NINE)
-            for form in (SUM, SLOW, MATRIX_ROOT)
+    others = [summary_row(base, tested, best, base, NINE) for base in (same, BIMAP)]
+    others.append(summary_row(f"{first}, 2 seeds", two_seeds(divided(read("averaged_final.jsonl"))), best, first, NINE))
+    return [
+        summary_grid(
+            "Held out: gain over bimap (paper)", [summary_row(form, once, form, BIMAP, FIVE) for form in single]
         ),
-        *(summary_row("test", tested, form, SUM, NINE) for form in final),
-        summary_row("test", tested, best, same, NINE),
-        summary_row("test", tested, best, BIMAP, NINE),
-        *(
-            summary_row("test, 3 networks", tested, form, first, NINE, "ensemble_folds")
-            for form in (same, default, best)
+        summary_grid(
+            "Held out: gain over Sum/Avg (paper)", [summary_row(form, averaged, form, SUM, NINE) for form in held_out]
         ),
-        summary_row("test, 2 seeds", two_seeds(divided(read("averaged_final.jsonl"))), best, first, NINE),
+        summary_grid("Test: gain over Sum/Avg (paper)", [summary_row(form, tested, form, SUM, NINE) for form in final]),
+        summary_grid("Test: gain of the best variant", others, "compared with"),
+        summary_grid(
+            "Test: gain of three networks",
+            [summary_row(form, tested, form, first, NINE, "ensemble_folds") for form in (same, default, best)],
+        ),
     ]
-    columns = ["variant", "compared with", "graphs", "data sets", "mean gain", "above", "below"]
-    return Grid("Summary", columns, rows, [0, 1, 2, 5, 6])
+
+
+def summary_grid(title: str, rows: list[list[Cell]], first: str = "variant") -> Grid:
+    """Return one table of the page."""
+    return Grid(title, [first, "mean gain", "above", "below"], rows, [0, 2, 3])
 
 
 def summary_row(
-    graphs: str, figures: Figures, form: str, base: str, datasets: Sequence[str], name: str = "folds"
+    label: str, figures: Figures, form: str, base: str, datasets: Sequence[str], name: str = "folds"
 ) -> list[Cell]:
     """Return the mean gain of one variant over another, and where its interval excludes 0."""
     known = [data for data in datasets if (data, form) in figures and (data, base) in figures]
@@ -94,7 +96,7 @@ def summary_row(
     gain = float(np.mean([test.difference for test in tests.values()]))
     above = ", ".join(data for data, test in tests.items() if test.low > 0)
     below = ", ".join(data for data, test in tests.items() if test.high < 0)
-    return [*map(Cell, (form, base, graphs, str(len(known)), points(gain), above, below))]
+    return [*map(Cell, (label, points(gain), above, below))]
 
 
 def page() -> str:
@@ -235,6 +237,6 @@ if __name__ == "__main__":
     parser = make_parser(__doc__)
     parser.add_argument("--all", action="store_true", help="print every table of the search")
     args = parser.parse_args()
-    print(grid_markdown(summary()))
+    print("\n".join(map(grid_markdown, summary())))
     if args.all:
         print(page())
