@@ -1,4 +1,4 @@
-"""The scripts for users, run as they are, each in a folder of its own."""
+"""Run each script of examples/ in an empty folder."""
 
 import os
 import runpy
@@ -9,11 +9,11 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NEEDS = {"molecules_from_csv": "rdkit", "embeddings": "matplotlib"}
 SAYS = {
-    "custom_gnn": "8 models, ",
-    "embeddings": "the picture is in embeddings.svg",
+    "custom_gnn": "8 models with ",
+    "embeddings": "The plot is in embeddings.svg",
     "hierarchy": "91 -> 32 -> 8",
     "molecules_from_csv": "of 243 new molecules",
-    "social_network": "made-up circles of friends: 200 graphs",
+    "social_network": "generated friend circles: 200 graphs",
     "swap_readout": "BilinearSecondOrderAggregation",
 }
 WRITES = {"embeddings": ["embeddings.svg"], "molecules_from_csv": ["molecules.csv", "new.csv"]}
