@@ -51,7 +51,7 @@ def test_errors_change_nothing(given, says):
 
 def test_triton_must_be_installed(monkeypatch):
     monkeypatch.setattr(backends, "triton_version", lambda: ())
-    with pytest.raises(ValueError, match=r"needs Triton 3\.4 or newer, and here is none: pip install triton"):
+    with pytest.raises(ValueError, match=r"needs Triton 3\.4 or newer, but it is not installed: run pip install"):
         sopool.ops.backend("triton")
 
 
@@ -62,7 +62,7 @@ def test_triton_must_be_new_enough(monkeypatch, version, serves):
     monkeypatch.setattr(backends, "triton_version", lambda: version)
     assert backends.installed() is serves
     if version and not serves:
-        with pytest.raises(ValueError, match=r"3\.4 or newer, and here is 3\.2"):
+        with pytest.raises(ValueError, match=r"3\.4 or newer, but version 3\.2 is installed"):
             sopool.ops.backend("triton")
 
 

@@ -33,7 +33,7 @@ def gram(**changed):
         ({"ptr": PTR.view(1, 3)}, ValueError, r"ptr has shape \[1, 3\]"),
         ({"ptr": PTR.to("meta")}, ValueError, "ptr is on meta, the rows are on cpu"),
         ({"ptr": PTR[:0]}, ValueError, "ptr is empty"),
-        ({"dim_size": 3}, ValueError, "dim_size=3, but ptr has 3 entries and so 2 segments"),
+        ({"dim_size": 3}, ValueError, "dim_size=3, but ptr has 3 entries, which means 2 segments"),
         ({"index": torch.zeros(6)}, TypeError, "index has dtype torch.float32"),
         ({"index": torch.zeros(6, dtype=torch.bool)}, TypeError, "index has dtype torch.bool"),
         ({"index": torch.zeros(5, dtype=torch.long)}, ValueError, "index has 5 entries for 6 rows"),

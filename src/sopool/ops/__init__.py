@@ -1,4 +1,8 @@
-"""The primitive every pooling here is made of, and its backends. Knows tensors only."""
+"""Segment operators that all poolings are built from, and the choice of their backend.
+
+The functions work on tensors only. N is the number of rows (nodes), G the number of segments (graphs) and F the number
+of features; segment g has the rows ``ptr[g]:ptr[g + 1]``.
+"""
 
 from sopool.ops.backends import backend
 from sopool.ops.segment.attend import segment_attend

@@ -1,12 +1,12 @@
-"""What operators owe to ``torch.func`` and to forward mode.
+"""Support for ``torch.func`` transforms and forward-mode differentiation.
 
-An operator of ``torch.library`` has a gradient, and nothing else: forward mode would go past it in silence, as if it
-were constant, and ``torch.func.grad`` refuses it. So where such a transform is at work, the primitive
-(:mod:`sopool.ops.segment.gram`) takes the way of an ``autograd.Function`` that knows all derivatives, and the other
-operators are written out in terms of it.
+An operator that is registered with ``torch.library`` has a reverse-mode gradient only: forward mode silently treats it
+as a constant, and ``torch.func.grad`` raises an error. While such a transform is active, the primitive
+(:mod:`sopool.ops.segment.gram`) therefore uses an ``autograd.Function`` that defines all derivatives, and the other
+operators are expressed in terms of the primitive.
 
-Under ``vmap`` the samples of an operator over rows are laid end to end, as graphs are anyway; those of one that looks
-at each column by itself lie side by side.
+Under ``vmap``, the samples of an operator over rows are concatenated along the rows, as the graphs of a batch are. The
+samples of an operator that treats each column separately are concatenated along the columns.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ from sopool.ops.segment.segments import Segments
 
 
 def transformed() -> bool:
-    """Whether forward mode, or a transform of ``torch.func`` that takes derivatives or batches, is at work."""
-    # The second, which looks like the first, is what compiled code remembers: that no forward mode was at work.
+    """Return whether forward mode or a ``torch.func`` transform that differentiates or batches is active."""
+    # _at_work() is a constant in compiled code. The second condition makes compiled code guard on forward mode.
     return _at_work() or forward_ad._current_level >= 0
 
 
@@ -33,20 +33,21 @@ def _look() -> bool:
     return by_function or forward_ad._current_level >= 0
 
 
-# The compiler follows transforms inside what it compiles, so to it this is a constant.
+# The compiler traces the transforms inside compiled code itself, so this is a constant to it.
 _at_work: Callable[[], bool] = torch.compiler.assume_constant_result(_look)
 
 
 def samples_of(count: int, dims: tuple[int | None, ...], *values: Tensor | None) -> list[Any]:
-    """What ``vmap`` gives, with an axis of samples in front of each; ``dims`` that are left out at the end are None."""
+    """Return the inputs of ``vmap`` with the sample dimension in front; missing trailing ``dims`` count as None."""
     known = (*dims, *[None] * len(values))
     return [None if value is None else _in_front(value, dim, count) for value, dim in zip(values, known, strict=False)]
 
 
 def lay_end_to_end(ptr: Tensor, order: Tensor | None, num_rows: int) -> Segments:
-    """The segments of samples of ``num_rows`` rows each, and after those of each one more, which holds spare rows.
+    """Return the segments of B concatenated samples with ``num_rows`` rows each.
 
-    ``ptr`` [B, G + 1], ``order`` [B, N].
+    Each sample ends with an additional segment for its spare rows, those past ``ptr[-1]``. ``ptr`` is ``[B, G + 1]``
+    and ``order`` is ``[B, N]``.
     """
     shift = num_rows * torch.arange(len(ptr), device=ptr.device).unsqueeze(1)
     end = shift.new_full((1,), len(ptr) * num_rows)
@@ -54,11 +55,11 @@ def lay_end_to_end(ptr: Tensor, order: Tensor | None, num_rows: int) -> Segments
 
 
 def by_columns(operator: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, int]]:
-    """The rule for ``vmap`` of an operator on (x [N, f], ptr) that looks at each column by itself."""
+    """Return the ``vmap`` rule of an operator on ``x`` ``[N, F]`` and ``ptr`` that treats each column separately."""
 
     def batched(info: Any, in_dims: tuple[int | None, ...], x: Tensor, ptr: Tensor) -> tuple[Tensor, int]:
         if in_dims[1] is not None:
-            raise ValueError("ptr differs between the samples of vmap: it must be the same for all.")
+            raise ValueError("ptr differs between the samples of vmap: pass the same ptr for all samples.")
         samples = _in_front(x, in_dims[0], info.batch_size)
         out = operator(samples.movedim(0, 1).flatten(1), ptr)
         return out.unflatten(1, samples.shape[::2]), 1
@@ -71,10 +72,10 @@ def _in_front(value: Tensor, dim: int | None, count: int) -> Tensor:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A ``backward`` that is a constant to autograd, and says so when a second derivative is asked of it.
+    """Make a ``backward`` constant to autograd, and raise an error if its derivative is requested.
 
-    That of ``torch.autograd.function`` does not: where the incoming gradient is constant, and wherever
-    ``torch.autograd.grad`` names its inputs, what depends on this gradient is left out in silence.
+    ``torch.autograd.function.once_differentiable`` does not always raise: if the incoming gradient is constant, or if
+    ``torch.autograd.grad`` is called with explicit inputs, it silently drops the terms that depend on this gradient.
     """
 
     @wraps(backward)
@@ -90,7 +91,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Refuse(torch.autograd.Function):
-    """The first ``count`` of some tensors, which depend on the others in a way that is not known."""
+    """Return the first ``count`` tensors; differentiating them with respect to any of the tensors raises an error."""
 
     @staticmethod
     def forward(ctx: Any, name: str, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -100,9 +101,9 @@ class _Refuse(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> None:
         raise RuntimeError(
-            f"{ctx.name} has no second derivative: message passing along labelled edges or by the maximum, and layers "
-            "of several models, have first ones only. Take second derivatives of readouts and poolings, with respect "
-            "to the node features that go into them."
+            f"{ctx.name} has no second derivative: message passing along labeled edges or by the maximum, and layers "
+            "of several models, can be differentiated only once. Take second derivatives of readouts and poolings "
+            "only, with respect to their input node features."
         )
 
 

@@ -1,4 +1,4 @@
-"""Columns that are made side by side need not be copied there."""
+"""Concatenation of columns without a copy, for matrices that were allocated next to each other."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -13,10 +13,10 @@ ALIGNED = 16
 
 
 def side_by_side(rows: int, widths: Sequence[int], like: Tensor) -> list[Tensor]:
-    """Empty matrices [rows, width] whose columns lie next to one another in memory, for :func:`join`.
+    """Allocate matrices ``[rows, width]`` whose columns are adjacent in memory, for :func:`join`.
 
-    The rows of the second begin at a multiple of ``ALIGNED`` values, and so do those of all others if widths allow:
-    they are read and written several values at a time.
+    The rows of the second matrix start at a multiple of ``ALIGNED`` values, and so do those of the others if the widths
+    allow it, so that several values are loaded or stored at a time.
     """
     lead = -widths[0] % ALIGNED
     whole = like.new_empty(rows, -(-(lead + sum(widths)) // ALIGNED) * ALIGNED)
@@ -25,7 +25,7 @@ def side_by_side(rows: int, widths: Sequence[int], like: Tensor) -> list[Tensor]
 
 
 def join(parts: Sequence[Tensor]) -> Tensor:
-    """``torch.cat(parts, dim=1)`` of matrices; no copy where they are all of what :func:`side_by_side` gave."""
+    """Return ``torch.cat(parts, dim=1)``, without a copy if the parts are adjacent in memory."""
     if len(parts) == 1:
         return parts[0]
     if not transformed() and _are_side_by_side(parts):
@@ -49,7 +49,7 @@ _join: Callable[..., Tensor] = _Join.apply
 
 
 def _part(whole: Tensor, first: int, width: int) -> Tensor:
-    """Some columns, sharing memory but no history: autograd would take a view for a change of the whole."""
+    """Return columns that share memory but are no view to autograd, for which a write to a view changes the whole."""
     offset = whole.storage_offset() + first
     return whole.new_empty(0).set_(whole.untyped_storage(), offset, (whole.shape[0], width), whole.stride())
 

@@ -1,7 +1,8 @@
-"""Matrix products that autocast leaves in the type of their factors, and their gradients, too.
+"""Matrix products that autocast leaves in the dtype of their factors, in the backward pass as well.
 
-Switching autocast off around a product is not enough: its gradient is made of products again, and those of a backward
-pass that ``torch.compile`` records, or that is called under autocast, would be of half types. So it is an operator.
+Disabling autocast around a product is not enough: its gradient consists of products, too, and they would use half
+precision if ``torch.compile`` records the backward pass or if it runs under autocast. The product is therefore a custom
+operator.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from sopool.ops._autograd import transformed
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """A B: [..., p, q], [..., q, r] -> [..., p, r]."""
+    """Return the matrix product of ``a`` ``[..., P, Q]`` and ``b`` ``[..., Q, R]``, of shape ``[..., P, R]``."""
     if a.device.type == "meta" or not torch.is_autocast_enabled(a.device.type):
         return a @ b
     if transformed():

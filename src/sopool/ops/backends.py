@@ -1,10 +1,7 @@
-"""Which backend computes: Triton's kernels for tensors on an NVIDIA GPU where Triton is installed, else plain PyTorch.
+"""The choice of the backend: Triton kernels on NVIDIA GPUs if Triton is installed, plain PyTorch otherwise.
 
-    with sopool.ops.backend("torch"):
-        ...
-
-Triton is imported when its kernels are first needed, never before. Its interpreter (``TRITON_INTERPRET=1``, set before
-that) runs them on a CPU: slowly, for tests.
+Triton is imported when a kernel is first needed. Its interpreter (set ``TRITON_INTERPRET=1`` before that) runs the
+kernels on a CPU; it is slow and meant for tests.
 """
 
 import importlib.util
@@ -20,38 +17,55 @@ from torch import Tensor
 Name = Literal["torch", "triton"]
 Precision = Literal["tf32x3", "ieee", "tf32"]
 OLDEST = (3, 4)
-"""The version of Triton from which on it runs the kernels: older ones, of torch before 2.8, fail on some."""
+"""The oldest version of Triton that runs all kernels. Older versions, which come with PyTorch before 2.8, fail on some.
+"""
 SERVED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class BackendChoice(NamedTuple):
-    """A backend, None for the automatic choice, and how Triton multiplies float32."""
+    """The name of a backend (None for the automatic choice) and the precision of float32 products in Triton."""
 
     name: Name | None = None
     precision: Precision = "tf32x3"
 
 
-# Not a context variable: a backward pass on CUDA runs in a thread of its own and must see the same choice.
+# A global, not a context variable: a backward pass on CUDA runs in its own thread and must see the same choice.
 _chosen = BackendChoice()
 
 
 def backend(name: Name | None, precision: Precision = "tf32x3") -> "Restore":
-    """Choose the backend from here on, or inside a ``with`` block only.
+    """Select the backend of all operators, either from now on or inside a ``with`` block only.
 
     Args:
         name: ``"torch"``, ``"triton"``, or None for the automatic choice by device.
-        precision: How Triton multiplies float32: ``"tf32x3"``, three passes of the tensor cores, as exact as float32;
-            ``"ieee"``, plain float32, slower; ``"tf32"``, one pass, three digits.
+        precision: How Triton multiplies float32 matrices: ``"tf32x3"`` (default) uses three passes of the tensor cores
+            and is as exact as float32; ``"ieee"`` is plain float32 and slower; ``"tf32"`` uses one pass and has three
+            significant digits.
+
+    Returns:
+        A context manager that restores the previous backend on exit.
+
+    Raises:
+        ValueError: If an argument has an unknown value, or if ``"triton"`` is selected without a recent Triton.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops import backend, segment_sum
+        >>> with backend("torch"):
+        ...     segment_sum(torch.ones(3, 2), torch.tensor([0, 1, 3]))
+        tensor([[1., 1.],
+                [2., 2.]])
     """
     if name is not None and name not in get_args(Name):
-        raise ValueError(f"backend {name!r} does not exist: choose 'torch', 'triton' or None, the automatic choice.")
+        raise ValueError(f"backend {name!r} does not exist: choose 'torch', 'triton' or None (automatic).")
     if precision not in get_args(Precision):
-        raise ValueError(f"precision={precision!r}: choose one of {', '.join(get_args(Precision))}.")
+        raise ValueError(f"precision={precision!r} does not exist: choose one of {', '.join(get_args(Precision))}.")
     if name == "triton" and not installed():
-        here = ".".join(map(str, triton_version())) or "none"
+        version = ".".join(map(str, triton_version()))
+        found = f"version {version} is installed" if version else "it is not installed"
         raise ValueError(
-            f"backend 'triton' needs Triton {'.'.join(map(str, OLDEST))} or newer, and here is {here}: "
-            "pip install triton (it comes with torch 2.8 and newer for CUDA)."
+            f"backend 'triton' needs Triton {'.'.join(map(str, OLDEST))} or newer, but {found}: run "
+            "pip install --upgrade triton (PyTorch 2.8 and newer for CUDA include it)."
         )
     before = _chosen
     _choose(BackendChoice(name, precision))
@@ -59,7 +73,7 @@ def backend(name: Name | None, precision: Precision = "tf32x3") -> "Restore":
 
 
 class Restore:
-    """Leaving the ``with`` block brings back what held before."""
+    """A context manager that restores the previous backend on exit."""
 
     def __init__(self, before: BackendChoice) -> None:
         self._before = before
@@ -73,12 +87,12 @@ class Restore:
 
 
 def chosen() -> BackendChoice:
-    """What holds now."""
+    """Return the current choice."""
     return _chosen
 
 
 def serves(x: Tensor) -> bool:
-    """Whether Triton's kernels work on this tensor."""
+    """Return whether the Triton kernels are used for this tensor."""
     if _chosen.name == "torch" or x.dtype not in SERVED:
         return False
     if x.device.type == "cuda":
@@ -87,25 +101,25 @@ def serves(x: Tensor) -> bool:
         return False
     if not interprets():
         raise RuntimeError(
-            "backend 'triton' is forced, but the tensors are on a CPU: move them to a GPU, choose another backend, or "
-            "set TRITON_INTERPRET=1 before Triton is imported to run its kernels in its (slow) interpreter."
+            "backend 'triton' is selected, but the tensors are on a CPU: move them to a GPU, select another backend, "
+            "or set TRITON_INTERPRET=1 before Triton is imported to run the kernels in its (slow) interpreter."
         )
     return True
 
 
 def interprets() -> bool:
-    """Whether Triton's kernels run in its interpreter."""
+    """Return whether Triton kernels run in Triton's interpreter."""
     return os.environ.get("TRITON_INTERPRET", "0") == "1" and installed()
 
 
 def installed() -> bool:
-    """Whether there is a Triton that runs the kernels."""
+    """Return whether a version of Triton is installed that runs all kernels."""
     return triton_version() >= OLDEST
 
 
 @cache
 def triton_version() -> tuple[int, ...]:
-    """Of the Triton that can be imported; empty if there is none."""
+    """Return the major and minor version of the installed Triton, or an empty tuple if there is none."""
     if importlib.util.find_spec("triton") is None:
         return ()
     import triton
@@ -115,7 +129,7 @@ def triton_version() -> tuple[int, ...]:
 
 @cache
 def _is_able(device: torch.device) -> bool:
-    """Tensor cores that take tf32 and bfloat16: NVIDIA's, from compute capability 8.0 on."""
+    """Return whether a GPU has tensor cores for tf32 and bfloat16 (NVIDIA, compute capability 8.0 or newer)."""
     return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (8, 0)
 
 

@@ -1,1 +1,1 @@
-"""The primitive and what is made of it: statistics of the rows of each segment."""
+"""The segment primitive and the operators that are built from it."""

@@ -1,9 +1,9 @@
-"""Attentional second-order pooling as one operator: the primitive with its second factor computed from the first.
+"""Attentional second-order pooling as one operator: the second factor of the primitive is computed from the first.
 
-    segment_attend(x, query, ptr)[g] = X_g^T (X_g query + bias)     [N, f], [f, k] -> [G, f, k]
+    segment_attend(x, query, ptr)[g] = X_g^T (X_g query + bias)     [N, F], [F, K] -> [G, F, K]
 
-The gradient of x has a part from either factor. Apart, each would need an array as large as x, and memory is most of
-the cost; here both go into one, written once.
+Both factors contribute to the gradient of ``x``. Computed separately, each contribution would need an array as large as
+``x``, and memory traffic dominates the cost; here both are added before the gradient is written once.
 """
 
 from typing import Any
@@ -26,9 +26,26 @@ ATTEND_BACKWARD = (
 def segment_attend(
     x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None, *, order: Tensor | None = None
 ) -> Tensor:
-    """X_g^T (X_g query + bias) of every segment: [N, f], [f, k], [k] -> [G, f, k].
+    """Return ``X_g^T (X_g query + bias)`` of every segment g.
 
-    ``order`` [N] brings the rows into segment order, if they do not lie so.
+    Args:
+        x: Rows ``[N, F]``.
+        query: Query vectors ``[F, K]``.
+        ptr: Segment boundaries ``[G + 1]``; segment g has the rows ``ptr[g]:ptr[g + 1]``.
+        bias: A bias for each query ``[K]``. Default: None, no bias.
+        order: Permutation ``[N]`` that sorts the rows by segment. Default: None, the rows are sorted.
+
+    Returns:
+        One matrix for each segment, ``[G, F, K]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops import segment_attend
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> query = torch.tensor([[1.0], [0.0]])
+        >>> segment_attend(x, query, torch.tensor([0, 1, 3])).squeeze(2)
+        tensor([[ 1.,  2.],
+                [34., 42.]])
     """
     gram.check_rows("x", x)
     x = gram.promote(x)
@@ -53,7 +70,7 @@ def segment_attend(
 def _attend(
     x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The pooled values, and the scores X query + bias [N, k], in segment order, that the backward pass needs again."""
+    """Return the pooled values, and the scores ``[N, K]`` in segment order, which the backward pass reuses."""
     check_sizes(ptr, x, order)
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
@@ -72,7 +89,7 @@ def _(x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     x, query, _, ptr, order = inputs
     ctx.save_for_backward(x, query, ptr, order, output[1])
-    ctx.set_materialize_grads(False)  # the scores mostly have none
+    ctx.set_materialize_grads(False)  # the scores usually have no gradient
 
 
 def _backward(ctx: Any, d_pooled: Tensor | None, d_score: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -90,7 +107,7 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_score: Tensor | None) -> tupl
 def _differentiable(
     x: Tensor, query: Tensor, score: Tensor, d_pooled: Tensor, d_score: Tensor | None, segments: Segments
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients, to be differentiated again: in terms of operators that can be."""
+    """Compute the gradients with operators that can be differentiated again."""
     rows = segments.sort(x)
     through = gram.segment_apply(rows, d_pooled.transpose(1, 2), segments.ptr)
     d_score = through if d_score is None else d_score + through
@@ -110,7 +127,7 @@ def _attend_backward(
     with_query: bool,
     with_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of x, and if asked for those of the query and the bias."""
+    """Compute the gradient of ``x`` and, on request, those of ``query`` and ``bias``."""
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
             from sopool.ops.triton.attend import segment_attend_backward

@@ -1,8 +1,8 @@
-"""Bilinear second-order pooling as one operator: rows mapped and multiplied in one pass.
+"""Bilinear second-order pooling as one operator: rows are projected and multiplied in one pass.
 
-    segment_bilinear(x, weight, ptr)[g] = (X_g W)^T (X_g W)     [N, f], [f, r] -> [G, r, r]
+    segment_bilinear(x, weight, ptr)[g] = (X_g W)^T (X_g W)     [N, F], [F, R] -> [G, R, R]
 
-On a GPU x is read once forward and once backward; X W, which is narrow, is kept between the two.
+On a GPU, ``x`` is read once in the forward and once in the backward pass. The narrow product X W is kept in between.
 """
 
 from typing import Any
@@ -23,9 +23,24 @@ BILINEAR_BACKWARD = (
 
 
 def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | None = None) -> Tensor:
-    """(X_g W)^T (X_g W) of every segment: [N, f], [f, r] -> [G, r, r].
+    """Return ``(X_g W)^T (X_g W)`` of every segment g.
 
-    ``order`` [N] brings the rows into segment order, if they do not lie so.
+    Args:
+        x: Rows ``[N, F]``.
+        weight: The projection W, ``[F, R]``.
+        ptr: Segment boundaries ``[G + 1]``; segment g has the rows ``ptr[g]:ptr[g + 1]``.
+        order: Permutation ``[N]`` that sorts the rows by segment. Default: None, the rows are sorted.
+
+    Returns:
+        One symmetric matrix for each segment, ``[G, R, R]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops import segment_bilinear
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> weight = torch.tensor([[1.0], [1.0]])
+        >>> segment_bilinear(x, weight, torch.tensor([0, 1, 3])).flatten()
+        tensor([  9., 170.])
     """
     gram.check_rows("x", x)
     x = gram.promote(x)
@@ -45,7 +60,7 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
 
 @torch.library.custom_op("sopool::segment_bilinear", mutates_args=(), schema=BILINEAR)
 def _bilinear(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The pooled values, and X W [N, r], in segment order, that the backward pass needs again."""
+    """Return the pooled values, and X W ``[N, R]`` in segment order, which the backward pass reuses."""
     check_sizes(ptr, x, order)
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
@@ -64,7 +79,7 @@ def _(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> tu
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     ctx.save_for_backward(*inputs, output[1])
-    ctx.set_materialize_grads(False)  # X W mostly has none
+    ctx.set_materialize_grads(False)  # X W usually has no gradient
 
 
 def _backward(ctx: Any, d_pooled: Tensor | None, d_mapped: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -72,7 +87,7 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_mapped: Tensor | None) -> tup
     if d_pooled is None:
         d_pooled = x.new_zeros(ptr.numel() - 1, weight.shape[1], weight.shape[1])
     needs_x, needs_weight = ctx.needs_input_grad[:2]
-    if torch.is_grad_enabled() or transformed():  # to be differentiated again: the same, by operators that can be
+    if torch.is_grad_enabled() or transformed():  # use operators that can be differentiated again
         segments = Segments(ptr, order)
         through = gram.segment_apply(mapped, d_pooled + d_pooled.transpose(1, 2), ptr)
         d_mapped = segments.unsort(through if d_mapped is None else d_mapped + through)
@@ -95,7 +110,7 @@ def _bilinear_backward(
     with_x: bool,
     with_weight: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of x and of the weight, those that are asked for."""
+    """Compute the requested gradients of ``x`` and ``weight``."""
     with torch.autocast(x.device.type, enabled=False):
         triton = backends.serves(x)
         if triton:

@@ -1,9 +1,10 @@
-"""Covariance of every segment as one operator, the centred rows never kept.
+"""The covariance of every segment as one operator that does not store the centered rows.
 
-    segment_covariance(x, ptr)[g] = sum_i (x_i - m_g) (x_i - m_g)^T     [N, f] -> [G, f, f]
+    segment_covariance(x, ptr)[g] = sum_i (x_i - m_g) (x_i - m_g)^T     [N, F] -> [G, F, F]
 
-with m_g the mean of segment g, and not divided by n. Centred first: the difference of two large sums would lose the
-small covariance between them. What the mean contributes to the gradient vanishes, since centred rows add up to zero:
+Here m_g is the mean of segment g; the sum is not divided by the number of rows. Rows are centered first, because the
+difference of two large sums would lose a small covariance. The mean does not contribute to the gradient, since centered
+rows add up to zero:
 
     dx_i = (dS_g + dS_g^T) (x_i - m_g)
 """
@@ -26,9 +27,23 @@ COVARIANCE_BACKWARD = "(Tensor x, Tensor mean, Tensor d_pooled, Tensor ptr, Tens
 
 
 def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -> Tensor:
-    """The covariance of the rows of every segment, times their number: [N, f] -> [G, f, f].
+    """Return the covariance of the rows of every segment, multiplied by their number.
 
-    ``order`` [N] brings the rows into segment order, if they do not lie so.
+    Args:
+        x: Rows ``[N, F]``.
+        ptr: Segment boundaries ``[G + 1]``; segment g has the rows ``ptr[g]:ptr[g + 1]``.
+        order: Permutation ``[N]`` that sorts the rows by segment. Default: None, the rows are sorted.
+
+    Returns:
+        One symmetric matrix for each segment, ``[G, F, F]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops import segment_covariance
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 8.0]])
+        >>> segment_covariance(x, torch.tensor([0, 1, 3]))[1]
+        tensor([[2., 4.],
+                [4., 8.]])
     """
     gram.check_rows("x", x)
     x = gram.promote(x)
@@ -43,7 +58,7 @@ def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -
 
 @torch.library.custom_op("sopool::segment_covariance", mutates_args=(), schema=COVARIANCE)
 def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The pooled values, and the means [G, f] that the backward pass needs again: half types' in float32."""
+    """Return the pooled values, and the means ``[G, F]`` for the backward pass (float32 if ``x`` has a half type)."""
     check_sizes(ptr, x, order)
     with torch.autocast(x.device.type, enabled=False):
         if backends.serves(x):
@@ -68,13 +83,13 @@ def _(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tens
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     ctx.save_for_backward(*inputs, output[1])
-    ctx.set_materialize_grads(False)  # the means mostly have none
+    ctx.set_materialize_grads(False)  # the means usually have no gradient
 
 
 def _backward(ctx: Any, d_pooled: Tensor | None, d_mean: Tensor | None) -> tuple[Tensor | None, ...]:
     x, ptr, order, mean = ctx.saved_tensors
     dx = None
-    if d_pooled is not None and (torch.is_grad_enabled() or transformed()):  # by the means, to be differentiated again
+    if d_pooled is not None and (torch.is_grad_enabled() or transformed()):  # can be differentiated again
         centred = x - _spread(mean, ptr, order, x)
         dx = gram.segment_apply(centred, d_pooled + d_pooled.transpose(1, 2), ptr, order=order)
     elif d_pooled is not None:
@@ -106,12 +121,12 @@ _covariance.register_autograd(_backward, setup_context=_save)
 
 
 def _divide(total: Tensor, ptr: Tensor) -> Tensor:
-    """The means from sums: [G, f, 1] -> [G, f]."""
+    """Divide sums ``[G, F, 1]`` by the segment sizes to get means ``[G, F]``."""
     return total.squeeze(2).div_(segment_sizes(ptr, like=total))
 
 
 def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
-    """Rows in segment order less the mean of their segment, with no more memory than for the result."""
+    """Subtract the mean of its segment from each sorted row, with no more memory than the result needs."""
     segment = segment_of_rows(ptr, rows.shape[0])
     centred = torch.empty_like(rows)
     for some in blocks(0, rows.shape[0], rows.device, 3 * rows.shape[1]):
@@ -120,5 +135,5 @@ def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
 
 
 def _spread(values: Tensor, ptr: Tensor, order: Tensor | None, x: Tensor) -> Tensor:
-    """Each segment's values for each of its rows, where these lie: [G, f] -> [N, f], in the type of ``x``."""
+    """Copy the values ``[G, F]`` of each segment to its rows ``[N, F]``, in the dtype of ``x``."""
     return gram.segment_apply(x.new_ones(x.shape[0], 1), values.to(x.dtype).unsqueeze(2), ptr, order=order)

@@ -1,12 +1,12 @@
-"""The one primitive, and its adjoint.
+"""The segment primitive and its adjoint.
 
-    segment_gram(x, y, ptr)[g]  = X_g^T Y_g      [N, p], [N, q]    -> [G, p, q]
-    segment_apply(y, s, ptr)[i] = S_g(i) y_i     [N, q], [G, p, q] -> [N, p]
+    segment_gram(x, y, ptr)[g]  = X_g^T Y_g      [N, P], [N, Q]    -> [G, P, Q]
+    segment_apply(y, s, ptr)[i] = S_g(i) y_i     [N, Q], [G, P, Q] -> [N, P]
 
-Each is the other's gradient, so the pair is closed under differentiation. Both are torch operators
-(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with shapes known ahead, served by the
-backend that :mod:`sopool.ops.backends` says. Rows that do not lie in segment order come with the ``order`` [N] that
-puts them there: kernels read them where they are.
+The gradient of each is computed by the other, so the pair is closed under differentiation. Both are PyTorch operators
+(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with output shapes that are known in advance.
+:mod:`sopool.ops.backends` selects the implementation. Rows that are not sorted by segment come with a permutation
+``order`` ``[N]`` that sorts them; kernels then read them in place.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from sopool.ops._autograd import lay_end_to_end, samples_of, transformed
 from sopool.ops.segment import torch_backend
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments, owners
 
-# With the symmetric case written as y = None the operator sees it too: one gather forward, one product backward.
+# y = None marks the symmetric case, which needs one gather in the forward and one product in the backward pass.
 GRAM = "(Tensor x, Tensor? y, Tensor ptr, Tensor? order=None) -> Tensor"
 APPLY = "(Tensor y, Tensor s, Tensor ptr, bool symmetrize=False, Tensor? order=None) -> Tensor"
 
@@ -35,18 +35,42 @@ def segment_gram(
     dim_size: int | None = None,
     order: Tensor | None = None,
 ) -> Tensor:
-    """X_g^T Y_g of every segment: [N, p], [N, q] -> [G, p, q].
+    """Return ``X_g^T Y_g`` of every segment g.
 
-    Segments come as ``ptr`` [G + 1] or as ``index`` [N], sorted or not (with ``dim_size`` = G; if left out it is
-    ``index.max() + 1``, which on CUDA waits for the device). With ``ptr``, ``order`` [N] brings the rows into segment
-    order, if they do not lie so. Pass the same tensor twice for the symmetric case.
-    Half types accumulate in float32. Under autocast the result is float32, as for every sum over many terms.
+    Segments are given as ``ptr`` or as ``index``; if both are given, ``ptr`` is used. Half types accumulate in float32.
+    Under autocast the result is float32.
+
+    Args:
+        x: Rows ``[N, P]``.
+        y: Rows ``[N, Q]``. Pass the same tensor as ``x`` for the symmetric case, which is faster.
+        ptr: Segment boundaries ``[G + 1]``; segment g has the rows ``ptr[g]:ptr[g + 1]``. Default: None.
+        index: The segment of each row ``[N]``, in any order. Default: None.
+        dim_size: The number of segments G, for use with ``index``. Default: None, ``index.max() + 1``, which on CUDA
+            waits for the device.
+        order: Permutation ``[N]`` that sorts the rows by segment, for use with ``ptr``. Default: None, the rows are
+            sorted.
+
+    Returns:
+        One matrix for each segment, ``[G, P, Q]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops import segment_gram
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> s = segment_gram(x, x, torch.tensor([0, 1, 3]))
+        >>> s.shape
+        torch.Size([2, 2, 2])
+        >>> s[1]
+        tensor([[34., 42.],
+                [42., 52.]])
+        >>> torch.equal(s, segment_gram(x, x, index=torch.tensor([0, 1, 1])))
+        True
     """
     check_rows("x", x)
     if y is not x:
         check_rows("y", y)
         if x.shape[0] != y.shape[0]:
-            raise ValueError(f"x has {x.shape[0]} rows and y has {y.shape[0]}: they must describe the same nodes.")
+            raise ValueError(f"x has {x.shape[0]} rows and y has {y.shape[0]}: they must have the same number of rows.")
     segments = find_segments(x.shape[0], x.device, ptr, index, dim_size, order)
     rows = promote(x)
     others = None if y is x else promote(y)
@@ -63,7 +87,29 @@ def segment_apply(
     index: Tensor | None = None,
     order: Tensor | None = None,
 ) -> Tensor:
-    """S_g y_i for every row i of every segment g: [N, q], [G, p, q] -> [N, p]; segments as in :func:`segment_gram`."""
+    """Return ``S_g y_i`` for every row i of every segment g, the adjoint of :func:`segment_gram`.
+
+    Args:
+        y: Rows ``[N, Q]``.
+        s: One matrix for each segment ``[G, P, Q]``.
+        ptr: Segment boundaries ``[G + 1]``; segment g has the rows ``ptr[g]:ptr[g + 1]``. Default: None.
+        index: The segment of each row ``[N]``, in any order; used if ``ptr`` is None. Default: None.
+        order: Permutation ``[N]`` that sorts the rows by segment, for use with ``ptr``. Default: None, the rows are
+            sorted.
+
+    Returns:
+        Rows ``[N, P]``, in the order of ``y``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops import segment_apply
+        >>> y = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> s = torch.stack([torch.eye(2), 10 * torch.eye(2)])
+        >>> segment_apply(y, s, torch.tensor([0, 1, 3]))
+        tensor([[ 1.,  2.],
+                [30., 40.],
+                [50., 60.]])
+    """
     check_rows("y", y)
     if s.dim() != 3 or s.shape[2] != y.shape[1]:
         raise ValueError(f"s has shape {list(s.shape)}: it must be [segments, p, {y.shape[1]}] for y {list(y.shape)}.")
@@ -75,7 +121,7 @@ def segment_apply(
 
 
 def _multiply(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None) -> Tensor:
-    """X_g^T Y_g, with Y = X if none is given, by the way that knows the derivatives asked for."""
+    """Return X_g^T Y_g, with Y = X if ``y`` is None, by an implementation that supports the active transforms."""
     if transformed():
         return _product(True, x, x if y is None else y, ptr, order)
     out: Tensor = _gram(x, y, ptr, order)
@@ -83,7 +129,7 @@ def _multiply(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None) ->
 
 
 def _map(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | None) -> Tensor:
-    """S_g y_i, or (S_g + S_g^T) y_i, likewise."""
+    """Return S_g y_i, or (S_g + S_g^T) y_i, by an implementation that supports the active transforms."""
     if transformed():
         return _product(False, y, s + s.mT if symmetrize else s, ptr, order)
     out: Tensor = _apply(y, s, ptr, symmetrize, order)
@@ -103,7 +149,7 @@ def _gram(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None)
 
 @torch.library.custom_op("sopool::segment_apply", mutates_args=(), schema=APPLY)
 def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
-    """With ``symmetrize`` (S_g + S_g^T) y_i: the sum, as large as S, is never stored."""
+    """Return S_g y_i, or (S_g + S_g^T) y_i with ``symmetrize``; this sum, as large as S, is never stored."""
     check_sizes(ptr, y, order, s=s)
     with torch.autocast(y.device.type, enabled=False):
         if backends.serves(y):
@@ -182,7 +228,7 @@ def _(
 
 
 class _Product(torch.autograd.Function):
-    """gram(a, b) or apply(a, b) with the derivatives of every mode: a product, so linear in either factor."""
+    """The operator gram(a, b) or apply(a, b) with derivatives of every mode; it is linear in each factor."""
 
     generate_vmap_rule = True
 
@@ -211,11 +257,11 @@ class _Product(torch.autograd.Function):
 
 
 def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
-    """What a transform sees. The compiler takes no function with derivatives of its own: for it all is written out."""
+    """Compute gram or apply under a transform; compiled code, which cannot use ``_Product``, uses basic operators."""
     if not torch.compiler.is_compiling():
         return _by_function(is_gram, a, b, ptr, order)
     segment = Segments(ptr, order).unsort(owners(ptr, a.shape[0]))
-    if is_gram:  # with capacity for the rows of no segment
+    if is_gram:  # the last matrix collects the spare rows
         capacity = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
         return capacity.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]
     return (F.pad(b, (0, 0, 0, 0, 0, 1)).index_select(0, segment) * a.unsqueeze(1)).sum(2)
@@ -225,13 +271,13 @@ _by_function: Callable[..., Tensor] = _Product.apply
 
 
 def promote(x: Tensor) -> Tensor:
-    """Under autocast, sums over nodes are float32: half types would overflow or lose the small terms."""
+    """Convert half types to float32 under autocast, where sums over nodes would overflow or lose small terms."""
     half = x.dtype in torch_backend.HALF and x.device.type != "meta"
     return x.float() if half and torch.is_autocast_enabled(x.device.type) else x
 
 
 def check_rows(name: str, x: Tensor) -> None:
-    """Raise unless ``x`` is floating-point [rows, channels]."""
+    """Raise an error unless ``x`` is a floating-point tensor ``[rows, channels]``."""
     if x.dim() != 2:
         raise ValueError(f"{name} has shape {list(x.shape)}: it must be [rows, channels].")
     if not x.is_floating_point():
@@ -239,8 +285,8 @@ def check_rows(name: str, x: Tensor) -> None:
 
 
 def check_alike(name: str, x: Tensor, other: str, y: Tensor) -> None:
-    """Raise unless both are of one type and on one device."""
+    """Raise an error unless both tensors have the same dtype and device."""
     if x.device != y.device:
         raise ValueError(f"{name} is on {x.device} and {other} on {y.device}: move them to one device.")
     if x.dtype != y.dtype:
-        raise TypeError(f"{name} has dtype {x.dtype} and {other} {y.dtype}: cast one to the other's.")
+        raise TypeError(f"{name} has dtype {x.dtype} and {other} {y.dtype}: convert one to the dtype of the other.")

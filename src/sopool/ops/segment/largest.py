@@ -1,4 +1,4 @@
-"""The largest value of each column over segments."""
+"""The largest value of each column in every segment, with a gradient."""
 
 import torch
 from torch import Tensor
@@ -8,9 +8,9 @@ from sopool.ops.segment.segments import check_ptr_values
 
 
 def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
-    """max over the rows of each segment, zero for an empty one; the gradient goes to the first: [N, f] -> [G, f].
+    """Return the maximum over the rows of every segment: ``[N, F]`` to ``[G, F]``, zero for an empty segment.
 
-    A value that is not a number is the largest, as for ``torch.max``.
+    Among equal values the first row receives the gradient. NaN counts as the largest value, as in ``torch.max``.
     """
     if x.shape[0] == 0:
         return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
@@ -20,7 +20,7 @@ def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
 
 @torch.library.custom_op("sopool::segment_argmax", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
 def _segment_argmax(x: Tensor, ptr: Tensor) -> Tensor:
-    """The first row that holds the largest value of each column, -1 for an empty segment: [N, f] -> [G, f]."""
+    """Return the first row with the largest value of each column ``[G, F]``, -1 for an empty segment."""
     rows = x.shape[0]
     segments = ptr.numel() - 1
     check_ptr_values(ptr, x)
@@ -28,7 +28,7 @@ def _segment_argmax(x: Tensor, ptr: Tensor) -> Tensor:
         return ptr.new_empty(0, x.shape[1])
     largest = torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
     row = torch.arange(rows, device=x.device)
-    segment = torch.searchsorted(ptr[1:], row, right=True)  # past the last for rows that belong to none
+    segment = torch.searchsorted(ptr[1:], row, right=True)  # the number of segments for spare rows
     here = segment.clamp(max=segments - 1)
     is_largest = ((x == largest.index_select(0, here)) | x.isnan()) & (segment < segments).unsqueeze(1)
     candidates = torch.where(is_largest, row.unsqueeze(1), rows)

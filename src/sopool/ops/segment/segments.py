@@ -1,9 +1,8 @@
-"""Segments: rows that belong together lie side by side, ``ptr[g]:ptr[g + 1]`` are the rows of segment ``g``.
+"""Segments: consecutive rows that belong together. Segment ``g`` has the rows ``ptr[g]:ptr[g + 1]``.
 
-Everything inside the package speaks ``ptr``. This is the door where an index becomes one, and where bad input is
-refused. Checks of shapes and types run wherever Python runs. Checks of *values* live inside operators, so that
-compiled graphs keep them: on a CPU they raise a full message, on CUDA they are asynchronous device assertions, and
-nowhere do they break a graph or wait for the device.
+All operators work with ``ptr``. This module converts an ``index`` to ``ptr`` and checks the input. Shapes and types are
+checked in Python. *Values* are checked inside operators, so that compiled graphs keep the checks: on a CPU they raise
+an error, on CUDA they are asynchronous device assertions. They neither break a graph nor wait for the device.
 """
 
 from typing import NamedTuple
@@ -16,24 +15,24 @@ from sopool.ops import backends
 
 
 class Segments(NamedTuple):
-    """``ptr`` [G + 1] and, where the rows do not lie in segment order yet, the ``order`` [N] that puts them there."""
+    """Boundaries ``ptr`` ``[G + 1]`` and a permutation ``order`` ``[N]`` that sorts the rows (None if sorted)."""
 
     ptr: Tensor
     order: Tensor | None = None
 
     def sort(self, rows: Tensor) -> Tensor:
-        """Bring rows [N, ...] into segment order."""
+        """Bring rows ``[N, ...]`` into segment order."""
         return rows if self.order is None else rows.index_select(0, self.order)
 
     def unsort(self, rows: Tensor) -> Tensor:
-        """Bring rows [N, ...] from segment order back to where they came from."""
+        """Bring rows ``[N, ...]`` from segment order back into their original order."""
         if self.order is None:
             return rows
         places = torch.arange(rows.shape[0], device=rows.device)
         return rows.index_select(0, torch.empty_like(self.order).index_copy_(0, self.order, places))
 
     def repeat(self, copies: int, num_rows: int) -> "Segments":
-        """Those of ``copies`` such batches laid end to end, each of ``num_rows`` rows and none of them spare."""
+        """Return the segments of ``copies`` concatenated batches of ``num_rows`` rows each, without spare rows."""
         shift = num_rows * torch.arange(copies, device=self.ptr.device).unsqueeze(1)
         last = self.ptr[-1:] + (copies - 1) * num_rows
         ptr = torch.cat([(self.ptr[:-1] + shift).flatten(), last])
@@ -48,30 +47,30 @@ def find_segments(
     dim_size: int | None = None,
     order: Tensor | None = None,
 ) -> Segments:
-    """The segments of ``num_rows`` rows given as ``ptr``, with an ``order`` or none, or as an ``index`` in any order.
+    """Return the segments of ``num_rows`` rows, given as ``ptr``, with or without ``order``, or as ``index``.
 
-    Where both are given, ``ptr`` counts: it is the one that needs no search. An index that is already sorted costs
-    one comparison on a CPU; under ``torch.compile`` and on CUDA, where looking would break the graph or wait for
-    the device, it is sorted regardless.
+    If both are given, ``ptr`` is used, since it needs no sorting. On a CPU, a sorted index costs one comparison. Under
+    ``torch.compile`` and on CUDA it is always sorted, because a test would break the graph or wait for the device.
     """
     if ptr is not None:
         _check_positions("ptr", ptr, device)
         if ptr.numel() == 0:
-            raise ValueError("ptr is empty, but needs num_segments + 1 entries. For no segments at all pass ptr=[0].")
+            raise ValueError("ptr is empty: it needs one entry more than there are segments, so [0] for no segments.")
         if dim_size is not None and dim_size != ptr.numel() - 1:
             raise ValueError(
-                f"dim_size={dim_size}, but ptr has {ptr.numel()} entries and so {ptr.numel() - 1} segments."
+                f"dim_size={dim_size}, but ptr has {ptr.numel()} entries, which means {ptr.numel() - 1} segments: "
+                "omit dim_size or correct it."
             )
         return Segments(ptr.long().contiguous(), None if order is None else order.long().contiguous())
     if index is None:
         raise ValueError("Neither ptr nor index is given: pass ptr=data.ptr or index=data.batch.")
     _check_positions("index", index, device)
     if index.numel() != num_rows:
-        raise ValueError(f"index has {index.numel()} entries for {num_rows} rows: it needs one per row.")
+        raise ValueError(f"index has {index.numel()} entries for {num_rows} rows: it needs one entry per row.")
     if dim_size is not None and dim_size < 0:
-        raise ValueError(f"dim_size={dim_size} is negative: it is the number of segments.")
+        raise ValueError(f"dim_size={dim_size} is negative: pass the number of segments.")
     index = index.long()
-    if is_traced():  # a trace keeps no questions: the next batch may be in another order, of another size
+    if is_traced():  # no tests in a trace: the next batch may have another order and size
         return Segments(*_sort_index(index, dim_size))
     dim_size = _count(index) if dim_size is None else dim_size
     if index.device.type == "cpu":
@@ -82,32 +81,31 @@ def find_segments(
 
 
 def owners(ptr: Tensor, num_rows: int) -> Tensor:
-    """The segment of each row in segment order, G for those of none [N]; in operators that every transform knows."""
+    """Return the segment of each sorted row ``[N]``, G for spare rows, with operators that support every transform."""
     return torch.searchsorted(ptr, torch.arange(num_rows, device=ptr.device), right=True) - 1
 
 
 def is_traced() -> bool:
-    """Whether a program is recorded that other batches will run through: by a compiler, or ``torch.jit.trace``."""
+    """Return whether a compiler or ``torch.jit.trace`` is recording a program that will run on other batches."""
     return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
 
 
 def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
-    """Raise unless ``ptr`` starts at 0, never goes down and ends at the number of rows of ``x``; for the operators.
+    """Raise an error unless ``ptr`` starts at 0, never decreases and ends at the number of rows of ``x``.
 
-    Where kernels serve it may end earlier: then the rows past its end are spare, and belong to no segment.
+    For the Triton kernels it may end earlier; the rows past its end are then spare and belong to no segment.
     """
     num_rows = x.shape[0]
     spare = backends.serves(x)
     if ptr.device.type == "cpu":
-        bounds = ptr.numpy()  # a small array is looked at faster by numpy
+        bounds = ptr.numpy()  # NumPy is faster for small arrays
         down = bounds[1:] < bounds[:-1]
         if bounds[0] != 0:
             raise ValueError(f"ptr starts at {bounds[0]}: it must start at 0.")
         if down.any():
             at = int(down.argmax())
             raise ValueError(
-                f"ptr goes down from {bounds[at]} to {bounds[at + 1]} at position {at + 1}: "
-                "segments follow one another, so it may never decrease."
+                f"ptr goes down from {bounds[at]} to {bounds[at + 1]} at position {at + 1}: it must never decrease."
             )
         if bounds[-1] > num_rows or (bounds[-1] < num_rows and not spare):
             raise ValueError(
@@ -121,9 +119,9 @@ def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
 
 
 def check_sizes(ptr: Tensor, x: Tensor, order: Tensor | None, y: Tensor | None = None, s: Tensor | None = None) -> None:
-    """Raise unless rows, their ``order`` and one matrix for each segment fit together; for the operators.
+    """Raise an error unless the numbers of rows, of entries of ``order`` and of matrices in ``s`` agree.
 
-    Functions ask for that as well, but what they found may be a constant in a trace that another batch is run through.
+    The public functions check this as well, but their checks may be constants of a trace that runs on another batch.
     """
     rows = x.shape[0]
     segments = ptr.numel() - 1
@@ -136,9 +134,9 @@ def check_sizes(ptr: Tensor, x: Tensor, order: Tensor | None, y: Tensor | None =
 
 
 def check_edges(edge_index: Tensor, batch: Tensor) -> None:
-    """Raise unless every edge [2, E] joins two existing nodes of one graph, given the graph of each node [N]."""
+    """Raise an error unless each edge ``[2, E]`` joins two nodes of one graph of ``batch`` ``[N]``."""
     if torch.compiler.is_compiling() or edge_index.numel() == 0:
-        return  # a compiled gather asserts its own bounds
+        return  # a compiled gather checks its own bounds
     nodes = batch.numel()
     low, high = torch.aminmax(edge_index)
     if edge_index.device.type == "cpu":
@@ -167,7 +165,7 @@ def _check_positions(name: str, positions: Tensor, device: torch.device) -> None
         raise ValueError(f"{name} has shape {list(positions.shape)}: it must have one dimension.")
     if positions.device != device:
         raise ValueError(
-            f"{name} is on {positions.device}, the rows are on {device}: move one, for example {name}.to(x.device)."
+            f"{name} is on {positions.device}, but the rows are on {device}: move one, for example {name}.to(x.device)."
         )
 
 
@@ -178,7 +176,7 @@ def _check_index_values(index: Tensor, size: int) -> None:
     if index.device.type == "cpu":
         if int(low) < 0:
             at = int((index < 0).nonzero()[0])
-            raise ValueError(f"index[{at}] is {int(index[at])}: segments are numbered from 0.")
+            raise ValueError(f"index[{at}] is {int(index[at])}: it must not be negative.")
         if int(high) >= size:
             at = int((index >= size).nonzero()[0])
             raise ValueError(
@@ -201,7 +199,7 @@ def _is_sorted(index: Tensor) -> bool:
     "sopool::sort_index", mutates_args=(), schema="(Tensor index, SymInt? size) -> (Tensor, Tensor)"
 )
 def _sort_index(index: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
-    """The ``ptr`` of an index in any order, and the stable order that sorts it; without a size, of all it names."""
+    """Return the ``ptr`` of an index and the stable permutation that sorts it; ``size`` None: the largest entry + 1."""
     size = _count(index) if size is None else size
     _check_index_values(index, size)
     if index.device.type == "cpu" and _is_sorted(index):

@@ -1,6 +1,6 @@
-"""Segments grouped for batched products: by size class, a cache-full at a time.
+"""Group segments by size for batched matrix products, in chunks that fit into the cache.
 
-A segment's class depends on its own size alone, so its result does not depend on the others in its batch.
+The size class of a segment depends on its own size only, so its result does not depend on the rest of the batch.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from torch_geometric.index import ptr2index
 
-# Values worked on at a time: 4 MB of float32 stay in a CPU's cache; a GPU wants few, large launches.
+# Values per chunk: 4 MB of float32 stay in the cache of a CPU, while a GPU needs few, large launches.
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
-# From here on a segment is multiplied where it lies: gathering it would cost more than a call of its own.
+# A segment of at least so many values is multiplied in place: gathering it would cost more than a separate call.
 LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
 
 
 class SizeClassChunk(NamedTuple):
-    """Segments of a few classes: ``groups`` holds (rows per segment, number of segments) in the order of ``segments``.
+    """Segments of some size classes: ``groups`` has (rows per segment, number of segments), ordered as ``segments``.
 
-    A segment smaller than its class repeats its last row; ``pads`` says where.
+    A segment that is smaller than its class repeats its last row; ``pads`` has the positions of the repeated rows.
     """
 
     groups: list[tuple[int, int]]
@@ -29,32 +29,32 @@ class SizeClassChunk(NamedTuple):
     pads: Tensor
 
     def split_rows(self, rows: Tensor) -> list[Tensor]:
-        """Gathered rows [sum n k, w] as one [k, n, w] per group."""
+        """Split gathered rows ``[sum of n * k, F]`` into one tensor ``[k, n, F]`` for each group (n, k)."""
         parts = rows.split([n * k for n, k in self.groups])
         return [part.view(k, n, rows.shape[1]) for part, (n, k) in zip(parts, self.groups, strict=True)]
 
     def split_segments(self, values: Tensor) -> tuple[Tensor, ...]:
-        """Gathered segment values [sum k, ...] as one [k, ...] per group."""
+        """Split gathered segment values ``[sum of k, ...]`` into one tensor ``[k, ...]`` for each group (n, k)."""
         parts: tuple[Tensor, ...] = values.split([k for _, k in self.groups])
         return parts
 
 
 class SizeClasses(NamedTuple):
-    """Small segments in chunks, and large ones as (segment, first row, last row + 1)."""
+    """Small segments in chunks, and large segments as (segment, first row, last row + 1)."""
 
     chunks: list[SizeClassChunk]
     large: list[tuple[int, int, int]]
 
     def most(self) -> tuple[int, int]:
-        """The most rows and the most segments that any chunk has."""
+        """Return the largest number of rows and the largest number of segments of any chunk."""
         rows = max((chunk.rows.numel() for chunk in self.chunks), default=0)
         return rows, max((chunk.segments.numel() for chunk in self.chunks), default=0)
 
 
 def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
-    """Group the segments. ``row_width`` and ``segment_width``: the values that each row and each segment add."""
+    """Group the segments; each row occupies ``row_width`` values and each segment ``segment_width`` values."""
     device = ptr.device
-    bounds = ptr.cpu().numpy()  # the sizes decide what is launched, so they must be known here
+    bounds = ptr.cpu().numpy()  # the sizes determine the launches, so the host needs them
     starts = bounds[:-1]
     sizes = bounds[1:] - bounds[:-1]
     classes = size_classes(sizes)
@@ -75,14 +75,14 @@ def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasse
 
 
 def size_classes(sizes: np.ndarray) -> np.ndarray:
-    """Sizes rounded up to four steps per power of two: few classes, and a tenth more rows on average."""
+    """Round sizes up to four steps per power of two, which gives few classes and about 10% more rows on average."""
     step = 1 << np.maximum(np.frexp(sizes)[1] - 3, 0)
     classes: np.ndarray = -(-sizes // step) * step
     return classes
 
 
 def segment_of_rows(ptr: Tensor, num_rows: int, order: Tensor | None = None) -> Tensor:
-    """The segment of each row, where an ``order`` of its own brings the rows into that of segments [N]."""
+    """Return the segment of each row ``[N]``, for rows that the permutation ``order`` sorts by segment."""
     if ptr.device.type == "cpu":
         bounds = ptr.numpy()
         segments = torch.from_numpy(np.repeat(np.arange(len(bounds) - 1), bounds[1:] - bounds[:-1]))
@@ -92,7 +92,7 @@ def segment_of_rows(ptr: Tensor, num_rows: int, order: Tensor | None = None) -> 
 
 
 def blocks(start: int, end: int, device: torch.device, row_width: int) -> Iterator[slice]:
-    """Rows ``start`` to ``end``, a cache-full at a time."""
+    """Yield slices of the rows from ``start`` to ``end`` that fit into the cache."""
     step = max(1, _limit(device) // max(1, row_width))
     for at in range(start, end, step):
         yield slice(at, min(at + step, end))
@@ -101,7 +101,7 @@ def blocks(start: int, end: int, device: torch.device, row_width: int) -> Iterat
 def _cut(
     groups: list[tuple[int, int]], limit: int, row_width: int, segment_width: int
 ) -> Iterator[list[tuple[int, int]]]:
-    """(size, count) pairs in lists of at most ``limit`` values each, counts divided where they must be."""
+    """Split (size, count) pairs into lists of at most ``limit`` values each, dividing counts where necessary."""
     taken: list[tuple[int, int]] = []
     cost = 0
     for n, count in groups:
@@ -120,7 +120,7 @@ def _cut(
 
 
 def _rows(starts: np.ndarray, sizes: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of segments, one segment after the other, each filled up to its class; and where it is filled up."""
+    """Return the rows of all segments, each padded to its size class, and the positions of the padding."""
     first = np.cumsum(classes) - classes
     offset = np.arange(classes.sum()) - np.repeat(first, classes)
     last = np.repeat(sizes - 1, classes)

@@ -1,10 +1,9 @@
-"""The primitive in plain PyTorch: exact, on any device.
+"""The primitive in plain PyTorch, exact on any device.
 
-Graphs of about equal size stack into one batched matrix product. Sizes are rounded up to a few classes (a tenth more
-rows, zeros, on average), the graphs sorted by class, the rows of some of them gathered at a time (few enough to stay in
-cache) and multiplied class by class. A large graph is multiplied where it lies. So nothing is padded to the largest
-graph, and beside inputs and outputs there is only one chunk. Grouping reads the sizes: on CUDA it waits for the device
-once.
+Graphs of similar size are stacked into one batched matrix product: sizes are rounded up to a few classes (about 10%
+more rows on average, filled with zeros), graphs are sorted by class, and chunks of rows that fit into the cache are
+gathered and multiplied class by class. A large graph is multiplied in place. Nothing is padded to the largest graph,
+and the only workspace is one chunk. Grouping reads the sizes, which on CUDA waits for the device once.
 """
 
 import torch
@@ -19,15 +18,15 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-    """out[g] = X_g^T Y_g: [N, p], [N, q] -> [G, p, q].
+    """Return X_g^T Y_g of every segment: ``[N, P]``, ``[N, Q]`` to ``[G, P, Q]``.
 
-    With an ``order`` the rows are brought into it first, as many as a matrix product needs side by side.
+    ``order`` sorts the rows, if they are not sorted.
     """
     check_ptr_values(ptr, x)
     p = x.shape[1]
     q = y.shape[1]
     if q == 1 and x.dtype != torch.float64:
-        return _weighted_sum(x, y, ptr, order).unsqueeze_(2)  # of a view nothing could be changed in place
+        return _weighted_sum(x, y, ptr, order).unsqueeze_(2)  # in place: an operator must not return a view
     if p == 1 and x.dtype != torch.float64:
         return _weighted_sum(y, x, ptr, order).unsqueeze_(1)
     if order is not None:
@@ -64,7 +63,7 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
 
 
 def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
-    """out[i] = S_g(i) y_i, or (S + S^T) y_i: [N, q], [G, p, q] -> [N, p]; with an ``order`` as :func:`segment_gram`."""
+    """Return S_g y_i, or (S_g + S_g^T) y_i, of every row i: ``[N, Q]``, ``[G, P, Q]`` to ``[N, P]``."""
     check_ptr_values(ptr, y)
     p, q = s.shape[1:]
     if symmetrize and p == 1:
@@ -107,8 +106,8 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, o
 def segment_attend(
     x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """out[g] = X_g^T (X_g query + bias), and the scores, which lie as x: [N, f], [f, k], [k] -> [G, f, k], [N, k]."""
-    if query.shape[1] == 1 and x.device.type == "cpu":  # a third of the time of MKL's product with a vector
+    """Return X_g^T (X_g query + bias) ``[G, F, K]`` and the scores ``[N, K]`` in the order of ``x``."""
+    if query.shape[1] == 1 and x.device.type == "cpu":  # takes a third of the time of MKL's matrix-vector product
         score = _row_dot(x, query.t()).add_(0 if bias is None else bias)
     else:
         score = x @ query if bias is None else torch.addmm(bias, x, query)
@@ -124,7 +123,7 @@ def segment_attend_backward(
     ptr: Tensor,
     order: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """dX_g = score_g d_pooled_g^T + d_score query^T, with d_score += X_g d_pooled_g first."""
+    """Return dX_g = score_g d_pooled_g^T + s_g query^T and the scores' gradient s_g = d_score_g + X_g d_pooled_g."""
     if query.shape[1] > 1:
         d_score = d_score + segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order)
         return segment_apply(score, d_pooled, ptr, order=order).addmm_(d_score, query.t()), d_score
@@ -140,8 +139,8 @@ def segment_attend_backward(
 
 
 def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
-    """sum_{i in g} weight_i x_i in one pass over x: [N, p], [N, 1] -> [G, p]."""
-    if not x.shape[1]:  # where there are no values, PyTorch's sum of several threads is an error
+    """Return the weighted sum of the rows of every segment in one pass over x: ``[N, P]``, ``[N, 1]`` to ``[G, P]``."""
+    if not x.shape[1]:  # embedding_bag with several threads fails on empty rows
         return x.new_zeros(ptr.numel() - 1, 0)
     rows = torch.arange(x.shape[0], device=x.device) if order is None else order
     weights = Segments(ptr, order).sort(weight.reshape(-1))
@@ -149,7 +148,7 @@ def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) 
 
 
 def _row_dot(y: Tensor, s: Tensor, segment: Tensor | None = None) -> Tensor:
-    """s_g(i) . y_i, with one s for all rows if no segments are given: [N, q], [G, q] -> [N, 1]."""
+    """Return the dot product of y_i and s_g(i), or s_0 without segments: ``[N, Q]``, ``[G, Q]`` to ``[N, 1]``."""
     out = y.new_empty(y.shape[0], 1)
     for rows in blocks(0, y.shape[0], y.device, 4 * y.shape[1]):
         factor = s if segment is None else s.index_select(0, segment[rows])
@@ -158,17 +157,17 @@ def _row_dot(y: Tensor, s: Tensor, segment: Tensor | None = None) -> Tensor:
 
 
 def widen(x: Tensor) -> Tensor:
-    """Half types are multiplied and accumulated in float32: they count to 2,048, and end at 65,504."""
+    """Convert half types to float32 for sums: float16 counts exactly only to 2,048 and overflows past 65,504."""
     return x.to(wide_type(x))
 
 
 def wide_type(x: Tensor) -> torch.dtype:
-    """The type of widened values."""
+    """Return the dtype of widened values."""
     return torch.float32 if x.dtype in HALF else x.dtype
 
 
 def _wide(like: Tensor, *shape: int) -> Tensor:
-    """Workspace for widened values. One serves all chunks: fresh memory costs more than the work done in it."""
+    """Allocate a workspace for widened values; all chunks share it, since allocation takes longer than the work."""
     return like.new_empty(shape, dtype=wide_type(like))
 
 
