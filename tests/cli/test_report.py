@@ -62,7 +62,7 @@ def test_a_reference_says_which_one_it_is_where_there_are_several(store, call):
     assert "| sopool-bimap | sum, epochs 6 |" in text
 
 
-@pytest.mark.filterwarnings("ignore:.*counts as not there")
+@pytest.mark.filterwarnings("ignore:.*counts as missing")
 def test_damaged_runs_are_left_out_and_told(store, call, tmp_path):
     """Also where no run of a pooling is whole, or none at all."""
     for pool, left in (("sopool-bimap", "4 runs, 1 experiments"), ("sum", None)):

@@ -148,7 +148,7 @@ def test_runs_that_no_request_names_are_joined_with_those_of_requests(tmp_path):
     assert widths(tmp_path) == {(pool, None): {"test": 2, "chosen": 6} for pool in ("sum", "covpool")}
     for path in (tmp_path / "requests").iterdir():
         path.write_text("damaged")
-    with pytest.warns(UserWarning, match="counts as not there"):
+    with pytest.warns(UserWarning, match="counts as missing"):
         assert widths(tmp_path) == {(pool, None): {"test": 2, "chosen": 6} for pool in ("sum", "covpool")}
 
 

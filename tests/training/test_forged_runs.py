@@ -225,7 +225,7 @@ def test_accuracies_beyond_all_graphs_are_not_reported(folder):
     arrays = load(content)
     path.write_bytes(forge(content, arrays | {"test_accuracy": arrays["test_accuracy"] * 0 + 2.11}))
     (info,) = [info for info in RunStore(folder).list() if info.key == path.parent.name]
-    with pytest.warns(UserWarning, match=r"test_accuracy\[0\] is 2.11, expected .* at most 1.*counts as not there"):
+    with pytest.warns(UserWarning, match=r"test_accuracy\[0\] is 2.11, expected .* at most 1.*counts as missing"):
         assert RunStore(folder).load(info.config) is None
 
 

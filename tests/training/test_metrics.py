@@ -74,7 +74,7 @@ def test_scores_that_are_not_finite_count_as_wrong():
         (np.zeros((2, 2)), [0], r"logits \[2, 2\] and labels \[1\]"),
         (np.zeros(2), [0, 1], r"logits \[2\]"),
         (np.zeros((0, 2)), [], "at least one graph"),
-        (np.zeros((2, 2)), [0, 2], "from 0 to 2 were given for logits of 2 classes"),
+        (np.zeros((2, 2)), [0, 2], "from 0 to 2 were given for 2 classes"),
         (np.zeros((2, 2)), [-1, 0], "from -1 to 0"),
     ],
 )

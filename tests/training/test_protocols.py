@@ -112,12 +112,12 @@ def test_accuracies_that_are_not_those_of_the_predictions_are_refused():
             DataError, match=r"fold 1, .* accuracy of 1.0000 in epoch 2, but its predictions have 0.9000"
         ):
             protocol(runs, LABELS)
-    with pytest.raises(DataError, match="are not what was written"):
+    with pytest.raises(DataError, match="have changed since it was written"):
         per_fold_max(looking([[2, 9], [9, 2]]), 1 - LABELS)
 
 
 def test_more_classes_than_were_predicted_are_refused():
-    with pytest.raises(DataError, match="predicts 2 classes, but a graph is of class 3"):
+    with pytest.raises(DataError, match="predicts 2 classes, numbered from 0, but a graph has class 3"):
         per_fold_max(looking([[2, 9], [9, 2]]), LABELS + 2)
 
 
@@ -223,12 +223,12 @@ LOOKING = looking([[5], [5], [5]]) + looking([[6], [6], [6]], LARGE)
     ("outcome", "runs", "message"),
     [
         (per_fold_max, [], "no runs were given"),
-        (per_fold_max, FINALS, "looks at 'chosen': runs that look at 'test' are needed"),
-        (fair, LOOKING, "looks at 'test': runs that look at 'chosen' are needed"),
+        (per_fold_max, FINALS, "has looks='chosen'; expected runs with looks='test'"),
+        (fair, LOOKING, "has looks='test'; expected runs with looks='chosen'"),
         (single_epoch, LOOKING[:4], "2 of 6 are missing: fold 2, hidden 64, .*; fold 3, hidden 64"),
         (per_fold_max, LOOKING[1:], "1 of 6 are missing: fold 1, hidden 16"),
-        (per_fold_max, [*LOOKING, LOOKING[0]], "two runs of the run of fold 1, hidden 16"),
-        (per_fold_max, changed(LOOKING, 1, fold=7), "fold 8.* there are 3 folds"),
+        (per_fold_max, [*LOOKING, LOOKING[0]], "the run of fold 1, hidden 16, .* was given twice"),
+        (per_fold_max, changed(LOOKING, 1, fold=7), "fold 8.* there are only 3 folds"),
         (per_fold_max, changed(LOOKING, 5, data="MUTAG"), "data is 'TOY' in one, 'MUTAG' in another"),
         (
             per_fold_max,
@@ -248,11 +248,11 @@ def test_refused(outcome, runs, message):
 
 def test_settings_are_not_chosen_from_other_runs():
     runs = validated(SMALL, (0.9, 2.0), (0.5, 1.0))
-    with pytest.raises(ValueError, match="repeat 0, not from the run of fold 2"):
+    with pytest.raises(ValueError, match=r"repeat 0, but the run of fold 2, .* was given"):
         choose_settings(changed(runs, 1, repeat=1))
     with pytest.raises(ValueError, match="1 of 2 are missing: fold 2"):
         choose_settings(runs[:1])
-    with pytest.raises(ValueError, match="looks at 'test'"):
+    with pytest.raises(ValueError, match="has looks='test'"):
         choose_settings(LOOKING)
 
 

@@ -40,7 +40,7 @@ def test_damage_is_noticed_and_mended(tmp_path):
     store.save_request(REQUEST)
     path = file_of(store)
     path.write_text(path.read_text().replace("TOY", "TOO"))
-    with pytest.warns(UserWarning, match="the digest differs. It counts as not there"):
+    with pytest.warns(UserWarning, match="the digest differs. It counts as missing"):
         assert store.load_requests() == []
     store.save_request(REQUEST)
     assert store.load_requests() == [REQUEST]

@@ -222,7 +222,7 @@ def test_remove(store):
     for seed in range(4):
         store.save(a_run(config=a_config(seed)))
     store.remove([a_config(0).key, a_config(0).key[:12], a_config(1).key])
-    with store.claim(a_config(2)), pytest.raises(DataError, match=f"still running.*{a_config(2).key}"):
+    with store.claim(a_config(2)), pytest.raises(DataError, match=f"were not removed.*{a_config(2).key}"):
         store.remove([a_config(2).key, a_config(3).key])
     assert [info.config.seed for info in store.list()] == [2]
     with pytest.raises(DataError, match="no run has a key"):
@@ -245,7 +245,7 @@ def test_find(tmp_path_factory, keys, data):
     if len(matches) == 1:
         assert store.find(prefix) == matches[0]
     else:
-        says = f"no run .* begins with {prefix!r}" if not matches else f"{len(matches)} runs .*: say more"
+        says = f"no run .* begins with {prefix!r}" if not matches else f"{len(matches)} runs .*: give more of the key"
         with pytest.raises(DataError, match=says):
             store.find(prefix)
 

@@ -53,7 +53,7 @@ def test_a_damaged_file(store, name):
         assert len(store.list()) == 1
     path.unlink()
     if name != "curves.safetensors":
-        with pytest.warns(UserWarning, match=rf"{name}: is missing.*counts as not there"):
+        with pytest.warns(UserWarning, match=rf"{name}: this file of a run is missing.*counts as missing"):
             assert store.load(run.config) is None
     store.save(run)
     assert is_of_one_piece(store.load(run.config))
@@ -66,7 +66,7 @@ def test_files_of_two_saves(store):
         old = (store.folder / a_config().key / name).read_bytes()
         store.save(a_run(2))
         (store.folder / a_config().key / name).write_bytes(old)
-        with pytest.warns(UserWarning, match=f"{name}: not the file that was written with curves"):
+        with pytest.warns(UserWarning, match=f"{name}: this is not the file that was written with curves"):
             assert store.load(a_config()) is None
 
 
@@ -126,7 +126,7 @@ WRITES = [
 @pytest.mark.parametrize("use", [*READS, *WRITES, lambda store: store.clean()])
 def test_a_file_in_the_place_of_the_store(tmp_path, use):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(DataError, match="file: this is a file; a store of runs is a folder"):
+    with pytest.raises(DataError, match="file: this is a file, but a store of runs is a folder"):
         use(RunStore(tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "mine"
 

@@ -139,7 +139,7 @@ def test_what_has_no_room_side_by_side_is_trained_in_parts(tables, tmp_path, sma
 
 def test_a_model_that_has_no_room_by_itself_is_an_error(tables, tmp_path, small_device):
     small_device(0)
-    with pytest.raises(ResourceError, match=r"cpu has no room for a single model \(.*hidden .*\): No room for 9 GiB\."):
+    with pytest.raises(ResourceError, match=r"memory on cpu for a single model \(.*hidden .*\): No room for 9 GiB\."):
         Trainer(tables, RunStore(tmp_path)).train(folds())
 
 

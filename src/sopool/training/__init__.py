@@ -1,7 +1,7 @@
-"""The bank (many models trained at once), protocols, the store of runs."""
+"""Training of many models at once (the bank), evaluation protocols and the store of runs."""
 
 import os
 
-# MKL's products may differ in the last bit with the address of their arguments, and so with a model's place in its
-# bank. This keeps them apart from it, at no measurable cost. It is read at the first product of a process.
+# The last bit of MKL's matrix products may depend on the memory address of their arguments, and so on a model's
+# position in its bank. This setting prevents that, at no measurable cost. MKL reads it at a process's first product.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")

@@ -1,4 +1,4 @@
-"""Early stopping: what is written down while a model trains, its best epoch on held-out graphs, and when to stop."""
+"""Early stopping: record a model's training, choose its best epoch on held-out graphs, and say when to stop."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,18 +14,18 @@ from sopool.training.runs.record import Run
 from sopool.training.runs.schema import LOOKED_AT, curve_arrays
 
 BEST = ("best_values", "best_statistics")
-"""What a checkpoint calls the weights of the best epoch."""
+"""The names of the best epoch's weights in a checkpoint."""
 
 
 class Recorder:
-    """The curves and predictions of one model so far, and its weights at the best epoch.
+    """Record the learning curves and predictions of one model, and keep its weights at the best epoch.
 
     Args:
-        config: What is trained, for how many epochs and with which patience.
-        split: Which graphs it trains on and which it is scored on.
-        labels: The number of each graph's class, of all graphs [G].
-        classes: How many classes there are.
-        score_training: Whether the training graphs are scored at every epoch, too.
+        config: The run that is recorded, with its number of epochs and its patience.
+        split: The graphs that the model is trained on and those it is scored on.
+        labels: The class number of every graph of the data set ``[G]``.
+        classes: The number of classes.
+        score_training: Whether the training graphs are scored at every epoch, too. Default: True.
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class Recorder:
     def record(
         self, epoch: int, loss: float, scores: np.ndarray, weights: tuple[Tensor, Tensor], **numbers: float
     ) -> None:
-        """Write down an epoch, and keep its weights if it is the best so far.
+        """Record an epoch, and keep its weights if it is the best so far.
 
-        Where the loss or a score is not finite the model is stopped, and nothing of the epoch counts.
+        If the loss or a score is not finite, the model is stopped and the epoch is not recorded.
 
         Args:
-            epoch: Which one, from 0.
+            epoch: The number of the epoch, from 0.
             loss: The mean loss of its training steps.
-            scores: Those of :attr:`graphs` [n, classes].
+            scores: The scores of :attr:`graphs` ``[n, classes]``.
             weights: The parameters and statistics that the model was scored with; they are copied.
-            numbers: What else belongs to the epoch, by the names of curves.
+            numbers: Further values of the epoch, by the names of curves.
         """
         if not (np.isfinite(loss) and np.isfinite(scores).all()):
             self.stopped = epoch
@@ -78,7 +78,7 @@ class Recorder:
             self.best = {name: tensor.clone() for name, tensor in zip(BEST, weights, strict=True)}
 
     def _figures(self, scores: np.ndarray) -> dict[str, float]:
-        """Return the accuracy and the loss on each part, where a graph counts as much as its class does in training."""
+        """Return the accuracy and the loss on each part; classes have the same weights as in training."""
         figures = {}
         for part, graphs in self._parts.items():
             some, scores = np.split(scores, [len(graphs)])
@@ -89,7 +89,7 @@ class Recorder:
         return figures
 
     def _is_best(self, epoch: int) -> bool:
-        """Whether to choose this epoch; without held-out graphs the last one is always the best."""
+        """Return whether to choose this epoch; without held-out graphs the last one is always the best."""
         if self.looked_at == "test":
             return False
         if self.chosen_epoch is None or not len(self.split.validation):
@@ -97,11 +97,11 @@ class Recorder:
         return not self.is_over(epoch - 1) and self._rank(epoch) < self._rank(self.chosen_epoch)
 
     def _rank(self, epoch: int) -> tuple[float, float]:
-        """Order epochs by accuracy on the held-out graphs, then by loss: the smallest is the best."""
+        """Return a key that orders epochs by validation accuracy, then by loss; the best epoch has the smallest."""
         return -self.curves["validation_accuracy"][epoch], self.curves["validation_loss"][epoch]
 
     def is_over(self, epoch: int) -> bool:
-        """Whether patience is over after this epoch: no later one is chosen, however good it is."""
+        """Return whether the patience is used up after this epoch, so that no later epoch is chosen."""
         if self.config.patience is None or self.chosen_epoch is None or not len(self.split.validation):
             return False
         return epoch - self.chosen_epoch >= self.config.patience
@@ -113,14 +113,14 @@ class Recorder:
         return Run(self.config, self.curves, predictions, self.chosen_epoch, self.stopped, environment)
 
     def arrays(self) -> dict[str, Tensor]:
-        """Return what a checkpoint needs to go on from here."""
+        """Return the arrays from which :meth:`restore` continues."""
         arrays = {f"curve_{name}": torch.from_numpy(curve) for name, curve in self.curves.items()}
         if self.logits is not None:
             arrays["logits"] = torch.from_numpy(self.logits)
         return arrays | self.best
 
     def restore(self, arrays: dict[str, Tensor], chosen_epoch: int | None) -> None:
-        """Go on from what :meth:`arrays` gave."""
+        """Continue from the arrays of a checkpoint."""
         for name in self.curves:
             self.curves[name] = arrays[f"curve_{name}"].numpy().copy()
         if self.logits is not None:
@@ -130,6 +130,6 @@ class Recorder:
 
 
 def best_weights(recorders: Sequence[Recorder], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the weights of each model at its best epoch, parameters [M, P] and statistics [M, Q], on a device."""
+    """Return the parameters ``[M, P]`` and statistics ``[M, Q]`` of each model at its best epoch, on a device."""
     values, statistics = (torch.stack([one.best[name].to(device) for one in recorders]) for name in BEST)
     return values, statistics

@@ -1,4 +1,4 @@
-"""Which graphs a run trains on and which it looks at."""
+"""Determine the training, validation and test graphs of a run."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,7 +13,7 @@ from sopool.training.runs.config import RunConfig
 
 
 class Split(NamedTuple):
-    """Numbers of graphs. ``validation`` is empty for a run that looks at the test fold at every epoch."""
+    """The numbers of the graphs of each part; ``validation`` is empty if the test fold is scored at every epoch."""
 
     train: np.ndarray
     validation: np.ndarray
@@ -21,9 +21,9 @@ class Split(NamedTuple):
 
 
 def evaluation_folds(store: PackedGraphs, folds: int, held_out: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the (train, test) graphs of each fold; a ``DataError`` now where a run could not be given its graphs.
+    """Return the training and test graphs of each fold; raise ``DataError`` if some run could not be given its graphs.
 
-    ``held_out``: whether there are runs that hold out some of the training graphs, which small classes do not allow.
+    ``held_out`` says whether some runs hold out part of their training graphs, which very small classes do not allow.
     """
     assert store.labels is not None
     labels = store.labels.cpu().numpy()
@@ -34,7 +34,7 @@ def evaluation_folds(store: PackedGraphs, folds: int, held_out: bool) -> list[tu
 
 
 class Splitter:
-    """The splits of one data set; the folds are made once. ``names`` are those of the classes, for messages."""
+    """Make the splits of one data set. ``names`` are the names of the classes, for messages."""
 
     def __init__(self, labels: np.ndarray, names: Sequence[Label] | None = None) -> None:
         self.labels = labels
@@ -42,7 +42,7 @@ class Splitter:
         self._folds = lru_cache(lambda folds, seed: stratified_folds(labels, folds, seed, names))
 
     def __call__(self, config: RunConfig) -> Split:
-        """What a run trains on and looks at. Each final run of ``fair`` holds out graphs of its own."""
+        """Return the split of a run. Each final run of ``fair`` holds out different graphs."""
         train, test = self._folds(config.folds, config.split_seed)[config.fold]
         if config.looks == "test":
             return Split(train, train[:0], test)
@@ -51,6 +51,6 @@ class Splitter:
 
 
 def run_seed(config: RunConfig) -> int:
-    """A 32-bit number for the seed, fold and repeat of a run: runs of other models or settings share it."""
+    """Return a 32-bit seed made from a run's seed, fold and repeat; runs of other models or settings share it."""
     words = np.random.SeedSequence([config.seed, config.fold, config.repeat]).generate_state(1)
     return int(words[0])

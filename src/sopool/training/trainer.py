@@ -1,4 +1,4 @@
-"""Train banks to the end, with checkpoints: what was interrupted goes on, and ends with the same numbers."""
+"""Train banks of models with checkpoints, so that interrupted training continues and gives the same results."""
 
 import time
 import warnings
@@ -26,69 +26,91 @@ from sopool.training.runs.record import Run
 from sopool.training.runs.schema import check_checkpoint
 
 CHECKPOINT_SECONDS = 20.0
+"""The default number of seconds between checkpoints."""
 
 
 class TrainingProgress(NamedTuple):
-    """One epoch of a bank is done, or some of its runs were found further on."""
+    """A report of progress: a bank finished an epoch, or runs were found complete or partly trained."""
 
     models: int
     epochs: int
-    """Epochs that each of the models moved on by."""
+    """How many epochs each of the models advanced by; negative if earlier progress no longer counts."""
     accuracy: float | None = None
-    """On the graphs that are looked at, averaged over the models."""
+    """The mean accuracy of the models on the graphs that are scored at every epoch; None if it is not known."""
     finished: int = 0
-    """Runs that are complete now."""
+    """The number of runs that are now complete."""
     stopped: tuple[str, ...] = ()
-    """What to say about runs that were given up."""
+    """Messages about runs that were stopped because their loss was not finite."""
     where: str = ""
-    """Who is at work, in words, where that changes."""
+    """The machines in use, as text; empty if that did not change."""
 
 
 Report = Callable[[TrainingProgress], None]
 
 
 class Runs(Protocol):
-    """What a trainer asks of a store: :class:`~sopool.training.runs.store.RunStore`, or a way to one elsewhere."""
+    """The interface of a store of runs that a trainer needs, such as :class:`~sopool.training.runs.store.RunStore`."""
 
     def claim(self, config: RunConfig) -> AbstractContextManager[bool]:
-        """Whether the run is ours, for the block."""
+        """Claim the run for the duration of a ``with`` block; the block's value is False if another process has it."""
 
     def load(self, config: RunConfig) -> Run | None:
-        """A finished run."""
+        """Return a finished run; None if there is none."""
 
     def save(self, run: Run) -> None:
-        """Keep a finished run."""
+        """Store a finished run."""
 
     def save_checkpoint(
         self, config: RunConfig, arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any]
     ) -> None:
-        """Keep where a run stands."""
+        """Store the current state of an unfinished run."""
 
     def load_checkpoint(self, config: RunConfig) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Where a run stood."""
+        """Return the last stored state of a run; None if there is none."""
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """Trains runs on one data set and device, and keeps them in a store."""
+    """Train runs on one data set and one device, and store them.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import AttributeEncoder, make_agreement
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.bank.batching import GraphTables
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.store import RunStore
+        >>> graphs = make_agreement(20)
+        >>> tables = GraphTables.build(graphs, AttributeEncoder().fit(graphs).transform(graphs))
+        >>> shared = {"data": "agreement", "fingerprint": "0", "encoder": "", "model": ModelConfig(hidden=4)}
+        >>> configs = [RunConfig(**shared, fold=fold, folds=2, epochs=2, steps=1, batch_size=5) for fold in range(2)]
+        >>> with TemporaryDirectory() as folder:
+        ...     left = Trainer(tables, RunStore(folder)).train(configs)
+        ...     run = RunStore(folder).load(configs[0])
+        >>> left, run.curves["test_accuracy"].shape
+        ([], (2,))
+    """
 
     tables: GraphTables
+    """The graphs, on the device to train on."""
     store: Runs
+    """Where finished runs and checkpoints are stored."""
     report: Report = lambda _: None
+    """Called with a :class:`TrainingProgress` after each epoch."""
     stop: Callable[[], bool] = lambda: False
-    """Asked after each epoch; if so, checkpoints are written and training ends."""
+    """Called after each epoch; if it returns True, checkpoints are written and training ends."""
     pause: Callable[[], float] = lambda: CHECKPOINT_SECONDS
-    """Seconds between checkpoints."""
+    """Returns the number of seconds between checkpoints."""
 
     @property
     def device(self) -> torch.device:
-        """Where the graphs are."""
+        """The device of the graphs."""
         return self.tables.device
 
     def train(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
-        """Train runs of one shape; those that another process is at, or has just finished, are left, and given back.
+        """Train runs of one shape; return those that were left out because another process trains or has finished them.
 
-        Where the device has no room for all of them, one half is trained after the other.
+        If the device has not enough memory for all of them, they are trained in two halves, one after the other.
         """
         done = _Done(self.report)
         try:
@@ -99,7 +121,7 @@ class Trainer:
                 raise
             if len(configs) == 1:
                 raise ResourceError(_too_large(configs[0], self.tables, short)) from error
-        free_memory()  # past the block: the error held on to the bank
+        free_memory()  # after the block: the error kept the bank alive
         self.report(done.taken_back(configs[0].epochs))
         left = self.train(configs[::2])
         return left if self.stop() else left + self.train(configs[1::2])
@@ -119,7 +141,7 @@ class Trainer:
             return [config for config in configs if config not in mine]
 
     def _begin(self, config: RunConfig, splitter: Splitter) -> tuple[Recorder, int, ModelState | None]:
-        """A run's recorder, the epochs it has behind it and its state: from its checkpoint, if there is one."""
+        """Return a run's recorder, its finished epochs and its state, all from its checkpoint if there is one."""
         recorder = Recorder(config, splitter(config), splitter.labels, self.tables.classes)
         saved = self.store.load_checkpoint(config)
         if saved is None:
@@ -127,12 +149,12 @@ class Trainer:
         arrays, facts = saved
         layout = layout_of(config, self.tables.features.width, self.tables.classes)
         if facts["layout"] != layout.name:
-            return recorder, 0, None  # written by a version whose models look otherwise
+            return recorder, 0, None  # written by a version with other parameters
         try:
             sizes = (layout.parameters, layout.statistics, len(recorder.split.test), self.tables.classes)
             check_checkpoint(config, arrays, facts, sizes)
         except UserError as error:
-            warnings.warn(f"the checkpoint of run {config.key} cannot be used: {error} It starts over.", stacklevel=2)
+            warnings.warn(f"the checkpoint cannot be used: {error} Run {config.key} starts over.", stacklevel=2)
             return recorder, 0, None
         recorder.restore(arrays, facts["chosen_epoch"])
         state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
@@ -170,7 +192,7 @@ class Trainer:
         )
 
     def _epoch(self, bank: Bank, recorders: list[Recorder]) -> list[int]:
-        """Train and look; the models whose loss is not finite any more."""
+        """Train and score one epoch; return the models whose loss is no longer finite."""
         start = time.perf_counter()
         epoch = bank.epoch
         losses = bank.run_epoch()
@@ -196,7 +218,7 @@ class Trainer:
             self.store.save_checkpoint(recorder.config, state | recorder.arrays(), facts)
 
     def _finish(self, bank: Bank, recorders: list[Recorder], which: Iterable[int]) -> None:
-        """Score what is scored at the end only, and save."""
+        """Make the predictions that are needed only at the end, and save the runs."""
         which = list(which)
         if not which:
             return
@@ -208,7 +230,7 @@ class Trainer:
         self.report(TrainingProgress(1, left, finished=len(which)))
 
     def _predictions(self, bank: Bank, recorders: list[Recorder]) -> list[dict[str, np.ndarray]]:
-        """Of the validation graphs, and of the test graphs where it is due, at each run's best epoch."""
+        """Predict the validation graphs, and the test graphs where required, at each run's best epoch."""
         out: list[dict[str, np.ndarray]] = [{} for _ in recorders]
         ready = [m for m, recorder in enumerate(recorders) if recorder.best]
         if not ready:
@@ -224,7 +246,7 @@ class Trainer:
 
 
 class _Done:
-    """Counts what is reported, and passes it on."""
+    """Count the reported progress, and pass it on."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -237,22 +259,22 @@ class _Done:
         self._report(progress)
 
     def taken_back(self, epochs: int) -> TrainingProgress:
-        """What does not count since it was not finished, of runs of so many epochs: it begins again at checkpoints."""
+        """Return a report that takes back the progress of unfinished runs, which start again at their checkpoints."""
         return TrainingProgress(1, self._finished * epochs - self._epochs)
 
 
 def _too_large(config: RunConfig, tables: GraphTables, short: str) -> str:
     elsewhere = "" if tables.device.type == "cpu" else ", or the CPU"
     advice = oversized(tables.node_ptr.diff(), config.batch_size)
-    advice = advice or f"Take a smaller batch size, width or rank{elsewhere}."
+    advice = advice or f"Use a smaller batch size, width or rank{elsewhere}."
     return (
-        f"{tables.device} has no room for a single model ({config.model.pool_name}, hidden {config.model.hidden}, "
-        f"batches of {config.batch_size}): {short}. {advice} Nothing finished is lost."
+        f"there is not enough memory on {tables.device} for a single model ({config.model.pool_name}, hidden "
+        f"{config.model.hidden}, batch size {config.batch_size}): {short}. {advice} Finished runs are kept."
     )
 
 
 def _join(states: Sequence[ModelState | None]) -> ModelState | None:
-    """States of one model each as one; None if they have not begun."""
+    """Join the states of single models into one; None if training has not begun."""
     known = [state for state in states if state is not None]
     if not known:
         return None
@@ -262,4 +284,4 @@ def _join(states: Sequence[ModelState | None]) -> ModelState | None:
 def _describe(recorder: Recorder) -> str:
     config = recorder.config
     where = f"{config.model.pool_name}, fold {config.fold + 1}, {describe_settings(config.setting)}"
-    return f"the loss of {where} is not finite in epoch {(recorder.stopped or 0) + 1}: this run is stopped there."
+    return f"{where}: the loss is not finite in epoch {(recorder.stopped or 0) + 1}, so this run was stopped."

@@ -1,1 +1,1 @@
-"""The bank: many models of one shape, trained side by side."""
+"""The bank: many models of one shape that are trained together."""

@@ -1,11 +1,11 @@
-"""The bank: models of one shape, trained side by side.
+"""The bank: models of one shape that are trained together.
 
-The models are one stacked module (see :mod:`sopool.nn.layers`). All parameters lie in one matrix [M, P], all buffers
-(running statistics, frozen parameters) in another [M, Q]: row m is model m, so the optimiser is a few operations, a
-snapshot is a copy of a row, and a model leaves the bank by dropping its row.
+The models are one stacked module (see :mod:`sopool.nn.layers`). All parameters are stored in one matrix ``[M, P]`` and
+all buffers (running statistics, frozen parameters) in another ``[M, Q]``. Row m belongs to model m, so an optimizer
+step is a few operations, a snapshot is a copy of a row, and a model is removed by dropping its row.
 
-A bank of M models gives what M banks of one give. Nothing is shared between models: batches and dropout follow from a
-run's own seed and epoch, every sum is over one graph or the rows of one model.
+A bank of M models gives the same results as M banks of one model. Models share nothing: batches and dropout depend only
+on a run's own seed and the epoch, and every sum is over one graph or the rows of one model.
 """
 
 import hashlib
@@ -37,33 +37,59 @@ from sopool.training.runs.config import RunConfig
 
 @dataclass
 class ModelState:
-    """All that changes while models train: a row for each."""
+    """Everything that changes while M models train, with one row for each model."""
 
     values: Tensor
-    """Parameters [M, P]."""
+    """The P parameters of each model ``[M, P]``."""
     statistics: Tensor
-    """Running means and variances, and what is frozen [M, Q]."""
+    """The running means and variances, and the frozen parameters, of each model ``[M, Q]``."""
     mean: Tensor
-    """Adam's running mean of the gradient [M, P]."""
+    """Adam's running mean of the gradient ``[M, P]``."""
     square: Tensor
-    """Adam's running mean of its square [M, P]."""
+    """Adam's running mean of the squared gradient ``[M, P]``."""
     average: Tensor
-    """The running mean of values and statistics side by side [M, P + Q], or [M, 0] where there is none."""
+    """The running mean of values and statistics, concatenated ``[M, P + Q]``; ``[M, 0]`` if they are not averaged."""
 
     @classmethod
     def start(cls, values: Tensor, statistics: Tensor, averages: bool = False) -> "ModelState":
-        """Without a step behind it."""
+        """Return the state before the first step."""
         nothing = torch.zeros_like(values)
         average = torch.cat([values, statistics], dim=1) if averages else values[:, :0]
         return cls(values, statistics, nothing, nothing.clone(), average)
 
     def rows(self, models: Sequence[int]) -> "ModelState":
-        """Some of the models."""
+        """Return the state of some of the models."""
         return ModelState(*(tensor[list(models)] for tensor in vars(self).values()))
 
 
 class Bank:
-    """M runs that differ in fold, seed, learning rate and dropout only. ``epoch`` counts the finished ones."""
+    """A bank of M runs, which may differ only in fold, seed, learning rate and dropout.
+
+    Args:
+        tables: The graphs, on the device to train on.
+        configs: The M runs.
+        splits: The training, validation and test graphs of each run.
+        state: The state to continue from. Default: None, new models.
+        epoch: The number of finished epochs. Default: 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.data import AttributeEncoder, make_agreement
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.bank.batching import GraphTables
+        >>> from sopool.training.run_splits import Splitter
+        >>> from sopool.training.runs.config import RunConfig
+        >>> graphs = make_agreement(20)
+        >>> tables = GraphTables.build(graphs, AttributeEncoder().fit(graphs).transform(graphs))
+        >>> shared = {"data": "agreement", "fingerprint": "0", "encoder": "", "model": ModelConfig(hidden=4)}
+        >>> configs = [RunConfig(**shared, fold=fold, folds=2, steps=3, batch_size=5) for fold in range(2)]
+        >>> splits = list(map(Splitter(graphs.labels.numpy()), configs))
+        >>> bank = Bank(tables, configs, splits)
+        >>> bank.run_epoch().shape
+        (2,)
+        >>> [scores.shape for scores in bank.scores([split.test for split in splits])]
+        [(10, 2), (10, 2)]
+    """
 
     def __init__(
         self,
@@ -100,7 +126,7 @@ class Bank:
         self._scorer: RepeatedScorer | None = None
 
     def run_epoch(self) -> np.ndarray:
-        """Train for one epoch; the loss of each model, averaged over the steps [M]."""
+        """Train for one epoch; return the loss of each model, averaged over the steps ``[M]``."""
         self.model.train()
         draws = self._draw(self.epoch) if self._drawn is None else self._drawn
         steps = self._steps(draws)
@@ -110,8 +136,8 @@ class Bank:
         else:
             losses = torch.stack([self._step(steps.at(number)) for number in range(self.steps)])
         self.epoch += 1
-        self._drawn = self._draw(self.epoch) if self.captures else None  # while the device is at work
-        each = losses.transpose(0, 1).flatten(1).cpu().numpy()  # of one model in a row: summed in one order
+        self._drawn = self._draw(self.epoch) if self.captures else None  # while the device computes
+        each = losses.transpose(0, 1).flatten(1).cpu().numpy()  # one row per model: always summed in the same order
         means: np.ndarray = each.astype(np.float64).mean(1)
         return means
 
@@ -119,7 +145,7 @@ class Bank:
         return draw_batches(self.seeds, epoch, [split.train for split in self.splits], self.steps, self.batch_size)
 
     def _steps(self, draws: Draws) -> Steps:
-        """What this epoch's steps are made of, on the device."""
+        """Return the inputs of this epoch's steps, on the device."""
         rates = np.array([[learning_rate(config, self.epoch)] for config in self.configs])
         first = self.epoch * self.steps + 1
         paces, roots = unbias(rates, first, self.steps)
@@ -128,7 +154,7 @@ class Bank:
         return Steps(graphs, keys, *map(self._numbers, (paces, roots, fresh)))
 
     def _step(self, step: Steps, capacity: Capacity | None = None) -> Tensor:
-        """One batch [M, B] for each model and one step of the optimiser; the losses [M, B]."""
+        """Make one optimizer step of all models on the batches ``[M, B]`` of ``step``; return the losses ``[M, B]``."""
         graphs = step.graphs
         batch = self.tables.batch(graphs, self.substitutes, capacity)
         dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
@@ -147,7 +173,7 @@ class Bank:
         return losses.detach()
 
     def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Scores of each model for graphs of its own, [n, classes] each."""
+        """Return the scores ``[n, classes]`` of each model for its own graphs."""
         if self._scorer is None or not self._scorer.serves(graphs):
             self._scorer = RepeatedScorer(self.tables, graphs, self.captures, self.width)
         with self._averaged():
@@ -155,7 +181,7 @@ class Bank:
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
-        """The module with the running means in place of what it trains."""
+        """Use the running means as parameters and statistics for the duration of a ``with`` block."""
         if not self.averages:
             yield
             return
@@ -171,12 +197,12 @@ class Bank:
 
     @property
     def averages(self) -> bool:
-        """Whether models are scored with running means."""
+        """Whether models are scored with running means of their parameters."""
         return self.average.shape[1] > 0
 
     @property
     def shown(self) -> tuple[Tensor, Tensor]:
-        """What the models are scored with: parameters [M, P], statistics [M, Q]."""
+        """The parameters ``[M, P]`` and statistics ``[M, Q]`` that the models are scored with."""
         if not self.averages:
             return self.values, self.statistics
         split = self.values.shape[1]
@@ -184,7 +210,7 @@ class Bank:
 
     @torch.no_grad()
     def _score(self, graphs: Tensor, capacity: Capacity | None) -> Tensor:
-        """Scores of as many graphs for each model: [M, g] -> [M, g, classes]."""
+        """Score the same number of graphs for each model: ``[M, g]`` -> ``[M, g, classes]``."""
         self.model.eval()
         batch = self.tables.batch(graphs, self.substitutes, capacity)
         scores: Tensor = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr)
@@ -192,21 +218,21 @@ class Bank:
 
     @property
     def width(self) -> int:
-        """Of a node's vectors, those of all layers side by side."""
+        """The number of features of a node, those of all layers together."""
         return self.tables.features.width + self.configs[0].model.hidden * self.configs[0].model.layers
 
     @property
     def captures(self) -> bool:
-        """Whether steps are captured: where kernels do all the work, and nothing waits for the device."""
+        """Whether steps are captured as CUDA graphs, which requires that kernels do all the work."""
         return self.device.type == "cuda" and backends.serves(self.values) and self.model.capturable
 
     @property
     def state(self) -> ModelState:
-        """The live state: copy it to keep it."""
+        """The current state, not a copy."""
         return ModelState(self.values, self.statistics, self.adam.mean, self.adam.square, self.average)
 
     def keep(self, models: Sequence[int]) -> "Bank":
-        """A bank of some of the models, where they are now."""
+        """Return a bank of some of the models in their current state."""
         configs = [self.configs[m] for m in models]
         splits = [self.splits[m] for m in models]
         return Bank(self.tables, configs, splits, self.state.rows(models), self.epoch)
@@ -224,7 +250,7 @@ class Bank:
                 tensor.data = piece.view(tensor.shape)
 
     def _new_model(self, config: RunConfig, split: Split) -> Classifier:
-        """With a validation split it knows only the edge labels in its training graphs, as it does of node features."""
+        """Return a new model; with a validation split it knows only the edge labels of its training graphs."""
         model = new_model(config, self.tables.features.width, self.tables.classes)
         if config.model.edge_labels and config.looks != "test":
             model.know(self.tables.edge_labels_used(torch.from_numpy(split.train)))
@@ -234,7 +260,10 @@ class Bank:
         return torch.from_numpy(numbers).to(self.device, self.dtype)
 
     def _substitutes(self) -> Tensor | None:
-        """For runs with a validation split only the values in their training graphs count [M, width]."""
+        """Return the feature column that replaces each column ``[M, F]``; None if test folds are scored at every epoch.
+
+        With a validation split, values that do not occur in a run's training graphs are treated as unknown.
+        """
         if self.configs[0].looks == "test":
             return None
         used = [self.tables.columns_used(torch.from_numpy(split.train)) for split in self.splits]
@@ -242,27 +271,29 @@ class Bank:
 
 
 def learning_rate(config: RunConfig, epoch: int) -> float:
-    """Halved every so many epochs."""
+    """Return the learning rate in an epoch; it is halved every ``halve_every`` epochs."""
     return config.lr * 0.5 ** (epoch // config.halve_every) if config.halve_every else config.lr
 
 
 def new_model(config: RunConfig, in_channels: int, classes: int) -> Classifier:
-    """Make a model whose first weights follow from the run's seed, whatever other threads draw at the same time."""
+    """Return a model whose initial weights depend only on the run's seed, even if other threads draw random numbers."""
     with drawing_from(run_seed(config)):
         return make_model(config.model, in_channels, classes)
 
 
 class Layout(NamedTuple):
-    """What a :class:`ModelState` has and what its columns stand for."""
+    """The sizes of a :class:`ModelState` and an identifier of what its columns mean."""
 
     name: str
-    """A hash of the parameters and buffers by name and shape."""
+    """A hash of the names and shapes of the parameters and buffers."""
     parameters: int
+    """The number of parameters."""
     statistics: int
+    """The number of statistics."""
 
 
 def layout_of(config: RunConfig, in_channels: int, classes: int) -> Layout:
-    """Return the layout of a run's model, which is not made for that."""
+    """Return the layout of a run's model without allocating the model."""
     with planning():
         model = make_model(config.model, in_channels, classes)
     tensors = itertools.chain(model.named_parameters(), model.named_buffers())
@@ -273,10 +304,10 @@ def layout_of(config: RunConfig, in_channels: int, classes: int) -> Layout:
 
 
 def _statistics(model: Classifier) -> list[Tensor]:
-    """The buffers that may change: what is no number with a fraction, such as a list of columns, stays as it is."""
+    """Return the buffers that may change; integer buffers, such as lists of columns, never do."""
     return [buffer for buffer in model.buffers() if buffer.is_floating_point()]
 
 
 def _flatten(tensors: Iterable[Tensor]) -> Tensor:
-    """Tensors [M, ...] as one matrix [M, P]."""
+    """Concatenate tensors ``[M, ...]`` into one matrix ``[M, P]``."""
     return torch.cat([tensor.detach().reshape(len(tensor), -1) for tensor in tensors], dim=1)

@@ -1,4 +1,4 @@
-"""A data set as the bank needs it: graphs laid side by side by index operations alone."""
+"""A data set in the layout that a bank needs: batches are made by index operations alone."""
 
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
 
 class Lists(NamedTuple):
-    """The neighbors of each node, itself included, in increasing order; the lists of one graph lie side by side."""
+    """The neighbors of each node, including itself, in increasing order; the lists of one graph are contiguous."""
 
     graph_ptr: Tensor
-    """Where each graph's lists start in ``nodes`` [G + 1]."""
+    """The position of each graph's first entry in ``nodes`` ``[G + 1]``."""
     starts: Tensor
-    """Where each node's list starts there [N + 1]."""
+    """The position of each node's first entry in ``nodes`` ``[N + 1]``."""
     nodes: Tensor
-    """Numbered from 0 within each graph [L], int32."""
+    """The L neighbors, numbered from 0 within each graph ``[L]``, int32."""
     labels: Tensor | None = None
-    """The labels of the edges to them [L], int32; -1 for the node itself. None where nobody asks for them."""
+    """The label of the edge to each neighbor ``[L]``, int32; -1 for the node itself. None if labels are not used."""
 
     @property
     def lengths(self) -> Tensor:
-        """Of each node's list [N]."""
+        """The number of neighbors of each node ``[N]``."""
         return self.starts.diff()
 
     def to(self, device: torch.device | str) -> "Lists":
-        """The same on another device."""
+        """Return the lists on another device."""
         labels = None if self.labels is None else self.labels.to(device)
         return Lists(self.graph_ptr.to(device), self.starts.to(device), self.nodes.to(device), labels)
 
     def same(self, other: "Lists") -> bool:
-        """Whether the two say the same."""
+        """Return whether two sets of lists are equal."""
         pairs = zip(self, other, strict=True)
         return all(torch.equal(a, b) for a, b in pairs if a is not None and b is not None)
 
     def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> "Taken":
-        """The lists of a batch with these ``nodes``, numbered within it."""
+        """Return the lists of a batch of graphs, with nodes numbered within the batch."""
         list_ptr, members = take_segments(self.graph_ptr, graphs)
         shift = expand_segments(ptr[:-1], list_ptr)
         starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
@@ -57,7 +57,7 @@ class Lists(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The lists of a batch."""
+    """The neighbor lists of a batch."""
 
     starts: Tensor
     nodes: Tensor
@@ -65,48 +65,72 @@ class Taken(NamedTuple):
 
     @property
     def lists(self) -> tuple[Tensor, Tensor]:
-        """As :class:`~sopool.ops.message_passing.neighbors.Neighbors` has them."""
+        """The positions and neighbors, as :class:`~sopool.ops.message_passing.neighbors.Neighbors` expects them."""
         return self.starts, self.nodes
 
 
 class Capacity(NamedTuple):
-    """How much space a batch has: shapes that are known before the graphs are, as a captured step needs them."""
+    """The size that a batch is padded to; a captured step needs fixed shapes."""
 
     nodes: int
+    """The number of nodes."""
     listed: int
-    """Members of all lists."""
+    """The number of neighbors in all lists."""
 
 
 class Batch(NamedTuple):
-    """Some graphs side by side, with what a model asks for."""
+    """A batch of graphs, in the form that models take."""
 
     x: Tensor
+    """The node features ``[N, F]``."""
     neighbors: Neighbors
+    """The neighbors of each node, as message passing needs them."""
     ptr: Tensor
+    """The position of each graph's first node ``[G + 1]``."""
 
 
 @dataclass(frozen=True, eq=False)
 class GraphTables:
-    """All graphs of a data set on one device."""
+    """All graphs of a data set on one device, from which batches are made.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.data import AttributeEncoder, make_agreement
+        >>> graphs = make_agreement(20)
+        >>> tables = GraphTables.build(graphs, AttributeEncoder().fit(graphs).transform(graphs))
+        >>> batch = tables.batch(torch.tensor([[0, 1], [2, 3]]))  # two graphs for each of two models
+        >>> len(tables), batch.ptr.shape, batch.x.shape[0] == int(batch.ptr[-1])
+        (20, torch.Size([5]), True)
+    """
 
     node_ptr: Tensor
+    """The position of each graph's first node ``[G + 1]``."""
     neighbors: Lists
+    """The lists of the nodes that each node receives messages from."""
     transposed: Lists | None
-    """None for undirected graphs, where it is ``neighbors``."""
+    """The lists of the nodes that receive messages from each node. None for undirected graphs, where both are equal."""
     features: NodeFeatures
+    """The node features."""
     labels: Tensor
-    """The class of each graph [G]; all 0 in tables for prediction."""
+    """The class number of each graph ``[G]``; all 0 in tables for prediction."""
     classes: int
+    """The number of classes."""
     clusters: Union["ClusterTables", None] = None
-    """For models that ask for them."""
+    """The clusters of each graph, for models that need them."""
     edge_kinds: int = 0
-    """How many edge labels there are, the one for unknown ones included; 0 where the lists have none."""
+    """The number of edge labels, including the one for unknown labels; 0 if they are not used."""
 
     @classmethod
     def build(cls, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None = None) -> "GraphTables":
-        """From a store, the features of its nodes and, for models that ask for them, the labels of its edges."""
+        """Build the tables of labeled graphs.
+
+        Args:
+            store: The graphs, with labels.
+            features: The features of their nodes.
+            edges: The labels of their edges. Default: None, for models that do not use them.
+        """
         if store.labels is None:
-            raise DataError(f"{store.name} has no labels: there is nothing to learn.")
+            raise DataError(f"{store.name} has no labels, which training needs.")
         neighbors = make_lists(store, 1, edges)
         transposed = make_lists(store, 0, edges)
         both = None if neighbors.same(transposed) else transposed
@@ -118,7 +142,14 @@ class GraphTables:
     def for_prediction(
         cls, store: PackedGraphs, features: NodeFeatures, classes: int, edges: EdgeCodes | None = None
     ) -> "GraphTables":
-        """Likewise, of graphs without labels: the transposed lists are left out, since only gradients need them."""
+        """Build the tables of graphs without labels, and without the transposed lists, which only gradients need.
+
+        Args:
+            store: The graphs.
+            features: The features of their nodes.
+            classes: The number of classes of the model.
+            edges: The labels of their edges. Default: None, for models that do not use them.
+        """
         none = torch.zeros(len(store), dtype=torch.long, device=store.device)
         kinds = 0 if edges is None else edges.kinds
         return cls(store.node_ptr, make_lists(store, 1, edges), None, features, none, classes, edge_kinds=kinds)
@@ -128,21 +159,21 @@ class GraphTables:
 
     @property
     def device(self) -> torch.device:
-        """Where they are."""
+        """The device of the tables."""
         return self.node_ptr.device
 
     @property
     def mean_nodes(self) -> float:
-        """Nodes per graph."""
+        """The mean number of nodes of a graph."""
         return self.features.codes.shape[0] / max(1, len(self))
 
     @property
     def nbytes(self) -> int:
-        """What they take."""
+        """The size of the tables in bytes."""
         return _nbytes(self)
 
     def to(self, device: torch.device | str) -> "GraphTables":
-        """The same on another device."""
+        """Return the tables on another device."""
         return replace(
             self,
             node_ptr=self.node_ptr.to(device),
@@ -154,30 +185,35 @@ class GraphTables:
         )
 
     def columns_used(self, graphs: Tensor) -> Tensor:
-        """Which columns of the features some graphs use [width], bool."""
+        """Return which feature columns occur in some graphs ``[F]``, bool."""
         return self.features.used(take_segments(self.node_ptr, graphs.to(self.node_ptr.device))[1])
 
     def edge_labels_used(self, graphs: Tensor) -> Tensor:
-        """Which labels, the one for unknown ones left out, the edges of some graphs have [kinds - 1], bool."""
+        """Return which edge labels occur in some graphs, unknown labels left out ``[edge_kinds - 1]``, bool."""
         assert self.neighbors.labels is not None
         _, members = take_segments(self.neighbors.graph_ptr, graphs.to(self.device))
         labels = self.neighbors.labels.index_select(0, members).long()
         return torch.bincount(labels[labels >= 0], minlength=self.edge_kinds)[:-1] > 0
 
     def capacity(self, graphs: np.ndarray) -> Capacity:
-        """What a batch of these graphs takes."""
+        """Return the size of a batch of these graphs."""
         nodes, listed = self._sizes
         return Capacity(int(nodes[graphs].sum()), int(listed[graphs].sum()))
 
     @cached_property
     def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The nodes and list members of each graph, on the host."""
+        """The number of nodes and of listed neighbors of each graph, on the host."""
         return self.node_ptr.diff().cpu().numpy(), self.neighbors.graph_ptr.diff().cpu().numpy()
 
     def batch(self, graphs: Tensor, substitutes: Tensor | None = None, capacity: Capacity | None = None) -> Batch:
-        """Lay ``graphs`` [M, g] side by side; model m sees column ``substitutes[m, c]`` [M, width] where c is due.
+        """Return a batch of graphs.
 
-        With ``room`` kernels do it: nothing waits for the device, and rows past ``ptr[-1]`` are spare, of no graph.
+        Args:
+            graphs: The numbers of the g graphs of each of the M models ``[M, g]``.
+            substitutes: The feature column that model m uses in place of column c ``[M, F]``. Default: None, the same
+                one.
+            capacity: The size to pad the batch to. Kernels make the batch then, nothing waits for the device, and rows
+                after ``ptr[-1]`` belong to no graph. Default: None, no padding.
         """
         if capacity is not None:
             return self._batch_in(capacity, graphs, substitutes)
@@ -196,7 +232,7 @@ class GraphTables:
         )
 
     def copies(self, models: int, substitutes: Tensor) -> Batch:
-        """All graphs, once for each model: what :meth:`batch` gives for them, but nothing must be looked up."""
+        """Return a batch of all graphs once for each model, as :meth:`batch` would, but without index operations."""
         graphs = len(self)
         nodes = self.features.codes.shape[0]
         listed = self.neighbors.nodes.numel()
@@ -213,7 +249,7 @@ class GraphTables:
         return Batch(self.features.rows(own, codes), Neighbors(*taken.lists, taken.lists, labels=known), ptr)
 
     def _labels(self, neighbors: Taken, transposed: Taken, models: Tensor) -> EdgeLabels:
-        """Those of all lists, counted through the models, whose rows start at ``models`` [M + 1]."""
+        """Return the edge labels of a batch, numbered across the models, whose rows start at ``models`` ``[M + 1]``."""
 
         def count(taken: Taken) -> Tensor:
             assert taken.labels is not None
@@ -225,7 +261,7 @@ class GraphTables:
         return EdgeLabels(codes, codes if transposed is neighbors else count(transposed), self.edge_kinds)
 
     def _batch_in(self, capacity: Capacity, graphs: Tensor, substitutes: Tensor | None) -> Batch:
-        """Rows are as in the other one, spare ones of zeros; clusters are for models that need no room."""
+        """Return a padded batch; padding rows are zero. Models that need clusters do not use padded batches."""
         from sopool.ops.triton.assembly import assemble, one_hot
 
         def take(lists: Lists) -> "Assembled":
@@ -243,17 +279,17 @@ class GraphTables:
 
 
 def _shifted(numbers: Tensor, by: int, times: int) -> Tensor:
-    """Numbers [n] again and again, raised each time: [times n]."""
+    """Repeat numbers ``[n]`` and add ``by`` more each time: ``[times * n]``."""
     return (numbers + by * torch.arange(times, device=numbers.device).unsqueeze(1)).flatten()
 
 
 def _repeat(ptr: Tensor, total: int, times: int) -> Tensor:
-    """The ``ptr`` of the same segments again and again."""
+    """Return the ``ptr`` of the same segments, repeated."""
     return torch.cat([_shifted(ptr[:-1], total, times), ptr.new_full((1,), total * times)])
 
 
 def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) -> Lists:
-    """The lists of the edges' targets (``by`` 1) or sources (0). One sort of whole numbers makes them."""
+    """Return the neighbor lists by edge target (``by=1``) or by edge source (``by=0``); one integer sort makes them."""
     bits = max(0, int(store.sizes.max()) - 1).bit_length() if len(store) else 0
     own = torch.arange(store.num_nodes, device=store.device)
     first = store.node_ptr[:-1]
@@ -262,7 +298,7 @@ def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) ->
     key[: store.num_nodes] += own - expand_segments(first, store.node_ptr)
     key[store.num_nodes :] += store.edge_index[1 - by]
     kinds = 1 if labels is None else labels.kinds + 1
-    if labels is not None:  # 0 for the node itself; so edges that are there twice lie alike in both directions
+    if labels is not None:  # 0 for the node itself; repeated edges are in the same order in both directions
         key.mul_(kinds)[store.num_nodes :] += labels.codes + 1
     ordered = _sort(key)
     codes = None
@@ -275,15 +311,15 @@ def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) ->
 
 
 def _sort(keys: Tensor) -> Tensor:
-    """In increasing order, in place if that is possible."""
+    """Sort in increasing order, in place if possible."""
     if keys.device.type != "cpu":
         return keys.sort().values
-    keys.numpy().sort(kind="stable")  # it makes use of what order there is: the edges of a graph lie together
+    keys.numpy().sort(kind="stable")  # fast for partly sorted keys: the edges of a graph are contiguous
     return keys
 
 
 def _nbytes(thing: object) -> int:
-    """Of all tensors in something made of dataclasses and tuples."""
+    """Return the size of all tensors in nested dataclasses and tuples."""
     if isinstance(thing, Tensor):
         return thing.nbytes
     parts = thing if isinstance(thing, tuple) else vars(thing).values() if is_dataclass(thing) else ()

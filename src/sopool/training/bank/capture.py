@@ -1,9 +1,9 @@
 """The training steps of a bank as CUDA graphs.
 
-A step of small graphs is some hundred short kernels, and starting them one by one takes longer than running them. So a
-step is captured once and replayed. That fixes its shapes: batches get room for somewhat more nodes and list members
-than they have (see :class:`~sopool.training.bank.batching.Room`), rounded up so that a few captures serve all. Which
-step it is, is a number on the device.
+A step on small graphs consists of about a hundred short kernels, and launching them one by one takes longer than
+running them. A step is therefore captured once and replayed. This fixes its shapes: batches are padded to somewhat more
+nodes and neighbors than they have (see :class:`~sopool.training.bank.batching.Capacity`), rounded up so that a few
+captures serve all steps. The number of the step is stored on the device.
 """
 
 import gc
@@ -19,25 +19,25 @@ from torch import Tensor
 from sopool.training.bank.batching import Capacity
 
 SLACK = 1.25
-"""How much more room than needed is not worth another capture."""
+"""How much larger than needed a captured capacity may be before another one is captured."""
 
 
 class Steps(NamedTuple):
-    """What the steps of one epoch are made of, or one of them (then without the first axis)."""
+    """The inputs of all steps of one epoch, or of a single step (then without the first axis)."""
 
     graphs: Tensor
-    """The batch of each model [steps, M, batch]."""
+    """The batch of each model ``[steps, M, batch]``."""
     keys: Tensor
-    """Of the dropout [steps, M], int32."""
+    """The random keys of dropout ``[steps, M]``, int32."""
     pace: Tensor
-    """See :func:`sopool.training.bank.optimizer.unbias` [steps, M, 1]."""
+    """The bias-corrected learning rate ``[steps, M, 1]``, see :func:`sopool.training.bank.optimizer.unbias`."""
     root: Tensor
-    """[steps]."""
+    """The bias correction of the squared gradient ``[steps]``."""
     fresh: Tensor
-    """How much of the parameters goes into their running mean [steps]."""
+    """The weight of the current parameters in their running mean ``[steps]``."""
 
     def at(self, number: int | Tensor) -> "Steps":
-        """One step, by its number on the host or on the device [1]."""
+        """Return one step, by its number on the host or on the device ``[1]``."""
         if isinstance(number, int):
             return Steps(*(tensor[number] for tensor in self))
         return Steps(*(tensor.index_select(0, number).squeeze(0) for tensor in self))
@@ -47,9 +47,10 @@ Step = Callable[[Steps, Capacity], Tensor]
 
 
 class CapturedSteps:
-    """Replays steps: a function that changes nothing but the ``state`` and gives the losses [M, batch].
+    """Capture and replay steps: a function that changes only the ``state`` and returns the losses ``[M, batch]``.
 
-    The function is given to :meth:`run`, not kept: it is a bank's, and the two would keep one another alive.
+    The function is passed to :meth:`run` and not stored: it belongs to a bank, and a reference cycle would keep both
+    alive.
     """
 
     def __init__(self, state: Sequence[Tensor], like: Steps) -> None:
@@ -60,12 +61,12 @@ class CapturedSteps:
         self._graphs: dict[Capacity, torch.cuda.CUDAGraph] = {}
 
     def run(self, step: Step, steps: Steps, needed: Sequence[Capacity]) -> Tensor:
-        """One epoch, given the room that each step needs; its losses [steps, M, batch]."""
+        """Run one epoch, given the capacity that each step needs; return its losses ``[steps, M, batch]``."""
         for mine, given in zip(self._steps, steps, strict=True):
             mine.copy_(given)
         for capacity, number in sorted(
             zip(needed, range(len(needed)), strict=True), reverse=True
-        ):  # the largest serve most
+        ):  # the largest captures serve most steps
             if find_capacity(capacity, self._graphs) is None:
                 self._graphs[round_up(capacity)] = self._capture(step, round_up(capacity), number)
         self._number.zero_()
@@ -76,7 +77,7 @@ class CapturedSteps:
         return self._losses
 
     def _capture(self, step: Step, capacity: Capacity, number: int) -> torch.cuda.CUDAGraph:
-        """Kernels are compiled by a first step, one that fits into the room; it is taken back."""
+        """Capture a step after a first run that compiles its kernels and is undone."""
         before = [tensor.clone() for tensor in self._state]
         self._number.fill_(number)
         run_aside(lambda: self._next(step, capacity))
@@ -90,7 +91,7 @@ class CapturedSteps:
 
 
 def find_capacity(needed: Capacity, capacities: Iterable[Capacity]) -> Capacity | None:
-    """The smallest that is large enough, but not much larger."""
+    """Return the smallest capacity that is large enough but not much larger than needed; None if there is none."""
     fitting = [
         capacity
         for capacity in capacities
@@ -100,7 +101,7 @@ def find_capacity(needed: Capacity, capacities: Iterable[Capacity]) -> Capacity 
 
 
 def round_up(capacity: Capacity) -> Capacity:
-    """To sixteen sizes per power of two, 64 at least: some three per cent more."""
+    """Round up to one of sixteen sizes per power of two, at least 64: about three percent more."""
     return Capacity(*(_round(count) for count in capacity))
 
 
@@ -110,17 +111,17 @@ def _round(count: int) -> int:
 
 
 _ONE_AT_A_TIME = threading.RLock()
-"""What one thread captures on the stream that all share, no other may disturb."""
+"""No other thread may use the shared stream while one thread captures on it."""
 
 
 @cache
 def _side_stream(device: int) -> torch.cuda.Stream:
-    """One for all captures: each stream that multiplies matrices keeps tens of megabytes for good."""
+    """Return the stream for all captures: each stream that multiplies matrices keeps tens of megabytes."""
     return torch.cuda.Stream(device)
 
 
 def run_aside(work: Callable[[], None]) -> None:
-    """Run on the stream of the captures, so that what is set up once per stream is there."""
+    """Run ``work`` on the stream of the captures, so that what is set up once per stream exists."""
     with _ONE_AT_A_TIME:
         stream = _side_stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())
@@ -131,7 +132,7 @@ def run_aside(work: Callable[[], None]) -> None:
 
 
 def capture(work: Callable[[], None], beside: torch.cuda.CUDAGraph | None = None) -> torch.cuda.CUDAGraph:
-    """Record what ``work`` would run; in the memory of another one, if the two never run at the same time."""
+    """Record the kernels of ``work``; share the memory of another capture if the two never run at the same time."""
     graph = torch.cuda.CUDAGraph()
     pool = None if beside is None else beside.pool()
     stream = _side_stream(torch.cuda.current_device())
@@ -143,7 +144,7 @@ def capture(work: Callable[[], None], beside: torch.cuda.CUDAGraph | None = None
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Graphs among the garbage would be destroyed, and that breaks a capture off."""
+    """Turn off garbage collection: destroying a CUDA graph would break off a capture."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -154,7 +155,7 @@ def _nothing_collected() -> Iterator[None]:
 
 
 def free_memory() -> None:
-    """Give back what only garbage holds."""
+    """Free the GPU memory that only garbage refers to."""
     with _ONE_AT_A_TIME:
         gc.collect()
         torch.cuda.empty_cache()

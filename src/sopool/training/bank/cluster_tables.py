@@ -1,4 +1,4 @@
-"""The clusters of a data set as the bank needs them, beside its graphs: for EigenPool."""
+"""The clusters of a data set in the layout that a bank needs, for EigenPool."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -21,33 +21,35 @@ class ClusterTables:
     """One level of clusters of all graphs, on one device."""
 
     rows: Tensor
-    """The nodes, cluster by cluster, numbered from 0 within each graph [N], int32."""
+    """The nodes ordered by cluster, numbered from 0 within each graph ``[N]``, int32."""
     vectors: Tensor
-    """[N, H]."""
+    """The first H eigenvectors of each cluster, with one row for each node ``[N, H]``."""
     sizes: Tensor
-    """Nodes of each cluster [K]."""
+    """The number of nodes of each of the K clusters ``[K]``."""
     cluster_ptr: Tensor
-    """Where each graph's clusters start [G + 1]."""
+    """The position of each graph's first cluster ``[G + 1]``."""
     neighbors: Lists
+    """The lists of the clusters that each cluster receives messages from."""
     transposed: Lists
+    """The lists of the clusters that receive messages from each cluster."""
     above: "ClusterTables | None"
-    """The clusters of these clusters."""
+    """The next level: the clusters of these clusters; None at the last level."""
 
     @classmethod
     def build(cls, store: PackedGraphs, spec: ClusterSpec) -> "ClusterTables":
-        """From a store; the clusters are computed unless they are in the cache."""
+        """Return the tables of a store; its clusters are computed unless they are in the cache."""
         return cls.of(clusters_of(store, spec))
 
     @classmethod
     def of(cls, levels: Sequence[ClusterLevel]) -> "ClusterTables":
-        """The tables of the first level, which hold those of the next."""
+        """Return the tables of the first level, which contain those of the next one."""
         rows, vectors, sizes, node_ptr, edges, edge_ptr = (torch.from_numpy(array) for array in levels[0])
         smaller = PackedGraphs(node_ptr, edge_ptr, edges)
         above = cls.of(levels[1:]) if len(levels) > 1 else None
         return cls(rows, vectors, sizes, node_ptr, make_lists(smaller, 1), make_lists(smaller, 0), above)
 
     def to(self, device: torch.device | str) -> "ClusterTables":
-        """The same on another device."""
+        """Return the tables on another device."""
         moved: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -56,7 +58,7 @@ class ClusterTables:
         return replace(self, **moved)
 
     def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> Clusters:
-        """The clusters of some graphs laid side by side, whose ``nodes`` start at ``ptr``."""
+        """Return the clusters of a batch of graphs whose ``nodes`` start at ``ptr``."""
         first = ptr[:-1].repeat_interleave(ptr.diff(), output_size=nodes.numel())
         new, clusters = take_segments(self.cluster_ptr, graphs)
         sizes = self.sizes.index_select(0, clusters)

@@ -1,4 +1,4 @@
-"""How much memory a bank takes, measured on one step of one model."""
+"""Estimate the memory that a bank needs, measured on one step of one model."""
 
 import weakref
 from collections.abc import Callable, Sequence
@@ -17,30 +17,32 @@ from sopool.training.run_splits import Split
 from sopool.training.runs.config import RunConfig
 
 COPIES = 5
-"""Of a model's parameters outside a step: its values, Adam's two means, the best so far, and a snapshot on its way."""
+"""How many copies of a model's parameters exist outside a step: its values, Adam's two means, the best ones so far and
+a snapshot."""
 MARGIN = 2.0
-"""Operators use memory that is not seen from outside, batches differ in size, allocators keep what they were given."""
+"""A factor for memory that is not measured: operators' workspaces, larger batches, and memory that allocators keep."""
 
 
 class BankMemory(NamedTuple):
-    """In bytes, for one model of a bank."""
+    """The memory of one model of a bank, in bytes."""
 
     state: int
+    """The memory outside a step."""
     step: int
-    """At its height, forward and backward."""
+    """The peak of a training step, forward and backward."""
     node: float
-    """Of one node whose graph is scored, at its height."""
+    """The peak of scoring, per node."""
     width: int
-    """Of a node's vectors; a number, not bytes."""
+    """The number of features of a node; not in bytes."""
 
     def of(self, models: int, device: str, nodes: int) -> int:
-        """All that a bank of so many takes on a device, if each model scores graphs with so many ``nodes``."""
+        """Return the memory of ``models`` models on a device if each scores graphs with ``nodes`` nodes in all."""
         together = models * min(nodes, nodes_together(device, models, self.width))
         return int(models * self.state + MARGIN * max(models * self.step, together * self.node))
 
 
 def bank_memory(tables: GraphTables, config: RunConfig, split: Split) -> BankMemory:
-    """Measured on a batch of typical graphs of the training set, as many as a step has."""
+    """Measure the memory on a batch of typical training graphs."""
     bank = Bank(tables, [config], [split])
     sizes = np.asarray(tables.node_ptr.diff().cpu())
     graphs = split.train[typical(sizes[split.train], bank.batch_size)]
@@ -58,14 +60,14 @@ def bank_memory(tables: GraphTables, config: RunConfig, split: Split) -> BankMem
 
 
 def typical(sizes: np.ndarray, count: int) -> np.ndarray:
-    """Numbers of ``count`` of them: of so many equal parts of the order of size, the middle ones."""
+    """Return the numbers of ``count`` graphs of typical sizes, evenly spaced in the order of size."""
     places = ((np.arange(count) + 0.5) * len(sizes) / count).astype(np.int64)
     order: np.ndarray = np.argsort(sizes, kind="stable")
     return order[places]
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """The most that tensors made by ``work`` take at one time."""
+    """Return the largest total size of the tensors that exist at one time during ``work``."""
     meter = _Meter()
     with meter:
         work()
@@ -73,7 +75,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 class _Meter(TorchDispatchMode):
-    """Sees every tensor that an operator gives, and when its memory is let go."""
+    """Track every tensor that an operator returns, and when its memory is freed."""
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self)
@@ -86,7 +88,7 @@ class _Meter(TorchDispatchMode):
     ) -> Any:
         for tensor in tree_leaves((args, kwargs)):
             if isinstance(tensor, Tensor):
-                self._known.add(tensor.untyped_storage())  # ours before, or counted already
+                self._known.add(tensor.untyped_storage())  # existed before, or is already counted
         out = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(out):
             if isinstance(tensor, Tensor):

@@ -13,21 +13,23 @@ BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 
 @dataclass
 class Adam:
-    """The state of `"Adam: A Method for Stochastic Optimization" <https://arxiv.org/abs/1412.6980>`_ for [M, P] values.
+    """The state of `"Adam: A Method for Stochastic Optimization" <https://arxiv.org/abs/1412.6980>`_ for M models.
 
-    ``torch.optim.Adam`` takes one learning rate for a parameter, and the parameters here hold all models.
+    ``torch.optim.Adam`` has one learning rate for each parameter, but a parameter of a bank holds those of all models.
     """
 
     mean: Tensor
+    """The running mean of the gradient ``[M, P]``."""
     square: Tensor
+    """The running mean of the squared gradient ``[M, P]``."""
 
     @classmethod
     def start(cls, values: Tensor) -> "Adam":
-        """Before the first step."""
+        """Return the state before the first step."""
         return cls(torch.zeros_like(values), torch.zeros_like(values))
 
     def step(self, values: Tensor, gradient: Tensor, pace: Tensor, root: Tensor) -> None:
-        """Update ``values`` [M, P] in place; ``pace`` [M, 1] and ``root`` are those of :func:`unbias`."""
+        """Update ``values`` ``[M, P]`` in place; ``pace`` ``[M, 1]`` and ``root`` are those of :func:`unbias`."""
         if backends.serves(values):
             from sopool.ops.triton.elementwise import adam_step
 
@@ -40,18 +42,19 @@ class Adam:
 
 
 def unbias(rates: np.ndarray, first: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """What takes the start at zero out of both means, for ``steps`` steps from number ``first`` (of 1) on.
+    """Return Adam's bias corrections for ``steps`` steps from step number ``first``, counted from 1.
 
-    The pace, rate / (1 - beta1^t) [steps, M, 1], and the root of 1 - beta2^t [steps].
+    They are the corrected learning rate, rate / (1 - beta1^t) ``[steps, M, 1]``, and the root of 1 - beta2^t
+    ``[steps]``.
     """
     number = np.arange(first, first + steps, dtype=np.float64)
     return rates / (1 - BETA1**number)[:, None, None], np.sqrt(1 - BETA2**number)
 
 
 def fresh_shares(stays: float, first: int, steps: int) -> np.ndarray:
-    """How much of the parameters goes into a running mean of which ``stays`` stays, for steps as in :func:`unbias`.
+    """Return the weight of the current parameters in a running mean with decay ``stays``, for steps of :func:`unbias`.
 
-    At first more, 10 / (t + 9), and all at the first step: what was drawn does not count.
+    It is at least 10 / (t + 9), and 1 at the first step, so that the initial weights do not count.
     """
     number = np.arange(first, first + steps, dtype=np.float64)
     return np.maximum(1 - stays, 10 / (number + 9))

@@ -1,4 +1,4 @@
-"""Which graphs runs draw, and the keys of their dropout: a function of a run's seed and the epoch, nothing else."""
+"""Draw batches and dropout keys as a function of a run's seed and the epoch alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,16 +7,16 @@ import numpy as np
 
 
 class Draws(NamedTuple):
-    """One epoch of several runs."""
+    """The random numbers of one epoch of several runs."""
 
     graphs: np.ndarray
-    """Numbers of graphs for each step, drawn without replacement [steps, runs, batch]."""
+    """The numbers of the graphs of each step, drawn without replacement ``[steps, runs, batch]``."""
     keys: np.ndarray
-    """A key for the dropout of each step [steps, runs], int32."""
+    """A dropout key for each step ``[steps, runs]``, int32."""
 
 
 def draw_batches(seeds: Sequence[int], epoch: int, trains: Sequence[np.ndarray], steps: int, batch: int) -> Draws:
-    """The batches of one epoch, for runs with these seeds and training graphs."""
+    """Draw the batches of one epoch for runs with these seeds and training graphs."""
     numbers = []
     keys = []
     for seed, train in zip(seeds, trains, strict=True):
@@ -29,9 +29,9 @@ def draw_batches(seeds: Sequence[int], epoch: int, trains: Sequence[np.ndarray],
 
 
 def _make_distinct(numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Floyd's way to a random subset, all steps of all runs at a time.
+    """Turn random numbers into random subsets by Floyd's algorithm, for all steps of all runs at once.
 
-    ``numbers[..., i]`` is drawn from 0 to size - batch + i; where that one is taken already, the largest is not.
+    ``numbers[..., i]`` is drawn from 0 to size - batch + i; if it occurred before, the largest of these replaces it.
     """
     batch = numbers.shape[-1]
     for i in range(1, batch):

@@ -1,4 +1,4 @@
-"""The scores of the same graphs, epoch after epoch."""
+"""Score the same graphs at every epoch."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,24 +10,26 @@ from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import capture, run_aside
 
 CACHEFUL = 2048
-"""Nodes of each model that are scored together on a CPU."""
+"""The number of nodes per model that are scored together on a CPU."""
 NUMBERS = 1 << 27
-"""In the vectors of the nodes that are scored together on a GPU, of all models: half a gigabyte."""
+"""The number of values in the features of all nodes that are scored together on a GPU: half a gigabyte."""
 
 
 def nodes_together(device: str, models: int, width: int) -> int:
-    """Nodes of each of the models that are scored together, if their vectors have so many entries."""
+    """Return how many nodes per model are scored together if each has ``width`` features."""
     return CACHEFUL if device == "cpu" else max(1, NUMBERS // (models * width))
 
 
 Score = Callable[[Tensor, Capacity | None], Tensor]
-"""[M, g] -> [M, g, classes]."""
+"""A function from graphs ``[M, g]`` to scores ``[M, g, classes]``."""
 
 
 class RepeatedScorer:
-    """Scores graphs of its own for each model, some at a time.
+    """Score graphs of each model, some at a time.
 
-    What scores them is given to :meth:`scores`, not kept: it is a bank's, and the two would keep one another alive.
+    The scoring function is passed to :meth:`scores` and not stored: it belongs to a bank, and a reference cycle would
+    keep
+    both alive.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class RepeatedScorer:
         captured: bool,
         width: int,
     ) -> None:
-        """The vectors of nodes have ``width`` entries, those of all layers side by side."""
+        """Prepare the graphs of each model; a node has ``width`` features, those of all layers together."""
         self.graphs = list(graphs)
         self._width = width
         self._captured = captured
@@ -48,12 +50,12 @@ class RepeatedScorer:
         self._replay: torch.cuda.CUDAGraph | None = None
 
     def serves(self, graphs: Sequence[np.ndarray]) -> bool:
-        """Whether these are the graphs it watches."""
+        """Return whether these are the graphs that it was made for."""
         return len(graphs) == len(self.graphs) and all(map(np.array_equal, self.graphs, graphs))
 
     def scores(self, score: Score) -> list[np.ndarray]:
-        """As the models are now: [n, classes] each."""
-        if self._captured and self._out is None:  # who asks once may not ask again
+        """Return the scores ``[n, classes]`` of each model in its current state."""
+        if self._captured and self._out is None:  # not captured yet: there may be no second call
             run_aside(lambda: self._run(score))
         elif self._captured:
             self._replay = self._replay or capture(lambda: self._run(score))
@@ -71,7 +73,7 @@ class RepeatedScorer:
         return tables.capacity(part) if self._captured else None
 
     def _cut(self, tables: GraphTables) -> list[np.ndarray]:
-        """As many graphs for each model, [M, g] at a time; a model with fewer begins anew."""
+        """Divide the graphs into equal parts for each model ``[M, g]``; a model with fewer graphs repeats them."""
         most = max(len(numbers) for numbers in self.graphs)
         nodes = nodes_together(tables.device.type, len(self.graphs), self._width)
         pieces = -(-most // max(1, int(nodes / max(1.0, tables.mean_nodes))))

@@ -1,1 +1,1 @@
-"""From recorded curves to reported figures."""
+"""Turn recorded learning curves into reported accuracies."""

@@ -1,4 +1,4 @@
-"""What a protocol reports."""
+"""The result of an evaluation protocol."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,50 +10,63 @@ from sopool.models.config import Setting
 
 
 class Stop(NamedTuple):
-    """A run that did not reach its last epoch."""
+    """A run that was stopped before its last epoch."""
 
     fold: int
     setting: Setting
     repeat: int
     epoch: int
-    """The one, from 1, in which the loss was no longer finite."""
+    """The epoch, from 1, in which the loss was no longer finite."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a protocol reports, in fractions. Everything in a tuple is in the order of the folds."""
+    """The result of a protocol; accuracies are fractions, and tuples are in the order of the folds.
+
+    Examples:
+        >>> from sopool.models.config import Setting
+        >>> from sopool.training.protocols.protocols import Outcome
+        >>> outcome = Outcome(
+        ...     protocol="fair", optimistic="", folds=(0.75, 0.25), epochs=((3,), (8,)), setting=(Setting(), Setting()),
+        ...     balanced_accuracy=(0.75, 0.25), roc_auc=(None, None),
+        ... )
+        >>> outcome.mean, outcome.std
+        (0.5, 0.25)
+    """
 
     protocol: str
+    """The name of the protocol."""
     optimistic: str
-    """``optimistic`` or ``less optimistic`` where test folds helped to choose; empty where they did not."""
+    """``"optimistic"`` or ``"less optimistic"`` if test folds were used for a choice; empty otherwise."""
     folds: tuple[float, ...]
-    """Accuracy of each test fold; the mean of its final runs under ``fair``."""
+    """The accuracy on each test fold; under ``fair`` the mean of the fold's final runs."""
     epochs: int | tuple[int, ...] | tuple[tuple[int, ...], ...]
-    """``single-epoch``: the one for all folds. ``per-fold-max``: one for each. ``fair``, or with several seeds: one for
-    each run of each fold. Empty where nothing is trained in epochs."""
+    """The chosen epochs, from 1. ``single-epoch``: one for all folds. ``per-fold-max``: one for each fold. ``fair``, or
+    several seeds: one for each run of each fold. Empty for models that are not trained in epochs."""
     setting: Setting | tuple[Setting, ...]
-    """``fair``: one for each fold. Otherwise the one that was best; for each fold and seed where seeds differ in that.
-    Empty where it is not a network's."""
+    """The hyperparameters. ``fair``: one setting for each fold. Otherwise the best setting, or one for each fold and
+    seed if seeds differ in it. Empty for models that are not networks."""
     balanced_accuracy: tuple[float, ...]
+    """The balanced accuracy on each test fold."""
     roc_auc: tuple[float | None, ...]
-    """None where the fold lacks a class, or a run has nothing to show."""
+    """The area under the ROC curve on each test fold; None if the fold lacks a class or a run has no result."""
     repeats: int = 1
-    """Runs for each fold, averaged within it."""
+    """The number of runs that are averaged within each fold."""
     stopped: tuple[Stop, ...] = ()
-    """Among all the runs looked at, not only those of the setting that was best."""
+    """The runs that were stopped, among all that were considered and not only those of the best setting."""
 
     @property
     def mean(self) -> float:
-        """Over folds."""
+        """The mean accuracy over the folds."""
         return float(np.mean(self.folds))
 
     @property
     def std(self) -> float:
-        """Over folds, with ``ddof=0``, as the published figures: the root of the mean squared deviation."""
+        """The standard deviation of the accuracy over the folds, with ``ddof=0`` as in the published results."""
         return float(np.std(self.folds, ddof=0))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain."""
+        """Return a JSON object."""
         if isinstance(self.setting, Setting):
             setting: Any = self.setting._asdict()
         else:
@@ -75,7 +88,7 @@ class Outcome:
 
 
 def average(outcomes: Sequence[Outcome]) -> Outcome:
-    """What several seeds gave on the same folds, averaged within each."""
+    """Return the average of several seeds on the same folds, taken within each fold."""
     first = outcomes[0]
     if len(outcomes) == 1:
         return first
@@ -98,19 +111,19 @@ def _means(seeds: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def _epochs(outcome: Outcome) -> np.ndarray:
-    """[folds, runs]."""
+    """Return the chosen epochs ``[folds, runs]``."""
     if isinstance(outcome.epochs, int):
         return np.full((len(outcome.folds), 1), outcome.epochs)
     return np.array(outcome.epochs).reshape(len(outcome.folds), -1)
 
 
 def _settings(outcome: Outcome) -> tuple[Setting, ...]:
-    """One for each fold."""
+    """Return one setting for each fold."""
     return (outcome.setting,) * len(outcome.folds) if isinstance(outcome.setting, Setting) else outcome.setting
 
 
 def describe_settings(*settings: Setting) -> str:
-    """A setting in words, or several that were chosen from."""
+    """Describe one setting, or the values of several settings, as text."""
     values = [dict.fromkeys(f"{value:g}" for value in some) for some in zip(*settings, strict=True)]
     names = ("hidden", "batch", "lr", "dropout")
     return ", ".join(f"{name} {' or '.join(some)}" for name, some in zip(names, values, strict=True))

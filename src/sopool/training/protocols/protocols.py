@@ -1,9 +1,9 @@
-"""From finished runs to the figures that are reported: one function for each protocol.
+"""Compute the reported accuracies from finished runs: one function for each protocol.
 
-All are pure functions of recorded runs and true classes. Folds are counted from 0, as in the configurations; epochs,
-in what comes out, from 1, and so are folds in messages, as in all lists. A run that was stopped (its loss was no longer
-finite) counts with the epochs before. One stopped in its first epoch has nothing to show: its epoch is 0 and its
-accuracy counts as 0, never as NaN, and :attr:`Outcome.stopped` tells it.
+All are pure functions of recorded runs and true classes. Folds are counted from 0, as in configurations; in results
+epochs are counted from 1, and in messages folds are, too. A run that was stopped because its loss was no longer finite
+counts with the epochs before. One that was stopped in its first epoch has no result: its epoch is 0 and its accuracy
+counts as 0, and :attr:`Outcome.stopped` names it.
 """
 
 import math
@@ -23,13 +23,35 @@ from sopool.training.runs.record import Run
 __all__ = ["PROTOCOLS", "Outcome", "Protocol", "choose_settings", "fair", "per_fold_max", "single_epoch"]
 
 DIGITS = 12
-"""Means are compared to so many digits: equal ones must not differ by the order in which folds were added."""
+"""The number of decimals to which means are compared, so that rounding does not decide between equal ones."""
 
 
 def per_fold_max(runs: Sequence[Run], labels: Any) -> Outcome:
-    """Each fold's best test accuracy over epochs, for the setting whose mean over folds of these is best.
+    """Return each fold's best test accuracy over epochs, for the setting with the best mean of these over the folds.
 
-    What the authors' code reports. Epoch and setting are both chosen on the test folds: optimistic.
+    The authors' code reports this. Both epoch and setting are chosen on the test folds, so the result is optimistic.
+
+    Args:
+        runs: The runs of all settings and folds, with ``looks="test"``.
+        labels: The class number of every graph ``[G]``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.protocols.protocols import per_fold_max
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.record import Run
+        >>> labels = np.array([0, 1, 0, 1])
+        >>> right = 4.0 * np.eye(2)
+        >>> runs = []
+        >>> for fold in range(2):
+        ...     config = RunConfig("toy", "0", "", ModelConfig(), fold, folds=2, epochs=2)
+        ...     curves = {"test_accuracy": np.array([0.5, 1.0]), "test_loss": np.ones(2)}
+        ...     logits = np.stack([np.zeros((2, 2)), right])
+        ...     runs.append(Run(config, curves, {"test_graphs": np.array([0, 1]) + 2 * fold, "test_logits": logits}))
+        >>> outcome = per_fold_max(runs, labels)
+        >>> outcome.folds, outcome.epochs
+        ((1.0, 1.0), (2, 2))
     """
     grid = _grid(runs, "test")
     curves = {setting: _accuracies(folds) for setting, folds in grid.items()}
@@ -41,9 +63,30 @@ def per_fold_max(runs: Sequence[Run], labels: Any) -> Outcome:
 
 
 def single_epoch(runs: Sequence[Run], labels: Any) -> Outcome:
-    """Test accuracy at the one epoch, and for the setting, with the best mean over folds; the earliest among equals.
+    """Return the test accuracy at the epoch, and for the setting, with the best mean over folds.
 
-    An epoch that some fold did not reach cannot be chosen.
+    The earliest of several equal epochs is chosen. An epoch that some fold did not reach cannot be chosen.
+
+    Args:
+        runs: The runs of all settings and folds, with ``looks="test"``.
+        labels: The class number of every graph ``[G]``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.protocols.protocols import single_epoch
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.record import Run
+        >>> labels = np.array([0, 1, 0, 1])
+        >>> runs = []
+        >>> for fold in range(2):
+        ...     config = RunConfig("toy", "0", "", ModelConfig(), fold, folds=2, epochs=2)
+        ...     curves = {"test_accuracy": np.array([0.5, 0.5]), "test_loss": np.ones(2)}
+        ...     predictions = {"test_graphs": np.array([0, 1]) + 2 * fold, "test_logits": np.zeros((2, 2, 2))}
+        ...     runs.append(Run(config, curves, predictions))
+        >>> outcome = single_epoch(runs, labels)
+        >>> outcome.folds, outcome.epochs
+        ((0.5, 0.5), 1)
     """
     grid = _grid(runs, "test")
     means = {setting: _accuracies(folds).mean(0).round(DIGITS) for setting, folds in grid.items()}
@@ -51,7 +94,7 @@ def single_epoch(runs: Sequence[Run], labels: Any) -> Outcome:
     if not means:
         never = [_name(run.config) for run in runs if np.isnan(_accuracies([run])).all()]
         raise DataError(
-            "single-epoch: at no setting is there an epoch that every fold reached with finite scores. Not one was "
+            "single-epoch: no setting has an epoch that every fold reached with finite scores. No epoch at all was "
             f"reached by {'; '.join(never[:10]) or 'all folds together'}. Try a lower learning rate."
         )
     best = max(means, key=lambda setting: np.nanmax(means[setting]))
@@ -61,23 +104,59 @@ def single_epoch(runs: Sequence[Run], labels: Any) -> Outcome:
 
 
 def choose_settings(runs: Sequence[Run]) -> dict[int, Setting]:
-    """For each fold the setting with the best validation accuracy at its chosen epoch: the first half of ``fair``.
+    """Return the best setting of each fold by the validation accuracy at its chosen epoch: the first half of ``fair``.
 
-    Among equals the lower validation loss there, then the setting that comes first in ``runs``.
+    If several are equal, the one with the lowest validation loss there is chosen, then the first one in ``runs``.
+
+    Args:
+        runs: The runs of all settings and folds, with ``looks="validation"`` and ``repeat=0``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.protocols.protocols import choose_settings
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.record import Run
+        >>> shared = {"data": "toy", "fingerprint": "0", "encoder": "", "model": ModelConfig(), "folds": 2, "epochs": 1}
+        >>> runs = []
+        >>> for lr, accuracy in ((0.1, 0.5), (0.01, 0.75)):
+        ...     for fold in range(2):
+        ...         config = RunConfig(**shared, fold=fold, looks="validation", lr=lr)
+        ...         curves = {"validation_accuracy": np.array([accuracy]), "validation_loss": np.ones(1)}
+        ...         runs.append(Run(config, curves, {}, chosen_epoch=0))
+        >>> {fold: setting.lr for fold, setting in choose_settings(runs).items()}
+        {0: 0.01, 1: 0.01}
     """
     for run in runs:
         if run.config.repeat != 0:
-            raise DataError(f"a setting is chosen from runs with repeat 0, not from {_name(run.config)}.")
+            raise DataError(f"settings are chosen from runs with repeat 0, but {_name(run.config)} was given.")
     grid = _grid(runs, "validation")
     folds = zip(*grid.values(), strict=True)
     return {fold: min(candidates, key=_rank).config.setting for fold, candidates in enumerate(folds)}
 
 
 def fair(runs: Sequence[Run], labels: Any) -> Outcome:
-    """Test accuracy at the epoch chosen on held-out graphs, averaged over the final runs of each fold.
+    """Return the test accuracy at the epoch chosen on held-out graphs, averaged over the final runs of each fold.
 
-    ``runs``: the final ones, each at the setting that :func:`choose_settings` gave for its fold. Every fold needs the
-    same repeats, 1 up to the highest that any fold has.
+    Args:
+        runs: The final runs, with ``looks="chosen"``, each at the setting that :func:`choose_settings` returned for its
+            fold. Every fold needs the same repeats, from 1 to the highest one.
+        labels: The class number of every graph ``[G]``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.protocols.protocols import fair
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.record import Run
+        >>> labels = np.array([0, 1, 0, 1])
+        >>> runs = []
+        >>> for fold in range(2):
+        ...     config = RunConfig("toy", "0", "", ModelConfig(), fold, folds=2, looks="chosen", repeat=1, epochs=1)
+        ...     predictions = {"test_graphs": np.array([0, 1]) + 2 * fold, "test_logits": 4.0 * np.eye(2)}
+        ...     runs.append(Run(config, {}, predictions, chosen_epoch=0))
+        >>> fair(runs, labels).folds
+        (1.0, 1.0)
     """
     _check(runs, "chosen")
     folds = runs[0].config.folds
@@ -87,8 +166,8 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
     _complete("fair", {f"fold {fold + 1}, repeat {repeat}": (fold, repeat) in table for fold, repeat in wanted})
     if len(runs) != len(wanted):
         raise DataError(
-            f"fair: {len(runs)} runs were given where {folds} folds with repeats 1 to {repeats} make {len(wanted)}: "
-            "some were given twice, or have repeat 0."
+            f"fair: {len(runs)} runs were given, but {folds} folds with repeats 1 to {repeats} need {len(wanted)}: "
+            "some were given twice or have repeat 0."
         )
     settings = []
     shown = []
@@ -96,7 +175,7 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
     for fold in range(folds):
         final = [table[fold, repeat] for repeat in range(1, repeats + 1)]
         if len({run.config.setting for run in final}) > 1:
-            raise DataError(f"fair: the final runs of fold {fold + 1} have different settings.")
+            raise DataError(f"fair: the final runs of fold {fold + 1} have different settings; expected the same one.")
         looks = [_show(run, run.chosen_epoch, labels) for run in final]
         settings.append(final[0].config.setting)
         epochs.append(tuple(look.epoch for look in looks))
@@ -106,16 +185,26 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol: what it needs and what it is worth."""
+    """A rule that turns runs into a reported accuracy.
+
+    Examples:
+        >>> from sopool.training.protocols.protocols import PROTOCOLS
+        >>> PROTOCOLS["fair"].looks
+        ('validation', 'chosen')
+    """
 
     outcome: Callable[[Sequence[Run], Any], Outcome]
+    """The function that computes the result from runs and true classes."""
     looks: tuple[Looks, ...]
-    """What its runs look at, in the order in which they are needed; ``outcome`` takes those of the last kind."""
+    """The kinds of runs it needs, in the order of training, see :attr:`RunConfig.looks`; ``outcome`` takes the last
+    kind."""
     optimistic: str
+    """See :attr:`Outcome.optimistic`."""
     meaning: str
+    """A description in one sentence."""
 
 
-BEST = "at the hyper-parameter setting with the highest score by that rule"
+BEST = "at the hyperparameter setting with the highest score by that rule"
 PROTOCOLS = {
     "per-fold-max": Protocol(
         per_fold_max,
@@ -133,11 +222,11 @@ PROTOCOLS = {
         fair, ("validation", "chosen"), "", "epoch and setting chosen on held-out training graphs, tested once"
     ),
 }
-"""Name -> protocol."""
+"""The protocols by name, such as ``PROTOCOLS["fair"]``."""
 
 
 class _Look(NamedTuple):
-    """The test fold at one epoch of one run."""
+    """The scores on the test fold at one epoch of one run."""
 
     epoch: int
     accuracy: float
@@ -156,18 +245,19 @@ def _show(run: Run, epoch: int | None, labels: Any) -> _Look:
     true = labels[graphs]
     if true.max() >= logits.shape[-1]:
         raise DataError(
-            f"{_name(run.config)} predicts {logits.shape[-1]} classes, but a graph is of class {true.max()}."
+            f"{_name(run.config)} predicts {logits.shape[-1]} classes, numbered from 0, but a graph has class "
+            f"{true.max()}."
         )
     if run.config.looks != "test":
         scores = score(logits, true)
         return _Look(epoch + 1, scores["accuracy"], scores["balanced_accuracy"], scores["roc_auc"])
     scores = score(logits[epoch], true)
     accuracy = float(_accuracies([run])[0, epoch])
-    # Predictions are kept in single precision: of a run in double precision, a graph may have come to lie on the fence.
+    # Predictions are stored in single precision, so rounding may change a prediction of a run in double precision.
     if run.config.precision == "float32" and not math.isclose(accuracy, scores["accuracy"], abs_tol=1e-9):
         raise DataError(
             f"{_name(run.config)} has an accuracy of {accuracy:.4f} in epoch {epoch + 1}, but its predictions have "
-            f"{scores['accuracy']:.4f}: its files, or the classes of the data set, are not what was written."
+            f"{scores['accuracy']:.4f}: its files, or the classes of the data set, have changed since it was written."
         )
     return _Look(epoch + 1, accuracy, scores["balanced_accuracy"], scores["roc_auc"])
 
@@ -208,14 +298,14 @@ def _outcome(
 
 
 def _accuracies(runs: Sequence[Run]) -> np.ndarray:
-    """Test accuracy [runs, epochs], NaN where a run cannot be judged: stopped, or its scores are not finite."""
+    """Return the test accuracy ``[runs, epochs]``; NaN where a run was stopped or its scores are not finite."""
     curves = []
     for run in runs:
         accuracy = np.array(run.curves["test_accuracy"], np.float64)
         accuracy[~np.isfinite(run.curves["test_loss"])] = np.nan
         if run.stopped is not None:
             accuracy[run.stopped :] = np.nan
-        if run.stopped != 0:  # a fraction of these graphs again, whatever precision the curve was kept in
+        if run.stopped != 0:  # restore exact fractions, whatever the precision of the stored curve
             graphs = len(run.predictions["test_graphs"])
             accuracy = np.rint(accuracy * graphs) / graphs
         curves.append(accuracy)
@@ -230,39 +320,41 @@ def _rank(run: Run) -> tuple[float, float]:
 
 
 def _grid(runs: Sequence[Run], looks: Looks) -> dict[Setting, list[Run]]:
-    """The runs of each setting, in the order of the folds, once it is sure that each is there, and only once."""
+    """Return the runs of each setting in the order of the folds; raise unless each fold is there exactly once."""
     _check(runs, looks)
     table: dict[Setting, dict[int, Run]] = {}
     for run in runs:
         folds = table.setdefault(run.config.setting, {})
         if run.config.fold in folds:
-            raise DataError(f"there are two runs of {_name(run.config)}: one for each fold and setting is needed.")
+            raise DataError(f"{_name(run.config)} was given twice; expected one run for each fold and setting.")
         folds[run.config.fold] = run
     every = range(runs[0].config.folds)
     there = {
         f"fold {i + 1}, {describe_settings(setting)}": i in folds for setting, folds in table.items() for i in every
     }
-    _complete(f"runs that look at {looks}", there)
+    _complete(f"runs with looks={looks!r}", there)
     return {setting: [folds[i] for i in every] for setting, folds in table.items()}
 
 
 def _check(runs: Sequence[Run], looks: Looks) -> None:
     if not runs:
-        raise DataError(f"no runs were given: some that look at {looks!r} are needed.")
+        raise DataError(f"no runs were given; expected runs with looks={looks!r}.")
     first = _experiment(runs[0].config)
     for run in runs:
         config = run.config
         if config.looks != looks:
-            raise DataError(f"{_name(config)} looks at {config.looks!r}: runs that look at {looks!r} are needed.")
+            raise DataError(f"{_name(config)} has looks={config.looks!r}; expected runs with looks={looks!r}.")
         if not 0 <= config.fold < config.folds:
-            raise DataError(f"{_name(config)}: there are {config.folds} folds.")
+            raise DataError(f"{_name(config)} does not exist: there are only {config.folds} folds.")
         for key, value in _experiment(config).items():
             if value != first[key]:
-                raise DataError(f"runs of different experiments: {key} is {first[key]!r} in one, {value!r} in another.")
+                raise DataError(
+                    f"runs of different experiments were given: {key} is {first[key]!r} in one, {value!r} in another."
+                )
 
 
 def _experiment(config: RunConfig) -> dict[str, Any]:
-    """Return what all runs of a protocol share, by the names of the fields."""
+    """Return what all runs of a protocol must share, by the names of the fields."""
     shared = replace(config.experiment(), seed=0, encoder=config.encoder).to_json()
     model = shared.pop("model")
     return shared | {f"model.{key}": value for key, value in model.items()}

@@ -1,1 +1,1 @@
-"""Runs: their configuration, what they record, and the store they are kept in."""
+"""Runs: their configuration, their results and the store that they are kept in."""

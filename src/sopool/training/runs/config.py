@@ -1,4 +1,4 @@
-"""What one run is: a model, the graphs it trains on, how it is trained, and what is looked at."""
+"""The configuration of a run: its model, data, training and evaluation."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from sopool.models.config import ModelConfig, Setting, without_defaults
 from sopool.models.presets import fitted_options, without_fitted
 
 LATER: dict[str, Any] = {"weight_decay": 0.0, "patience": None, "class_weights": None, "average": 0.0}
-"""Fields that the first files did not have, with the values that those files stand for. Values here never change."""
+"""Fields that the first files lacked, with the values that are assumed for those files. These values never change."""
 Looks = Literal["test", "validation", "chosen"]
 Precision = Literal["float32", "float64"]
 BELOW_ONE = math.nextafter(1, 0)
@@ -21,88 +21,115 @@ BELOW_ONE = math.nextafter(1, 0)
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One model on one fold. Equal configurations give equal results, whatever else is trained beside them."""
+    """The configuration of one model on one fold.
+
+    Equal configurations give equal results, whatever is trained in the same bank.
+
+    Examples:
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.runs.config import RunConfig
+        >>> config = RunConfig("MUTAG", fingerprint="0", encoder="", model=ModelConfig(hidden=16), fold=0, lr=0.001)
+        >>> config.setting
+        Setting(hidden=16, batch_size=32, lr=0.001, dropout=0.5)
+        >>> RunConfig.from_json(config.to_json()).key == config.key
+        True
+    """
 
     data: str
+    """The name of the data set."""
     fingerprint: str
-    """Of the graphs, labels and classes, see :func:`sopool.data.formats.packed.content_key`."""
+    """A hash of the graphs, labels and classes, see :func:`sopool.data.formats.packed.content_key`."""
     encoder: str
+    """The encoder of the node features, as text."""
     model: ModelConfig
+    """The configuration of the model."""
     fold: int
+    """The test fold, from 0."""
     folds: int = 10
+    """The number of folds."""
     split_seed: int = 0
+    """The random seed of the folds."""
     seed: int = 0
+    """The random seed of initial weights, batches, dropout and held-out graphs."""
     repeat: int = 0
-    """0 to choose a setting, 1, 2, ... for the final runs of the ``fair`` protocol."""
+    """0 for runs that choose a setting; 1, 2, ... for the final runs of the ``fair`` protocol."""
     looks: Looks = "test"
-    """``test``: the test fold at every epoch. ``validation``: a tenth of the training graphs is held out and looked at
-    instead. ``chosen``: likewise, and then the test fold, once, at the epoch that was best on the held-out graphs."""
+    """Which graphs the run is scored on. ``"test"``: the test fold, at every epoch. ``"validation"``: a part of the
+    training graphs that is held out, at every epoch. ``"chosen"``: the same, and then the test fold once, at the best
+    epoch on the held-out graphs."""
     holdout: float = 0.1
+    """The fraction of the training graphs that is held out."""
     epochs: int = 350
+    """The number of epochs."""
     steps: int = 50
     """Batches per epoch, each drawn without replacement from the training graphs."""
     batch_size: int = 32
+    """Graphs per batch."""
     lr: float = 0.01
+    """The initial learning rate."""
     halve_every: int = 50
-    """Epochs after which the learning rate is halved, again and again."""
+    """The learning rate is halved every so many epochs; 0 keeps it constant."""
     dropout: float = 0.5
+    """The dropout rate."""
     weight_decay: float = 0.0
-    """How much of each parameter is added to its gradient."""
+    """The L2 penalty."""
     patience: int | None = None
-    """Epochs without a better one, on the held-out graphs, after which none is chosen any more."""
+    """The number of epochs without improvement on the held-out graphs after which no later epoch is chosen; None: no
+    limit."""
     class_weights: tuple[float, ...] | None = None
-    """How much a graph of each class counts in the loss; None: all alike."""
+    """The weight of each class in the loss; None weights all graphs equally."""
     average: float = 0.0
-    """How much of the running mean of all parameters and statistics stays at each step; models are looked at, and kept,
-    with that mean. 0: as they are."""
+    """The decay of the running mean of all parameters and statistics. Models are scored and stored with this mean; 0
+    turns averaging off."""
     precision: Precision = "float32"
+    """The floating-point type, ``"float32"`` or ``"float64"``."""
 
     @property
     def setting(self) -> Setting:
-        """Its place in a grid."""
+        """The hyperparameters that a grid varies."""
         return Setting(self.model.hidden, self.batch_size, self.lr, self.dropout)
 
     def with_setting(self, setting: Setting) -> "RunConfig":
-        """The same run at another place of a grid."""
+        """Return the same run with another setting."""
         model = replace(self.model, hidden=setting.hidden)
         return replace(self, model=model, batch_size=setting.batch_size, lr=setting.lr, dropout=setting.dropout)
 
     def evaluation(self) -> "RunConfig":
-        """Return what runs share that differ in fold, repeat and setting only."""
+        """Return the configuration that runs share if they differ only in fold, repeat and setting."""
         return replace(self.with_setting(Setting()), fold=0, repeat=0)
 
     def experiment(self) -> "RunConfig":
-        """Return what all runs of an experiment share, whatever they look at and whatever is found for each fold."""
+        """Return the configuration that all runs of an experiment share, without what differs by protocol or fold."""
         shared = self.evaluation()
         return replace(shared, model=without_fitted(shared.model), looks="test", encoder="", steps=0)
 
     def place(self) -> "RunConfig":
-        """Return what runs share that differ in their pooling, setting or seed only."""
+        """Return the configuration that runs share if they differ only in pooling, setting or seed."""
         model = replace(self.model, pool="", pool_options={}, pool_defaults={}, pool_source="", frozen=False)
         model = replace(model, join="concat", dropout_on="logits")
         return replace(self, model=model, seed=0).with_setting(Setting())
 
     @property
     def lengths(self) -> tuple[int, str]:
-        """What is asked for, or found for each fold from its training graphs: batches in an epoch, and options."""
+        """The batches per epoch and the fitted options, which are given or derived from a fold's training graphs."""
         return self.steps, str(fitted_options(self.model))
 
     def bank_shape(self) -> str:
-        """Return a name for what the runs of a bank share: all but fold, seed, learning rate and dropout."""
+        """Return an identifier of what the runs of a bank share: all but fold, seed, learning rate and dropout."""
         return replace(self, fold=0, seed=0, repeat=0, lr=0.0, dropout=0.0).key
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it, for :meth:`from_json`."""
+        """Return a JSON object for :meth:`from_json`."""
         return asdict(self)
 
     def canonical(self) -> dict[str, Any]:
-        """Return what names the run: all that differs from what the first files stand for where they do not tell it."""
+        """Return the values that identify the run, without later fields that have their default values."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         return without_defaults(plain | {"model": self.model.canonical()}, LATER)
 
     @classmethod
     def from_json(cls, saved: Any) -> "RunConfig":
-        """Return the configuration that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        """Return the configuration that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = cls(**SAVED(saved, "config"))
         if not found.fold < found.folds:
             raise DataError(
@@ -112,7 +139,7 @@ class RunConfig:
 
     @cached_property
     def key(self) -> str:
-        """A name for it: the hash of everything above, in its canonical form."""
+        """An identifier: a hash of all fields in their canonical form."""
         text = json.dumps(self.canonical(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -126,7 +153,7 @@ FIELDS: dict[str, Check] = {
     "folds": whole(2, 2**12),
     "split_seed": whole(),
     "seed": whole(0, 2**128),
-    "repeat": whole(0, 2**7),  # for each fold and repeat there is something to look for
+    "repeat": whole(0, 2**7),  # each fold and repeat is looked up
     "looks": choice(*get_args(Looks)),
     "holdout": number(0, BELOW_ONE),
     "epochs": whole(1, 2**31),

@@ -1,4 +1,4 @@
-"""What a store keeps of a data set: enough to judge its runs later, without the graphs."""
+"""The facts about a data set that a store keeps, so that runs can be judged later without the graphs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,29 +17,29 @@ from sopool.training.runs.schema import DATASET_FACTS
 
 @dataclass(frozen=True, eq=False)
 class DatasetFacts:
-    """Name, classes and true class of every graph."""
+    """The name and classes of a data set, and the class of every graph."""
 
     name: str
     fingerprint: str
     labels: np.ndarray
-    """[G], numbers of classes."""
+    """The class number of each graph ``[G]``."""
     classes: tuple[str, ...]
 
     @classmethod
     def of(cls, store: PackedGraphs, fingerprint: str) -> "DatasetFacts":
-        """Of a data set with labels."""
+        """Return the facts of a labeled data set."""
         if store.labels is None:
-            raise DataError(f"{store.name} has no labels: there is nothing to judge its runs by.")
+            raise DataError(f"{store.name} has no labels, which are needed to judge its runs.")
         return cls(store.name, fingerprint, store.labels.cpu().numpy(), tuple(map(str, store.classes)))
 
 
 def facts_file(runs: Path, fingerprint: str) -> Path:
-    """Where a store of runs keeps them."""
+    """Return the path of the facts in a store of runs."""
     return path_of(runs, FACT_FILES, fingerprint)
 
 
 def write_facts(path: Path, facts: DatasetFacts) -> None:
-    """One file with its digest, as those of a run."""
+    """Write the facts to one file with a digest."""
     about = {"name": facts.name, "classes": list(facts.classes)}
     content = arrays_to_bytes({"labels": facts.labels}, about, facts.fingerprint)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def write_facts(path: Path, facts: DatasetFacts) -> None:
 
 
 def read_facts_file(path: Path, fingerprint: str) -> DatasetFacts:
-    """Return what :func:`write_facts` wrote; ``DataError`` if it is something else."""
+    """Return the facts that :func:`write_facts` wrote; raise ``DataError`` if the file is not one of these."""
     about, found = read_arrays(path, fingerprint, DATASET_FACTS)
     classes = tuple(about["classes"])
     with blamed_on(path):

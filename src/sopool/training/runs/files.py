@@ -1,7 +1,7 @@
-"""The files of one run: JSON, and arrays with facts beside them (safetensors, no pickle). All are checked when read.
+"""Read and write the files of a run: JSON, and arrays with facts (safetensors, no pickle). All are checked when read.
 
-Every file of arrays carries a SHA-256 of itself, and the last one to be written those of the others: a bit that flips
-on the disk, or files of two different saves side by side, are noticed and never taken for results.
+Every file of arrays contains a SHA-256 digest of itself, and the last one to be written contains those of the others.
+So a flipped bit on the disk, or files of two different saves, are detected and never used as results.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ HEADER = record({"format": text(), "run": text(), "facts": text(most=MOST_FACTS)
 
 
 def write_run(folder: Path, run: Run) -> None:
-    """All four files; the curves take their name last, and with them the run is complete."""
+    """Write all four files; the curves are renamed into place last, which completes the run."""
     environment = _json_bytes(run.environment)
     predictions = arrays_to_bytes(run.predictions, {}, run.config.key)
     facts = {
@@ -45,34 +45,34 @@ def write_run(folder: Path, run: Run) -> None:
     curves = arrays_to_bytes(run.curves, facts, run.config.key)
     write_config(folder, run.config)
     with ExitStack() as files:
-        # Left in the reverse order: curves last.
+        # The files are renamed into place in reverse order, so the curves come last.
         for name, content in {CURVES: curves, PREDICTIONS: predictions, ENVIRONMENT: environment}.items():
             files.enter_context(whole_file(folder / name)).write_bytes(content)
 
 
 def read_run(folder: Path, config: RunConfig) -> Run | None:
-    """Return the run in ``folder``, None if it is not complete; ``DataError`` if a file is not what was written."""
+    """Return the run in ``folder``, None if it is not complete; raise ``DataError`` if a file was changed."""
     if not (folder / CURVES).exists():
         return None
     try:
         return _read_run(folder, config)
     except FileNotFoundError as error:
-        raise DataError("is missing.", error.filename) from error
+        raise DataError("this file of a run is missing.", error.filename) from error
 
 
 def _read_run(folder: Path, config: RunConfig) -> Run:
     facts, curves = read_arrays(folder / CURVES, config.key, CURVE_FACTS)
     if _json_bytes(read_config(folder).to_json()) != _json_bytes(config.to_json()):
-        raise DataError("the configuration of another run with the same key.", folder / CONFIG)
+        raise DataError("this is the configuration of another run with the same key.", folder / CONFIG)
     environment = read_regular(folder / ENVIRONMENT, MOST_JSON)
     if hashlib.sha256(environment).hexdigest() != facts["environment"]:
-        raise DataError(f"not the file that was written with {CURVES}.", folder / ENVIRONMENT)
+        raise DataError(f"this is not the file that was written with {CURVES}.", folder / ENVIRONMENT)
     _, predictions = read_arrays(folder / PREDICTIONS, config.key, NO_FACTS)
     if predictions.digest != facts["predictions"]:
-        raise DataError(f"not the file that was written with {CURVES}.", folder / PREDICTIONS)
+        raise DataError(f"this is not the file that was written with {CURVES}.", folder / PREDICTIONS)
     chosen_epoch = facts["chosen_epoch"]
     stopped = facts["stopped"]
-    with blamed_on(folder, "not the figures of a run: "):
+    with blamed_on(folder, "these are not the results of a run: "):
         check_run(config, curves.arrays, predictions.arrays, chosen_epoch, stopped)
     with blamed_on(folder / ENVIRONMENT):
         circumstances = check_environment(parse_json(environment))
@@ -80,9 +80,9 @@ def _read_run(folder: Path, config: RunConfig) -> Run:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write the configuration, unless it is there; ``DataError`` for one that could not be read again.
+    """Write the configuration unless it exists; raise ``DataError`` if it could not be read again.
 
-    A file of an earlier version that says the same, with fewer words, stays as it is.
+    A file of an earlier version that describes the same configuration with fewer fields is left as it is.
     """
     path = folder / CONFIG
     content = _json_bytes(config.to_json())
@@ -93,7 +93,7 @@ def write_config(folder: Path, config: RunConfig) -> None:
 
 
 def _says(path: Path, content: bytes) -> bool:
-    """Whether a file is the configuration that has this ``content`` if it is written now."""
+    """Return whether a file describes the configuration that is written as ``content`` now."""
     found = path.read_bytes()
     if found == content:
         return True
@@ -104,36 +104,38 @@ def _says(path: Path, content: bytes) -> bool:
 
 
 def read_config(folder: Path) -> RunConfig:
-    """Return the configuration in a folder named by its key; ``DataError`` if it is damaged or of another version."""
+    """Return the configuration in a folder named by its key; raise ``DataError`` if it is damaged or unknown."""
     path = folder / CONFIG
-    with blamed_on(path, "not the configuration of a run: damaged, or of another version: "):
+    with blamed_on(path, "this is not the configuration of a run, or it is damaged or of another version: "):
         config = RunConfig.from_json(read_json(path))
     if config.key != folder.name:
-        raise DataError(f"the configuration of run {config.key}, not of {folder.name}.", path)
+        raise DataError(f"this is the configuration of run {config.key}, not of {folder.name}.", path)
     return config
 
 
 def arrays_to_bytes(arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any], key: str) -> bytes:
-    """A safetensors file of ``arrays`` from any device, with ``facts``, the run's key and a digest of it all."""
+    """Return a safetensors file of ``arrays`` from any device, with ``facts``, the run's key and a digest."""
     return seal(arrays, {"format": FORMAT, "run": key, "facts": json.dumps(facts)})
 
 
 def read_arrays(path: Path, key: str, facts: Check) -> tuple[dict[str, Any], Sealed]:
-    """Return the facts and arrays that :func:`arrays_to_bytes` was given; ``DataError`` if a single bit is another."""
+    """Return the facts and arrays of :func:`arrays_to_bytes`; raise ``DataError`` if a single bit has changed."""
     return read_sealed(path, MOST_BYTES, partial(_facts, key=key, check=facts))
 
 
 def read_facts(path: Path, key: str, facts: Check) -> dict[str, Any]:
-    """Return the facts alone, from the head of a file, without a look at the arrays: for lists."""
+    """Return only the facts, from the header of a file, without reading the arrays."""
     return read_sealed_header(path, MOST_BYTES, partial(_facts, key=key, check=facts))
 
 
 def _facts(header: dict[str, str], key: str, check: Check) -> dict[str, Any]:
     about = HEADER(header, "the header")
     if about["format"] != FORMAT:
-        raise DataError(f"expected {FORMAT!r}, found {about['format']!r}: written by another version or program.")
+        raise DataError(
+            f"the format is {about['format']!r}, expected {FORMAT!r}: another version or program wrote the file."
+        )
     if about["run"] != key:
-        raise DataError(f"a file of run {about['run']}, not of {key}.")
+        raise DataError(f"this is a file of run {about['run']}, not of {key}.")
     facts: dict[str, Any] = check(parse_facts(about["facts"]), "facts")
     return facts
 

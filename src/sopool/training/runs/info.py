@@ -1,4 +1,4 @@
-"""What can be said of a run without reading its arrays."""
+"""Describe a run without reading its arrays."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,33 +18,33 @@ Difference = dict[str, tuple[Any, Any]]
 
 
 class RunInfo(NamedTuple):
-    """One line of a list of runs."""
+    """One row of a list of runs."""
 
     key: str
     config: RunConfig | None
-    """None if it is not there (yet), damaged or of another version."""
+    """The configuration; None if it is missing, damaged or of another version."""
     kind: Kind
     epoch: int | None
-    """Epochs done at the last checkpoint, of a run that is running or was interrupted."""
+    """The finished epochs at the last checkpoint, for a run that is running or was interrupted."""
     size: int
-    """Bytes on disk."""
+    """The size on disk in bytes."""
     when: datetime
-    """When it was last written to."""
+    """The time of the last change."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of it is left to train."""
+        """Whether nothing is left to train."""
         return self.kind in ("finished", "stopped")
 
     @property
     def state(self) -> str:
-        """In words, such as ``interrupted, epoch 20 of 350``."""
+        """The state as text, such as ``interrupted, epoch 20 of 350``."""
         if self.kind != "interrupted" or self.config is None:
             return self.kind
         return f"interrupted, epoch {self.epoch} of {self.config.epochs}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it, and the state in words."""
+        """Return a JSON object, which includes the state as text."""
         return self._asdict() | {
             "config": self.config.to_json() if self.config else None,
             "state": self.state,
@@ -53,8 +53,8 @@ class RunInfo(NamedTuple):
 
 
 def run_info(folder: Path) -> RunInfo | None:
-    """What the files of a run say, None if they have gone. Who holds the run, they do not say."""
-    # The configuration is written first and so looked at last: with curves but without it, a run is not whole.
+    """Return what the files of a run say, None if they are gone; they do not say whether a process trains the run."""
+    # The configuration is written first and therefore read last: a run with curves but without it is damaged.
     kind, epoch = _standing(folder)
     config = None
     try:
@@ -64,20 +64,20 @@ def run_info(folder: Path) -> RunInfo | None:
     except UserError:
         kind = "unreadable"
     if config is not None and epoch is not None and epoch >= config.epochs:
-        epoch = 0  # no such checkpoint can be gone on from
+        epoch = 0  # such a checkpoint cannot be used
     size, when = _on_disk(folder)
     return RunInfo(folder.name, config, kind, epoch, size, when) if when else None
 
 
 def _on_disk(folder: Path) -> tuple[int, datetime | None]:
-    """Bytes, and when last written to; None if the folder has gone."""
+    """Return the size in bytes and the time of the last change; None if the folder is gone."""
     size = 0
     times = []
     with suppress(FileNotFoundError, NotADirectoryError):
         for path in folder.iterdir():
-            with suppress(FileNotFoundError):  # a temporary file may go away meanwhile
+            with suppress(FileNotFoundError):  # a temporary file may be removed meanwhile
                 size += path.stat().st_size
-                if path.suffix in (".json", ".safetensors"):  # a lock is touched by those who only look
+                if path.suffix in (".json", ".safetensors"):  # readers also touch lock files
                     times.append(path.stat().st_mtime)
         newest = max(times, default=folder.stat().st_mtime)
         return size, datetime.fromtimestamp(newest, timezone.utc)
@@ -99,7 +99,7 @@ def _standing(folder: Path) -> tuple[Kind, int | None]:
 
 
 def differences(a: RunConfig, b: RunConfig) -> Difference:
-    """The fields in which two configurations differ, such as ``model.hidden``, with both values."""
+    """Return the fields in which two configurations differ, such as ``model.hidden``, with both values."""
     left = _flat(a.canonical())
     right = _flat(b.canonical())
     pairs = {name: (left.get(name, UNSET), right.get(name, UNSET)) for name in left | right}
@@ -107,7 +107,7 @@ def differences(a: RunConfig, b: RunConfig) -> Difference:
 
 
 def tell_apart(configs: Mapping[str, RunConfig], columns: Callable[[RunConfig], Any]) -> dict[str, str]:
-    """What tells apart those that have the same columns, such as ``seed 1``; only of those where something must."""
+    """Return text that distinguishes configurations with equal columns, such as ``seed 1``, only where it is needed."""
     alike: dict[Any, dict[str, RunConfig]] = {}
     for key, config in configs.items():
         alike.setdefault(columns(config), {})[key] = config

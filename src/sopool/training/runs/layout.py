@@ -1,23 +1,23 @@
-"""Where things lie in a folder of runs. Whoever keeps something there has its name from here."""
+"""The layout of a folder of runs. All paths in it are defined here."""
 
 import re
 from pathlib import Path
 
 KEY = re.compile("[0-9a-f]{16}")
-"""The folder of a run."""
+"""The name of a run's folder."""
 FACT_FILES = "data/*.safetensors"
 REQUEST_FILES = "requests/*.json"
 CONTROL_FILES = "controls/*.json"
 TABLE_FILES = "reproduce-*.json"
 BESIDE = (FACT_FILES, REQUEST_FILES, CONTROL_FILES, TABLE_FILES)
-"""What is kept beside the runs; * is the name of each."""
+"""The files that are kept beside the runs; ``*`` stands for a file's name."""
 
 
 def path_of(runs: Path, kind: str, name: str) -> Path:
-    """Return the file of this ``kind``, such as ``FACT_FILES``, that is called so."""
+    """Return the path of a file of this ``kind``, such as ``FACT_FILES``, with this name."""
     return runs / kind.replace("*", name)
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a file in a folder of runs belongs to them. Others may lie there as well, such as a report."""
+    """Return whether a file in a folder of runs belongs to the store; other files, such as a report, do not."""
     return bool(KEY.fullmatch(path.parent.name)) or any(map(path.match, BESIDE))

@@ -1,4 +1,4 @@
-"""Locks between processes for the runs of one store. The kernel releases them, also on ``kill -9``."""
+"""Locks between processes for the runs of one store. The kernel releases them, even after ``kill -9``."""
 
 import time
 from collections.abc import Iterator
@@ -12,11 +12,12 @@ CLAIM, WRITE = "lock", "write.lock"
 
 
 class RunLocks:
-    """For each run a claim (who trains it, for hours) and a lock for writing (for milliseconds).
+    """Locks for each run: a claim for training, held for hours, and a lock for writing, held for milliseconds.
 
-    Lock files are opened, tried and unlinked only under one guard for the whole store. So nobody ends up with a lock on
-    a file that has just been unlinked, a look at a lock never makes another's claim fail, and what is free stays free
-    for as long as one has the guard.
+    Lock files are opened, tried and unlinked only while one guard for the whole store is held. So nobody ends up with a
+    lock on a file that was just unlinked, testing a lock never makes another process's claim fail, and what is free
+    stays
+    free as long as the guard is held.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,13 +25,13 @@ class RunLocks:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Wait for the guard, and have it for the block, which must be short."""
+        """Wait for the guard and hold it for the block, which must be short."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / GUARD, thread_local=False).acquire(poll_interval=0.002):
             yield
 
     def busy(self, key: str) -> bool:
-        """Whether anybody trains or writes this run. Only under :meth:`guard`."""
+        """Return whether any process trains or writes this run. Call it only within :meth:`guard`."""
         for path in (self.folder / key / CLAIM, self.folder / key / WRITE):
             if path.exists():
                 if (lock := _try(path)) is None:
@@ -40,7 +41,7 @@ class RunLocks:
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
-        """Claim a run for the block; False if another has."""
+        """Claim a run for the block; the value is False if another process has claimed it."""
         lock = self._take(key, CLAIM)
         try:
             yield lock is not None
@@ -50,7 +51,7 @@ class RunLocks:
 
     @contextmanager
     def writing(self, key: str) -> Iterator[None]:
-        """Be the only one that writes the files of a run, after waiting for others."""
+        """Wait for other writers of a run, and exclude them for the block."""
         while (lock := self._take(key, WRITE)) is None:
             time.sleep(0.002)
         try:
@@ -70,7 +71,7 @@ class RunLocks:
             path.unlink(missing_ok=True)
             if not any(path.parent.iterdir()):
                 path.parent.rmdir()
-        # The store may have gone, or its disk be full: let go all the same.
+        # Release the lock even if the store is gone or its disk is full.
         lock.release()
 
 

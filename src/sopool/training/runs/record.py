@@ -1,4 +1,4 @@
-"""What a finished run leaves."""
+"""The record of a finished run."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,23 +10,33 @@ from sopool.training.runs.config import RunConfig
 
 @dataclass(frozen=True)
 class Run:
-    """A run with its curves and predictions.
+    """A finished run with its learning curves and predictions.
 
-    ``curves``, one value for each epoch [epochs], NaN from the epoch on at which the run was stopped: ``step_loss``
-    (mean over the training steps), ``learning_rate``, ``seconds``, and ``train_accuracy``, ``train_loss`` and the same
-    for ``test`` or ``validation``, whichever the run may look at.
-
-    ``predictions``: for each split that it reports, ``test_graphs`` [n] (numbers of graphs) and ``test_logits``:
-    [epochs, n, classes] where the test fold is looked at at every epoch; [n, classes], at the chosen epoch, otherwise.
-    Likewise ``validation_graphs`` and ``validation_logits`` [n, classes].
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.record import Run
+        >>> config = RunConfig("toy", fingerprint="0", encoder="", model=ModelConfig(), fold=0, epochs=2)
+        >>> run = Run(config, curves={"test_accuracy": np.array([0.5, 0.75])}, predictions={})
+        >>> int(run.curves["test_accuracy"].argmax())
+        1
     """
 
     config: RunConfig
+    """The configuration of the run."""
     curves: dict[str, np.ndarray]
+    """One value for each epoch ``[epochs]``, NaN from the epoch on in which the run was stopped: ``step_loss`` (mean
+    over the training steps), ``learning_rate``, ``seconds``, ``train_accuracy``, ``train_loss``, and accuracy and loss
+    of ``test`` or ``validation``, whichever the run is scored on."""
     predictions: dict[str, np.ndarray]
+    """For each scored part, here ``test`` or ``validation``: ``test_graphs`` ``[n]``, the numbers of the graphs, and
+    ``test_logits``, ``[epochs, n, classes]`` if the test fold is scored at every epoch, otherwise ``[n, classes]`` at
+    the chosen epoch."""
     chosen_epoch: int | None = None
-    """From 0; the epoch with the best validation accuracy, the lower loss and then the earlier one among equals."""
+    """The epoch, from 0, with the best validation accuracy; of equal ones that with the lowest loss, then the earliest.
+    """
     stopped: int | None = None
-    """The epoch, from 0, at which the loss was no longer finite; None if all went well."""
+    """The epoch, from 0, in which the loss was no longer finite; None if that did not happen."""
     environment: dict[str, Any] = field(default_factory=dict)
-    """Versions, device, threads, git commit."""
+    """Package versions, device, threads and git commit."""

@@ -1,7 +1,7 @@
-"""What was asked for, written into a store of runs before anything is trained.
+"""Requests: records of what was asked for, written into a store of runs before training begins.
 
-A request says which runs belong together, so that whoever reads the store later need not guess it. Its file is named by
-a hash of its content: the same request has the same file, whoever writes it and how often, and none is ever changed.
+A request says which runs belong together, so that nothing has to be guessed when the store is read later. Its file is
+named by a hash of its content: equal requests share one file, and files are never changed.
 """
 
 import json
@@ -37,18 +37,27 @@ FORMAT = "sopool request 1"
 
 @dataclass(frozen=True)
 class RequestedPool:
-    """One pooling of a request, with the keys of its runs by what they look at."""
+    """One pooling of a request, with the keys of its runs by the graphs that they are scored on.
+
+    Examples:
+        >>> from sopool.training.runs.requests import RequestedPool
+        >>> asked = RequestedPool("sum", validation=("a", "b"), chosen=("c",))
+        >>> asked.among({"a", "c"}), asked.among({"a", "b", "c"})
+        (['a'], ['a', 'b', 'c'])
+    """
 
     pool: str
+    """The name of the pooling."""
     test: tuple[str, ...] = ()
-    """All settings on all folds, for the protocols that look at the test folds."""
+    """The runs of all settings and folds, for the protocols that score the test folds at every epoch."""
     validation: tuple[str, ...] = ()
-    """All settings on all folds, from which ``fair`` chooses one for each fold; none where there is but one."""
+    """The runs of all settings and folds from which ``fair`` chooses a setting for each fold; empty if there is only
+    one."""
     chosen: tuple[str, ...] = ()
-    """The final runs of ``fair`` at all settings. Those of a fold at the setting that was chosen for it are trained."""
+    """The final runs of ``fair`` at all settings. Only those at the setting chosen for a fold are trained."""
 
     def among(self, complete: Container[str]) -> list[str]:
-        """Return the runs that are ``complete``; final ones only if all are that they are chosen by."""
+        """Return the runs that are ``complete``; final runs only if all runs that choose their settings are."""
         decided = all(key in complete for key in self.validation)
         wanted = (*self.test, *self.validation, *(self.chosen if decided else ()))
         return [key for key in wanted if key in complete]
@@ -56,7 +65,16 @@ class RequestedPool:
 
 @dataclass(frozen=True)
 class StoredRequest:
-    """An evaluation of some poolings on one data set, as it was asked for."""
+    """An evaluation of some poolings on one data set, as it was requested; see :class:`sopool.experiments.Request`.
+
+    Examples:
+        >>> from sopool.data import make_agreement
+        >>> from sopool.experiments import Evaluator, Request
+        >>> from sopool.training.runs.store import RunStore
+        >>> stored = Evaluator(make_agreement(60), Request(["sum"], folds=2), RunStore("runs")).stored_request()
+        >>> len(stored.pools[0].chosen)  # three final runs on each of two folds
+        6
+    """
 
     dataset: str
     fingerprint: str
@@ -68,21 +86,21 @@ class StoredRequest:
     folds: int
     seed: int
     steps: int | None
-    """Batches in an epoch; None: as many as a pass over the training graphs of the fold has."""
+    """Batches per epoch; None: one pass over the training graphs of the fold."""
     preset: str
     blocks: int
     head: str | None
     block_readout: str
     pool_options: Mapping[str, Any] = field(default_factory=dict)
-    """Those that were given, each for the poolings that have it."""
+    """The given options; each applies to the poolings that have it."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it, for :meth:`from_json`."""
+        """Return a JSON object for :meth:`from_json`."""
         return asdict(self) | {"settings": [setting._asdict() for setting in self.settings]}
 
     @classmethod
     def from_json(cls, saved: Any) -> "StoredRequest":
-        """Return the request that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        """Return the request that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = SAVED(saved, "request")
         pools = tuple(RequestedPool(**one) for one in found["pools"])
         return cls(**found | {"pools": pools, "settings": tuple(Setting(**one) for one in found["settings"])})
@@ -115,9 +133,9 @@ FILE = record({"format": text(), "digest": text(), "request": anything})
 
 
 def write_request(runs: Path, request: StoredRequest) -> None:
-    """Write the file of a request into a store of runs, unless it is there.
+    """Write a request into a store of runs, unless it is there.
 
-    One that is too large to be read again is not written: its runs are found without it.
+    A request that is too large to be read again is not written; its runs are found without it.
     """
     plain = json.loads(json.dumps(request.to_json()))
     digest = json_digest(plain)
@@ -132,11 +150,13 @@ def write_request(runs: Path, request: StoredRequest) -> None:
 
 
 def read_request(path: Path) -> StoredRequest:
-    """Return what :func:`write_request` wrote; ``DataError`` if it is something else."""
-    with blamed_on(path, "not the request that was written: "):
+    """Return the request that :func:`write_request` wrote; raise ``DataError`` if the file is not one of these."""
+    with blamed_on(path, "this is not the request that was written: "):
         saved = FILE(read_json(path), "the file")
         if saved["format"] != FORMAT:
-            raise DataError(f"expected {FORMAT!r}, found {saved['format'][:40]!r}: written by another version.")
+            raise DataError(
+                f"the format is {saved['format'][:40]!r}, expected {FORMAT!r}: another version wrote the file."
+            )
         if saved["digest"] != json_digest(saved["request"]) or saved["digest"][:16] != path.stem:
             raise DataError("the digest differs.")
         return StoredRequest.from_json(saved["request"])

@@ -1,4 +1,4 @@
-"""What the files of a run must hold, as :class:`~sopool.training.runs.record.Run` and the trainer have it."""
+"""Check the contents of a run's files."""
 
 import math
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ MEMORY = optional(whole())
 
 GRAPHS = Array(("graphs",), (torch.int64,), low=0)
 LOOKED_AT = {"test": "test", "validation": "validation", "chosen": "validation"}
-"""What a run looks at at every epoch."""
+"""The part that a run is scored on at every epoch."""
 AT_THE_END: dict[str, tuple[str, ...]] = {"test": (), "validation": ("validation",), "chosen": ("validation", "test")}
-"""What is predicted once, at the chosen epoch."""
+"""The parts that are predicted once, at the chosen epoch."""
 
 
 def check_environment(found: Any) -> dict[str, Any]:
-    """Return what a run was made with; versions add and drop facts, so any names are fine."""
+    """Return the environment of a run; any names are accepted, since versions add and remove some."""
     facts: dict[str, Any] = CIRCUMSTANCES(found, "environment")
     MEMORY(facts.get("peak_memory"), "environment.peak_memory")
     return facts
@@ -43,7 +43,7 @@ def check_run(
     chosen_epoch: int | None,
     stopped: int | None,
 ) -> None:
-    """Raise a ``DataError`` unless these can be the figures of a finished run."""
+    """Raise ``DataError`` unless these can be the results of a finished run."""
     if stopped is not None and stopped >= config.epochs:
         raise DataError(f"stopped is {stopped}, expected an epoch below {config.epochs}.")
     done = config.epochs if stopped is None else stopped
@@ -53,20 +53,20 @@ def check_run(
     for part in ("validation", "test"):
         graphs = predictions.get(f"{part}_graphs")
         if graphs is not None and (not len(graphs) or len(graphs.unique()) < len(graphs)):
-            raise DataError(f"{part}_graphs has a graph twice or none at all, expected distinct ones.")
+            raise DataError(f"{part}_graphs is empty or names a graph twice, expected distinct graphs.")
     if config.looks == "test":
         _check_gaps("test_logits", predictions["test_logits"], done)
 
 
 def check_curves(config: RunConfig, curves: Mapping[str, Tensor], done: int) -> None:
-    """Raise a ``DataError`` unless the curves have a value for each epoch that is ``done``, and none for the others."""
+    """Raise ``DataError`` unless the curves have a value for each epoch that is ``done`` and NaN for the others."""
     check_arrays(curves, curve_arrays(config))
     for name, curve in curves.items():
         _check_gaps(name, curve, done)
 
 
 def curve_arrays(config: RunConfig) -> dict[str, Array]:
-    """Return what the curves of a run must be."""
+    """Return the expected shapes and ranges of a run's curves."""
     shape = (config.epochs,)
     found = {
         "step_loss": Array(shape, gaps=True),
@@ -80,17 +80,18 @@ def curve_arrays(config: RunConfig) -> dict[str, Array]:
 
 
 def check_chosen(config: RunConfig, chosen_epoch: int | None, done: int) -> None:
-    """Raise a ``DataError`` unless an epoch that was ``done`` is chosen where held-out graphs were looked at."""
+    """Raise ``DataError`` unless a finished epoch is chosen if, and only if, held-out graphs were scored."""
     if (chosen_epoch is not None) != (config.looks != "test" and done > 0):
         raise DataError(
-            f"chosen_epoch is {chosen_epoch}, which a run of {done} epochs that looks at {config.looks} has not."
+            f"chosen_epoch is {chosen_epoch}, which is impossible for a run with looks={config.looks!r} after {done} "
+            "epochs."
         )
     if chosen_epoch is not None and chosen_epoch >= done:
-        raise DataError(f"chosen_epoch is {chosen_epoch}, expected one of the {done} epochs that were done.")
+        raise DataError(f"chosen_epoch is {chosen_epoch}, expected one of the {done} finished epochs.")
 
 
 def _predictions(config: RunConfig, chosen_epoch: int | None) -> dict[str, Array]:
-    """Return what the predictions must be; scores that are not finite count as wrong, so any will do."""
+    """Return the expected arrays of predictions; scores need not be finite, since those that are not count as wrong."""
     if config.looks == "test":
         return {
             "test_graphs": GRAPHS,
@@ -104,21 +105,18 @@ def _predictions(config: RunConfig, chosen_epoch: int | None) -> dict[str, Array
 
 
 def _check_gaps(name: str, values: Tensor, done: int) -> None:
-    """Raise a ``DataError`` unless the rows before ``done`` have no NaN, and the others nothing else."""
+    """Raise ``DataError`` unless the rows before ``done`` have no NaN and all others are NaN."""
     gaps = values.isnan()
     if bool(gaps[:done].any()) or not bool(gaps[done:].all()):
-        raise DataError(
-            f"{name} has other values than those of the first {done} epochs, expected NaN for the rest alone."
-        )
+        raise DataError(f"{name} must have values for the first {done} epochs and NaN for all others, but it has not.")
 
 
 def check_checkpoint(
     config: RunConfig, arrays: Mapping[str, Tensor], facts: Mapping[str, Any], sizes: tuple[int, int, int, int]
 ) -> None:
-    """Raise a ``DataError`` unless a run can go on from these.
+    """Raise ``DataError`` unless a run can continue from this checkpoint.
 
-    ``sizes``: how many parameters and other numbers its model has, how many graphs it tests, and how many classes
-    there are.
+    ``sizes`` are the numbers of parameters and statistics of the model, of test graphs and of classes.
     """
     epoch = facts["epoch"]
     parameters, statistics, graphs, classes = sizes
@@ -129,7 +127,7 @@ def check_checkpoint(
     lengths["average"] = parameters + statistics if config.average else 0
     if facts["chosen_epoch"] is not None:
         lengths |= {"best_values": parameters, "best_statistics": statistics}
-    # Any values will do: a run whose weights are not finite is stopped, and that is told.
+    # All values are accepted: a run whose weights are not finite is stopped and reported.
     like = Array((), (getattr(torch, config.precision),), high=math.inf, gaps=True)
     expected = {name: like._replace(shape=(length,)) for name, length in lengths.items()}
     recorded = {f"curve_{name}": rule._replace(dtypes=(torch.float64,)) for name, rule in curve_arrays(config).items()}

@@ -1,4 +1,4 @@
-"""The run store: a folder with one folder for each run, from which work goes on after any interruption."""
+"""The store of runs: a folder with one folder for each run, from which interrupted training continues."""
 
 import secrets
 import shutil
@@ -38,13 +38,26 @@ Keys = list[str]
 
 
 class RunStore:
-    """The runs in ``folder``, which is made when first written to. Any number of processes may use it at once.
+    """The runs in a folder, which is created on the first write. Any number of processes may use it at the same time.
 
-    A run is complete when ``curves.safetensors`` is there: it is written last. A complete run with a damaged file
-    counts as not there, with a warning: whoever needs it trains it again and gets the same, while an error would stop
-    the hundred others of an experiment, and no number is ever taken from a file whose digest is wrong. Nothing is
-    deleted for that; the new files take the places of the old ones. What cannot be read or written at all, for want
-    of permission or space, is a ``DataError``.
+    A run is complete when its ``curves.safetensors`` exists, which is written last. A complete run with a damaged file
+    counts as missing, with a warning: it is trained again, with the same result, and the other runs of an experiment
+    are
+    not affected. Results are never read from a file whose digest is wrong. Damaged files are not deleted but replaced.
+    A folder that cannot be read or written at all raises ``DataError``.
+
+    Args:
+        folder: The folder of the runs.
+
+    Examples:
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.store import RunStore
+        >>> store = RunStore("no-such-folder")
+        >>> store.list()
+        []
+        >>> store.load(RunConfig("MUTAG", fingerprint="0", encoder="", model=ModelConfig(), fold=0)) is None
+        True
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -52,22 +65,22 @@ class RunStore:
         self._locks = RunLocks(self.folder)
 
     def load(self, config: RunConfig) -> Run | None:
-        """The run of this configuration; None if it is not complete or, with a warning, not whole."""
+        """Return the run of this configuration; None if it is not complete or, with a warning, if it is damaged."""
         folder = self.folder / config.key
         with self._errors("read"):
             try:
                 return read_run(folder, config)
             except UserError:
-                pass  # Perhaps it is being replaced just now: look again when nobody writes.
+                pass  # It may be in the middle of a replacement: read it again while nobody writes.
             try:
                 with self._quiet(config.key):
                     return read_run(folder, config)
             except UserError as error:
-                _warn(f"{error} Run {config.key} counts as not there.")
+                _warn(f"{error} Run {config.key} counts as missing.")
                 return None
 
     def save(self, run: Run) -> None:
-        """Keep a finished run, and drop its checkpoint. The last one to save the same run stays."""
+        """Store a finished run and remove its checkpoint. If several processes save the same run, the last one wins."""
         with self._errors("written"), self._locks.writing(run.config.key):
             write_run(self.folder / run.config.key, run)
             (self.folder / run.config.key / CHECKPOINT).unlink(missing_ok=True)
@@ -75,10 +88,13 @@ class RunStore:
     def save_checkpoint(
         self, config: RunConfig, arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any]
     ) -> None:
-        """Keep where a run stands.
+        """Store the current state of an unfinished run.
 
-        ``facts``: ``epoch``, the epochs done, ``chosen_epoch``, the best of them so far or None, and ``layout``, a name
-        for what the arrays stand for.
+        Args:
+            config: The run.
+            arrays: The state of its model and of its recorder.
+            facts: ``epoch``, the number of finished epochs; ``chosen_epoch``, the best of them so far or None; and
+                ``layout``, an identifier of what the arrays mean.
         """
         folder = self.folder / config.key
         content = arrays_to_bytes(arrays, facts, config.key)
@@ -88,7 +104,7 @@ class RunStore:
                 temporary.write_bytes(content)
 
     def load_checkpoint(self, config: RunConfig) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The last checkpoint; None if there is none or, with a warning, if it is damaged."""
+        """Return the last checkpoint; None if there is none or, with a warning, if it is damaged."""
         path = self.folder / config.key / CHECKPOINT
         with self._errors("read"):
             try:
@@ -101,17 +117,18 @@ class RunStore:
                 return None
 
     def save_dataset(self, facts: DatasetFacts) -> None:
-        """Keep what the runs on a data set are judged by, unless it is there.
+        """Store what the runs on a data set are judged by, unless it is there.
 
-        A store that can only be read is left as it is: with all runs there it can be judged, and the first run that is
-        missing will say that it cannot be kept.
+        A read-only store is left as it is: if all runs are there it can be judged, and the first missing run will raise
+        an
+        error when it is saved.
         """
         with self._errors("written"), suppress(OSError):
             if self.load_dataset(facts.fingerprint) is None:
                 write_facts(facts_file(self.folder, facts.fingerprint), facts)
 
     def load_dataset(self, fingerprint: str) -> DatasetFacts | None:
-        """What :meth:`save_dataset` kept; None if there is nothing or, with a warning, if it is damaged."""
+        """Return what :meth:`save_dataset` stored; None if there is nothing or, with a warning, if it is damaged."""
         path = facts_file(self.folder, fingerprint)
         with self._errors("read"):
             try:
@@ -119,30 +136,30 @@ class RunStore:
             except (FileNotFoundError, NotADirectoryError):
                 return None
             except UserError as error:
-                _warn(f"{error} It counts as not there.")
+                _warn(f"{error} It counts as missing.")
                 return None
 
     def save_request(self, request: StoredRequest) -> None:
-        """Keep what is asked for, unless it is there; a store that can only be read is left as it is."""
+        """Store a request, unless it is there; a read-only store is left as it is."""
         with self._errors("written"), suppress(OSError):
             write_request(self.folder, request)
 
     def load_requests(self) -> list[StoredRequest]:
-        """Return all that :meth:`save_request` kept, in the order of their names; a warning for each damaged one."""
+        """Return all stored requests, ordered by file name; warn about each damaged one."""
         found = []
         with self._errors("read"):
             for path in sorted(self.folder.glob(REQUEST_FILES)):
                 try:
                     found.append(read_request(path))
                 except UserError as error:
-                    _warn(f"{error} It counts as not there.")
+                    _warn(f"{error} It counts as missing.")
         return found
 
     @contextmanager
     def claim(self, config: RunConfig) -> Iterator[bool]:
-        """Say that this process trains the run: ``with store.claim(config) as mine``. False if another does already.
+        """Claim a run for training: ``with store.claim(config) as mine``. The value is False if another process has it.
 
-        Look with :meth:`load` once more when the claim is yours: another may have finished it just before.
+        Call :meth:`load` again after a successful claim: another process may have finished the run just before.
         """
         with ExitStack() as held:
             with self._errors("written"):
@@ -151,40 +168,44 @@ class RunStore:
             yield mine
 
     def find(self, prefix: str) -> str:
-        """The one key that begins with ``prefix``, which may be all of it."""
+        """Return the only key that begins with ``prefix``; raise ``DataError`` if there is none or more than one."""
         found = [key for key in self._keys() if prefix and key.startswith(prefix)]
         if not found:
-            raise DataError(f"no run has a key that begins with {prefix!r}. Look at the list of runs.", self.folder)
+            raise DataError(f"no run has a key that begins with {prefix!r}. See the list of runs.", self.folder)
         if len(found) > 1:
             some = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
-            raise DataError(f"{len(found)} runs have keys that begin with {prefix!r} ({some}): say more.", self.folder)
+            raise DataError(
+                f"{len(found)} runs have keys that begin with {prefix!r} ({some}): give more of the key.", self.folder
+            )
         return found[0]
 
     def compare(self, a: str, b: str) -> Difference:
-        """Where the configurations of two runs differ, see :func:`differences`; keys as for :meth:`find`."""
+        """Return the fields in which two configurations differ, with both values; keys as for :meth:`find`."""
         folders = [self.folder / self.find(prefix) for prefix in (a, b)]
         with self._errors("read"):
             return differences(*(read_config(folder) for folder in folders))
 
     def list(self) -> Infos:
-        """All runs, the one last written to last. Runs that come or go meanwhile are there or not."""
+        """Return all runs, ordered by their last change. Runs that are added or removed meanwhile may be missing."""
         with self._errors("read"):
             found = [self._looked_at(key) for key in self._keys()]
         return sorted((info for info in found if info), key=lambda info: (info.when, info.key))
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Delete runs, keys as for :meth:`find`. One that is running stays, with a ``DataError`` after the others."""
+        """Delete runs, with keys as for :meth:`find`; raise ``DataError`` at the end if some are in training."""
         found = dict.fromkeys([self.find(prefix) for prefix in keys])
         with self._errors("written"):
             busy = [key for key in found if not self._set_aside(key)]
             self._empty_bin()
         if busy:
-            raise DataError(f"still running and not removed: {', '.join(busy)}. Stop them first.", self.folder)
+            raise DataError(
+                f"these runs are in training and were not removed: {', '.join(busy)}. Stop them first.", self.folder
+            )
 
     def clean(self) -> Keys:
-        """Delete interrupted runs and what killed processes left behind; never a run that somebody trains or writes.
+        """Delete interrupted runs and the leftovers of killed processes, but no run that a process trains or writes.
 
-        Gives the keys of the deleted runs. Unreadable ones stay: another version may read them.
+        Returns the keys of the deleted runs. Unreadable runs are kept, since another version may read them.
         """
         with self._errors("written"):
             keys = [key for key in self._keys() if self._cleaned(key)]
@@ -200,16 +221,16 @@ class RunStore:
         info = run_info(self.folder / key)
         if info is None or info.kind != "interrupted":
             return info
-        # Where the store can only be read, nobody's lock can be tried: then it stays "interrupted".
+        # In a read-only store no lock can be tried, so the state stays "interrupted".
         with suppress(OSError), self._locks.guard():
             if self._locks.busy(key):
                 info = info._replace(kind="running")
-        # It may have been finished between the first look and the one at the lock.
+        # The run may have been finished between the first check and that of the lock.
         now = run_info(self.folder / key)
         return info if now and now.kind == "interrupted" else now
 
     def _set_aside(self, key: str) -> bool:
-        """Take a run that nobody holds out of the store at one stroke; False if somebody holds it."""
+        """Move a run out of the store atomically; return False if a process uses it."""
         with self._locks.guard():
             if self._locks.busy(key):
                 return False
@@ -241,7 +262,7 @@ class RunStore:
 
     @contextmanager
     def _quiet(self, key: str) -> Iterator[None]:
-        """While nobody writes this run, if that can be known: in a store that can only be read it cannot."""
+        """Exclude writers of this run for the block; in a read-only store, where locks are impossible, do nothing."""
         with ExitStack() as held:
             with suppress(OSError):
                 held.enter_context(self._locks.writing(key))
@@ -251,7 +272,9 @@ class RunStore:
     def _errors(self, what: Literal["read", "written"]) -> Iterator[None]:
         try:
             if self.folder.exists() and not self.folder.is_dir():
-                raise DataError("this is a file; a store of runs is a folder.", self.folder)
+                raise DataError(
+                    "this is a file, but a store of runs is a folder. Give the path of a folder.", self.folder
+                )
             yield
         except OSError as error:
             raise DataError(f"the store of runs cannot be {what}: {why(error)}", self.folder) from error
