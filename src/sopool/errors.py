@@ -1,6 +1,7 @@
-"""The errors that a user's mistake raises, each with what was given, where, what was expected and what to do.
+"""Define the errors that sopool raises for unusable data, settings or resources.
 
-This module imports nothing but the standard library, so that any part of the package may import it at the top.
+Each message says what was given, where, what was expected and what to do. This module imports only the standard
+library, so that every part of the package can import it.
 """
 
 import reprlib
@@ -10,11 +11,17 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 OnError = Literal["skip", "raise"]
-"""What to do about a row of a file that cannot be read: leave it out with a warning, or stop there."""
+"""What to do with a row of a file that cannot be read: skip it with a warning, or raise an error."""
 
 
 class UserError(ValueError):
-    """Something that the user gave cannot be used. The command line shows it without a traceback."""
+    """Base class of errors about the user's input; the command line shows them without a traceback.
+
+    Args:
+        message: What is wrong, and what to do.
+        path: The file that the error is about, named at the start of the message. Default: None.
+        line: The line of that file, from 1. Default: None.
+    """
 
     def __init__(self, message: str, path: str | Path | None = None, line: int | None = None) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}, line {line}: "
@@ -24,50 +31,59 @@ class UserError(ValueError):
 
 
 class DataError(UserError):
-    """Something is wrong with graphs, labels or a file."""
+    """The error for invalid graphs, labels or files; a ``ValueError``.
+
+    Examples:
+        >>> from sopool.data import DataError, Graph, pack
+        >>> try:
+        ...     pack([Graph(2, [(0, 5)])])
+        ... except DataError as error:
+        ...     print(error)
+        graph 0: the edge [0, 5] leaves the graph, whose nodes are 0 to 1.
+    """
 
 
 class SettingError(UserError):
-    """An option or an argument has a value that is not possible."""
+    """The error for an option or argument with an invalid value; a ``ValueError``."""
 
 
 class MissingPackageError(UserError):
-    """An optional package that is needed is not installed."""
+    """The error for an optional package that is needed but not installed."""
 
 
 class ResourceError(UserError):
-    """There is not enough memory, or a device or a cluster that was asked for is not there."""
+    """The error for too little memory, or for a device or cluster that is not available."""
 
 
 class Place(NamedTuple):
-    """Say what the rows of a source are called, and where it lies."""
+    """The name of a source and of its rows, for error messages."""
 
     unit: Literal["line", "record", "molecule", "graph"]
     path: str | Path | None = None
 
     def error(self, row: int, reason: str) -> DataError:
-        """Return the error for what is wrong with one row."""
+        """Return the error for one row."""
         if self.unit == "line":
             return DataError(reason, self.path, row)
         return DataError(f"{self.unit} {row}: {reason}", self.path)
 
 
 def check_kind(given: object, kind: type, needed: str) -> None:
-    """Raise unless ``given`` is of a ``kind``; ``needed`` says what that is and how one comes by it."""
+    """Raise unless ``given`` is an instance of ``kind``; ``needed``, what is expected, is the start of the message."""
     if not isinstance(given, kind):
         raise SettingError(f"{needed}, not a {type(given).__name__}: {reprlib.repr(given)}.")
 
 
 def check_name(kind: str, name: str, known: Collection[str]) -> None:
-    """Raise unless ``name`` is among those ``known``, with a guess at what was meant."""
+    """Raise unless ``name`` is one of the ``known`` names; the message suggests a similar one."""
     if name not in known:
         raise SettingError(f"there is no {kind} {name!r}.{suggest(name, known)} Known: {', '.join(known)}.")
 
 
 def suggest(given: str, known: Collection[str]) -> str:
-    """Return a question that names the known word most like a misspelt one, or nothing if none is like it.
+    """Return " Did you mean ...?" with the known name most similar to ``given``, or an empty string if none is similar.
 
-    Upper and lower case make no difference. Very long texts are not compared: that would take memory for each letter.
+    Upper and lower case make no difference. Very long strings are not compared, because that takes too much memory.
     """
     spelled = {name.lower(): name for name in known}
     longest = max(map(len, spelled), default=0)
@@ -76,8 +92,8 @@ def suggest(given: str, known: Collection[str]) -> str:
 
 
 def refuse_table(given: Any) -> None:
-    """Raise for a data frame, which would be read as the names of its columns; one column of it is fine."""
+    """Raise for a data frame, which would be read as its column names; a single column is accepted."""
     if hasattr(given, "columns") and hasattr(given, "iloc"):
         names = [str(name) for name in given.columns]
         wanted = repr(names[0]) if names else "NAME"
-        raise DataError(f"a table was given: give one of its columns, such as table[{wanted}].")
+        raise DataError(f"a data frame was given, expected one of its columns: pass one, such as table[{wanted}].")

@@ -59,7 +59,7 @@ def test_of_a_row_and_an_id_it_says_which_it_takes(wanted, row, model, call, tmp
     ("given", "message"),
     [
         (["MODEL", "MUTAG", "-g", "188"], "there is no graph 188: MUTAG has 188 graphs"),
-        (["MODEL", "GRAPHS", "-g", "99"], "row 99 is no graph"),
+        (["MODEL", "GRAPHS", "-g", "99"], "no graph is in row 99"),
         (["MODEL", "GRAPHS", "-g", "6"], "the graph has no nodes"),
         (["MODEL", "GRAPHS", "-g", "nobody"], "no graph has the id 'nobody'"),
         (["none.sopool", "MUTAG", "-g", "0"], "cannot be read"),

@@ -82,7 +82,7 @@ def test_copies_make_the_figures_too_kind(command, call, tmp_path):
     name, *options = command
     shown = call(name, "copies.csv", *options)
     assert shown.code == 0
-    assert "24 of 24 graphs look like another one to message passing (labels of edges aside), in 8 groups" in shown.err
+    assert "24 of 24 graphs look like another one to message passing (ignoring edge labels), in 8 groups" in shown.err
 
 
 @pytest.mark.filterwarnings("ignore::sopool.estimator.SingleGraphWarning")

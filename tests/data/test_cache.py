@@ -62,7 +62,7 @@ def test_a_damaged_entry_is_built_anew(source, damage):
     cached(source, "S", read)
     (entry,) = cache_folder().iterdir()
     entry.write_bytes(entry.read_bytes()[:-3] if damage is None else damage)
-    with pytest.warns(UserWarning, match=r"S-.*\.graphs: .* made anew"):
+    with pytest.warns(UserWarning, match=r"S-.*\.graphs: .* Creating it again"):
         assert as_lists(cached(source, "S", read)) == as_lists(read())
     assert read.times == 3
     cached(source, "S", read)
@@ -82,7 +82,7 @@ def test_a_changed_byte_of_an_entry_is_not_believed(source, place):
     content = bytearray(entry.read_bytes())
     content[int(place * (len(content) - 1))] ^= 1
     entry.write_bytes(content)
-    with pytest.warns(UserWarning, match="made anew"):
+    with pytest.warns(UserWarning, match="Creating it again"):
         assert as_lists(cached(source, "S", read)) == as_lists(read())
     assert read.times == 3
 
@@ -101,7 +101,7 @@ def test_a_forged_entry_is_not_used_even_with_a_right_digest(source, forged):
     store = read()
     header = {"format": FORMAT, "name": "read", "entry": entry.name, "classes": '["x"]'}
     entry.write_bytes(seal(store.tensors() | forged, header))
-    with pytest.warns(UserWarning, match="made anew"):
+    with pytest.warns(UserWarning, match="Creating it again"):
         assert as_lists(cached(source, "S", read)) == as_lists(store)
 
 
@@ -112,7 +112,7 @@ def test_an_entry_of_another_source_is_not_used(source):
     cached(source, "S", read)
     (second,) = set(cache_folder().iterdir()) - {first}
     second.write_bytes(first.read_bytes())
-    with pytest.warns(UserWarning, match="not a file that the cache made of this source"):
+    with pytest.warns(UserWarning, match="this cache file was not made from this source"):
         cached(source, "S", read)
 
 
@@ -123,7 +123,7 @@ def test_an_entry_without_a_digest_is_not_used(source):
     arrays = {name: tensor.clone() for name, tensor in store.tensors().items()}
     del store, header["digest"]
     save_file(arrays, entry, metadata=header)
-    with pytest.warns(UserWarning, match="made anew"):
+    with pytest.warns(UserWarning, match="Creating it again"):
         cached(source, "S", read)
     assert read.times == 2
 
@@ -134,7 +134,9 @@ def test_a_folder_that_others_can_write_to_is_neither_read_nor_written(source):
     entry = entry_of(source, read)
     before = entry.read_bytes()
     cache_folder().chmod(0o777)
-    with pytest.warns(UserWarning, match=r"could not be kept.*other users can write to .*cache.* 777.*chmod go-w"):
+    with pytest.warns(
+        UserWarning, match=r"could not be written to the cache.*other users can write to .*cache.* 777.*chmod go-w"
+    ):
         cached(source, "S", read)
     assert read.times == 2
     cache_folder().chmod(0o700)
@@ -159,7 +161,7 @@ def test_a_folder_of_somebody_else_is_neither_read_nor_written(source, monkeypat
         os.chown(cache_folder(), 12345, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.warns(UserWarning, match=r"could not be kept.*cache belongs to user \d+, not to you"):
+    with pytest.warns(UserWarning, match=r"could not be written to the cache.*cache belongs to user \d+, not to you"):
         cached(source, "S", read)
     assert read.times == 2
 
@@ -214,14 +216,14 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(source, monkeypatch, rea
         raise reason
 
     monkeypatch.setattr(cache, "write_graphs", fail)
-    with pytest.warns(UserWarning, match=r"could not be kept.*SOPOOL_CACHE"):
+    with pytest.warns(UserWarning, match=r"could not be written to the cache.*SOPOOL_CACHE"):
         assert len(cached(source, "S", Reader())) == 1
     assert not list(cache_folder().iterdir())
 
 
 def test_a_folder_in_the_way_costs_a_warning(source):
     cache_folder().write_text("not a folder")
-    with pytest.warns(UserWarning, match="could not be kept"):
+    with pytest.warns(UserWarning, match="could not be written to the cache"):
         assert len(cached(source, "S", Reader())) == 1
 
 
@@ -252,7 +254,7 @@ def test_a_source_that_cannot_be_read_is_told(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(DataError, match=r"g\.jsonl: cannot be read \(Permission denied\)"):
+    with pytest.raises(DataError, match=r"g\.jsonl: the file cannot be read \(Permission denied\)"):
         fingerprint(tmp_path / "g.jsonl")
 
 

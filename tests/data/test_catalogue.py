@@ -91,7 +91,7 @@ def test_a_download_that_was_damaged_is_downloaded_again(tmp_path, monkeypatch):
         load("TINY")
         kept = find("TINY").path
         kept.write_bytes(kept.read_bytes()[:-30])
-        with pytest.warns(UserWarning, match=r"TINY\.zip: .* downloaded again"):
+        with pytest.warns(UserWarning, match=r"TINY\.zip: .* Downloading it again"):
             assert len(load("TINY")) == 2
     no_network(monkeypatch)
     assert len(load("TINY")) == 2
@@ -125,7 +125,7 @@ def test_a_bad_download_leaves_nothing(tmp_path, monkeypatch, content):
 
 def test_without_a_network_the_error_names_places_and_ways_out(tmp_path, monkeypatch):
     no_network(monkeypatch)
-    says = r"NCI1 was not found.*could not be downloaded.*Searched: .*root.*package.*Ways out"
+    says = r"NCI1 was not found.*could not be downloaded.*Searched: .*root.*package.*give the path of your own file"
     with pytest.raises(DataError, match=says):
         load("NCI1", tmp_path / "root")
     with server(tmp_path, monkeypatch), pytest.raises(DataError, match=r"[Nn]ot [Ff]ound"):
@@ -175,7 +175,7 @@ def test_sources_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match="no such file or folder"):
         load(tmp_path / "missing.zip")
     (tmp_path / "a.xlsx").write_text("?")
-    with pytest.raises(DataError, match=r"unknown kind of file '.xlsx', expected one of .zip"):
+    with pytest.raises(DataError, match=r"unknown file type '.xlsx', expected one of .zip"):
         load(tmp_path / "a.xlsx")
     (tmp_path / "a.txt").write_text("smiles,label\nCCO,1\n")
     with pytest.raises(DataError, match=r"a.txt, line 1: .* call a table of molecules .csv"):
@@ -224,7 +224,7 @@ def test_of_many_reasons_to_skip_some_are_told(five, said, tmp_path):
 def test_molecules_that_are_skipped_are_told(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\nnot a molecule,0\nCC,0\nCCC,\nC,NaN\n")
-    says = r"3 of 5 molecules skipped, the first in row 3, 'not a molecule'. Why: The label is missing \(2\); RDKit"
+    says = r"3 of 5 molecules skipped, the first in row 3, 'not a molecule'. Reasons: The label is missing \(2\); RDKit"
     with pytest.warns(UserWarning, match=says):
         assert len(load(tmp_path / "m.csv")) == 2
     with pytest.raises(DataError, match=r"m\.csv"):

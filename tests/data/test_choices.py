@@ -114,5 +114,7 @@ CHOICES += [(replace(TOLD, name=name), choice) for name, choice in NAMED.items()
 def test_choices(store, choice):
     assert repr(default_encoder(store).fit(store)) == choice
     assert repr(default_encoder(store, unknown=False).fit(store)) == choice.replace("unknown=True", "unknown=False")
-    with pytest.raises(SettingError, match=r"'ENZYMES' is not a data set of the paper: MUTAG, .*REDDIT-MULTI-5K"):
+    with pytest.raises(
+        SettingError, match=r"'ENZYMES' is not one of the paper's data sets, which are MUTAG, .*REDDIT-MULTI-5K"
+    ):
         paper_encoder("ENZYMES")

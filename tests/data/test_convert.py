@@ -161,7 +161,7 @@ def test_networkx_attributes_that_are_numbers():
     again = from_networkx(to_networkx(store), node_attributes="x")
     assert torch.equal(again.node_attributes, store.node_attributes)
     graph.nodes[1]["at"] = "here"
-    with pytest.raises(DataError, match="graph 0, nodes: attributes must be numbers, or lists of as many each"):
+    with pytest.raises(DataError, match="graph 0, nodes: attributes must be numbers or lists of equal length"):
         from_networkx([graph], node_attributes="at")
     del graph.nodes[1]["mass"]
     with pytest.raises(DataError, match="graph 0, nodes: 1 of 2 have the attribute 'mass'"):

@@ -50,7 +50,7 @@ def test_other_json_is_refused(saved):
 def test_graphs_without_edges_need_no_labels():
     alone = pack([Graph(1)])
     assert EdgeLabelEncoder().fit(BONDS).transform(alone).codes.tolist() == []
-    with pytest.raises(DataError, match="no edges: there is no edge label to learn"):
+    with pytest.raises(DataError, match="no edges, so there are no edge labels to learn"):
         EdgeLabelEncoder().fit(alone)
 
 

@@ -36,10 +36,13 @@ def test_by_row_and_by_id(path):
     [
         ("3", "line 3: the graph has no node_labels"),
         ("4", "line 4: not JSON"),
-        ("5", "row 5 is no graph, nor has one that id. They are in rows 1 to 4, with ids such as 'first', 'second',"),
-        ("0", "row 0 is no graph"),
-        ("-1", "row -1 is no graph"),
-        ("third", "no graph has the id 'third'. They are in rows 1 to 4, with ids"),
+        (
+            "5",
+            "no graph is in row 5 or has that id. The graphs are in rows 1 to 4, with ids such as 'first', 'second',",
+        ),
+        ("0", "no graph is in row 0"),
+        ("-1", "no graph is in row -1"),
+        ("third", "no graph has the id 'third'. The graphs are in rows 1 to 4, with ids"),
     ],
 )
 def test_what_is_not_there(path, wanted, message):
@@ -50,10 +53,10 @@ def test_what_is_not_there(path, wanted, message):
 def test_the_line_of_names_is_no_graph(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,id\nCCO,a\nCC,b\n")
-    with pytest.raises(DataError, match=r"row 1 is no graph, nor has one that id. They are in rows 2 to 3"):
+    with pytest.raises(DataError, match=r"no graph is in row 1 or has that id. The graphs are in rows 2 to 3"):
         find_graph(tmp_path / "m.csv", "1", LABELS)
     (tmp_path / "m.csv").write_text("smiles,id\n")
-    with pytest.raises(DataError, match="there are no graphs"):
+    with pytest.raises(DataError, match="the file has no graphs"):
         find_graph(tmp_path / "m.csv", "1", LABELS)
 
 
@@ -86,8 +89,10 @@ def test_ids_that_are_numbers(numbered):
     assert nodes("007") == nodes("id:007") == 4
     assert (nodes("3"), nodes("id:3")) == (3 - first + 1, 2)  # first the row
     assert nodes("id:2") == 3
-    for wanted, message in (("8", "row 8 is no graph, nor has one that id"), ("id:4", "no graph has the id '4'")):
-        with pytest.raises(DataError, match=f"{message}. They are in rows .* with ids such as '7', '3', '2', '007'"):
+    for wanted, message in (("8", "no graph is in row 8 or has that id"), ("id:4", "no graph has the id '4'")):
+        with pytest.raises(
+            DataError, match=f"{message}. The graphs are in rows .* with ids such as '7', '3', '2', '007'"
+        ):
             find_graph(path, wanted, LABELS)
 
 

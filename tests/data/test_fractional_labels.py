@@ -56,7 +56,7 @@ def test_whole_numbers_and_words_stay_classes(read, tmp_path):
 
 
 def test_graphs_given_one_by_one_are_refused():
-    with pytest.raises(DataError, match=f"the label 0.5 is no class.*{REFUSED}"):
+    with pytest.raises(DataError, match=f"the label 0.5 is not a class.*{REFUSED}"):
         pack([Graph(1, label=0.5), Graph(1, label=1)])
     pytest.importorskip("rdkit", reason=NEEDED)
     with pytest.raises(DataError, match=f"and neither are 1 others of 3.*{REFUSED}"):

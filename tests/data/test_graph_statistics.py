@@ -286,4 +286,4 @@ def test_copies_are_worth_a_word_where_they_are_many():
     ]
     assert only.startswith("40 of 40 graphs look like another one to message passing")
     assert "in 10 groups" in only
-    assert "leave all but one of each out" in only
+    assert "keep only one of each" in only

@@ -86,9 +86,9 @@ def test_concatenate_matches_labels_by_name():
 
 
 def test_concatenate_refuses_what_does_not_fit():
-    with pytest.raises(DataError, match="nothing to concatenate"):
+    with pytest.raises(DataError, match="stores is empty"):
         concatenate([])
-    with pytest.raises(DataError, match="Some of the stores have node_labels"):
+    with pytest.raises(DataError, match="some of the stores have node_labels"):
         concatenate([pack([Graph(1, node_labels=["C"])]), pack([Graph(1)])])
     with pytest.raises(DataError, match="node_attributes differ in width"):
         concatenate([pack([Graph(1, node_attributes=[[1]])]), pack([Graph(1, node_attributes=[[1, 2]])])])
@@ -156,7 +156,7 @@ def test_bad_graphs(graph, says):
 
 
 def test_all_graphs_or_none():
-    with pytest.raises(DataError, match="graph 1 has no label, but others have"):
+    with pytest.raises(DataError, match="graph 1 has no label, but other graphs have"):
         pack([Graph(1, label=1), Graph(1)])
     with pytest.raises(DataError, match="2 node_attributes each, but the first graph has 1"):
         pack([Graph(1, node_attributes=[[1]]), Graph(1, node_attributes=[[1, 2]])])
@@ -177,7 +177,7 @@ def test_check_values_finds_each_fault():
             check_values(replace(store, **change))
     with pytest.raises(DataError, match="labels has 1 entries, expected 2"):
         replace(store, labels=torch.tensor([0]))
-    with pytest.raises(DataError, match="end at their totals"):
+    with pytest.raises(DataError, match="end with the total counts"):
         replace(store, edge_ptr=torch.tensor([0, 2]))
 
 

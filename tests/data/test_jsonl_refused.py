@@ -40,7 +40,7 @@ from tests.helpers.json_lines import LINE, read
         ({"edges": [[0, 1], [1, 0]]}, r"\[0, 1\] and \[1, 0\] are the same one.*directed"),
         ({"directed": 1}, "directed must be true or false, found 1"),
         ({"label": True}, "label must be whole numbers or strings, found True"),
-        ({"label": 1.5}, "the label 1.5 is no class: numbers with fractions are for regression"),
+        ({"label": 1.5}, "the label 1.5 is not a class: numbers with fractions are for regression"),
         ({"label": ["a"]}, "label must be"),
         ({"label": "\ud800"}, "half a character"),
         ({"id": 1.5}, "id must be"),
@@ -166,6 +166,6 @@ def test_a_number_and_a_word_that_read_alike_are_refused(key):
     def line(name):
         return LINE | {"id": None, key: name if key == "label" else [name] * len(LINE[key])}
 
-    with pytest.raises(DataError, match=f"{key}: both 1, of type int, and the text '1' are among the labels"):
+    with pytest.raises(DataError, match=f"{key}: the labels contain both 1, of type int, and the string '1'"):
         read(line(1), line("1"))
     read(line(1), line("one"))

@@ -84,7 +84,7 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
     path = tmp_path / "a.graphs"
     save_graphs(tiny(), path)
     monkeypatch.setattr(file_module, "check_values", lambda _: save_graphs(pack([Graph(1)]), path))
-    with pytest.raises(DataError, match="replaced by another file"):
+    with pytest.raises(DataError, match="replaced by another one"):
         load_graphs(path)
 
 
@@ -129,13 +129,13 @@ def arrays(**changed):
         (arrays(), {"format": "sopool graphs 99"}, "found 'sopool graphs 99'"),
         (arrays(surprise=torch.zeros(1)), {"format": FORMAT}, r"unknown arrays \['surprise'\]"),
         (arrays(labels=torch.zeros(2)), {"format": FORMAT}, "labels has type torch.float32"),
-        (arrays(node_ptr=None), {"format": FORMAT}, "not a store of graphs"),
-        (arrays(), {"format": FORMAT, "classes": "{"}, "not a store of graphs"),
+        (arrays(node_ptr=None), {"format": FORMAT}, "does not hold valid graphs"),
+        (arrays(), {"format": FORMAT, "classes": "{"}, "does not hold valid graphs"),
         (arrays(), {"format": FORMAT, "classes": json.dumps([[]])}, "classes must be whole numbers or strings"),
         (arrays(), {"format": FORMAT, "classes": json.dumps([True, "b"])}, "classes must be whole numbers or strings"),
         (arrays(), {"format": FORMAT, "classes": json.dumps({"a": 1})}, "classes must be a list"),
         (arrays(), {"format": FORMAT, "classes": json.dumps(["\ud800", "b"])}, "classes has half a character"),
-        (arrays(), {"format": FORMAT, "classes": "[" * 100_000}, "not a store of graphs"),
+        (arrays(), {"format": FORMAT, "classes": "[" * 100_000}, "does not hold valid graphs"),
         (arrays(), {"format": FORMAT}, "labels must lie between"),
         (arrays(edge_index=torch.zeros(4, dtype=torch.int32)), {"format": FORMAT}, r"edge_index has shape \[4\]"),
         (arrays(edge_index=torch.zeros(3, 2, dtype=torch.int32)), {"format": FORMAT}, r"expected \[2, edges\]"),

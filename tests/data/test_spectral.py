@@ -161,13 +161,13 @@ def test_clusters_are_kept(tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
     path.write_bytes(b"not a file of clusters")
-    with pytest.warns(UserWarning, match="made anew"):
+    with pytest.warns(UserWarning, match="Creating it again"):
         assert len(clusters_of(store, SPEC)) == 2
     clusters_of(store[:5], SPEC)
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="could not be kept"):
+    with pytest.warns(UserWarning, match="could not be written to the cache"):
         clusters_of(store, SPEC)
 
 
@@ -206,7 +206,7 @@ def test_a_forged_file_of_clusters_is_not_used_even_with_a_right_digest(change, 
     for name, forged in change.items():
         arrays[name] = forged(arrays[name])
     path.write_bytes(seal(arrays, {"entry": path.name}))
-    with pytest.warns(UserWarning, match=r"not a file of clusters: .* made anew"):
+    with pytest.warns(UserWarning, match=r"does not hold valid clusters: .* Creating it again"):
         found = clusters_of(store, SPEC)
     for mine, theirs in zip(expected, found, strict=True):
         assert all(map(np.array_equal, mine, theirs))

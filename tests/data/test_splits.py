@@ -70,13 +70,13 @@ def test_defaults():
             3,
             r"class 1 .*\(3\), and so has another class: use fewer folds, or merge or drop such",
         ),
-        (["0.1", "0.2", "0.3"], 2, r"and so have 2 other classes. 3 classes of 3 graphs: are these labels classes, or"),
+        (["0.1", "0.2", "0.3"], 2, r"and so have 2 other classes. 3 classes of 3 graphs: are these labels classes or"),
         (torch.tensor([3, 3, 3]), 2, "all are of class 3: graphs of at least two classes are needed"),
         ([], 2, "there are no graphs: graphs of at least two classes are needed"),
-        ([0, 1] * 9, 1, "1 folds cannot be made: at least 2 are needed"),
-        ([0, 1] * 9, -3, "-3 folds cannot be made"),
-        (torch.zeros(4, 1), 2, r"labels have shape \[4, 1\]: one for each graph is needed"),
-        (np.array(3), 2, r"labels have shape \[\]: one for each graph is needed"),
+        ([0, 1] * 9, 1, "1 folds were requested, expected at least 2"),
+        ([0, 1] * 9, -3, "-3 folds were requested"),
+        (torch.zeros(4, 1), 2, r"labels have shape \[4, 1\], expected one label for each graph"),
+        (np.array(3), 2, r"labels have shape \[\], expected one label for each graph"),
     ],
 )
 def test_folds_that_cannot_be_made(labels, folds, message):
@@ -124,13 +124,13 @@ def test_holdout_is_stratified_disjoint_and_complete(labels, fraction, seed):
 @pytest.mark.parametrize(
     ("labels", "fraction", "message"),
     [
-        ([0, 1] * 9, 0.0, "a fraction of 0.0 cannot be held out: it must lie between 0 and 1"),
+        ([0, 1] * 9, 0.0, "a fraction of 0.0 cannot be held out: expected a number between 0 and 1"),
         ([0, 1] * 9, 1, "a fraction of 1 cannot be held out"),
         ([0, 1] * 9, float("nan"), "a fraction of nan cannot be held out"),
         ([0] * 9, 0.5, "all are of class 0: graphs of at least two classes"),
-        ([0] * 9 + [7], 0.5, "class 7 has a single graph to train on"),
-        ([0, 1] * 9, 0.05, "5% of 18 graphs to train on is 1, which leaves no graph of some of the 2 classes"),
-        ([0, 1] * 9, 0.95, "95% of 18 graphs to train on is 18, which leaves no graph"),
+        ([0] * 9 + [7], 0.5, "class 7 has a single training graph"),
+        ([0, 1] * 9, 0.05, "5% of 18 training graphs is 1, which leaves some of the 2 classes"),
+        ([0, 1] * 9, 0.95, "95% of 18 training graphs is 18, which leaves some"),
         ([[0, 1]] * 9, 0.5, r"labels have shape \[9, 2\]"),
     ],
 )

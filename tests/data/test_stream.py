@@ -116,7 +116,7 @@ def test_edge_labels_are_asked_for_only_where_there_are_edges(tmp_path):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     rows, _, _, bad, (store,) = joined(stream_graphs(path, {"edge_labels": None}))
     assert rows == [1, 3]
-    assert [(one.row, one.reason.split(";")[0]) for one in bad] == [(2, "the graph has no edge_labels")]
+    assert [(one.row, one.reason.split(",")[0]) for one in bad] == [(2, "the graph has no edge_labels")]
     assert store.edge_label_names == ("single",)
 
 

@@ -35,12 +35,12 @@ from tests.helpers.little_classifier import LABELS, STORE, tiny
         (STORE, "ab" * 20, "give a list with one for each graph"),
         (STORE, dict.fromkeys(range(40)), "in their order"),
         (STORE, 7, "the labels are 7: give a list"),
-        (STORE, np.where(np.arange(40) % 2, np.inf, 0), "the label inf is no class"),
-        (STORE, [0.5, 1] * 20, "the label 0.5 is no class"),
-        (STORE, [0, 1, "1", 0] * 10, "both 1, of type int, and the text '1' are among the labels"),
-        (STORE, [0, np.int8(1), np.str_("1"), 0] * 10, "they read alike"),
+        (STORE, np.where(np.arange(40) % 2, np.inf, 0), "the label inf is not a class"),
+        (STORE, [0.5, 1] * 20, "the label 0.5 is not a class"),
+        (STORE, [0, 1, "1", 0] * 10, "the labels contain both 1, of type int, and the string '1'"),
+        (STORE, [0, np.int8(1), np.str_("1"), 0] * 10, "look the same in a file"),
         (STORE, np.array([0, 1.0, "1", 0] * 10, dtype=object), "both 1.0, of type float"),
-        (STORE, [True, "True"] * 20, "Write both as numbers or both as texts"),
+        (STORE, [True, "True"] * 20, "Write both as numbers or both as strings"),
     ],
 )
 def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):

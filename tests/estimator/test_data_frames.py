@@ -59,7 +59,7 @@ def test_columns_of_a_table_are_taken():
 
 
 def test_a_table_is_refused_with_what_to_do():
-    message = r"a table was given: give one of its columns, such as table\['smiles'\]"
+    message = r"a data frame was given, expected one of its columns: pass one, such as table\['smiles'\]"
     with pytest.raises(DataError, match=message):
         tiny().fit(TABLE, TABLE["label"])
     with pytest.raises(DataError, match=message):

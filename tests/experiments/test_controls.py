@@ -284,7 +284,7 @@ def test_what_cannot_be(mutag, tmp_path):
     [
         (["toxic"] * 4, 2, "all are of class 'toxic'"),
         (["safe"] * 4 + ["toxic"], 2, "class 'toxic' has fewer graphs"),
-        (["safe"] * 4 + ["toxic"] * 2, 2, "class 'toxic' has a single graph to train on: .* Add graphs to the class"),
+        (["safe"] * 4 + ["toxic"] * 2, 2, "class 'toxic' has a single training graph.* Add graphs to the class"),
     ],
 )
 def test_classes_are_called_by_their_names(labels, folds, message, tmp_path):

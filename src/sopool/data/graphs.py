@@ -222,13 +222,13 @@ class PackedGraphs:
             if chosen.shape != (count,):
                 raise IndexError(f"A mask of shape {list(chosen.shape)} cannot select among {count} graphs.")
             return chosen.nonzero().flatten()
-        # A mask of 0.0 and 1.0 would be graphs 0 and 1, over and over.
+        # A mask of 0.0 and 1.0 would select graphs 0 and 1 repeatedly.
         if chosen.is_floating_point() and chosen.numel():
-            raise IndexError(f"Graphs are chosen by whole numbers or by true and false, not by {chosen.dtype}.")
+            raise IndexError(f"Graphs are selected by integers or a boolean mask, not by {chosen.dtype}.")
         chosen = chosen.long().flatten()
         wrong = (chosen < -count) | (chosen >= count)
         if bool(wrong.any()):
-            raise IndexError(f"There is no graph {int(chosen[wrong][0])}: the store has {count}, numbered from 0.")
+            raise IndexError(f"There is no graph {int(chosen[wrong][0])}: the store has {count} graphs, from 0.")
         return torch.where(chosen < 0, chosen + count, chosen)
 
 
@@ -246,7 +246,7 @@ def check_values(store: PackedGraphs) -> None:
         codes = getattr(store, name)
         known = len(getattr(store, names))
         if codes is not None and codes.numel() and not 0 <= int(codes.min()) <= int(codes.max()) < known:
-            raise DataError(f"{name} must lie between 0 and {known - 1}, the number of {names} less one.")
+            raise DataError(f"{name} must lie between 0 and {known - 1}, because there are {known} {names}.")
     for name in ("node_attributes", "edge_attributes", "edge_weights"):
         values = getattr(store, name)
         if values is not None and not bool(values.isfinite().all()):
@@ -280,7 +280,7 @@ def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedG
         if all(value is None for value in values):
             continue
         if any(value is None for value in values):
-            raise DataError(f"Some of the stores have {item} and some have not.")
+            raise DataError(f"some of the stores have {item} and some do not, expected all or none.")
         names = NAMED.get(item)
         if names is not None:
             values, joined[names] = _match_names(values, [getattr(store, names) for store in stores])
@@ -342,7 +342,7 @@ def _match_names(codes: list[Tensor], names: list[LabelNames]) -> tuple[list[Ten
 def _check_shapes(store: PackedGraphs) -> None:
     """Raise a ``DataError`` if array shapes do not match; for the values see :func:`check_values`."""
     if store.device.type != "cpu":
-        return  # it was checked before it moved, and looking again would wait for the device
+        return  # it was checked before it was moved, and another check would wait for the device
     for name, value in store.tensors().items():
         if value.ndim != 1 + (name in MATRICES) or (name == "edge_index" and len(value) != 2):
             wanted = "[2, edges]" if name == "edge_index" else f"{1 + (name in MATRICES)} dimensions"
@@ -352,7 +352,7 @@ def _check_shapes(store: PackedGraphs) -> None:
     nodes = int(store.node_ptr[-1]) if graphs >= 0 else -1
     if graphs < 0 or store.edge_ptr.numel() != graphs + 1 or int(store.edge_ptr[-1]) != edges:
         raise DataError(
-            "node_ptr and edge_ptr must have one entry more than there are graphs, and end at their totals."
+            "node_ptr and edge_ptr must have one entry more than there are graphs, and end with the total counts."
         )
     expected = {"labels": graphs} | dict.fromkeys(NODE_FIELDS, nodes) | dict.fromkeys(EDGE_FIELDS, edges)
     for name, length in expected.items():

@@ -1,4 +1,4 @@
-"""Labels and classes as users write them: words and whole numbers, none of which reads like another."""
+"""Convert labels and class names between files, Python and integer codes."""
 
 import math
 import re
@@ -14,11 +14,11 @@ from sopool.errors import DataError
 
 LabelNames = tuple[str | int, ...]
 WHOLE = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")
-"""How a file may write a label that is a whole number: 1, 01, and 1.0, as pandas does where a label is missing."""
+"""How a file may write an integer label: 1, 01 or, as pandas does in a column with missing values, 1.0."""
 
 
 def plain(value: Any) -> Any:
-    """What NumPy or PyTorch wraps as Python has it, also inside of lists and mappings; anything else as it is."""
+    """Convert NumPy and PyTorch values to plain Python, also inside lists and mappings; return others unchanged."""
     if isinstance(value, Mapping):
         return {plain(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -29,25 +29,25 @@ def plain(value: Any) -> Any:
 
 
 def whole_number(text: str) -> int | None:
-    """The whole number that a label of a file stands for; None for a word."""
+    """Return the integer that a label in a file stands for, or None for other strings."""
     found = WHOLE.fullmatch(text)
     return int(found[1]) if found else None
 
 
 def refuse_fractions(labels: Sequence[Any], path: str | Path | None = None) -> None:
-    """Raise a ``DataError`` where labels are numbers with fractions: measurements, which are no classes."""
+    """Raise a ``DataError`` if labels have fractions, because they are measurements and not classes."""
     odd = [label for label in labels if isinstance(label, float) and not label.is_integer()]
     if odd:
         others = f", and neither are {len(odd) - 1:,} others of {len(labels):,}" if len(odd) > 1 else ""
         raise DataError(
-            f"the label {odd[0]} is no class{others}: numbers with fractions are for regression, which is not "
-            "available yet. Give classes, named by words or by whole numbers.",
+            f"the label {odd[0]} is not a class{others}: numbers with fractions are for regression, which is not "
+            "available yet. Give classes as strings or whole numbers.",
             path,
         )
 
 
 def labels_of_texts(texts: Sequence[str], path: str | Path | None = None) -> Sequence[str | int]:
-    """Return the labels that the texts of a file stand for: whole numbers if all of them are, else the texts."""
+    """Return the labels that strings in a file stand for: integers if all of them are integers, else the strings."""
     refuse_fractions([number_in(text) for text in texts], path)
     numbers = [whole_number(text) for text in texts]
     whole = [number for number in numbers if number is not None]
@@ -55,7 +55,7 @@ def labels_of_texts(texts: Sequence[str], path: str | Path | None = None) -> Seq
 
 
 def number_in(text: str) -> float | None:
-    """Return the finite number that a label of a file is; None for a word."""
+    """Return the finite number that a label in a file stands for, or None for other strings."""
     try:
         number = float(text)
     except ValueError:
@@ -64,33 +64,33 @@ def number_in(text: str) -> float | None:
 
 
 def reads(value: Any) -> str:
-    """How a label reads in a file; 1.0 as 1 does."""
+    """Return a label as it is written in a file; 1.0 is written as 1."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def sort_names(values: Sequence[Any]) -> list[Any]:
-    """The distinct ones, numbers before words; a ``DataError`` where a number and a word read alike."""
+    """Return the distinct labels, numbers before strings; raise if a number and a string are written alike."""
     names = sorted(set(values), key=lambda value: (isinstance(value, str), value))
     words = {name for name in names if isinstance(name, str)}
-    # All of them are looked at, since one name stands for False, 0 and 0.0.
+    # All values are checked, because False, 0 and 0.0 are a single name.
     twice = next((value for value in words and values if not isinstance(value, str) and reads(value) in words), None)
     if twice is not None:
         raise DataError(
-            f"both {twice!r}, of type {type(twice).__name__}, and the text {reads(twice)!r} are among the labels: they "
-            "read alike. Write both as numbers or both as texts."
+            f"the labels contain both {twice!r}, of type {type(twice).__name__}, and the string {reads(twice)!r}, "
+            "which look the same in a file. Write both as numbers or both as strings."
         )
     return names
 
 
 def name_array(values: Sequence[Any]) -> np.ndarray:
-    """Words and numbers as an array of one type that gives them back as they are; of objects if there is none."""
+    """Return labels as an array of one type that keeps each value exactly, of objects if there is no such type."""
     array = np.array(values)
-    exact = array.tolist() == list(values)  # large numbers would be rounded, numbers beside words become words
+    exact = array.tolist() == list(values)  # NumPy rounds large numbers and converts numbers next to strings
     return array if exact else np.array(values, dtype=object)
 
 
 def number_names(values: Sequence[str | int]) -> tuple[Tensor, LabelNames]:
-    """Labels of any kind as numbers from 0 [len], and the names they stand for, sorted (numbers before words)."""
+    """Return labels as codes from 0, int64 ``[N]``, and the sorted names of the codes, numbers before strings."""
     names = sort_names(values)
     number = {name: i for i, name in enumerate(names)}
     codes = np.fromiter(map(number.__getitem__, values), np.int64, len(values))

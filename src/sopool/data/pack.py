@@ -123,7 +123,7 @@ def _values(graphs: list[Graph], field: str, counts: list[int] | None) -> list[A
         values = [[] if value is None and not count else value for value, count in zip(values, counts, strict=True)]
     missing = [graph.where for graph, value in zip(graphs, values, strict=True) if value is None]
     if missing:
-        raise DataError(f"{missing[0]} has no {field}, but others have: all graphs or none.")
+        raise DataError(f"{missing[0]} has no {field}, but other graphs have: give it for all graphs or for none.")
     return values
 
 
@@ -165,7 +165,7 @@ def _stacked(graphs: list[Graph], field: str, counts: list[int], dims: int) -> T
         try:
             array = np.asarray(some, dtype=np.float32)
         except (TypeError, ValueError) as error:
-            raise DataError(f"{graph.where}: {field} must be numbers, of one width ({error}).") from error
+            raise DataError(f"{graph.where}: {field} must be numbers, as many in each row ({error}).") from error
         if count == 0:
             width = max(width, array.shape[1] if array.ndim == 2 else 0)
             continue

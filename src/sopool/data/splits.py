@@ -36,11 +36,11 @@ def stratified_folds(
     """
     values = _array(labels)
     if folds < 2:
-        raise SettingError(f"{folds} folds cannot be made: at least 2 are needed, one to test and one to train.")
+        raise SettingError(f"{folds} folds were requested, expected at least 2.")
     classes, counts = _classes(values, names)
     if counts.min() < folds:
         raise DataError(_too_small(classes, counts, folds))
-    from sklearn.model_selection import StratifiedKFold  # here: the command line need not wait for it
+    from sklearn.model_selection import StratifiedKFold  # imported here to start the command line faster
 
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     return [(train, test) for train, test in splitter.split(values, values)]
@@ -54,7 +54,7 @@ def _too_small(names: Sequence[Any], counts: np.ndarray, folds: int) -> str:
     what = f"class {show(names[fewest])} has fewer graphs ({counts[fewest]}) than there are folds ({folds})"
     what += f", and so have {others:,} other classes" if others > 1 else ", and so has another class" if others else ""
     if len(counts) > graphs / 2:
-        return f"{what}. {len(counts):,} classes of {graphs:,} graphs: are these labels classes, or a measure?"
+        return f"{what}. {len(counts):,} classes of {graphs:,} graphs: are these labels classes or measurements?"
     fewer = "use fewer folds, or " if counts[fewest] > 1 else ""
     return f"{what}: {fewer}merge or drop {'such classes' if others else 'the class'}."
 
@@ -91,23 +91,23 @@ def _to_hold_out(
     """Return the indices of the training graphs, their labels, and how many of them to hold out."""
     numbers = np.asarray(train, dtype=np.int64)
     if not 0 < fraction < 1:
-        raise SettingError(f"a fraction of {fraction} cannot be held out: it must lie between 0 and 1.")
+        raise SettingError(f"a fraction of {fraction} cannot be held out: expected a number between 0 and 1.")
     values = _array(labels)
     wrong = numbers[(numbers < 0) | (numbers >= len(values))]
     if wrong.size:
-        raise DataError(f"there is no graph {wrong[0]} to train on: there are {len(values)}, numbered from 0.")
+        raise DataError(f"there is no graph {wrong[0]} to train on: there are {len(values)} graphs, numbered from 0.")
     values = values[numbers]
     classes, counts = _classes(values, names)
     held = math.ceil(fraction * len(numbers))
     if counts.min() < 2:
         raise DataError(
-            f"class {show(classes[counts.argmin()])} has a single graph to train on: it cannot be held out and trained "
-            "on. Add graphs to the class, or leave it out."
+            f"class {show(classes[counts.argmin()])} has a single training graph, but one graph must be held out and "
+            "one trained on. Add graphs to the class, or leave it out."
         )
     if min(held, len(numbers) - held) < len(classes):
         raise DataError(
-            f"{fraction:.0%} of {len(numbers)} graphs to train on is {held}, which leaves no graph of some of the "
-            f"{len(classes)} classes on one side: hold out another fraction."
+            f"{fraction:.0%} of {len(numbers)} training graphs is {held}, which leaves some of the {len(classes)} "
+            "classes without a graph on one side: hold out another fraction."
         )
     return numbers, values, held
 
@@ -115,7 +115,7 @@ def _to_hold_out(
 def _array(labels: Labels) -> np.ndarray:
     values = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if values.ndim != 1:
-        raise DataError(f"labels have shape {list(values.shape)}: one for each graph is needed.")
+        raise DataError(f"labels have shape {list(values.shape)}, expected one label for each graph.")
     return values
 
 

@@ -1,1 +1,1 @@
-"""What can be computed of graphs: statistics, color refinement, spectral clusters."""
+"""Analyze graphs: statistics, color refinement, spectral clusters."""

@@ -1,4 +1,4 @@
-"""Clusters kept in the user's cache folder, by the graphs they are of."""
+"""Keep the clusters of graphs in the user's cache folder."""
 
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from sopool.data.sources.cache import entry, keep, kept
 from sopool.errors import DataError
 
 METHOD = 2
-"""Part of every name: raise it when other clusters are made of the same graphs, or when they are kept otherwise."""
+"""Part of every file name: increase it when the clusters of a graph or the file format change."""
 MOST_BYTES = 2**33
 TYPES = {
     "rows": np.int32,
@@ -29,7 +29,7 @@ TYPES = {
 
 
 def clusters_of(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
-    """Return the spectral clusters of graphs, from the cache if they are there; a damaged file is made anew."""
+    """Return the spectral clusters of graphs, from the cache if possible; a damaged cache file is replaced."""
     path = entry(store.name, "-".join(str(fact) for fact in (content_key(store), *spec, METHOD)), "clusters")
     levels = kept(path, partial(_load, store=store, spec=spec))
     if levels is None:
@@ -44,7 +44,7 @@ def _write(levels: list[ClusterLevel], file: BinaryIO, name: str) -> None:
 
 
 def _load(path: Path, store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
-    """The clusters in a file, if they can be those of the graphs; a ``DataError`` if not."""
+    """Return the clusters in a file; raise a ``DataError`` if they cannot be those of the graphs."""
     _, found = read_sealed(path, MOST_BYTES, partial(_check_entry, name=path.name))
     try:
         arrays = {name: tensor.numpy() for name, tensor in found.arrays.items()}
@@ -54,17 +54,17 @@ def _load(path: Path, store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLev
             _check(level, node_ptr, spec.vectors)
             node_ptr = torch.from_numpy(level.node_ptr)
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"not a file of clusters: {error}", path) from error
+        raise DataError(f"the file does not hold valid clusters: {error}", path) from error
     return levels
 
 
 def _check_entry(header: dict[str, str], name: str) -> None:
     if header.get("entry") != name:
-        raise DataError("these are the clusters of other graphs.")
+        raise DataError("the file holds the clusters of other graphs.")
 
 
 def _check(level: ClusterLevel, below: torch.Tensor, vectors: int) -> None:
-    """Raise a ``DataError`` unless every number is one of a node or cluster of its graph, whose nodes are ``below``."""
+    """Raise a ``DataError`` unless all indices are valid for graphs with the node offsets ``below``."""
     for name, array in level._asdict().items():
         if array.dtype != TYPES[name]:
             raise DataError(f"{name} has type {array.dtype}, expected {np.dtype(TYPES[name])}.")
@@ -72,13 +72,13 @@ def _check(level: ClusterLevel, below: torch.Tensor, vectors: int) -> None:
     nodes = int(below[-1])
     graphs = len(below) - 1
     if rows.shape != (nodes,) or values.shape != (nodes, vectors) or len(node_ptr) != graphs + 1 or sizes.ndim != 1:
-        raise DataError("their shapes are not those of clusters of these graphs.")
+        raise DataError("the array shapes do not match these graphs.")
     check_values(PackedGraphs(node_ptr, edge_ptr, edges))
     if first_outside(rows, below, below.diff()) is not None:
-        raise DataError("rows must be numbers of nodes of their graphs.")
+        raise DataError("rows must be node indices of their graphs.")
     ends = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    check_pointers("sizes, added up,", ends)
+    check_pointers("the cumulative sum of sizes", ends)
     if len(sizes) != int(node_ptr[-1]) or not torch.equal(ends[node_ptr], below):
-        raise DataError("sizes must add up to the nodes of each graph.")
+        raise DataError("sizes must add up to the number of nodes of each graph.")
     if not bool(values.isfinite().all()):
         raise DataError("vectors must be finite.")

@@ -1,17 +1,17 @@
-"""A few eigenvectors of many graphs: small ones together by a dense method, large ones by Lanczos iterations."""
+"""Compute a few eigenvectors of many graphs, with a dense method for small graphs and Lanczos for large ones."""
 
 import numpy as np
 
 LARGE = 400
-"""Nodes from which on the dense method, cubic in them, is slower."""
+"""The number of nodes above which the dense method, whose cost is cubic, is slower."""
 ROOM = 4_000_000
-"""Numbers in the matrices that are worked on together."""
+"""The number of matrix entries that are processed together."""
 
 
 def leading_vectors(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
-    """The eigenvectors of D^(-1/2) (A + I) D^(-1/2) with the largest eigenvalues [nodes, count], float64.
+    """Return the eigenvectors of D^(-1/2) (A + I) D^(-1/2) with the largest eigenvalues, float64 ``[N, count]``.
 
-    ``edges`` [2, E] count without direction. A node without edges has its loop.
+    The edges, ``[2, E]``, are treated as undirected. Every node gets a self-loop.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.linalg import eigsh
@@ -28,10 +28,11 @@ def leading_vectors(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
 
 
 def laplacian_vectors(source: np.ndarray, target: np.ndarray, sizes: np.ndarray, count: int) -> np.ndarray:
-    """For graphs of given ``sizes`` [K] laid end to end, the eigenvectors of each one's Laplacian [N, count], float32.
+    """Return the eigenvectors of each graph's Laplacian with the smallest eigenvalues, float32 ``[N, count]``.
 
-    Those of the smallest eigenvalues; zeros where a graph has fewer nodes than that. Edges, numbered through all
-    graphs, count without direction. Of the two signs the one with which the sum of cubes is positive is taken.
+    The K graphs are concatenated and have ``sizes``, ``[K]``, nodes each. Columns beyond a graph's number of nodes are
+    zero. Edges are numbered across all graphs and treated as undirected. The sign of each vector makes the sum of cubes
+    positive.
     """
     ptr = np.concatenate([[0], sizes.cumsum()])
     owner = np.searchsorted(ptr, source, side="right") - 1
@@ -50,7 +51,7 @@ def laplacian_vectors(source: np.ndarray, target: np.ndarray, sizes: np.ndarray,
 
 
 def _vectors(number: np.ndarray, edges: np.ndarray, graphs: int, nodes: int, count: int) -> np.ndarray:
-    """[graphs, nodes, count], for graphs of one size."""
+    """Return the eigenvectors of graphs of equal size, ``[graphs, nodes, count]``."""
     if nodes > LARGE:
         return np.stack([_lanczos(edges[:, number == graph], nodes, count) for graph in range(graphs)])
     laplacian = np.zeros((graphs, nodes, nodes))
@@ -63,13 +64,13 @@ def _vectors(number: np.ndarray, edges: np.ndarray, graphs: int, nodes: int, cou
 
 
 def _lanczos(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
-    """Of one large graph: those closest to a number just below zero, by shift and invert."""
+    """Return the eigenvectors of one large graph by shift-invert Lanczos iterations with a shift just below zero."""
     from scipy.sparse import coo_array
     from scipy.sparse.linalg import eigsh
 
     loops = np.arange(nodes)
     joined = np.concatenate([edges, edges[::-1], np.stack([loops, loops])], axis=1)
-    source, target = joined.astype(np.int32)  # SciPy before 1.12 does not factorise a matrix with wider indices
+    source, target = joined.astype(np.int32)  # SciPy before 1.12 does not factorize a matrix with wider indices
     degrees = np.bincount(source[:-nodes], minlength=nodes) / 2
     weights = np.concatenate([np.full(len(source) - nodes, -0.5), degrees])
     laplacian = coo_array((weights, (source, target)), shape=(nodes, nodes)).tocsc()
@@ -79,12 +80,12 @@ def _lanczos(edges: np.ndarray, nodes: int, count: int) -> np.ndarray:
 
 
 def _start(nodes: int) -> np.ndarray:
-    """A first guess that no eigenvector is at right angles to, always the same."""
+    """Return a fixed start vector that is not orthogonal to the eigenvectors."""
     return np.random.default_rng(0).uniform(0.5, 1.5, nodes)
 
 
 def _signed(vectors: np.ndarray) -> np.ndarray:
-    """Each vector [graphs, nodes, count] with the sign that makes the sum of cubes positive."""
+    """Choose the sign of each vector, ``[graphs, nodes, count]``, that makes the sum of cubes positive."""
     cubes = (vectors**3).sum(1, keepdims=True).round(9)
     largest = np.take_along_axis(vectors, np.abs(vectors).round(9).argmax(1)[:, None], axis=1)
     return vectors * np.where(np.where(cubes != 0, cubes, largest) < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""What is in a store: counts, sizes, and what is odd about it."""
+"""Compute statistics of a store of graphs, and warn about problems."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -23,40 +23,40 @@ class GraphStatistics:
     name: str
     graphs: int
     classes: tuple[tuple[str | int, int], ...]
-    """The name of each class and how many graphs it has; empty where labels are not known."""
+    """The name and number of graphs of each class; empty without labels."""
     nodes: int
-    """Of all graphs together."""
+    """The number of nodes of all graphs together."""
     nodes_min: int
     nodes_mean: float
     nodes_median: float
     nodes_max: int
     nodes_quantiles: tuple[tuple[float, float], ...]
-    """(share, number of nodes) pairs: so many nodes or fewer has that share of the graphs (interpolated)."""
+    """Pairs (q, number of nodes): the q-quantile of the number of nodes, interpolated."""
     directed_edges: int
-    """All edges as they are stored: an undirected one twice."""
+    """The number of stored edges; an undirected edge counts twice."""
     edges_mean: float
-    """Per graph: pairs of different nodes {i, j} with an edge either way, each counted once."""
+    """The mean number per graph of pairs of different nodes with an edge in at least one direction."""
     directed: bool
-    """Whether some edge has no counterpart in the other direction."""
+    """Whether some edge has no counterpart in the opposite direction."""
     self_loops: int
     duplicate_edges: int
-    """Directed edges that repeat another one."""
+    """The number of directed edges that repeat another edge."""
     isolated_nodes: int
-    """Nodes without any edge."""
+    """The number of nodes without edges."""
     empty_graphs: int
-    """Graphs without any node."""
+    """The number of graphs without nodes."""
     node_labels: int | None
-    """Distinct node labels; None where nodes have no labels."""
+    """The number of distinct node labels; None if nodes have no labels."""
     node_attributes: int
-    """Numbers per node, 0 for none."""
+    """The number of attributes per node."""
     edge_labels: int | None
     edge_attributes: int
     edge_weights: bool
     duplicates: Duplicates | None = None
-    """Graphs that colour refinement cannot tell apart; None unless asked for."""
+    """The graphs that color refinement cannot distinguish; None unless requested."""
 
     def to_json(self) -> dict[str, Any]:
-        """As plain lists, dictionaries, numbers and strings."""
+        """Return the statistics as lists, dictionaries, numbers and strings."""
         values = asdict(self)
         values["classes"] = [{"name": name, "graphs": count} for name, count in self.classes]
         values["nodes_quantiles"] = [list(pair) for pair in self.nodes_quantiles]
@@ -73,7 +73,13 @@ class _Edges(NamedTuple):
 
 
 def graph_statistics(store: PackedGraphs, rounds: int | None = None) -> GraphStatistics:
-    """Count everything once, a block of edges at a time; with ``rounds`` of colour refinement for duplicates."""
+    """Compute the statistics of a store.
+
+    Args:
+        store: The graphs.
+        rounds: The number of rounds of color refinement to find duplicates. Default: None, do not search for
+            duplicates.
+    """
     store = store.to("cpu")
     sizes = store.sizes.numpy()
     some = sizes if len(sizes) else np.zeros(1, np.int64)
@@ -107,12 +113,12 @@ def graph_statistics(store: PackedGraphs, rounds: int | None = None) -> GraphSta
 
 
 def data_warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
-    """What may spoil training or cross-validation in ``folds`` folds, one sentence or two each."""
+    """Return sentences about problems for training or for cross-validation with ``folds`` folds."""
     found = []
     counts = {name: count for name, count in statistics.classes if count}
     labelled = sum(counts.values())
     if len(counts) == 1:
-        found.append(f"All graphs are of one class, {next(iter(counts))!r}: there is nothing to learn.")
+        found.append(f"All graphs are of one class, {next(iter(counts))!r}, so there is nothing to learn.")
     for name, count in counts.items():
         if count < folds:
             found.append(
@@ -122,22 +128,22 @@ def data_warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
     name, most = max(counts.items(), key=lambda item: item[1], default=("", 0))
     if len(counts) > 1 and most > 0.9 * labelled:
         found.append(
-            f"Class {name!r} holds {most / labelled:.1%} of the graphs: always answering it is right that often, "
-            "so look at balanced accuracy too."
+            f"Class {name!r} has {most / labelled:.1%} of the graphs, which is the accuracy of always predicting it: "
+            "look at balanced accuracy, too."
         )
     if statistics.empty_graphs:
         found.append(
-            f"{statistics.empty_graphs} of {statistics.graphs} graphs have no nodes: all of them get the same "
-            "prediction. Drop them unless that is meant."
+            f"{statistics.empty_graphs} of {statistics.graphs} graphs have no nodes, so all of them get the same "
+            "prediction. Remove them unless this is intended."
         )
     copies = None if statistics.duplicates is None else caution_of_copies(statistics.duplicates, statistics.graphs)
     return found if copies is None else [*found, copies]
 
 
 def size_histogram(sizes: Tensor | np.ndarray | Sequence[int], width: int = 40, bins: int = 10) -> list[str]:
-    """Lines of text, one per range of sizes: the range, a bar (``width`` characters for the longest), the count.
+    """Return a histogram of sizes as lines of text: the range, a bar of at most ``width`` characters, and the count.
 
-    The ranges grow geometrically where the largest size is more than ten times the smallest.
+    The ranges grow geometrically if the largest size is more than ten times the smallest.
     """
     values = sizes.cpu().numpy() if isinstance(sizes, Tensor) else np.asarray(sizes, dtype=np.int64)
     if not values.size:
@@ -146,7 +152,7 @@ def size_histogram(sizes: Tensor | np.ndarray | Sequence[int], width: int = 40, 
     counts = np.histogram(values, edges)[0]
     ranges = [f"{low}" if high - low == 1 else f"{low} - {high - 1}" for low, high in pairwise(edges)]
     column = max(map(len, ranges))
-    eighths = -(counts * -8 * width // counts.max())  # rounded up: no graph goes unseen
+    eighths = -(counts * -8 * width // counts.max())  # rounded up, so that every graph is visible
     bars = ["█" * (some // 8) + EIGHTHS[some % 8].strip() for some in eighths.tolist()]
     return [
         f"{label:>{column}} │{bar:<{width}} {count:,}" for label, bar, count in zip(ranges, bars, counts, strict=True)
@@ -154,11 +160,11 @@ def size_histogram(sizes: Tensor | np.ndarray | Sequence[int], width: int = 40, 
 
 
 def _bin_edges(low: int, high: int, bins: int) -> list[int]:
-    """Whole numbers that start each bin, and one past ``high``."""
+    """Return the first integer of each bin, and one more than ``high``."""
     if high - low < bins:
         return list(range(low, high + 2))
     if high > 10 * max(low, 1):
-        edges = np.geomspace(low + 1, high + 2, bins + 1) - 1  # moved by one, so that a size of 0 has a logarithm
+        edges = np.geomspace(low + 1, high + 2, bins + 1) - 1  # shifted by one, because 0 has no logarithm
     else:
         edges = np.linspace(low, high + 1, bins + 1)
     return sorted({low, *np.rint(edges[1:-1]).astype(int).tolist(), high + 1})
@@ -172,7 +178,7 @@ def _count_edges(store: PackedGraphs) -> _Edges:
             continue
         isolated[block.flatten().numpy()] = False
         source, target = (block - block.min()).numpy()
-        nodes = int(max(source.max(), target.max())) + 1  # of this block only: pairs must not overflow
+        nodes = int(max(source.max(), target.max())) + 1  # of this block only, so that products do not overflow
         edges = _count_distinct(source * nodes + target)
         joined = _count_distinct(np.minimum(source, target) * nodes + np.maximum(source, target))
         looped = source[source == target]
@@ -185,7 +191,7 @@ def _count_edges(store: PackedGraphs) -> _Edges:
 
 
 def _count_distinct(keys: np.ndarray) -> int:
-    keys = np.sort(keys, kind="stable")  # much faster than the default on keys that come in runs, as edges do
+    keys = np.sort(keys, kind="stable")  # much faster than the default on keys in sorted runs, such as edges
     return int(np.count_nonzero(keys[1:] != keys[:-1])) + (keys.size > 0)
 
 

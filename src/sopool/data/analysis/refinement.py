@@ -1,8 +1,8 @@
-"""Colour refinement (1-WL): what a message-passing network can tell apart at best, for a whole store at once.
+"""Color refinement (1-WL), which bounds what a message-passing network can distinguish, for a whole store at once.
 
-No network that passes messages between neighbours and then pools the nodes separates two graphs which colour
-refinement leaves alike (Xu et al., 2019, https://arxiv.org/abs/1810.00826). So the graphs that share their colours
-but not their label bound the accuracy that any pooling can reach.
+No network that passes messages between neighbors and then pools the nodes distinguishes two graphs that color
+refinement does not (Xu et al., 2019, https://arxiv.org/abs/1810.00826). Graphs with equal colors but different labels
+therefore bound the accuracy that any pooling can reach.
 """
 
 from typing import NamedTuple
@@ -16,48 +16,53 @@ from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError
 
 MANY = 0.2
-"""The share of graphs that look like another one from which on it is worth a word."""
+"""The fraction of graphs with a duplicate above which to warn."""
 
 
 class Duplicates(NamedTuple):
-    """Graphs that colour refinement cannot tell from another graph of the same store."""
+    """The graphs of a store that color refinement cannot distinguish from another one."""
 
     rounds: int
     graphs: int
-    """How many graphs share their colours with at least one other."""
+    """The number of graphs that share their colors with at least one other graph."""
     groups: int
-    """How many groups of such graphs there are."""
+    """The number of groups of such graphs."""
     conflicting: int
-    """How many graphs are in a group whose members differ in label."""
+    """The number of graphs in groups whose members differ in label."""
     best_accuracy: float | None
-    """The share of all graphs that the best classifier bounded by 1-WL labels right when it has seen them all: the
-    majority of each group. None without labels."""
+    """The largest accuracy on these graphs of a classifier bounded by 1-WL, which predicts the majority class of each
+    group. None without labels."""
 
 
 def refine(
     store: PackedGraphs, rounds: int = 4, use_labels: bool = True, initial: Tensor | np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """The colour of every node after 0, 1, ..., ``rounds`` rounds: ``rounds + 1`` arrays [N], int64, numbers from 0.
+    """Return the color of every node after 0, 1, ..., ``rounds`` rounds: ``rounds + 1`` arrays, int64 ``[N]``.
 
-    At first, nodes of equal label and attributes have equal colours; all have the same where there is neither, or
-    without ``use_labels``. ``initial`` colours [N] (any integers) take their place. A round gives two nodes the same
-    new colour if they had the same old one and the same multisets of colours among the nodes they have edges to,
-    and among those they have edges from. So directions count; where every edge is there in both, they make no
-    difference. A repeated edge counts as often as it is there; labels and weights of edges do not count.
+    A round gives two nodes the same new color if they had the same old color and the same multisets of colors among the
+    targets of their outgoing edges and among the sources of their incoming edges. Direction makes no difference if
+    every edge exists in both directions. Repeated edges count repeatedly; edge labels and weights are ignored.
 
-    Multisets are compared by two sums of random 64-bit numbers, one per colour, so two that differ may pass for
-    equal: with a probability of 2**-128, or 2**-104 should all their counts differ by multiples of 4096. For all
-    pairs among a million nodes together that is below 1e-19. Own colours and sizes are compared as they are.
+    Multisets are compared by two sums of random 64-bit numbers, one for each color, so different multisets may be taken
+    for equal with a probability of 2**-128, or of 2**-104 if all their counts differ by multiples of 4096. For all
+    pairs among a million nodes together this is below 1e-19. The old colors and the sizes are compared exactly.
 
-    Colours can be compared within a round of one call only: put graphs to be compared into one store.
+    Colors can be compared only within one round of one call: put graphs that are to be compared into one store.
+
+    Args:
+        store: The graphs.
+        rounds: The number of rounds. Default: 4.
+        use_labels: Whether nodes start with equal colors only if they have the same label and attributes; otherwise all
+            nodes start with the same color. Default: True.
+        initial: The initial colors, any integers ``[N]``, used instead. Default: None.
     """
     if rounds < 0:
-        raise SettingError(f"rounds={rounds} must not be negative.")
+        raise SettingError(f"rounds={rounds}, expected 0 or more.")
     store = store.to("cpu")
     colours = [_initial(store, use_labels, initial)]
     for number in range(rounds):
         last = colours[-1]
-        if number and last.max(initial=-1) == colours[-2].max(initial=-1):  # nothing has split: nothing ever will
+        if number and last.max(initial=-1) == colours[-2].max(initial=-1):  # the coloring is stable
             colours.append(last)
         else:
             colours.append(_number(last, *_neighbour_sums(store, last, seed=number)))
@@ -67,9 +72,10 @@ def refine(
 def graph_colours(
     store: PackedGraphs, rounds: int = 4, use_labels: bool = True, initial: Tensor | np.ndarray | None = None
 ) -> np.ndarray:
-    """A number for every graph [G], int64: equal for two graphs that ``rounds`` rounds of refinement leave alike.
+    """Return a number for every graph, int64 ``[G]``, which is equal for graphs that refinement does not distinguish.
 
-    Alike means as many nodes, and the same multiset of node colours (see :func:`refine`).
+    Such graphs have the same number of nodes and the same multiset of node colors; see :func:`refine` for the
+    arguments.
     """
     ptr = store.node_ptr.cpu().numpy()
     colours = refine(store, rounds, use_labels, initial)[-1]
@@ -84,9 +90,9 @@ def graph_colours(
 def duplicates(
     store: PackedGraphs, rounds: int = 4, use_labels: bool = True, initial: Tensor | np.ndarray | None = None
 ) -> Duplicates:
-    """Count the graphs that colour refinement cannot tell apart, see :func:`refine` for the arguments.
+    """Count the graphs that color refinement cannot distinguish; see :func:`refine` for the arguments.
 
-    Leave the degree out of the initial colours, also where a network is given it: one round finds it.
+    Do not add degrees to the initial colors, even if a network gets them as features: the first round finds them.
     """
     colours = graph_colours(store, rounds, use_labels, initial)
     members = np.bincount(colours)
@@ -102,13 +108,13 @@ def duplicates(
 
 
 def caution_of_copies(found: Duplicates, graphs: int) -> str | None:
-    """What to say of cross-validation where many of the ``graphs`` look like another one; None where few do."""
+    """Return a warning about cross-validation if many of the ``graphs`` have a duplicate, else None."""
     if found.graphs <= MANY * graphs:
         return None
     return (
-        f"{found.graphs:,} of {graphs:,} graphs look like another one to message passing (labels of edges aside), in "
-        f"{found.groups:,} groups: a fold may be tested on copies of what it is trained on, and its accuracy too high "
-        "for graphs that are new. If they are repeats, leave all but one of each out."
+        f"{found.graphs:,} of {graphs:,} graphs look like another one to message passing (ignoring edge labels), in "
+        f"{found.groups:,} groups: test folds may contain copies of training graphs, so the accuracy may be too high "
+        "for new graphs. If they are duplicates, keep only one of each."
     )
 
 
@@ -118,7 +124,7 @@ def _initial(store: PackedGraphs, use_labels: bool, given: Tensor | np.ndarray |
         colours = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
         if colours.shape != (nodes,) or colours.dtype.kind not in "iu":
             found = f"{colours.dtype} of shape {list(colours.shape)}"
-            raise DataError(f"initial colours must be whole numbers, one for each of {nodes} nodes; found {found}.")
+            raise DataError(f"initial colors must be integers, one for each of {nodes} nodes, found {found}.")
         return _number(colours)
     keys = []
     if use_labels and store.node_labels is not None:
@@ -129,8 +135,8 @@ def _initial(store: PackedGraphs, use_labels: bool, given: Tensor | np.ndarray |
 
 
 def _neighbour_sums(store: PackedGraphs, colours: np.ndarray, seed: int) -> list[np.ndarray]:
-    """Two random fingerprints [N] of each node's neighbours' colours, with different numbers per direction."""
-    # torch gathers faster than numpy; its int64 wraps around just as uint64 does
+    """Return two random fingerprints, ``[N]`` each, of the colors of each node's neighbors in both directions."""
+    # PyTorch gathers faster than NumPy, and its int64 wraps around as uint64 does.
     values = [torch.from_numpy(table.view(np.int64)[colours]) for table in _random_tables(4, colours, seed)]
     sums = [torch.zeros(store.num_nodes, dtype=torch.int64) for _ in range(2)]
     for source, target in edge_blocks(store):
@@ -141,13 +147,13 @@ def _neighbour_sums(store: PackedGraphs, colours: np.ndarray, seed: int) -> list
 
 
 def _random_tables(count: int, colours: np.ndarray, seed: int) -> np.ndarray:
-    """Random numbers for each colour [count, colours], uint64, the same ones every time."""
+    """Return random numbers for each color, uint64 ``[count, colors]``, the same in every call."""
     size = (count, int(colours.max(initial=-1)) + 1)
     return np.random.default_rng(seed).integers(2**64 - 1, size=size, dtype=np.uint64, endpoint=True)
 
 
 def _number(*keys: np.ndarray) -> np.ndarray:
-    """Number the distinct combinations of some keys [n] each, from 0."""
+    """Assign numbers from 0 to the distinct combinations of some keys, ``[N]`` each."""
     order = np.lexsort(keys)
     new = np.zeros(len(order), dtype=bool)
     for key in keys:
@@ -159,7 +165,7 @@ def _number(*keys: np.ndarray) -> np.ndarray:
 
 
 def _number_rows(rows: np.ndarray) -> np.ndarray:
-    """Number the distinct rows of numbers [n, d], from 0."""
-    rows = np.ascontiguousarray(rows) + 0.0  # turns -0.0 into 0.0: equal numbers must have equal bytes
+    """Assign numbers from 0 to the distinct rows, ``[N, F]``."""
+    rows = np.ascontiguousarray(rows) + 0.0  # converts -0.0 to 0.0, because equal numbers must have equal bytes
     whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
     return np.unique(whole, return_inverse=True)[1].astype(np.int64)

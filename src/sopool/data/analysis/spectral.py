@@ -1,9 +1,10 @@
-"""Spectral clusters of graphs and the eigenvectors of each, for EigenPool: computed once for a data set.
+"""Compute spectral clusters of graphs and the eigenvectors of each cluster, for EigenPool.
 
-A graph is cut into about n / size clusters by k-means on the first eigenvectors of its normalised adjacency, at most 16
-of them. Each cluster, a graph by itself, has the eigenvectors of its Laplacian D - A with the smallest eigenvalues. The
-clusters are the nodes of a smaller graph, which is clustered in turn. Here edges count without direction, as often as
-they are given; loops do not count. The same graphs give the same clusters.
+A graph of n nodes is divided into about n / size clusters by k-means on the leading eigenvectors of its normalized
+adjacency matrix, at most 16 of them. Each cluster is a graph by itself, and its features are the eigenvectors of its
+Laplacian D - A with the smallest eigenvalues. The clusters are the nodes of a smaller graph, which can be clustered in
+turn. Edges are treated as undirected and counted as often as they are given; self-loops are ignored. The same graphs
+always give the same clusters.
 """
 
 import warnings
@@ -18,48 +19,80 @@ DIMENSIONS = 16
 
 
 class ClusterSpec(NamedTuple):
-    """Which clusters."""
+    """Which clusters to compute.
+
+    Args:
+        size: The approximate number of nodes per cluster; None makes each graph one cluster.
+        vectors: The number of eigenvectors per cluster.
+        levels: The number of levels; each one clusters the clusters of the one before. Default: 1.
+
+    Examples:
+        >>> from sopool.data.analysis.spectral import ClusterSpec
+        >>> ClusterSpec(size=4, vectors=2)
+        ClusterSpec(size=4, vectors=2, levels=1)
+    """
 
     size: int | None
-    """About how many nodes make a cluster; None: all of a graph's."""
+    """The approximate number of nodes per cluster; None makes each graph one cluster."""
     vectors: int
-    """Eigenvectors of each cluster."""
+    """The number of eigenvectors per cluster."""
     levels: int = 1
-    """How often clusters are clustered."""
+    """The number of levels; each one clusters the clusters of the one before."""
 
 
 class ClusterLevel(NamedTuple):
-    """The clusters of all graphs of a data set, those of one graph side by side."""
+    """The K clusters of all G graphs of a data set, in the order of the graphs; see :func:`spectral_clusters`.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
+        >>> (level,) = spectral_clusters(load("MUTAG"), ClusterSpec(size=None, vectors=2))
+        >>> level.vectors.shape
+        (3371, 2)
+    """
 
     rows: np.ndarray
-    """The nodes, cluster by cluster, numbered from 0 within each graph [N], int32."""
+    """The nodes, cluster by cluster, numbered from 0 within each graph, int32 ``[N]``."""
     vectors: np.ndarray
-    """The values of a cluster's eigenvectors at each of ``rows`` [N, H], float32; zero where there are too few."""
+    """The values of a cluster's H eigenvectors at each of ``rows``, float32 ``[N, H]``; zero where a cluster has fewer
+    nodes."""
     sizes: np.ndarray
-    """Nodes of each cluster [K], int64."""
+    """The number of nodes of each cluster, int64 ``[K]``."""
     node_ptr: np.ndarray
-    """Where each graph's clusters start [G + 1], int64."""
+    """The offset of each graph's first cluster, int64 ``[G + 1]``."""
     edges: np.ndarray
-    """Clusters joined by an edge, once for each edge [2, E], numbered within each graph, int32."""
+    """The pairs of clusters that an edge joins, once for each edge, numbered within each graph, int32 ``[2, E]``."""
     edge_ptr: np.ndarray
-    """Where each graph's start [G + 1], int64."""
+    """The offset of each graph's first edge between clusters, int64 ``[G + 1]``."""
 
 
 class Structure(NamedTuple):
-    """Graphs without anything else: as in a store, or one level up."""
+    """The nodes and edges of graphs without features: those of a store, or of its clusters."""
 
     node_ptr: np.ndarray
     edges: np.ndarray
     edge_ptr: np.ndarray
 
     def numbered_through(self) -> np.ndarray:
-        """The edges, with nodes numbered through all graphs [2, E]."""
+        """Return the edges with nodes numbered across all graphs, ``[2, E]``."""
         edges: np.ndarray = self.edges + np.repeat(self.node_ptr[:-1], np.diff(self.edge_ptr))
         return edges
 
 
 def spectral_clusters(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
-    """The clusters of every graph, then those of the clusters, and so on."""
+    """Return the clusters of every graph, one :class:`ClusterLevel` for each level.
+
+    Args:
+        store: The graphs.
+        spec: Which clusters to compute.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
+        >>> levels = spectral_clusters(load("MUTAG"), ClusterSpec(size=None, vectors=2))
+        >>> len(levels), levels[0].sizes.shape
+        (1, (188,))
+    """
     arrays = (store.node_ptr, store.edge_index, store.edge_ptr)
     graphs = Structure(*(tensor.cpu().numpy() for tensor in arrays))
     levels = []
@@ -71,7 +104,7 @@ def spectral_clusters(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLev
 
 def _level(graphs: Structure, spec: ClusterSpec) -> ClusterLevel:
     labels = [_assign(graphs, g, spec.size) for g in range(len(graphs.node_ptr) - 1)]
-    least = 1 if spec.size is None else 0  # where every graph is one cluster, an empty one is, too
+    least = 1 if spec.size is None else 0  # if every graph is one cluster, so is an empty graph
     counts = np.array([label.max(initial=least - 1) + 1 for label in labels], np.int64)
     node_ptr = np.concatenate([np.zeros(1, np.int64), counts.cumsum()])
     of_node = np.concatenate([np.zeros(0, np.int64), *labels]) + np.repeat(node_ptr[:-1], np.diff(graphs.node_ptr))
@@ -97,7 +130,7 @@ def _level(graphs: Structure, spec: ClusterSpec) -> ClusterLevel:
 
 
 def _assign(graphs: Structure, number: int, size: int | None) -> np.ndarray:
-    """The cluster of each node of one graph [n], numbered from 0 in the order in which they are met."""
+    """Return the cluster of each node of one graph, ``[N]``, numbered from 0 in the order of first occurrence."""
     nodes = int(graphs.node_ptr[number + 1] - graphs.node_ptr[number])
     wanted = 1 if size is None else -(-nodes // size)
     if wanted <= 1:
@@ -112,13 +145,13 @@ def _k_means(points: np.ndarray, wanted: int) -> Any:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    with warnings.catch_warnings():  # in a symmetric graph fewer points may differ: then there are fewer clusters
+    with warnings.catch_warnings():  # a symmetric graph may have fewer distinct points, and then fewer clusters
         warnings.simplefilter("ignore", ConvergenceWarning)
         return KMeans(wanted, n_init=1, max_iter=50, random_state=0).fit_predict(points.round(6))
 
 
 def _in_order(labels: np.ndarray) -> np.ndarray:
-    """The same clusters, numbered as they are met; numbers that no node has are left out."""
+    """Renumber clusters in the order of first occurrence, without gaps."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     numbers = np.empty(len(first), np.int64)
     numbers[np.argsort(first)] = np.arange(len(first))

@@ -1,1 +1,1 @@
-"""Features of nodes and edges: encoders and what they give."""
+"""Encode nodes and edges as features."""

@@ -1,4 +1,4 @@
-"""Edge labels as numbers that stand for the same label in every store."""
+"""Encode edge labels as integers that mean the same label in every store."""
 
 from typing import Any, NamedTuple
 
@@ -10,23 +10,36 @@ from sopool.errors import DataError
 
 
 class EdgeCodes(NamedTuple):
-    """The labels of the edges of a store."""
+    """The edge labels of a store as integers, as returned by :meth:`EdgeLabelEncoder.transform`.
+
+    Examples:
+        >>> from sopool.data import EdgeLabelEncoder, load
+        >>> graphs = load("MUTAG")
+        >>> codes = EdgeLabelEncoder().fit(graphs).transform(graphs)
+        >>> codes.kinds, codes.unknown
+        (5, 0)
+    """
 
     codes: Tensor
-    """[E], int32."""
+    """The code of each edge's label, int32 ``[E]``."""
     kinds: int
-    """How many there are, the last of them for labels that are not known."""
+    """The number of codes; the last code stands for labels that were not seen in fitting."""
 
     @property
     def unknown(self) -> int:
-        """How many edges have a label that is not known."""
+        """The number of edges whose label was not seen in fitting."""
         return int((self.codes == self.kinds - 1).sum())
 
 
 class EdgeLabelEncoder:
-    """Numbers edge labels: those seen in fitting from 0 on, all others with the number after.
+    """Encode edge labels as integers from 0, with one more code for labels that were not seen in fitting.
 
-    Labels are matched by name, so stores that number them differently go together.
+    Labels are matched by name, so stores may number them differently.
+
+    Examples:
+        >>> from sopool.data import EdgeLabelEncoder, load
+        >>> EdgeLabelEncoder().fit(load("MUTAG")).values
+        ['aromatic', 'double', 'single', 'triple']
     """
 
     def __init__(self) -> None:
@@ -36,33 +49,45 @@ class EdgeLabelEncoder:
         return f"EdgeLabelEncoder({f'{len(self.values)} values' if self.values else 'not fitted'})"
 
     def fit(self, store: PackedGraphs) -> "EdgeLabelEncoder":
-        """Learn which labels the edges of a store have."""
+        """Learn the edge labels of a store and return the encoder.
+
+        Args:
+            store: The graphs, whose edges must have labels.
+        """
         used = _labels(store).unique().tolist()
         if not used:
-            raise DataError(f"the graphs of {store.name} have no edges: there is no edge label to learn.")
+            raise DataError(f"the graphs of {store.name} have no edges, so there are no edge labels to learn.")
         values = [store.edge_label_names[code] for code in used]
         self.values = sorted(values, key=lambda value: (isinstance(value, str), value))
         return self
 
     def transform(self, store: PackedGraphs) -> EdgeCodes:
-        """The numbers of all edges of a store, on its device."""
+        """Return the codes of all edges of a store, on its device.
+
+        Args:
+            store: The graphs, whose edges must have labels.
+        """
         if not self.values:
-            raise RuntimeError("This EdgeLabelEncoder has not seen any graphs yet: call fit first.")
+            raise RuntimeError("This EdgeLabelEncoder is not fitted yet: call fit first.")
         number = {value: i for i, value in enumerate(self.values)}
         known = [number.get(name, len(number)) for name in store.edge_label_names]
         table = torch.tensor(known, dtype=torch.int32, device=store.device)
         return EdgeCodes(table[_labels(store).long()], len(number) + 1)
 
     def to_json(self) -> list[str | int]:
-        """What it has learned, for :meth:`from_json`."""
+        """Return the learned labels as a list for :meth:`from_json`."""
         return list(self.values)
 
     @classmethod
     def from_json(cls, saved: Any) -> "EdgeLabelEncoder":
-        """From what :meth:`to_json` gave. Everything is checked: the file may come from anywhere."""
+        """Create a fitted encoder from what :meth:`to_json` returned; raise a ``DataError`` if it is invalid.
+
+        Args:
+            saved: The list of labels.
+        """
         plain = isinstance(saved, list) and saved and all(type(value) in (str, int) for value in saved)
         if not plain or len(set(saved)) < len(saved):
-            raise DataError("edge labels: expected a list of distinct words or whole numbers.")
+            raise DataError("edge labels: expected a list of distinct strings or integers.")
         encoder = cls()
         encoder.values = saved
         return encoder
@@ -73,7 +98,7 @@ def _labels(store: PackedGraphs) -> Tensor:
         return torch.empty(0, dtype=torch.int32, device=store.device)
     if store.edge_labels is None:
         raise DataError(
-            f"the edges of {store.name} have no labels, and gine uses them in its messages: take another GNN, such as "
-            "gin-0, or give edge labels (edge_label of PyG Data, not edge_attr; label of NetworkX edges)."
+            f"the edges of {store.name} have no labels, which the GNN gine needs: use another one, such as gin-0, or "
+            "provide edge labels (edge_label of PyG Data, not edge_attr; label of NetworkX edges)."
         )
     return store.edge_labels

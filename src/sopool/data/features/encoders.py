@@ -1,4 +1,4 @@
-"""Encoders, which turn nodes into features; how they are read from a file, and which of them data sets get."""
+"""Encode nodes as features: one-hot labels or degrees, attributes, or a constant."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,56 +17,68 @@ E = TypeVar("E", bound="Encoder")
 LABELLED = ("MUTAG", "PTC", "PROTEINS", "NCI1", "DD")
 BY_DEGREE = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI")
 FEATURELESS = ("REDDIT-BINARY", "REDDIT-MULTI-5K")
-"""The paper's data sets, by the features that their nodes get."""
+"""The paper's data sets, grouped by the features that their nodes get."""
 LARGEST = 3.5e38
-"""No float32 exceeds it."""
+"""A bound that no float32 exceeds."""
 
 
 class Encoder(ABC):
-    """Turns nodes into features. What it needs to know, it learns from the graphs that it is fitted on."""
+    """Base class of encoders, which turn the nodes of graphs into features.
+
+    Call :meth:`fit` with the training graphs, then :meth:`transform` with any graphs.
+    """
 
     kind: ClassVar[str]
     saved: ClassVar[tuple[str, ...]] = ()
-    """What :meth:`to_json` holds besides the kind."""
+    """The keys of :meth:`to_json` other than ``kind``."""
     _width: int | None = None
 
     @property
     def width(self) -> int:
-        """How many columns it makes."""
+        """The number of columns."""
         return self._check_fitted()
 
     @property
     def fields(self) -> dict[str, int | None]:
-        """What the nodes of a graph must have: the names of :class:`Graph`, with the width of attributes."""
+        """The fields of :class:`~sopool.data.Graph` that graphs must have, each with its number of columns or None."""
         return {}
 
     @property
     @abstractmethod
     def feature_names(self) -> list[str]:
-        """A name for each column of a fitted encoder."""
+        """The name of each column."""
 
     def fit(self: E, store: PackedGraphs, graphs: GraphSelection = None) -> E:
-        """Learn from some graphs of a store, or from all."""
+        """Learn from the graphs of a store and return the encoder.
+
+        Args:
+            store: The graphs.
+            graphs: The indices of the graphs to learn from, or a mask. Default: None, all graphs.
+        """
         self._width = self._learn(store, nodes_of(store, graphs))
         return self
 
     def transform(self, store: PackedGraphs) -> NodeFeatures:
-        """The features of all nodes of a store, on its device."""
+        """Return the features of all nodes of a store, on its device.
+
+        Args:
+            store: The graphs.
+        """
         return self._encode(store, self.width)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything it has learned, for :func:`encoder_from_json`."""
+        """Return the fitted encoder as a dictionary for :func:`encoder_from_json`."""
         self._check_fitted()
         return {"kind": self.kind, **self._state()}
 
     def _check_fitted(self) -> int:
         if self._width is None:
-            raise RuntimeError(f"This {type(self).__name__} has not seen any graphs yet: call fit first.")
+            raise RuntimeError(f"This {type(self).__name__} is not fitted yet: call fit first.")
         return self._width
 
     @abstractmethod
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
-        """Learn from the nodes in the mask [N]; the width."""
+        """Learn from the nodes in a mask ``[N]`` and return the number of columns."""
 
     @abstractmethod
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures: ...
@@ -77,19 +89,16 @@ class Encoder(ABC):
     @classmethod
     @abstractmethod
     def _load(cls, state: dict[str, Any]) -> "Encoder":
-        """From what is stored under the names in ``saved``, which may be anything."""
+        """Create a fitted encoder from the values stored under the names in ``saved``, which are not checked yet."""
 
 
 class _OneHotEncoder(Encoder):
-    """One column for each value seen in fitting, and with ``unknown`` a last one for all others.
-
-    Without it a value that was not seen is an error: fit on all graphs, as the paper's code does.
-    """
+    """One column for each value seen in fitting and, if ``unknown``, a last column for all other values."""
 
     saved = ("unknown", "values")
     what: ClassVar[str]
     short: ClassVar[str]
-    """What names of columns call a value."""
+    """The word for a value in column names."""
 
     def __init__(self, unknown: bool = True) -> None:
         self.unknown = unknown
@@ -101,23 +110,23 @@ class _OneHotEncoder(Encoder):
 
     @property
     def feature_names(self) -> list[str]:
-        """The values, and a last name for all others."""
+        """The values, and a last name for unknown values."""
         return [f"{self.short} {value}" for value in self.values] + [f"unknown {self.short}"] * self.unknown
 
     @abstractmethod
     def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
-        """A number for each node [N], int64, and the values that these numbers stand for."""
+        """Return a code for each node, int64 ``[N]``, and the values that the codes stand for."""
 
     @staticmethod
     @abstractmethod
     def _valid(value: Any) -> bool:
-        """Whether this, from a file, can be a value."""
+        """Return whether a value from a file is possible."""
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
         codes, names = self._codes(store)
         values = [names[code] for code in codes[nodes].unique().tolist()]
         if not values:
-            raise DataError(f"the graphs of {store.name} to fit on have no nodes: there is no {self.what} to learn.")
+            raise DataError(f"the graphs of {store.name} to fit on have no nodes, so there is no {self.what} to learn.")
         self.values = sorted(values, key=lambda value: (isinstance(value, str), value))
         return len(values) + self.unknown
 
@@ -130,8 +139,8 @@ class _OneHotEncoder(Encoder):
         if not self.unknown and bool((columns == known).any()):
             new = codes[columns == known]
             raise DataError(
-                f"{new.numel()} nodes of {store.name} have a {self.what} that was not seen in fitting, the first "
-                f"{names[int(new[0])]!r}. Fit on graphs that have them all, or allow for others with unknown=True."
+                f"{new.numel()} nodes of {store.name} have a {self.what} that was not seen in fitting, such as "
+                f"{names[int(new[0])]!r}. Fit on graphs that have all of them, or use unknown=True."
             )
         return NodeFeatures(columns[:, None], torch.full((width,), known if self.unknown else -1, device=store.device))
 
@@ -151,7 +160,20 @@ class _OneHotEncoder(Encoder):
 
 
 class NodeLabelEncoder(_OneHotEncoder):
-    """One-hot node labels. They are matched by name, so stores that number them differently go together."""
+    """One-hot encoding of node labels.
+
+    Labels are matched by name, so stores may number them differently.
+
+    Args:
+        unknown: Whether to add a column for labels that were not seen in fitting. Otherwise such a label raises a
+            ``DataError``. Default: True.
+
+    Examples:
+        >>> from sopool.data import NodeLabelEncoder, load
+        >>> encoder = NodeLabelEncoder().fit(load("MUTAG"))
+        >>> encoder.feature_names[:3], encoder.feature_names[-1]
+        (['label Br', 'label C', 'label Cl'], 'unknown label')
+    """
 
     kind = "node-labels"
     what = "node label"
@@ -159,7 +181,7 @@ class NodeLabelEncoder(_OneHotEncoder):
 
     @property
     def fields(self) -> dict[str, int | None]:
-        """Node labels."""
+        """Graphs must have node labels."""
         return {"node_labels": None}
 
     def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
@@ -173,7 +195,17 @@ class NodeLabelEncoder(_OneHotEncoder):
 
 
 class DegreeEncoder(_OneHotEncoder):
-    """One-hot number of edges out of a node: a column for each that occurs, not for each up to the largest."""
+    """One-hot encoding of the out-degree of each node, with a column for each degree that occurs in fitting.
+
+    Args:
+        unknown: Whether to add a column for degrees that were not seen in fitting. Otherwise such a degree raises a
+            ``DataError``. Default: True.
+
+    Examples:
+        >>> from sopool.data import DegreeEncoder, load
+        >>> DegreeEncoder().fit(load("MUTAG")).feature_names
+        ['degree 1', 'degree 2', 'degree 3', 'degree 4', 'unknown degree']
+    """
 
     kind = "degree"
     what = "degree"
@@ -189,7 +221,13 @@ class DegreeEncoder(_OneHotEncoder):
 
 
 class ConstantEncoder(Encoder):
-    """A single feature that is one for every node."""
+    """A single feature that is 1 for every node.
+
+    Examples:
+        >>> from sopool.data import ConstantEncoder, load
+        >>> ConstantEncoder().transform(load("MUTAG")).rows().shape
+        torch.Size([3371, 1])
+    """
 
     kind = "constant"
     _width = 1
@@ -199,7 +237,7 @@ class ConstantEncoder(Encoder):
 
     @property
     def feature_names(self) -> list[str]:
-        """The only one."""
+        """The name of the only column."""
         return ["constant"]
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
@@ -215,9 +253,17 @@ class ConstantEncoder(Encoder):
 
 
 class AttributeEncoder(Encoder):
-    """Node attributes, shifted and scaled to mean 0 and standard deviation 1 over the nodes of the fitted graphs.
+    """Node attributes, standardized to mean 0 and standard deviation 1 over the nodes of the fitted graphs.
 
-    Columns that are constant there are shifted only. Without ``standardize`` attributes stay as they are.
+    Columns that are constant in the fitted graphs are centered only.
+
+    Args:
+        standardize: Whether to standardize; otherwise attributes are used unchanged. Default: True.
+
+    Examples:
+        >>> from sopool.data import AttributeEncoder, make_agreement
+        >>> AttributeEncoder().fit(make_agreement(graphs=20)).feature_names
+        ['attribute 0', 'attribute 1']
     """
 
     kind = "attributes"
@@ -230,7 +276,7 @@ class AttributeEncoder(Encoder):
 
     @property
     def fields(self) -> dict[str, int | None]:
-        """Node attributes, as many as there were in fitting."""
+        """Graphs must have as many node attributes as the fitted graphs."""
         return {"node_attributes": self.width}
 
     def __repr__(self) -> str:
@@ -239,18 +285,18 @@ class AttributeEncoder(Encoder):
 
     @property
     def feature_names(self) -> list[str]:
-        """The numbers of the attributes."""
+        """The attributes, numbered from 0."""
         return [f"attribute {column}" for column in range(self.width)]
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
         values = _attributes(store)[nodes].double()
         if not len(values):
-            raise DataError(f"the graphs of {store.name} to fit on have no nodes: there are no attributes to learn.")
+            raise DataError(f"the graphs of {store.name} to fit on have no nodes, so there are no attributes to learn.")
         mean = torch.zeros_like(values[0])
         std = torch.ones_like(values[0])
         if self.standardize:
             low, high = values.aminmax(dim=0)
-            constant = low == high  # looked for, since the deviation of equal numbers is not always zero to the bit
+            constant = low == high  # the computed standard deviation of equal numbers is not always exactly zero
             mean = torch.where(constant, low, values.mean(0))
             std = torch.where(constant, std, values.std(0, correction=0))
         self.mean = mean.tolist()
@@ -260,7 +306,9 @@ class AttributeEncoder(Encoder):
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
         values = _attributes(store)
         if values.shape[1] != width:
-            raise DataError(f"{store.name} has {values.shape[1]} attributes per node, the fitted graphs had {width}.")
+            raise DataError(
+                f"{store.name} has {values.shape[1]} attributes per node, but the encoder was fitted with {width}."
+            )
         mean, std = torch.tensor([self.mean, self.std], dtype=torch.float64, device=store.device)
         codes = torch.empty(len(values), 0, dtype=torch.int32, device=store.device)
         columns = torch.arange(width, device=store.device)
@@ -274,7 +322,7 @@ class AttributeEncoder(Encoder):
         if not isinstance(standardize, bool):
             raise DataError(f"encoder: standardize is {standardize!r}, expected true or false.")
         if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
-            raise DataError("encoder: expected mean and std to be as many finite numbers, those of std above 0.")
+            raise DataError("encoder: expected mean and std to be equally long lists of finite numbers, std above 0.")
         encoder = cls(standardize)
         encoder.mean = mean
         encoder.std = std
@@ -289,13 +337,22 @@ def _attributes(store: PackedGraphs) -> Tensor:
 
 
 def _are_numbers(values: Any) -> bool:
-    """Whether this is a list of finite numbers, at least one; a comparison with NaN is false."""
+    """Return whether this is a non-empty list of finite numbers; a comparison with NaN is false."""
     some = isinstance(values, list) and len(values) > 0
     return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)
 
 
 class ConcatEncoder(Encoder):
-    """The columns of several encoders, side by side."""
+    """The concatenated columns of several encoders.
+
+    Args:
+        parts: The encoders, at least one.
+
+    Examples:
+        >>> from sopool.data import ConcatEncoder, DegreeEncoder, NodeLabelEncoder, load
+        >>> ConcatEncoder([NodeLabelEncoder(), DegreeEncoder()]).fit(load("MUTAG")).width
+        13
+    """
 
     kind = "concat"
     saved = ("parts",)
@@ -311,12 +368,12 @@ class ConcatEncoder(Encoder):
 
     @property
     def fields(self) -> dict[str, int | None]:
-        """Those of all parts."""
+        """The fields that the parts need."""
         return {name: width for part in self.parts for name, width in part.fields.items()}
 
     @property
     def feature_names(self) -> list[str]:
-        """Those of all parts."""
+        """The column names of all parts."""
         return [name for part in self.parts for name in part.feature_names]
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
@@ -350,7 +407,7 @@ class ConcatEncoder(Encoder):
         if not isinstance(parts, list) or not parts:
             raise DataError("encoder: expected parts to be a list of encoders.")
         if any(isinstance(part, dict) and part.get("kind") == cls.kind for part in parts):
-            raise DataError(f"encoder: a part of a {cls.kind!r} encoder cannot be another one.")
+            raise DataError(f"encoder: the parts of a {cls.kind!r} encoder cannot be {cls.kind!r} encoders.")
         encoder = cls([encoder_from_json(part) for part in parts])
         encoder._width = sum(part.width for part in encoder.parts)
         return encoder
@@ -362,10 +419,20 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def encoder_from_json(saved: Any) -> Encoder:
-    """The encoder that :meth:`Encoder.to_json` has written. Everything is checked: the file may come from anywhere."""
+    """Create a fitted encoder from what :meth:`Encoder.to_json` returned; raise a ``DataError`` if it is invalid.
+
+    Args:
+        saved: The dictionary.
+
+    Examples:
+        >>> from sopool.data import NodeLabelEncoder, encoder_from_json, load
+        >>> saved = NodeLabelEncoder().fit(load("MUTAG")).to_json()
+        >>> encoder_from_json(saved)
+        NodeLabelEncoder(7 values, unknown=True)
+    """
     kind = saved.get("kind") if isinstance(saved, dict) else None
     if not isinstance(kind, str) or kind not in ENCODERS:
-        raise DataError(f"encoder: expected a dictionary with a kind out of {sorted(ENCODERS)}, found kind {kind!r}.")
+        raise DataError(f"encoder: expected a dictionary whose kind is one of {sorted(ENCODERS)}, found {kind!r}.")
     expected = {"kind", *ENCODERS[kind].saved}
     if set(saved) != expected:
         raise DataError(f"encoder: {kind!r} has {sorted(map(str, saved))}, expected {sorted(expected)}.")
@@ -373,18 +440,45 @@ def encoder_from_json(saved: Any) -> Encoder:
 
 
 def paper_encoder(name: str, unknown: bool = True) -> Encoder:
-    """The features that the paper's models get on one of its ten data sets (in its code, without ``unknown``)."""
+    """Return the encoder that the paper uses for one of its ten data sets.
+
+    Args:
+        name: The name of the data set, such as ``"MUTAG"``.
+        unknown: Whether to add a column for values that were not seen in fitting; the paper's code has none. Default:
+            True.
+
+    Examples:
+        >>> from sopool.data import paper_encoder
+        >>> paper_encoder("COLLAB")
+        DegreeEncoder(not fitted, unknown=True)
+    """
     if name in LABELLED:
         return NodeLabelEncoder(unknown)
     if name in BY_DEGREE:
         return DegreeEncoder(unknown)
     if name in FEATURELESS:
         return ConstantEncoder()
-    raise SettingError(f"{name!r} is not a data set of the paper: {', '.join(LABELLED + BY_DEGREE + FEATURELESS)}.")
+    known = ", ".join(LABELLED + BY_DEGREE + FEATURELESS)
+    raise SettingError(f"{name!r} is not one of the paper's data sets, which are {known}.")
 
 
 def default_encoder(store: PackedGraphs, unknown: bool = True) -> Encoder:
-    """The paper's choice for its data sets; else node labels and attributes, as far as they are there, else degree."""
+    """Return the encoder that suits the graphs of a store.
+
+    For the paper's data sets it is that of :func:`paper_encoder`. Otherwise it encodes node labels and node attributes,
+    whichever the graphs have, or degrees if they have neither.
+
+    Args:
+        store: The graphs.
+        unknown: Whether to add a column for values that were not seen in fitting. Default: True.
+
+    Examples:
+        >>> from sopool.data import default_encoder, load, make_agreement
+        >>> default_encoder(load("MUTAG"))
+        NodeLabelEncoder(not fitted, unknown=True)
+        >>> default_encoder(make_agreement(graphs=20))
+        AttributeEncoder(not fitted, standardize=True)
+    """
     if store.name in BY_DEGREE + FEATURELESS or (store.name in LABELLED and store.node_labels is not None):
         return paper_encoder(store.name, unknown)
     parts: list[Encoder] = [NodeLabelEncoder(unknown)] if has_node_labels(store) else []
@@ -394,9 +488,9 @@ def default_encoder(store: PackedGraphs, unknown: bool = True) -> Encoder:
 
 
 def has_node_labels(store: PackedGraphs) -> bool:
-    """Whether nodes carry labels that say more than the structure does.
+    """Return whether nodes have labels that say more than the graph structure does.
 
-    The text format of GIN has a tag for every node: of social networks, whose nodes have no labels, that is 0
+    Files in GIN's text format have a tag for every node. In social networks, whose nodes have no labels, the tag is 0
     everywhere, or the degree.
     """
     labels = store.node_labels
@@ -410,13 +504,13 @@ def has_node_labels(store: PackedGraphs) -> bool:
 
 
 def has_node_attributes(store: PackedGraphs) -> bool:
-    """Whether nodes carry attributes."""
+    """Return whether nodes have attributes."""
     return store.node_attributes is not None and store.node_attributes.shape[1] > 0
 
 
 def _are_degrees(labels: Tensor, store: PackedGraphs) -> bool:
     if any(isinstance(name, str) for name in store.node_label_names):
         return False
-    possible = [name if 0 <= int(name) <= store.num_edges else -1 for name in store.node_label_names]  # of any size
+    possible = [name if 0 <= int(name) <= store.num_edges else -1 for name in store.node_label_names]
     names = torch.tensor(possible, dtype=torch.long, device=labels.device)
     return bool((names[labels.long()] == out_degrees(store)).all())

@@ -1,4 +1,4 @@
-"""To and from lists of PyG ``Data`` and of NetworkX graphs."""
+"""Convert graphs to and from PyG ``Data`` and NetworkX graphs."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,17 +13,31 @@ from sopool.data.names import plain
 from sopool.data.pack import Graph, Label, pack
 from sopool.errors import DataError
 
-if TYPE_CHECKING:  # loading PyG takes longer than most of what is done here
+if TYPE_CHECKING:  # importing PyG is slow
     from torch_geometric.data import Data
 
 USUAL = ("label", "weight")
-"""Attributes that are read where they are, and need not be."""
+"""Attribute names that are read if present, but are not required."""
 
 
 def from_pyg(graphs: "Iterable[Data]", labels: Sequence[Label] | None = None, name: str = "graphs") -> PackedGraphs:
-    """Pack PyG graphs: ``x`` as attributes, ``node_label``, ``edge_label``, ``edge_attr``, ``edge_weight``, ``y``.
+    """Pack a list of PyG ``Data`` into a store.
 
-    ``labels`` overrides ``y``, which may be a number or a tensor of one.
+    The features ``x`` become node attributes. ``node_label``, ``edge_label``, ``edge_attr``, ``edge_weight`` and the
+    class ``y`` are read if present.
+
+    Args:
+        graphs: The graphs.
+        labels: The class of each graph, which replaces ``y``. Default: None.
+        name: The name of the store. Default: ``"graphs"``.
+
+    Examples:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from sopool.data import from_pyg
+        >>> edges = torch.tensor([[0, 1], [1, 0]])
+        >>> from_pyg([Data(x=torch.ones(2, 3), edge_index=edges)], labels=["a"])
+        PackedGraphs(graphs: 1 graphs, 2 nodes (at most 2), 2 directed edges, 1 classes, 3 node attributes)
     """
     from torch_geometric.data import Data
 
@@ -33,7 +47,16 @@ def from_pyg(graphs: "Iterable[Data]", labels: Sequence[Label] | None = None, na
 
 
 def to_pyg(store: PackedGraphs) -> "list[Data]":
-    """One PyG ``Data`` per graph, with what :func:`from_pyg` reads; labels as numbers from 0."""
+    """Convert each graph to PyG ``Data`` with the attributes that :func:`from_pyg` reads; labels are integers from 0.
+
+    Args:
+        store: The graphs.
+
+    Examples:
+        >>> from sopool.data import load, to_pyg
+        >>> to_pyg(load("MUTAG"))[0]
+        Data(edge_index=[2, 54], num_nodes=23, y=[1], node_label=[23], edge_label=[54])
+    """
     return [_to_data(graph) for graph in store.to("cpu")]
 
 
@@ -46,12 +69,26 @@ def from_networkx(
     name: str = "graphs",
     node_attributes: str | Sequence[str] = (),
 ) -> PackedGraphs:
-    """Pack NetworkX graphs, directed or not, with parallel edges or not.
+    """Pack a list of NetworkX graphs into a store; directed graphs and multigraphs are accepted.
 
-    Nodes are taken in the graph's order, whatever their names. ``node_label``, ``edge_label`` and ``weight`` name the
-    attributes to read where nodes and edges have them (``weight=None``: leave weights out), ``node_attributes`` those
-    that are numbers or lists of numbers, which are put side by side. A graph's own label is ``graph.graph["label"]``
-    unless given.
+    Nodes keep the order of the graph, whatever their names.
+
+    Args:
+        graphs: The graphs.
+        labels: The class of each graph. Default: None, ``graph.graph["label"]`` if present.
+        node_label: The node attribute with the label. Default: ``"label"``, which may be absent.
+        edge_label: The edge attribute with the label. Default: ``"label"``, which may be absent.
+        weight: The edge attribute with the weight, or None to read no weights. Default: ``"weight"``, which may be
+            absent.
+        name: The name of the store. Default: ``"graphs"``.
+        node_attributes: The node attributes that are numbers or lists of numbers, which are concatenated. Default:
+            none.
+
+    Examples:
+        >>> import networkx as nx
+        >>> from sopool.data import from_networkx
+        >>> from_networkx([nx.path_graph(3), nx.cycle_graph(4)], labels=["path", "cycle"])
+        PackedGraphs(graphs: 2 graphs, 7 nodes (at most 4), 12 directed edges, 2 classes)
     """
     graphs = _listed(graphs, nx.Graph)
     given = _labels(graphs, labels, [graph.graph.get("label") for graph in graphs])
@@ -68,9 +105,19 @@ def from_networkx(
 
 
 def to_networkx(store: PackedGraphs) -> list[nx.Graph]:
-    """One NetworkX graph per graph: undirected if every edge is there in both directions, alike; parallel if any is.
+    """Convert each graph to a NetworkX graph.
 
-    Nodes have their ``label`` and, as ``x``, their attributes, edges ``label`` and ``weight``, not their attributes.
+    It is undirected if every edge exists in both directions with the same label and weight, and a multigraph if an edge
+    is repeated. Nodes have ``label`` and ``x`` (attributes), edges have ``label`` and ``weight``. Edge attributes are
+    dropped.
+
+    Args:
+        store: The graphs.
+
+    Examples:
+        >>> from sopool.data import load, to_networkx
+        >>> print(to_networkx(load("MUTAG"))[0])
+        Graph with 23 nodes and 27 edges
     """
     return [_to_nx(graph) for graph in store.to("cpu")]
 
@@ -90,7 +137,7 @@ def _labels(graphs: Sequence[Any], given: Sequence[Label] | None, own: list[Any]
         return [plain(value) for value in own]
     labels = list(given.tolist() if hasattr(given, "tolist") else given)
     if len(labels) != len(graphs):
-        raise DataError(f"{len(labels)} labels for {len(graphs)} graphs: one per graph is needed.")
+        raise DataError(f"{len(labels)} labels for {len(graphs)} graphs: expected one label per graph.")
     return labels
 
 
@@ -115,7 +162,7 @@ def _from_data(number: int, data: "Data", label: Any) -> Graph:
 
 
 def _tensor(data: "Data", key: str, number: int) -> torch.Tensor | None:
-    """What a graph has under a key, wherever it lies and whatever it is made of."""
+    """Return an attribute as a dense CPU tensor of at least one dimension, or None if it is missing."""
     if data.get(key) is None:
         return None
     try:
@@ -127,7 +174,7 @@ def _tensor(data: "Data", key: str, number: int) -> torch.Tensor | None:
 
 
 def _columns(values: torch.Tensor | None) -> Any:
-    """[n] or [n, ...] as float32 [n, d]."""
+    """Convert values ``[N]`` or ``[N, ...]`` to float32 ``[N, F]``."""
     if values is None:
         return None
     return (values.unsqueeze(1) if values.dim() == 1 else values.flatten(1)).float().numpy()
@@ -187,19 +234,19 @@ def _attribute(values: list[dict[str, Any]], name: str | None, where: str) -> li
     if not found:
         return None
     if len(found) != len(values):
-        raise DataError(f"{where}: {len(found)} of {len(values)} have the attribute {name!r}: all or none.")
+        raise DataError(f"{where}: {len(found)} of {len(values)} have the attribute {name!r}, expected all or none.")
     return found
 
 
 def _side_by_side(columns: list[list[Any] | None], where: str) -> np.ndarray | None:
-    """Numbers, or lists of them, of several attributes as rows [n, d]; None where there are none."""
+    """Concatenate several attributes, numbers or lists of numbers, to rows ``[N, F]``; return None if empty."""
     found = [column for column in columns if column is not None]
     if not found:
         return None
     try:
         rows = [np.asarray(column, np.float32).reshape(len(column), -1) for column in found]
     except (TypeError, ValueError) as error:
-        raise DataError(f"{where}: attributes must be numbers, or lists of as many each ({error}).") from error
+        raise DataError(f"{where}: attributes must be numbers or lists of equal length ({error}).") from error
     return np.concatenate(rows, 1)
 
 
@@ -208,7 +255,7 @@ def _asked(name: str | None) -> list[str]:
 
 
 def _check_there(kind: str, values: list[dict[str, Any]], names: list[str]) -> None:
-    """Raise for an attribute that was asked for and that none has: it would be lost without a word."""
+    """Raise if a requested attribute is missing everywhere, which would otherwise go unnoticed."""
     for name in names if values else ():
         if not any(name in value for value in values):
             found = ", ".join(repr(key) for key in dict.fromkeys(key for value in values for key in value)) or "none"
@@ -240,7 +287,7 @@ def _to_nx(graph: PackedGraphs) -> nx.Graph:
 
 
 def _kind(edges: list[tuple[int, int]], data: list[dict[str, Any]]) -> type[nx.Graph]:
-    """The simplest NetworkX class that holds these edges."""
+    """Return the simplest NetworkX class that can hold these edges."""
     forward = Counter((pair, tuple(item.items())) for pair, item in zip(edges, data, strict=True))
     backward = Counter((pair[::-1], tuple(item.items())) for pair, item in zip(edges, data, strict=True))
     kinds: dict[tuple[bool, bool], type[nx.Graph]] = {

@@ -1,4 +1,4 @@
-"""One store, one file: safetensors (arrays, memory-mapped) with the names as JSON in its header. No pickle."""
+"""Read and write a store of graphs as one safetensors file, with names as JSON in its header."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ DTYPES = {
 
 
 class StoredFile(NamedTuple):
-    """A file that graphs were read from: its path, and what tells whether it is still the same file."""
+    """The path of a file that graphs were read from, and what identifies its content."""
 
     path: Path
     device: int
@@ -45,39 +45,63 @@ class StoredFile(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, found: os.stat_result) -> "StoredFile":
-        """Return what the system said of the file at ``path``."""
+        """Create it from the result of ``stat`` for ``path``."""
         return cls(path.absolute(), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-# Beside the stores and not in them: a copy, a part or a changed version of a store is not what is in the file.
+# Not a field of the store, because copies, subsets and changed versions of a store differ from the file.
 _files: WeakKeyDictionary[PackedGraphs, StoredFile] = WeakKeyDictionary()
 
 
 def save_graphs(store: PackedGraphs, path: str | Path) -> None:
-    """Write ``store`` to one file, with a digest of its content: whole or not at all, also if interrupted."""
+    """Write a store to one ``.graphs`` file with a checksum; if interrupted, the old file stays as it was.
+
+    Args:
+        store: The graphs.
+        path: The file to write.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import load, load_graphs, save_graphs
+        >>> with TemporaryDirectory() as folder:
+        ...     save_graphs(load("MUTAG"), f"{folder}/mutag.graphs")
+        ...     print(len(load_graphs(f"{folder}/mutag.graphs")))
+        188
+    """
     with whole_file(path) as temporary, temporary.open("wb") as file:
         write_graphs(store, file)
 
 
 def write_graphs(store: PackedGraphs, file: BinaryIO, **more: str) -> None:
-    """Write the content of :func:`save_graphs` to an open file, with ``more`` in its header."""
+    """Write what :func:`save_graphs` writes to an open file, with the entries ``more`` added to its header."""
     header = {"format": FORMAT, "name": store.name} | more
     header |= {name: json.dumps(list(getattr(store, name))) for name in NAMES}
     write_sealed(file, store.tensors(), header)
 
 
 def load_graphs(path: str | Path, check: bool = True) -> PackedGraphs:
-    """Read a store written by :func:`save_graphs`. The arrays stay on disk until they are used: do not write to them.
+    """Read a store that :func:`save_graphs` wrote.
 
-    ``check`` reads the file once to compare its digest, if it has one (files of older versions have none), and looks
-    at every value (an edge to a node that does not exist, a label without a name); leave it out only for a file that
-    was checked before.
+    The arrays are memory-mapped: they are read from disk when they are used, and must not be written to.
+
+    Args:
+        path: The ``.graphs`` file.
+        check: Whether to verify the checksum (files of older versions have none) and all values, such as the ends of
+            edges. Use False only for a file that was checked before. Default: True.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import load, load_graphs, save_graphs
+        >>> with TemporaryDirectory() as folder:
+        ...     save_graphs(load("MUTAG"), f"{folder}/mutag.graphs")
+        ...     print(len(load_graphs(f"{folder}/mutag.graphs")))
+        188
     """
     return read_graphs(Path(path), check)[0]
 
 
 def read_graphs(path: Path, check: bool = True) -> tuple[PackedGraphs, dict[str, str]]:
-    """Return what :func:`load_graphs` does, and the header of the file."""
+    """Return the store in a file, as :func:`load_graphs` does, and the header of the file."""
     if not path.is_file():
         raise DataError("there is no such file.", path)
     before = StoredFile.of(path, path.stat())
@@ -87,13 +111,13 @@ def read_graphs(path: Path, check: bool = True) -> tuple[PackedGraphs, dict[str,
             check_sealed_file(file, path)
     store = _store(header, tensors, path, check)
     if StoredFile.of(path, path.stat()) != before:
-        raise DataError("it was replaced by another file while it was read. Try again.", path)
+        raise DataError("the file was replaced by another one while it was read. Try again.", path)
     _files[store] = before
     return store, header
 
 
 def renamed(store: PackedGraphs, name: str) -> PackedGraphs:
-    """Return the same graphs under another name; see :func:`open_file`."""
+    """Return the same graphs under another name, without losing the file that :func:`open_file` finds."""
     other = replace(store, name=name)
     if store in _files:
         _files[other] = _files[store]
@@ -101,7 +125,7 @@ def renamed(store: PackedGraphs, name: str) -> PackedGraphs:
 
 
 def open_file(store: PackedGraphs) -> BinaryIO | None:
-    """Open the file that all of ``store`` but its name was read from; None if there is none, or not any more."""
+    """Open the file that ``store`` was read from; return None if there is none or it has changed."""
     known = _files.get(store)
     if known is None or any(map(_may_differ, store.tensors().values())):
         return None
@@ -116,25 +140,29 @@ def open_file(store: PackedGraphs) -> BinaryIO | None:
 
 
 def _may_differ(tensor: Tensor) -> bool:
-    """Whether an array was written to since it was read, as far as PyTorch can tell."""
+    """Return whether an array may have been written to since it was read, as far as PyTorch can tell."""
     return tensor.is_inference() or tensor._version > 0
 
 
 def _mapped(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """The header and the arrays of a file, which must be of the right names and types."""
+    """Return the header and the memory-mapped arrays of a file, with names and types checked."""
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             if header.get("format") != FORMAT:
                 found = header.get("format", "no format name")
-                raise DataError(f"expected {FORMAT!r}, found {found!r}: written by another version or program.", path)
+                raise DataError(
+                    f"expected the format {FORMAT!r}, found {found!r}: written by another version or program.", path
+                )
             names = list(file.keys())
             unknown = sorted(set(names) - set(DTYPES))
             if unknown:
-                raise DataError(f"unknown arrays {unknown}.", path)
+                raise DataError(f"unknown arrays {unknown}, expected only {', '.join(DTYPES)}.", path)
             tensors = {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
-        raise DataError(f"not a whole file of graphs ({error}). Build it again from its source.", path) from error
+        raise DataError(
+            f"truncated, damaged or not a .graphs file ({error}). Create it again from its source.", path
+        ) from error
     for name, tensor in tensors.items():
         if tensor.dtype != DTYPES[name]:
             raise DataError(f"{name} has type {tensor.dtype}, expected {DTYPES[name]}.", path)
@@ -149,7 +177,7 @@ def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check
         if check:
             check_values(store)
     except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"not a store of graphs: {error}", path) from error
+        raise DataError(f"the file does not hold valid graphs: {error}", path) from error
     return store
 
 
@@ -165,7 +193,7 @@ assert set(DTYPES) | set(NAMES) | {"name"} == {item.name for item in fields(Pack
 
 
 def content_key(store: PackedGraphs) -> str:
-    """A key of everything in a store but its name: equal for equal graphs, wherever they came from."""
+    """Return a hash of everything in a store except its name; equal graphs have equal hashes."""
     digest = hashlib.sha256(json.dumps([list(getattr(store, name)) for name in NAMES]).encode())
     for name, tensor in sorted(store.tensors().items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())

@@ -1,1 +1,1 @@
-"""Where graphs come from: data sets by name, the cache, downloads, streams."""
+"""Load graphs: data sets by name, the cache, downloads and streams."""

@@ -1,4 +1,4 @@
-"""Packed stores kept in the user's cache folder, keyed by the content of what they were read from."""
+"""Keep packed stores in the user's cache folder, keyed by the content of their source."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from sopool.data.formats.packed import FORMAT, read_graphs, write_graphs
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
-# Part of every key: raise it when a reader gives something else for the same file, or when files are kept otherwise.
+# Part of every key: increase it when readers return something else for the same file, or the cache format changes.
 READERS = 2
 
 NOT_PLAIN = r"[^\w.-]"
@@ -26,19 +26,19 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """``SOPOOL_CACHE``, else ``sopool`` in the user's cache folder."""
+    """Return the folder ``SOPOOL_CACHE``, or else ``sopool`` in the user's cache folder."""
     if own := os.environ.get("SOPOOL_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sopool"
 
 
 def cached(source: Path, name: str, read: Callable[[], PackedGraphs]) -> PackedGraphs:
-    """What ``read`` gives for ``source``, from the cache if it is there.
+    """Return what ``read`` returns for ``source``, from the cache if possible.
 
-    A file of the cache is used only if its digest is right, every index in it is in range, it was made of this source,
-    and nobody but the user and root can have written it. One that is damaged is built anew, with a warning. A cache
-    that cannot be written, or that others can write to, costs a warning. Two processes at once may both read the
-    source; each writes under a name of its own, and renames.
+    A cache file is used only if its checksum and all indices in it are valid, it was made from this source, and only
+    the user and root can have written it. A damaged file is replaced, with a warning. If the cache cannot be written,
+    or others can write to it, a warning is issued. Processes that run at the same time may both read the source; each
+    writes to a temporary file of its own and renames it.
     """
     path = entry(name, fingerprint(source), "graphs")
     found = kept(path, _load)
@@ -51,20 +51,20 @@ def cached(source: Path, name: str, read: Callable[[], PackedGraphs]) -> PackedG
 
 
 def entry(name: str, key: str, kind: str) -> Path:
-    """Return the path of a file of the cache: ``name``, which may come from a hostile file, says only what it is of."""
+    """Return the path of a cache file; unusual characters of ``name``, which may be hostile, are replaced."""
     return cache_folder() / f"{re.sub(NOT_PLAIN, '_', name)[:MOST_LETTERS]}-{key}.{kind}"
 
 
 def downloaded(name: str) -> Path:
-    """Return where a data set that was downloaded is kept."""
+    """Return the path of a downloaded data set."""
     return cache_folder() / "downloads" / f"{name}.zip"
 
 
 def kept(path: Path, load: Callable[[Path], Kept]) -> Kept | None:
-    """Return what ``load`` gives for a file of the cache; None if it is not there or cannot be trusted.
+    """Return what ``load`` returns for a cache file, or None if the file does not exist or cannot be trusted.
 
-    A file whose content is not what was written costs a warning. What is wrong with its folder is
-    reported by :func:`keep`, which comes next.
+    A file with invalid content causes a warning. Problems of its folder are reported by :func:`keep`, which is called
+    next.
     """
     if not is_private(path):
         return None
@@ -73,22 +73,22 @@ def kept(path: Path, load: Callable[[Path], Kept]) -> Kept | None:
     except OSError:
         return None
     except DataError as error:
-        warnings.warn(f"{error} It is made anew.", stacklevel=3)
+        warnings.warn(f"{error} Creating it again.", stacklevel=3)
         return None
 
 
 def keep(path: Path, what: str, value: Value, write: Callable[[Value, BinaryIO, str], None]) -> bool:
-    """Have ``write`` write a file of the cache, whole or not at all; False, with a warning, if that fails."""
+    """Write a cache file atomically with ``write``; return whether it succeeded, and warn if not."""
     try:
         make_private(path.parent)
         with whole_file(path) as temporary, temporary.open("wb") as file:
             write(value, file, path.name)
             make_unwritable(file)
-            path.unlink(missing_ok=True)  # or the new file would be given the mode of the old one
+            path.unlink(missing_ok=True)  # otherwise the new file would get the permissions of the old one
     except OSError as error:
         warnings.warn(
-            f"{what} could not be kept in {path.parent} ({error}): this will be done again next time. Set SOPOOL_CACHE "
-            "to a folder of your own that can be written.",
+            f"{what} could not be written to the cache {path.parent} ({error}), so this will be repeated next time. "
+            "Set SOPOOL_CACHE to a folder of your own that you can write to.",
             stacklevel=3,
         )
         return False
@@ -98,7 +98,7 @@ def keep(path: Path, what: str, value: Value, write: Callable[[Value, BinaryIO, 
 def _load(path: Path) -> PackedGraphs:
     store, header = read_graphs(path)
     if header.get("entry") != path.name or "digest" not in header:
-        raise DataError("not a file that the cache made of this source.", path)
+        raise DataError("this cache file was not made from this source.", path)
     return store
 
 
@@ -107,7 +107,7 @@ def _write(store: PackedGraphs, file: BinaryIO, name: str) -> None:
 
 
 def fingerprint(source: Path) -> str:
-    """A key of the bytes of a file, or of the text files of a folder with their names: those that readers look at."""
+    """Return a hash of a file, or of the names and contents of the text files in a folder."""
     digest = hashlib.sha256(f"{FORMAT} {READERS}".encode())
     for path in [source] if source.is_file() else _texts(source):
         digest.update(path.relative_to(source).as_posix().encode() + b"\0")
@@ -116,7 +116,7 @@ def fingerprint(source: Path) -> str:
                 while piece := file.read(1 << 20):
                     digest.update(piece)
         except OSError as error:
-            raise DataError(f"cannot be read ({error.strerror or error}).", path) from error
+            raise DataError(f"the file cannot be read ({error.strerror or error}).", path) from error
     return digest.hexdigest()[:16]
 
 

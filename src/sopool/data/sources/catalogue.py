@@ -1,4 +1,4 @@
-"""The data sets known by name, where each is looked for, and one door for every kind of source."""
+"""List, find and load data sets, by name or from files of any supported format."""
 
 import os
 import warnings
@@ -26,7 +26,7 @@ from sopool.errors import DataError, OnError, suggest
 
 @dataclass(frozen=True)
 class Published:
-    """What the paper says of a data set."""
+    """The statistics of a data set in the paper."""
 
     graphs: int
     classes: int
@@ -46,25 +46,44 @@ PAPER = {
     "REDDIT-BINARY": Published(2000, 2, 3783, 429.6),
     "REDDIT-MULTI-5K": Published(5000, 5, 3783, 508.5),
 }
+"""The paper's ten data sets with their published statistics, by name.
+
+Examples:
+    >>> from sopool.data import PAPER
+    >>> PAPER["MUTAG"]
+    Published(graphs=188, classes=2, max_nodes=28, mean_nodes=18.0)
+"""
 
 NOTES = {
     "PTC": "PTC is the file of the GIN and SOPool code (344 graphs, 25.6 nodes on average, 19 node labels), which the "
-    "paper's figures are about. It is not PTC_MR of the TU collection: accuracies on the two cannot be compared.",
+    "paper reports on. It is not PTC_MR of the TU collection: accuracies on the two cannot be compared.",
     "PTC_MR": "PTC_MR of the TU collection (344 graphs, 14.3 nodes on average, 18 node labels) is not the paper's PTC: "
-    "accuracies on the two cannot be compared. The paper's is called PTC here.",
+    "accuracies on the two cannot be compared. The paper's data set is called PTC here.",
 }
 
 
 REASONS = 3
-"""Why molecules were skipped: so many are told."""
+"""The number of reasons for skipped molecules that a warning names."""
 
 
 class DatasetNote(UserWarning):
-    """Something to know about a data set, true but easily missed."""
+    """A warning about a data set that is easily confused with another one.
+
+    Examples:
+        >>> import warnings
+        >>> from sopool.data import DatasetNote, load
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", DatasetNote)
+        ...     graphs = load("MUTAG")
+    """
 
 
 class FoundDataset(NamedTuple):
-    """Where a data set is: "root", "package", "cache" or, if nowhere, None; and the places that were searched."""
+    """The result of :func:`find`.
+
+    ``place`` is ``"root"``, ``"package"`` or ``"cache"``, or None if the data set was not found. ``path`` is its file
+    or folder, and ``searched`` names the places that were searched.
+    """
 
     place: str | None
     path: Path | None
@@ -73,7 +92,7 @@ class FoundDataset(NamedTuple):
 
 @dataclass(frozen=True)
 class Listed:
-    """One line of the catalogue."""
+    """A data set in the result of :func:`list_datasets`."""
 
     name: str
     place: str | None
@@ -82,7 +101,7 @@ class Listed:
     statistics: GraphStatistics | None
 
     def to_json(self) -> dict[str, Any]:
-        """As plain dictionaries, numbers and strings."""
+        """Return it as dictionaries, numbers and strings."""
         return {
             "name": self.name,
             "place": self.place,
@@ -94,7 +113,16 @@ class Listed:
 
 
 def list_datasets(root: str | Path | None = None) -> list[Listed]:
-    """The sets of the paper and of the package: where each was found, without a download, and what is in it."""
+    """List the paper's and the package's data sets, with the statistics of those that need no download.
+
+    Args:
+        root: The folder to search first. Default: None, the environment variable ``SOPOOL_DATA``.
+
+    Examples:
+        >>> from sopool.data import list_datasets
+        >>> [dataset.name for dataset in list_datasets()][:4]
+        ['MUTAG', 'PTC', 'PROTEINS', 'NCI1']
+    """
     listed = []
     for name in dict.fromkeys([*PAPER, *boxed_names()]):
         found = find(name, root)
@@ -106,10 +134,20 @@ def list_datasets(root: str | Path | None = None) -> list[Listed]:
 
 
 def find(name: str, root: str | Path | None = None) -> FoundDataset:
-    """Look for a data set by name: ``root`` (or ``SOPOOL_DATA``), then the package, then the cache."""
+    """Search for a data set by name in ``root``, then in the package, then among earlier downloads.
+
+    Args:
+        name: The name of the data set.
+        root: The folder to search first. Default: None, the environment variable ``SOPOOL_DATA``.
+
+    Examples:
+        >>> from sopool.data import find
+        >>> find("SOLUBILITY").place
+        'package'
+    """
     searched = []
     for folder in _roots(root):
-        searched.append(f"{folder} (--root or SOPOOL_DATA)")
+        searched.append(f"{folder} (root or SOPOOL_DATA)")
         for path in (folder / f"{name}.zip", folder / name, folder / f"{name}.txt", folder / f"{name}.graphs"):
             if path.exists():
                 return FoundDataset("root", path, searched)
@@ -132,18 +170,30 @@ def load(
     max_atoms: int = MAX_ATOMS,
     progress: DownloadProgress | None = None,
 ) -> PackedGraphs:
-    """Read graphs from a file or folder of any known kind, or a data set by its name.
+    """Load graphs from a file or folder, or a data set by name.
+
+    Named data sets are searched for as :func:`find` does; others of the TU collection are downloaded once.
 
     Args:
-        source: A path (TU folder or zip, GIN text, ``.jsonl``, ``.csv`` of SMILES, ``.sdf``, ``.graphs``), or a name of
-            the TU collection, or one of the sets that ship with the package.
-        root: The folder where named sets are looked for first; ``SOPOOL_DATA`` if left out.
-        smiles_column: Of a CSV, if it has no usual name.
-        label_column: Of a CSV, or the property of an SDF, if it has no usual name.
-        on_error: "skip" molecules that cannot be read, with a warning, or "raise".
-        labelled: False reads the molecules of a CSV or SDF without labels, for prediction.
-        max_atoms: A molecule of more atoms, or with more than one ring for 8 of these, cannot be read.
-        progress: Called while downloading.
+        source: The name of a data set, such as ``"MUTAG"``, or a path: a TU folder or ``.zip``, GIN's ``.txt``,
+            ``.jsonl``, a ``.csv``, ``.tsv`` or ``.smi`` of SMILES, ``.sdf``, or ``.graphs``.
+        root: The folder to search first for named data sets. Default: None, the environment variable ``SOPOOL_DATA``.
+        smiles_column: The column of a CSV with the SMILES. Default: None, a column with a usual name such as
+            ``smiles``.
+        label_column: The column of a CSV, or the property of an SDF, with the class. Default: None, a usual name such
+            as ``label``.
+        on_error: Whether to ``"skip"`` molecules that cannot be read, with a warning, or to ``"raise"``. Default:
+            ``"skip"``.
+        labelled: Whether to read the labels of molecules; use False for molecules without labels. Default: True.
+        max_atoms: Molecules with more atoms cannot be read, nor those with more than ``max_atoms // 8`` rings (50 if
+            that is larger). Default: 1000.
+        progress: A function that is called with the bytes downloaded so far and in total (or None). Default: None.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> graphs = load("MUTAG")
+        >>> len(graphs), graphs.classes, graphs.node_label_names[:3]
+        (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
     if _is_path(source):
         return _read(Path(source), smiles_column, label_column, on_error, labelled, max_atoms)
@@ -165,12 +215,12 @@ def load(
     except DataError as error:
         if found.place != "cache" or smiles_column or label_column:
             raise
-        warnings.warn(f"{error} It is downloaded again.", stacklevel=2)
+        warnings.warn(f"{error} Downloading it again.", stacklevel=2)
         return read(_download(name, found, progress))
 
 
 def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
-    """The files that :func:`load` would read, as far as they are here already."""
+    """Return the files that :func:`load` would read, if they exist."""
     path = Path(source) if _is_path(source) else find(str(source), root).path
     if path is None or not path.exists():
         return []
@@ -184,8 +234,8 @@ def _is_path(source: str | Path) -> bool:
 
 def _download(name: str, found: FoundDataset, progress: DownloadProgress | None) -> Path:
     ways = (
-        f"Searched: {'; '.join(found.searched)}. Ways out: put {name}.zip of the TU collection (or a folder {name} "
-        "with its files) into a folder and name that with --root or SOPOOL_DATA; or give the path of your own file."
+        f"Searched: {'; '.join(found.searched)}. Put {name}.zip of the TU collection (or a folder {name} with its "
+        "files) into a folder and give that folder as root or SOPOOL_DATA; or give the path of your own file."
     )
     if name == "PTC":
         raise DataError(f"PTC was not found. {NOTES['PTC']} {ways}")
@@ -196,7 +246,7 @@ def _download(name: str, found: FoundDataset, progress: DownloadProgress | None)
 
 
 def _guess(given: str) -> str:
-    """Return a question if a known data set has a name much like this one, which may be that of a file."""
+    """Return a question that suggests a known data set with a similar name, or an empty string."""
     known = (*PAPER, *boxed_names())
     return "" if given in known else suggest(Path(given).stem, known)
 
@@ -222,7 +272,7 @@ def _read(
         read = partial(kind.whole, path)
         return cached(path, stem_of(path), read) if kind.cached else read()
     if kind.rows is None:
-        raise DataError(f"unknown kind of file {suffix_of(path)!r}, expected one of {KNOWN}.", path)
+        raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.", path)
     options = RowOptions(smiles_column, label_column, max_atoms, "required" if labelled else "ignored")
     store, bad = pack_molecules(kind.rows(path, options), kind.place(path), on_error, stem_of(path))
     if bad:
@@ -237,5 +287,5 @@ def _skipped(path: Path, bad: list[BadRow], total: int) -> str:
     more = f"; and {left:,} other reason{'s' * (left > 1)}" if left > 0 else ""
     return (
         f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in row {bad[0].row}, {show(bad[0].text)}. "
-        f"Why: {told}{more}."
+        f"Reasons: {told}{more}."
     )

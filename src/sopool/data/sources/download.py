@@ -1,4 +1,4 @@
-"""One data set from the TU collection, downloaded once."""
+"""Download a data set of the TU collection."""
 
 import urllib.error
 import urllib.request
@@ -12,21 +12,21 @@ from sopool.data.formats.tu import read_tu
 from sopool.errors import DataError
 
 DownloadProgress = Callable[[int, int | None], None]
-"""Called with the bytes done and the bytes in all, None if the server does not say."""
+"""A function called with the bytes downloaded so far and in total; the total is None if the server does not say."""
 
 MAX_DOWNLOAD = 2 << 30
 TIMEOUT = 30
 
 
 def tu_address(name: str) -> str:
-    """Where the TU collection has ``name``; PyG knows."""
+    """Return the address of a data set of the TU collection, which PyG knows."""
     from torch_geometric.datasets import TUDataset
 
     return f"{TUDataset.url}/{name}.zip"
 
 
 def download(name: str, folder: Path, progress: DownloadProgress | None = None) -> Path:
-    """Fetch ``name`` from the TU collection into ``folder``: whole and readable, or not at all."""
+    """Download a data set of the TU collection into ``folder``, check that it can be read, and return its path."""
     target = folder / f"{name}.zip"
     try:
         make_private(folder)
@@ -35,7 +35,7 @@ def download(name: str, folder: Path, progress: DownloadProgress | None = None) 
                 _fetch(tu_address(name), file.write, progress)
                 make_unwritable(file)
             read_tu(temporary, name=name)
-            target.unlink(missing_ok=True)  # or the new file would be given the mode of the old one
+            target.unlink(missing_ok=True)  # otherwise the new file would get the permissions of the old one
     except (urllib.error.URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(f"{name} could not be downloaded from the TU collection: {reason}.") from error
@@ -49,9 +49,12 @@ def _fetch(address: str, write: Callable[[bytes], int], progress: DownloadProgre
         while piece := answer.read(1 << 16):
             done += len(piece)
             if done > MAX_DOWNLOAD:
-                raise DataError(f"{address} is larger than {MAX_DOWNLOAD >> 30} GiB: refused.")
+                raise DataError(
+                    f"{address} is larger than {MAX_DOWNLOAD >> 30} GiB, which is the limit. Download it by other "
+                    "means and give its path."
+                )
             write(piece)
             if progress is not None:
                 progress(done, total)
         if total is not None and done != total:
-            raise DataError(f"{address} broke off after {done} of {total} bytes. Try again.")
+            raise DataError(f"the download of {address} ended after {done} of {total} bytes. Try again.")

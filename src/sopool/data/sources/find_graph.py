@@ -1,4 +1,4 @@
-"""One graph out of any source, by the row that predictions name or by its id."""
+"""Find one graph of any source, by its row or by its id."""
 
 import re
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from sopool.data.sources.stream import lack, place_of, rows_of
 from sopool.errors import DataError, Place, UserError
 
 ID = "id:"
-"""Before an id that might be taken for a row."""
+"""The prefix of an id that could be mistaken for a row."""
 SHOWN = 5
-"""Ids that are named where the wanted one is not there."""
+"""The number of ids that an error message names."""
 
 
 class FoundGraph(NamedTuple):
-    """A graph and what its source says of it."""
+    """A graph with its row, id and label in the source."""
 
     graph: PackedGraphs
-    """A store of one graph, without its label."""
+    """A store with this graph only, without its label."""
     row: int
     id: Label | None
     label: Label | None
@@ -40,12 +40,19 @@ def find_graph(
     label_column: str | None = None,
     max_atoms: int = MAX_ATOMS,
 ) -> FoundGraph:
-    """The graph in row ``wanted``, else the first with that id, text or number; read no further than that.
+    """Return the graph in row ``wanted``, or else the first graph with that id; reading stops there.
 
-    A number that is both a row and an id is taken for the row; ``id:7`` is the id alone. Rows are those of
-    :func:`sopool.data.sources.stream.stream_graphs`: lines and records from 1, graphs of a data set from 0. ``fields``
-    are those of an encoder, which the graph must have; what else it has is kept. A molecule of more than ``max_atoms``
-    atoms is bad.
+    A number that is both a row and an id means the row; ``id:7`` always means the id. Rows are those of
+    :func:`sopool.data.sources.stream.stream_graphs`: lines and records from 1, graphs of a data set from 0.
+
+    Args:
+        source: The name of a data set or the path of a file.
+        wanted: The row or the id.
+        fields: The fields that the graph must have, as an encoder's ``fields``.
+        root: The folder to search first for named data sets. Default: None, ``SOPOOL_DATA``.
+        smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
+        label_column: The column or property with the class. Default: None, a usual name.
+        max_atoms: The largest number of atoms of a molecule. Default: 1000.
     """
     rows = rows_of(source, smiles_column, label_column, max_atoms)
     number = row_number(wanted)
@@ -75,7 +82,7 @@ def find_graph(
 def has_id(
     source: str | Path, name: str, smiles_column: str | None, label_column: str | None, max_atoms: int, last: int
 ) -> bool:
-    """Whether one of the rows of a file, as far as row ``last`` or until one cannot be read, has this id."""
+    """Return whether a row of a file up to row ``last`` has this id; reading stops at a file error."""
     rows = rows_of(source, smiles_column, label_column, max_atoms)
     try:
         return rows is not None and any(
@@ -86,7 +93,7 @@ def has_id(
 
 
 def row_number(wanted: str) -> int | None:
-    """The row that is meant; None for what can be an id only, such as 007."""
+    """Return the row that is meant, or None for what can only be an id, such as 007."""
     return int(wanted) if re.fullmatch(r"-?(0|[1-9][0-9]*)", wanted, re.ASCII) else None
 
 
@@ -101,10 +108,10 @@ def _graph_of(row: GraphRow, fields: Mapping[str, int | None], place: Place) -> 
 def _what_there_is(number: int | None, name: str, numbers: list[int], ids: list[str]) -> str:
     first, last = numbers
     if not last:
-        return "there are no graphs."
-    missing = f"no graph has the id {name!r}" if number is None else f"row {number} is no graph, nor has one that id"
+        return "the file has no graphs."
+    missing = f"no graph has the id {name!r}" if number is None else f"no graph is in row {number} or has that id"
     known = f", with ids such as {', '.join(map(repr, ids))}" if ids else " and have no ids"
-    return f"{missing}. They are in rows {first} to {last}{known}."
+    return f"{missing}. The graphs are in rows {first} to {last}{known}."
 
 
 def _of_store(store: PackedGraphs, number: int | None, wanted: str) -> FoundGraph:
@@ -114,6 +121,6 @@ def _of_store(store: PackedGraphs, number: int | None, wanted: str) -> FoundGrap
         )
     one = store[number]
     if not one.num_nodes:
-        raise DataError(f"graph {number} of {store.name} has no nodes: there is nothing to explain.")
+        raise DataError(f"graph {number} of {store.name} has no nodes, so there is nothing to explain.")
     label = None if one.labels is None else one.classes[int(one.labels[0])]
     return FoundGraph(replace(one, labels=None, classes=()), number, None, label)

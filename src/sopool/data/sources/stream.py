@@ -1,4 +1,4 @@
-"""Graphs of a file or of the standard input, some at a time: however many there are, memory holds a few thousand."""
+"""Read the graphs of a file or of the standard input in chunks, so that memory does not grow with their number."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,18 +16,19 @@ from sopool.errors import Place
 
 NODES = 2**14
 ROWS = 2**12
-"""Where a chunk ends; it also ends once ``limits.MAX_LINE`` characters are read for it."""
+"""The largest number of nodes and of rows of a chunk; it also ends once ``limits.MAX_LINE`` characters were read."""
 NO_NODES = "the graph has no nodes."
 
 
 @dataclass
 class GraphChunk:
-    """Some graphs of a source, in its order."""
+    """Consecutive graphs of a source."""
 
     graphs: PackedGraphs | None = None
-    """None where all rows were bad."""
+    """The graphs; None if no row could be read."""
     rows: list[int] = field(default_factory=list)
-    """The line of a text, the record of an SDF file, from 1; of other sources the number of the graph, from 0."""
+    """The row of each graph: the line of a text file or the record of an SDF file, from 1, or the index of the graph,
+    from 0."""
     ids: list[Label | None] = field(default_factory=list)
     labels: list[Label | None] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
@@ -41,11 +42,18 @@ def stream_graphs(
     label_column: str | None = None,
     max_atoms: int = limits.MAX_ATOMS,
 ) -> Iterator[GraphChunk]:
-    """Chunks of the graphs of any source that :func:`sopool.data.load` reads, or of the standard input (``-``).
+    """Return an iterator over chunks of the graphs of a source, or of the standard input (``-``).
 
-    JSON lines and molecules are read as they come; the standard input may hold JSON lines, a CSV with a line of names,
-    or a SMILES a line. ``fields`` are those of an encoder: a graph that lacks one is bad, other features are dropped.
-    ``max_atoms`` is the size of the largest molecule that is not bad.
+    JSON lines and molecules are read as needed. The standard input may hold JSON lines, a CSV with column names, or one
+    SMILES per line.
+
+    Args:
+        source: The name of a data set, the path of a file, or ``-``.
+        fields: The fields that graphs must have, as an encoder's ``fields``; other features are dropped.
+        root: The folder to search first for named data sets. Default: None, ``SOPOOL_DATA``.
+        smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
+        label_column: The column or property with the class. Default: None, a usual name.
+        max_atoms: The largest number of atoms of a molecule. Default: 1000.
     """
     rows = rows_of(source, smiles_column, label_column, max_atoms)
     if rows is None:
@@ -56,7 +64,7 @@ def stream_graphs(
 def rows_of(
     source: str | Path, smiles_column: str | None, label_column: str | None, max_atoms: int
 ) -> Iterator[GraphRow] | None:
-    """Return the rows of a text or of the standard input as they come; None for a source that is read as a whole."""
+    """Return an iterator over the rows of a text file or the standard input, or None for other sources."""
     kind = kind_of(source)
     if kind.rows is None:
         return None
@@ -65,7 +73,7 @@ def rows_of(
 
 
 def place_of(source: str | Path) -> Place:
-    """Return what a row of a source is called, and what the source is called."""
+    """Return the name of a source and of its rows, for error messages."""
     return kind_of(source).place(source)
 
 
@@ -98,7 +106,7 @@ def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Itera
 
 
 def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
-    """What keeps a graph from being predicted."""
+    """Return the reason why a graph cannot be used for prediction, or an empty string."""
     if graph is None or not graph.num_nodes:
         return NO_NODES
     for name, width in fields.items():
@@ -106,14 +114,14 @@ def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
         if name in EDGE_FIELDS and not len(graph.edges):
             continue
         if values is None:
-            return f"the graph has no {name}; those that the model was trained on have."
+            return f"the graph has no {name}, but the graphs that the model was trained on have."
         if width is not None and np.shape(values)[1] != width:
-            return f"the graph has {np.shape(values)[1]} {name} each, those that the model was trained on {width}."
+            return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {width}."
     return ""
 
 
 def _slices(store: PackedGraphs) -> Iterator[GraphChunk]:
-    """Of a store that is in memory, or mapped into it."""
+    """Yield chunks of a store."""
     names = store.class_labels
     labels = [None] * len(store) if names is None else names.tolist()
     piece = (store.node_ptr[1:] // NODES).tolist()

@@ -1,4 +1,4 @@
-"""Two small data sets that come with the package; where they are from: PROVENANCE.md beside this file."""
+"""Load the two small data sets in the package; PROVENANCE.md in this folder describes their origin."""
 
 from importlib.resources import as_file, files
 
@@ -10,18 +10,26 @@ _NAMES = ("MUTAG", "SOLUBILITY")
 
 
 def boxed_names() -> tuple[str, ...]:
-    """What :func:`load_boxed` knows."""
+    """Return the names of the data sets in the package."""
     return _NAMES
 
 
 def load_boxed(name: str) -> PackedGraphs:
-    """A data set that comes with the package: nothing to download, nothing but the package needed.
+    """Load a data set that is part of the package.
 
     - ``MUTAG``: 188 nitro compounds, mutagenic (1) or not (-1), in the order of the GIN and SOPool papers' code.
     - ``SOLUBILITY``: 1,282 organic compounds whose solubility in water is ``low``, ``medium`` or ``high``.
 
-    Nodes are atoms, labelled with their symbols, without most hydrogens; edges are bonds, labelled ``single``,
-    ``double``, ``triple`` or ``aromatic``: as the readers of molecules make them.
+    Nodes are atoms, labeled with their symbols, without most hydrogens. Edges are bonds, labeled ``single``,
+    ``double``, ``triple`` or ``aromatic``. The readers of molecules use the same conventions.
+
+    Args:
+        name: ``"MUTAG"`` or ``"SOLUBILITY"``.
+
+    Examples:
+        >>> from sopool.data.sources.boxed import load_boxed
+        >>> len(load_boxed("SOLUBILITY"))
+        1282
     """
     if name not in _NAMES:
         known = " and ".join(_NAMES)
