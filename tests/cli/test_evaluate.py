@@ -94,9 +94,9 @@ def test_the_reference_can_be_chosen(evaluated, call):
     ("arguments", "says"),
     [
         (["--hidden", "16,x"], "--hidden 16,x: 'x' is not a whole number"),
-        (["--batch-size", "0"], "batch-size 0 is not possible"),
-        (["--lr", "0.1,-1"], "learning rate of -1.0 is not possible"),
-        (["--dropout", "1"], "dropout of 1.0 is not possible"),
+        (["--batch-size", "0"], "batch_size must be at least 1, but 0 was given"),
+        (["--lr", "0.1,-1"], "learning rate must be positive, but -1.0 was given"),
+        (["--dropout", "1"], "dropout rate must be at least 0 and below 1, but 1.0 was given"),
         (["--pool", "sopool-bimap,sopool-bimapp"], "Did you mean 'sopool-bimap'?"),
         (["--gnn", "gin0"], "Did you mean 'gin-0'?"),
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
@@ -110,7 +110,7 @@ def test_the_reference_can_be_chosen(evaluated, call):
         (["-o", "nowhere/found.json"], "there is no folder nowhere"),
         (["-o", "."], "this is a folder"),
         (["--plot", "curves.pdf"], ".svg or .png, not '.pdf'"),
-        (["--runs", "file"], "this is a file; a store of runs is a folder"),
+        (["--runs", "file"], "this is a file, but a store of runs is a folder"),
     ],
 )
 def test_mistakes(call, tmp_path, arguments, says):
@@ -127,8 +127,8 @@ def test_a_model_beyond_all_memory(call):
     shown = call("evaluate", "MUTAG", *TINY, "--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}")
     assert shown.code == 2
     (said,) = shown.err.splitlines()
-    assert "no room for a single model" in said
-    assert "bytes were asked for at once. Take a smaller batch size, width or rank. Nothing" in said
+    assert "there is not enough memory on cpu for a single model" in said
+    assert "bytes were asked for at once. Use a smaller batch size, width or rank. Finished" in said
 
 
 def test_a_protocol_that_cannot_be_judged_leaves_the_others(call):
@@ -137,7 +137,7 @@ def test_a_protocol_that_cannot_be_judged_leaves_the_others(call):
     shown = call("evaluate", "MUTAG", *how, "--protocol", "single-epoch,per-fold-max", "--json", "--plot", "c.svg")
     assert shown.code == 0, shown.err
     for pool in ("sopool", "sum"):
-        assert f"warning: {pool}: single-epoch: at no setting is there an epoch that every fold reached" in shown.err
+        assert f"warning: {pool}: single-epoch: no setting has an epoch that every fold reached" in shown.err
     for one in json.loads(shown.out):
         assert list(one["protocols"]) == ["per-fold-max"]
         assert "Try a lower learning rate" in one["missing"]["single-epoch"]
@@ -246,6 +246,6 @@ def test_classes_too_small_for_fair_are_refused_before_anything_is_trained(proto
     (tmp_path / "g.jsonl").write_text("\n".join(lines))
     shown = call("evaluate", "g.jsonl", *TINY, "--pool", "sum", "--protocol", protocols)
     assert shown.code == 2
-    assert "class 'rare' has a single graph to train on" in shown.err
+    assert "class 'rare' has a single training graph" in shown.err
     assert call("runs", "--json").out == "[]\n"
     assert call("evaluate", "g.jsonl", *TINY, "--pool", "sum", "--protocol", "per-fold-max").code == 0

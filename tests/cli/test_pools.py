@@ -86,4 +86,4 @@ def test_options_of_poolings(call):
 def test_a_head_needs_blocks(call):
     shown = call("evaluate", "MUTAG", "--pool", "diffpool", "--head", "per-block", *TINY)
     assert shown.code == 2
-    assert "--blocks" in shown.err
+    assert "set blocks to 1, 2 or 3" in " ".join(shown.err.split())

@@ -132,10 +132,10 @@ def test_banks_hold_runs_of_one_shape():
         ({"protocols": ["fare"]}, "Did you mean 'fair'"),
         ({"pools": ["sopool-bimp"]}, "Did you mean 'sopool-bimap'"),
         ({"gnn": "gin"}, "there is no GNN 'gin'"),
-        ({"settings": [Setting(lr=0)]}, "learning rate of 0"),
-        ({"settings": [Setting(dropout=1.0)]}, "dropout of 1.0"),
-        ({"settings": [Setting(hidden=0)]}, "hidden 0"),
-        ({"epochs": 0}, "epochs 0"),
+        ({"settings": [Setting(lr=0)]}, "learning rate must be positive, but 0"),
+        ({"settings": [Setting(dropout=1.0)]}, "dropout rate must be .* but 1.0"),
+        ({"settings": [Setting(hidden=0)]}, "hidden must be at least 1, but 0"),
+        ({"epochs": 0}, "epochs must be at least 1, but 0"),
         ({"folds": 80}, "folds"),
     ],
 )
@@ -162,7 +162,7 @@ def test_one_name_is_a_list_of_one(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"store": "MUTAG"}, r"sopool\.data\.load\(\.\.\.\) or pack\(\.\.\.\) gives, not a str: 'MUTAG'"),
+        ({"store": "MUTAG"}, r"sopool\.data\.load\(\.\.\.\) and pack\(\.\.\.\) return, not a str: 'MUTAG'"),
         ({"store": [1, 2]}, r"not a list: \[1, 2\]"),
         ({"runs": "runs"}, r"RunStore\(folder\), not a str: 'runs'"),
     ],

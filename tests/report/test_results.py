@@ -129,7 +129,7 @@ def test_no_gain_has_no_minus():
 
 def test_refused():
     rows = [Result("A", "gcn", "sum", outcome("fair")), Result("A", "gcn", "sopool", outcome("per-fold-max"))]
-    with pytest.raises(ValueError, match="no result of it on A, gcn, per-fold-max"):
+    with pytest.raises(ValueError, match="has no result on A, gcn, per-fold-max"):
         compare(rows, "sum")
     rows[1] = Result("A", "gcn", "sopool", outcome("fair", FOLDS[:5]))
     with pytest.raises(ValueError, match="5 and 10 folds on A, gcn, fair"):

@@ -1,4 +1,4 @@
-"""Experiments: grids, presets, cross-validation on this machine, comparisons."""
+"""Experiments: cross-validation of poolings, grids of hyperparameters, comparisons and statistics."""
 
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.evaluation import Evaluation, Evaluator, Request, make_grid

@@ -10,7 +10,7 @@ from sopool.training.runs.record import Run
 
 
 class Band(NamedTuple):
-    """Accuracy over epochs, per cent: the mean over folds, and what lies below it in a tenth and nine tenths."""
+    """The accuracy over epochs in percent: the mean over the folds and the 10 % and 90 % quantiles."""
 
     mean: np.ndarray
     low: np.ndarray
@@ -18,7 +18,7 @@ class Band(NamedTuple):
 
 
 def band(runs: Sequence[Run], curve: str) -> Band:
-    """Mean and spread over folds of one of the runs' curves; NaN where no fold got that far."""
+    """Return the mean and the spread over folds of one of the runs' curves; NaN where no fold reached an epoch."""
     longest = max(len(run.curves[curve]) for run in runs)
     folds: dict[int, list[np.ndarray]] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""An experiment, over all its seeds, boiled down to what a report shows of it: small, however many runs it was."""
+"""Reduce an experiment, over all its seeds, to what a report shows; its size does not depend on the number of runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,75 +18,81 @@ from sopool.training.runs.record import Run
 
 
 def join_words(*parts: str | None) -> str:
-    """Join those that say something by commas."""
+    """Join the non-empty parts by commas."""
     return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the runs of an experiment took."""
+    """The cost of an experiment's runs."""
 
     runs: int
+    """The number of runs."""
     model_epochs: int
+    """The number of trained epochs of all runs."""
     seconds: float
-    """On their device, each run with its share of the bank it was trained in."""
+    """The training time on the device; each run has its share of its bank's time."""
     devices: tuple[str, ...]
+    """The devices that runs were trained on."""
     memory: int | None
-    """Bytes at the peak of the process that trained, the most of any; None where it was not recorded."""
+    """The largest peak memory of a training process, in bytes; None if it was not recorded."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the report: one pooling behind one network on one data set."""
+    """One row of a report: one pooling with one network on one data set."""
 
     shared: RunConfig
-    """Of all seeds: its own says nothing."""
+    """The configuration that all runs share; its seed has no meaning."""
     rule: str
-    """``sum`` or ``mean``, whichever Sum/Avg stands for on this data set."""
+    """``sum`` or ``mean``: the pooling that Sum/Avg stands for on this data set."""
     settings: Settings | None
     """See :class:`~sopool.experiments.stored.Experiment`."""
     classes: tuple[str, ...]
+    """The names of the classes."""
     outcomes: dict[str, Outcome]
-    """Several seeds are averaged within folds."""
+    """The result under each protocol, by name; several seeds are averaged within folds."""
     seeds: dict[int, dict[str, Outcome]]
-    """What each seed gave."""
+    """The results of each seed."""
     missing: dict[str, str]
+    """The reason why a protocol has no result, by name."""
     curves: dict[str, dict[str, Band]]
-    """Of the runs that a protocol reports: ``train`` and ``test`` or ``validation``, accuracy over epochs."""
+    """The accuracy over epochs of the runs that each protocol reports, for ``train`` and ``test`` or ``validation``."""
     confusion: dict[str, np.ndarray]
-    """[true class, predicted class]: test graphs over all folds; the runs of a fold are averaged."""
+    """The test graphs of all folds by class, ``[true class, predicted class]``; the runs of a fold are averaged."""
     cost: Cost
+    """The cost of all runs."""
     variant: str = ""
-    """What tells it apart from others of the same data set, network and pooling, and the pooling's options."""
+    """The pooling's options, and what distinguishes the entry from others of its data set, network and pooling."""
 
     @property
     def data(self) -> str:
-        """The data set's name."""
+        """The name of the data set."""
         return self.shared.data
 
     @property
     def network(self) -> str:
-        """What stands before the pooling."""
+        """The network before the pooling."""
         return self.shared.model.network
 
     @property
     def pool(self) -> str:
-        """The pooling's name."""
+        """The name of the pooling."""
         return self.shared.model.pool_name
 
     @property
     def title(self) -> str:
-        """All that tells it from the others, in words."""
+        """Everything that distinguishes it from other entries, as text."""
         return join_words(self.data, self.network, self.pool, self.variant)
 
     @property
     def options(self) -> str:
-        """The pooling's, such as ``bias True``."""
+        """The pooling's options as text, such as ``bias True``."""
         return ", ".join(f"{name} {value}" for name, value in self.shared.model.pool_options.items())
 
     @property
     def place(self) -> str:
-        """The same for those that differ in their pooling only."""
+        """An identifier that entries share if they differ only in their pooling."""
         return f"{self.shared.place().key} {sorted(self.settings or [])}"
 
     @property
@@ -96,9 +102,9 @@ class Entry:
 
 
 def digest(seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: DatasetFacts | None) -> Entry:
-    """What remains of an experiment and its runs with each seed.
+    """Return the entry of an experiment and its runs with each seed.
 
-    Without the ``facts`` of its data set no protocol can be judged.
+    Without the ``facts`` of its data set it has no result under any protocol.
     """
     every = [run for runs in seeds.values() for some in runs.values() for run in some]
     judged = {seed: _judge(runs, facts) for seed, runs in seeds.items()}
@@ -128,34 +134,34 @@ def digest(seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: Data
 
 def _judge(runs: RunsByLooks, facts: DatasetFacts | None) -> Judgement:
     if facts is None:
-        why = "the classes of its graphs are not known: neither the store nor the catalogue has the data set."
+        why = "the classes of its graphs are not known: neither the store nor the catalog has the data set."
         return Judgement(missing={"every protocol": why})
     for run in (run for some in runs.values() for run in some):
         classes = {array.shape[-1] for name, array in run.predictions.items() if name.endswith("_logits")}
         if classes - {len(facts.classes)}:
-            why = f"run {run.config.key} predicts {max(classes)} classes, and the data set has {len(facts.classes)}."
+            why = f"run {run.config.key} predicts {max(classes)} classes, but the data set has {len(facts.classes)}."
             return Judgement(missing={"every protocol": why})
     return judge(runs, facts.labels)
 
 
 def _missing(judged: Mapping[int, Judgement]) -> dict[str, str]:
-    """What no seed has, or which ones lack it."""
+    """Return the reasons for missing results, with the seeds that lack them if only some do."""
     lacking: dict[str, dict[int, str]] = {}
     for seed, one in judged.items():
         for name, why in one.missing.items():
             lacking.setdefault(name, {})[seed] = why
     found = {}
     for name, whys in lacking.items():
-        first = next(iter(whys.values())).removeprefix(f"{name}: ")  # who shows it says the name
+        first = next(iter(whys.values())).removeprefix(f"{name}: ")  # the name is shown separately
         some = f"with seed {', '.join(map(str, whys))}: " if len(whys) < len(judged) else ""
         found[name] = some + first
     return found
 
 
 def reference_of(entry: Entry, entries: Sequence[Entry], wanted: str | None) -> Entry | None:
-    """What an entry is compared with, of those of its place: what is asked for, else Sum/Avg, else a first-order one.
+    """Return what an entry is compared with: the ``wanted`` pooling, else Sum/Avg, else a first-order pooling.
 
-    Of several the one whose dropout is where the entry has it.
+    Of several, the one with dropout in the same place as the entry is preferred.
     """
     entries = sorted(entries, key=lambda other: other.shared.model.dropout_on != entry.shared.model.dropout_on)
     if wanted is not None and wanted != "sum-avg":
@@ -166,7 +172,7 @@ def reference_of(entry: Entry, entries: Sequence[Entry], wanted: str | None) -> 
 
 
 def _shown(judged: Judgement, protocol: str) -> list[Run]:
-    """The runs behind the figure: final ones, or those of the setting that was best; in the order of the folds."""
+    """Return the runs behind a result in the order of the folds: the final ones, or those of the best setting."""
     runs = judged.reported[protocol]
     setting = judged.outcomes[protocol].setting
     mine = [run for run in runs if not isinstance(setting, Setting) or run.config.setting == setting]
@@ -179,7 +185,7 @@ def _curves(runs: Sequence[Run]) -> dict[str, Band]:
 
 
 def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray, classes: int) -> np.ndarray:
-    """With a line for classes that no graph has, too: they may be predicted."""
+    """Return the confusion matrix, which includes classes that no graph has, since they may be predicted."""
     table = np.zeros((classes, classes))
     for run, epoch in zip(runs, _epochs(outcome), strict=True):
         if epoch == 0:
@@ -193,7 +199,7 @@ def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray, classe
 
 
 def _epochs(outcome: Outcome) -> list[int]:
-    """The epoch, from 1, of each run behind an outcome, in the order of folds and repeats."""
+    """Return the epoch, from 1, of each run behind a result, in the order of folds and repeats."""
     if isinstance(outcome.epochs, int):
         return [outcome.epochs] * len(outcome.folds)
     return [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]

@@ -1,4 +1,4 @@
-"""Cross-validation of poolings on one data set, under one or several protocols."""
+"""Cross-validate poolings on one data set, under one or several protocols."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,87 +35,118 @@ VERSIONS = ("sopool", "python", "torch", "torch-geometric", "numpy", "numba")
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for."""
+    """A request for the cross-validation of one or several poolings.
+
+    Examples:
+        >>> from sopool.experiments import Request, make_grid
+        >>> grid = make_grid(hidden=[16, 32], batch_sizes=[32], rates=[0.01], dropouts=[0.0, 0.5])
+        >>> request = Request(["sopool-bimap", "sum"], settings=grid, epochs=100)
+        >>> len(request.settings), request.protocols
+        (4, ('fair',))
+    """
 
     pools: Sequence[str]
+    """The names of the poolings, such as ``["sopool-bimap", "sum"]``; ``sopool pools`` lists them."""
     protocols: Sequence[str] = ("fair",)
+    """The names of the evaluation protocols: ``"fair"``, ``"single-epoch"``, ``"per-fold-max"``."""
     gnn: str = "gin-0"
+    """The message-passing layers, such as ``"gin-0"`` or ``"gcn"``; ``"gine"`` also uses edge labels."""
     settings: Sequence[Setting] = ()
-    """To choose from; none: the preset's."""
+    """The hyperparameter settings to choose from; if empty, the one of the preset."""
     epochs: int = 350
+    """The number of epochs of each run."""
     folds: int = 10
+    """The number of folds of the cross-validation."""
     seed: int = 0
+    """The random seed of everything but the folds, which are always the same."""
     steps: int | None = 50
-    """Batches in an epoch; None: as many as a pass over the training graphs has."""
+    """Batches per epoch; None: one pass over the training graphs."""
     preset: Preset = "default"
-    """The model, and how the optimiser is set beside the ``settings``."""
+    """The model, and the settings of the optimizer that ``settings`` does not vary."""
     blocks: int = 0
-    """0 for flat models."""
+    """The number of blocks of a hierarchical model, 1 to 3; 0 for flat models."""
     head: Head | None = None
-    """Of a hierarchy; None: the preset's."""
+    """The classifier of a hierarchical model; None: the one of the preset."""
     block_readout: VectorFrom = "max-mean"
-    """What a block's classifier sees of its nodes."""
+    """How the nodes of a block are summarized for its classifier."""
     pool_options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the poolings' classes, each for those of ``pools`` that have it."""
+    """Options of the poolings by name, such as ``{"rank": 16}``; each applies to the poolings that have it."""
 
     def __post_init__(self) -> None:
         for name in ("pools", "protocols"):
-            if isinstance(one := getattr(self, name), str):  # else each letter would be a name
+            if isinstance(one := getattr(self, name), str):  # otherwise each letter would be a name
                 object.__setattr__(self, name, (one,))
         if not self.settings:
             object.__setattr__(self, "settings", (PRESETS[self.preset].setting,))
 
     def check(self) -> None:
-        """Raise a ``SettingError`` for anything that cannot be."""
+        """Raise ``SettingError`` if a value is impossible."""
         for protocol in self.protocols:
             check_name("protocol", protocol, PROTOCOLS)
         numbers = {"epochs": self.epochs} | ({} if self.steps is None else {"steps": self.steps})
         if not self.blocks and self.head is not None:
-            raise SettingError(f"the head {self.head} is that of a hierarchy: say how many --blocks it has, 1 to 3.")
+            raise SettingError(
+                f"the head {self.head!r} is for hierarchical models only: set blocks to 1, 2 or 3, or leave head out."
+            )
         for setting in self.settings:
-            numbers |= {"hidden": setting.hidden, "batch-size": setting.batch_size}
+            numbers |= {"hidden": setting.hidden, "batch_size": setting.batch_size}
             if not setting.lr > 0:
-                raise SettingError(f"a learning rate of {setting.lr} is not possible: it must be positive.")
+                raise SettingError(f"the learning rate must be positive, but {setting.lr} was given.")
             if not 0 <= setting.dropout < 1:
-                raise SettingError(
-                    f"a dropout of {setting.dropout} is not possible: it must be at least 0 and below 1."
-                )
+                raise SettingError(f"the dropout rate must be at least 0 and below 1, but {setting.dropout} was given.")
         for name, number in numbers.items():
             if number < 1:
-                raise SettingError(f"{name} {number} is not possible: it must be at least 1.")
+                raise SettingError(f"{name} must be at least 1, but {number} was given.")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one pooling reached."""
+    """The results of one pooling under all requested protocols.
+
+    Examples:
+        >>> from sopool.experiments import Evaluation, Request
+        >>> from sopool.models.config import Setting
+        >>> from sopool.training.protocols.protocols import Outcome
+        >>> outcome = Outcome("fair", "", (0.75, 0.25), ((3,), (8,)), (Setting(),) * 2, (0.75, 0.25), (None, None))
+        >>> evaluation = Evaluation("toy", Request(["sum"]), "sum", {"fair": outcome}, missing={}, runs={})
+        >>> evaluation.outcomes["fair"].mean
+        0.5
+    """
 
     dataset: str
+    """The name of the data set."""
     request: Request
+    """The request that this answers."""
     pool: str
+    """The name of the pooling."""
     outcomes: dict[str, Outcome]
+    """The result under each protocol, by name."""
     missing: dict[str, str]
-    """Why a protocol that was asked for has no outcome."""
+    """The reason why a requested protocol has no result, by name."""
     runs: dict[Looks, list[Run]] = field(repr=False)
+    """The runs, by the graphs that they are scored on."""
     fingerprint: str = ""
+    """A hash of the graphs, labels and classes."""
     model: ModelConfig = field(default_factory=ModelConfig)
+    """The configuration of the model."""
 
     @property
     def network(self) -> str:
-        """What stands before the pooling, in words."""
+        """The network before the pooling, as text."""
         return self.model.network
 
     @property
     def model_epochs(self) -> int:
-        """Epochs trained, over all runs."""
+        """The number of trained epochs of all runs."""
         return sum(int(np.isfinite(run.curves["step_loss"]).sum()) for runs in self.runs.values() for run in runs)
 
     @property
     def seconds(self) -> float:
-        """Time spent training, a run's share of its bank; workers side by side count each for itself."""
+        """The training time of all runs in seconds; parallel workers count separately."""
         return float(sum(np.nansum(run.curves["seconds"]) for runs in self.runs.values() for run in runs))
 
     def to_json(self) -> dict[str, Any]:
-        """For the command line's ``--json``: accuracies as fractions."""
+        """Return a JSON object; accuracies are fractions."""
         environments = [run.environment for runs in self.runs.values() for run in runs]
         return {
             "dataset": self.dataset,
@@ -141,19 +172,49 @@ class Evaluation:
 def make_grid(
     hidden: Sequence[int], batch_sizes: Sequence[int], rates: Sequence[float], dropouts: Sequence[float]
 ) -> list[Setting]:
-    """All combinations, repeats left out."""
+    """Return all combinations of the given values, without repetitions.
+
+    Args:
+        hidden: Widths of the hidden layers.
+        batch_sizes: Numbers of graphs in a batch.
+        rates: Learning rates.
+        dropouts: Dropout rates.
+
+    Examples:
+        >>> from sopool.experiments import make_grid
+        >>> grid = make_grid(hidden=[16, 32], batch_sizes=[32], rates=[0.01], dropouts=[0.0, 0.5])
+        >>> len(grid), grid[0]
+        (4, Setting(hidden=16, batch_size=32, lr=0.01, dropout=0.0))
+    """
     return list(dict.fromkeys(Setting(*values) for values in product(hidden, batch_sizes, rates, dropouts)))
 
 
 class Evaluator:
-    """Plans the runs of a request, has them trained, and reads the results off."""
+    """Plan the runs of a request, train them and compute the results.
+
+    Args:
+        store: The labeled graphs.
+        request: The poolings, protocols and hyperparameters to evaluate.
+        runs: The store of runs. Runs that it already has are not trained again.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import make_agreement
+        >>> from sopool.experiments import Evaluator, Request
+        >>> from sopool.training.runs.store import RunStore
+        >>> request = Request(["sopool-bimap", "sum"], epochs=1, steps=1, folds=2)
+        >>> with TemporaryDirectory() as folder:
+        ...     found = Evaluator(make_agreement(60), request, RunStore(folder)).evaluate()
+        >>> [(one.pool, len(one.outcomes["fair"].folds)) for one in found]
+        [('sopool-bimap', 2), ('sum', 2)]
+    """
 
     def __init__(self, store: PackedGraphs, request: Request, runs: RunStore) -> None:
-        check_kind(store, PackedGraphs, "the graphs of an evaluation are what sopool.data.load(...) or pack(...) gives")
-        check_kind(runs, RunStore, "the store of its runs is a sopool.training.runs.store.RunStore(folder)")
+        check_kind(store, PackedGraphs, "store must be a PackedGraphs, as sopool.data.load(...) and pack(...) return")
+        check_kind(runs, RunStore, "runs must be a sopool.training.runs.store.RunStore(folder)")
         request.check()
         if store.labels is None:
-            raise DataError(f"{store.name} has no labels: there is nothing to evaluate.")
+            raise DataError(f"{store.name} has no labels, which an evaluation needs.")
         self.store = store
         self.request = request
         self.runs = runs
@@ -171,19 +232,27 @@ class Evaluator:
         stop: Callable[[], bool] = lambda: False,
         train: Train = train_all,
     ) -> EvaluationResults | None:
-        """Train what is missing and judge; None if ``stop`` said so before the end."""
+        """Train the missing runs and compute the results; return None if ``stop`` ended the training early.
+
+        Args:
+            device: ``"cpu"`` (default) or ``"cuda"``.
+            workers: The number of processes on a CPU. Default: None, one for each core if there is enough work.
+            report: Called with the progress of training.
+            stop: Called after each epoch; if it returns True, training ends.
+            train: The function that trains runs. Default: on this machine.
+        """
         if not train_together([self], device, workers, report, stop, train):
             return None
         return EvaluationResults(self.judge(pool) for pool in self.request.pools)
 
     @property
     def total_epochs(self) -> int:
-        """Model-epochs of all runs, those that are still to be chosen included."""
+        """The number of epochs of all runs together, including final runs whose settings are not chosen yet."""
         final = self.request.folds * FINAL_RUNS * len(self.request.pools) if "fair" in self.request.protocols else 0
         return (len(self.first_runs()) + final) * self.request.epochs
 
     def first_runs(self) -> list[RunConfig]:
-        """All settings on all folds: on the test folds, and to choose a setting on held-out graphs."""
+        """Return the runs of all settings and folds, for the test-fold protocols and for the choice of settings."""
         return list(self._first_runs)
 
     @cached_property
@@ -201,13 +270,13 @@ class Evaluator:
         return wanted
 
     def final_runs(self) -> list[RunConfig]:
-        """The runs that ``fair`` reports, once the settings are chosen."""
+        """Return the runs that ``fair`` reports; the runs that choose the settings must be complete."""
         if "fair" not in self.request.protocols:
             return []
         return _once([run for pool in self.request.pools for run in self._final(pool)])
 
     def stored_request(self) -> StoredRequest:
-        """Return what is asked for as the store keeps it, with the keys of all runs."""
+        """Return the request as the store keeps it, with the keys of all runs."""
         request = self.request
         return StoredRequest(
             dataset=self.store.name,
@@ -253,7 +322,7 @@ class Evaluator:
         ]
 
     def _model(self, pool: str, fold: int) -> ModelConfig:
-        """Return the pooling's model for a fold: some options follow from the sizes of its training graphs."""
+        """Return the pooling's model for a fold: some options depend on the sizes of the fold's training graphs."""
 
         def sizes() -> Tensor:
             return self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
@@ -281,7 +350,7 @@ class Evaluator:
         return config.with_setting(setting)
 
     def judge(self, pool: str) -> Evaluation:
-        """What the trained runs of one pooling say, under each protocol that they can be judged by."""
+        """Return the results of the trained runs of one pooling, under each protocol."""
         runs = {looks: self._load(self._grid(pool, looks)) for looks in self._first_looks}
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
@@ -294,7 +363,10 @@ class Evaluator:
         found = [(config, self.runs.load(config)) for config in configs]
         missing = [config.key for config, run in found if run is None]
         if missing:
-            raise DataError(f"runs are missing in the store, or were removed meanwhile: {', '.join(missing[:5])}.")
+            raise DataError(
+                f"{len(missing)} runs are missing in the store or were removed meanwhile: {', '.join(missing[:5])}. "
+                "Evaluate again to train them."
+            )
         return [run for _, run in found if run is not None]
 
 
@@ -306,7 +378,7 @@ def train_together(
     stop: Callable[[], bool] = lambda: False,
     train: Train = train_all,
 ) -> bool:
-    """Train what evaluations of one data set and store need, side by side; False if ``stop`` said so before the end."""
+    """Train the runs of evaluations on one data set and store together; return False if ``stop`` ended them early."""
     first = evaluators[0]
     first.runs.save_dataset(DatasetFacts.of(first.store, first.fingerprint))
     for evaluator in evaluators:
@@ -322,7 +394,7 @@ _named: WeakKeyDictionary[PackedGraphs, tuple[str, dict[Looks, str]]] = WeakKeyD
 
 
 def _names(store: PackedGraphs) -> tuple[str, dict[Looks, str]]:
-    """The fingerprint of a data set and its encoders: found once, however many evaluations there are of it."""
+    """Return the fingerprint and the encoders of a data set, which are computed only once."""
     if store not in _named:
         looks: tuple[Looks, ...] = ("test", "validation", "chosen")
         _named[store] = content_key(store), {look: repr(encoder_for(store, look)) for look in looks}
@@ -330,5 +402,5 @@ def _names(store: PackedGraphs) -> tuple[str, dict[Looks, str]]:
 
 
 def _once(configs: Sequence[RunConfig]) -> list[RunConfig]:
-    """Two names may stand for one model, as ``sum-avg`` and ``sum`` do: it is trained once."""
+    """Remove duplicates: two names may stand for the same model, as ``sum-avg`` and ``sum`` do."""
     return list({config.key: config for config in configs}.values())

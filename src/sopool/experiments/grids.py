@@ -1,6 +1,6 @@
-"""Guess which runs of a store were asked for together: settings that were chosen from, and those tried one by one.
+"""Infer which runs of a store belong together: settings that were compared in a grid, or evaluated one by one.
 
-For stores of earlier versions, and runs that no request names: see :mod:`sopool.training.runs.requests`.
+This is for stores of earlier versions and for runs that no request names, see :mod:`sopool.training.runs.requests`.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ Settings = frozenset[Setting]
 
 
 def by_length(group: Sequence[RunConfig]) -> list[list[RunConfig]]:
-    """Apart where lengths were asked for; together where they follow from the fold and the size of a batch."""
+    """Separate runs whose lengths were given; keep those together whose lengths follow from fold and batch size."""
     parts = [list(group)]
     for which in range(len(group[0].lengths)):
         parts = [piece for part in parts for piece in _by_length(part, which)]
@@ -21,7 +21,7 @@ def by_length(group: Sequence[RunConfig]) -> list[list[RunConfig]]:
 
 
 def _by_length(group: list[RunConfig], which: int) -> list[list[RunConfig]]:
-    """A length that every fold and size of a batch has was asked for, if some have others as well."""
+    """Separate runs by one length, which was given if every fold and batch size has it and some have others, too."""
     found: dict[tuple[int, int], set[object]] = defaultdict(set)
     for config in group:
         found[config.fold, config.batch_size].add(config.lengths[which])
@@ -37,12 +37,14 @@ def _by_length(group: list[RunConfig], which: int) -> list[list[RunConfig]]:
 
 
 def by_grid(parts: Iterable[tuple[str, list[RunConfig]]]) -> list[tuple[list[RunConfig], Settings | None]]:
-    """Take parts of a store, each with the key of its place, apart where settings were tried one by one.
+    """Split the parts of a store, each with the key of its place, where settings were evaluated one by one.
 
-    Final runs at a setting that no held-out graphs were looked at for were asked for by themselves. So were some
-    settings among many, under any protocol, if they are all that another pooling of the same place has: as two presets
-    in one store, a sum with and without dropout, and one more pooling with each. What belongs to one of these grids, of
-    whatever pooling and protocol, stands together, with its settings; where there is but one, without.
+    Final runs at a setting without validation runs were requested on their own. So were some settings among many, under
+    any protocol, if they are all the settings that another pooling of the same place has: for example two presets in
+    one
+    store, a sum with and without dropout, and another pooling with each. Runs that belong to one of these grids, of any
+    pooling and protocol, are grouped, together with their settings; if there is only one grid, its settings are left
+    out.
     """
     every = [(where, _Asked(part)) for where, part in parts]
     known: dict[str, set[Settings]] = defaultdict(set)
@@ -57,7 +59,7 @@ def by_grid(parts: Iterable[tuple[str, list[RunConfig]]]) -> list[tuple[list[Run
 
 
 class _Asked:
-    """The settings of one pooling's runs, by what they look at."""
+    """The settings of one pooling's runs, by the graphs that they are scored on."""
 
     def __init__(self, part: list[RunConfig]) -> None:
         self.part = part
@@ -67,11 +69,11 @@ class _Asked:
         self.alone = [Settings([setting]) for setting in sorted(final - self.validation)]
 
     def grids(self, known: set[Settings]) -> tuple[list[Settings], list[Settings]]:
-        """Those under the protocols that look at test folds, and those under ``fair``."""
+        """Return the grids of the protocols that score the test folds at every epoch, and those of ``fair``."""
         return _split(self.test, known), [*_split(self.validation, known), *self.alone]
 
     def pieces(self, known: set[Settings], apart: set[Settings]) -> list[tuple[list[RunConfig], Settings | None]]:
-        """Its runs by grid, if any of its grids stands ``apart``; else all of them."""
+        """Return its runs by grid if any of its grids stands ``apart``; otherwise all of them."""
         test, fair = self.grids(known)
         grids = dict.fromkeys([*test, *fair])
         if not apart & set(grids):
@@ -85,7 +87,7 @@ class _Asked:
 
 
 def _split(grid: Settings, known: set[Settings]) -> list[Settings]:
-    """A grid as the smaller ones it was put together from, if they are ``known``; else as it is."""
+    """Split a grid into the smaller ones it consists of, if they are ``known``; otherwise return it as it is."""
     smaller = [one for one in known if one < grid]
     largest = sorted((one for one in smaller if not any(one < other for other in smaller)), key=sorted)
     if sum(map(len, largest)) == len(grid) and Settings().union(*largest) == grid:

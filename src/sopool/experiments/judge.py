@@ -1,4 +1,4 @@
-"""Judge finished runs: what each protocol says of them."""
+"""Compute the results of finished runs under each protocol."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -14,24 +14,36 @@ from sopool.training.runs.config import Looks
 from sopool.training.runs.record import Run
 
 RunsByLooks = Mapping[Looks, Sequence[Run]]
-"""The runs of one pooling with one seed, by what they look at."""
+"""The runs of one pooling with one seed, by the graphs that they are scored on."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the protocols say."""
+    """The results of runs under several protocols."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    """The result under each protocol, by name."""
     reported: dict[str, list[Run]] = field(default_factory=dict)
-    """The runs that each protocol had to choose from; of ``fair``, those at the settings it chose."""
+    """The runs that each protocol could choose from; for ``fair``, those at the settings it chose."""
     missing: dict[str, str] = field(default_factory=dict)
-    """Why a protocol that was asked for, or that some runs are made for, has no outcome."""
+    """The reason why a protocol that was requested, or that some runs are meant for, has no result."""
 
 
 def judge(runs: RunsByLooks, labels: np.ndarray, wanted: Collection[str] | None = None) -> Judgement:
-    """Return what the protocols say of runs, those that are ``wanted`` or else all that some of the runs are made for.
+    """Return the results of runs under the protocols ``wanted``, or under all that some of the runs are meant for.
 
-    Settings that lack a fold are left out. ``labels``: the true class of each graph of the data set.
+    Settings that lack a fold are left out.
+
+    Args:
+        runs: The runs of one pooling, by :attr:`~sopool.training.runs.config.RunConfig.looks`.
+        labels: The class number of every graph of the data set ``[G]``.
+        wanted: The names of protocols. Default: None, all that some of the runs are meant for.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.experiments.judge import judge
+        >>> judge({}, labels=np.array([0, 1]), wanted=["fair"]).missing
+        {'fair': 'the final runs are not there yet.'}
     """
     judged = Judgement()
     for name in PROTOCOLS if wanted is None else wanted:
@@ -50,7 +62,7 @@ def judge(runs: RunsByLooks, labels: np.ndarray, wanted: Collection[str] | None 
 
 
 def whole_settings(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of those settings that have every fold."""
+    """Return the runs of the settings that have every fold."""
     folds: dict[Setting, set[int]] = defaultdict(set)
     for run in runs:
         folds[run.config.setting].add(run.config.fold)
@@ -58,7 +70,7 @@ def whole_settings(runs: Sequence[Run]) -> list[Run]:
 
 
 def _reported(runs: RunsByLooks, protocol: Protocol) -> list[Run]:
-    """Return what a protocol takes: all settings, or the one chosen for each fold on held-out graphs, if any was."""
+    """Return the runs that a protocol takes: those of all settings, or of the setting chosen for each fold."""
     last = runs[protocol.looks[-1]]
     if len(protocol.looks) == 1:
         return whole_settings(last) or list(last)

@@ -1,4 +1,4 @@
-"""Poolings ranked across the data sets of a store."""
+"""Rank poolings across the data sets of a store."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,16 +19,18 @@ UNDIVIDED = {divided: plain for plain, divided in DIVIDED.items()}
 
 
 class Ranks(NamedTuple):
-    """Poolings that differ in nothing else, on several data sets, under one protocol."""
+    """A ranking under one protocol of poolings that differ in nothing else, on several data sets."""
 
     network: str
+    """The network before the poolings."""
     variant: str
-    """What tells how they were trained apart from other rankings of the same network."""
+    """What distinguishes the training from that of other rankings of the same network."""
     across: Across
+    """The ranking."""
 
 
 def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
-    """Whatever can be ranked: at least two poolings with figures on the same two data sets."""
+    """Return all possible rankings: at least two poolings with results on the same two data sets."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         groups[_everywhere(entry).place].append(entry)
@@ -68,18 +70,18 @@ def _name(entry: Entry) -> str:
 
 
 def _undivided(entry: Entry) -> Entry:
-    """Without the division by the size that presets add where Sum/Avg is the mean: elsewhere they are called so."""
+    """Return the entry without the division by the size that presets add where Sum/Avg is the mean."""
     options = dict(entry.shared.model.pool_options)
     divided = options.get("normalize")
     if divided in UNDIVIDED:
-        options["normalize"] = UNDIVIDED[divided]  # in its place: names follow the order
+        options["normalize"] = UNDIVIDED[divided]  # in the same place: names depend on the order
         if options["normalize"] is None:
             del options["normalize"]
     return replace(entry, shared=replace(entry.shared, model=replace(entry.shared.model, pool_options=options)))
 
 
 def _shared(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
-    """The poolings that are on all of the data sets that most poolings are on, two at least."""
+    """Return the poolings that have results on all the data sets that most poolings share, at least two."""
     counts: dict[frozenset[str], int] = defaultdict(int)
     for row in scores.values():
         counts[frozenset(row)] += 1
@@ -88,6 +90,6 @@ def _shared(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str,
 
 
 def _is_declared(name: str) -> bool:
-    """Second-order poolings are compared with Sum/Avg, and nothing else is tested."""
+    """Return whether a pooling is tested against Sum/Avg: only second-order poolings are."""
     pool = name.split(",")[0]
     return pool.startswith(SECOND_ORDER) and pool not in FROZEN

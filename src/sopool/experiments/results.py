@@ -1,4 +1,4 @@
-"""The results of an evaluation: what each pooling reached, and how the poolings compare."""
+"""The results of an evaluation, and comparisons of the poolings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,29 +19,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """One pooling under one protocol."""
+    """The result of one pooling under one protocol.
+
+    Examples:
+        >>> from sopool.experiments import Result
+        >>> from sopool.models.config import Setting
+        >>> from sopool.training.protocols.protocols import Outcome
+        >>> outcome = Outcome("fair", "", (0.75, 0.25), ((3,), (8,)), (Setting(),) * 2, (0.75, 0.25), (None, None))
+        >>> Result("toy", "gin-0", "sum", outcome).place
+        ('toy', 'gin-0', 'fair')
+    """
 
     dataset: str
+    """The name of the data set."""
     network: str
-    """What stands before the pooling."""
+    """The network before the pooling, as text."""
     pool: str
+    """The name of the pooling."""
     outcome: Outcome
+    """The accuracies."""
     seconds: float | None = None
-    """The training time of its runs."""
+    """The training time of its runs in seconds."""
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Data set, network and protocol: results can be compared where these are the same."""
+        """Data set, network and protocol; results can be compared if these are equal."""
         return self.dataset, self.network, self.outcome.protocol
 
 
 class ComparedResult(NamedTuple):
-    """A result beside that of the reference pooling on the same data, with the same network and protocol."""
+    """A result and that of the reference pooling on the same data set, with the same network and protocol.
+
+    Examples:
+        >>> from sopool.experiments import ComparedResult, Result, corrected_paired_test
+        >>> from sopool.models.config import Setting
+        >>> from sopool.training.protocols.protocols import Outcome
+        >>> def result(pool, folds):
+        ...     outcome = Outcome("fair", "", folds, ((3,), (8,)), (Setting(),) * 2, folds, (None, None))
+        ...     return Result("toy", "gin-0", pool, outcome)
+        >>> ours, theirs = result("sopool", (0.75, 0.5)), result("sum", (0.25, 0.25))
+        >>> test = corrected_paired_test(ours.outcome.folds, theirs.outcome.folds, folds=2)
+        >>> ComparedResult(ours, theirs, test).to_json()["difference"]
+        0.375
+    """
 
     result: Result
+    """The result."""
     reference: Result
+    """The result of the reference pooling."""
     comparison: Comparison
-    """The corrected paired test; positive differences mean that ``result`` is better."""
+    """The corrected paired test; a positive difference means that ``result`` is better."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; accuracies are fractions."""
@@ -52,12 +79,25 @@ class ComparedResult(NamedTuple):
 
 
 class EvaluationResults(tuple["Evaluation", ...]):
-    """What :meth:`~sopool.experiments.Evaluator.evaluate` found: an :class:`Evaluation` for each pooling, in order."""
+    """The result of :meth:`~sopool.experiments.Evaluator.evaluate`: an :class:`Evaluation` for each pooling, in order.
+
+    Examples:
+        >>> from sopool.experiments import Evaluation, EvaluationResults, Request
+        >>> from sopool.models.config import Setting
+        >>> from sopool.training.protocols.protocols import Outcome
+        >>> request = Request(["sopool", "sum"])
+        >>> def evaluation(pool, folds):
+        ...     outcome = Outcome("fair", "", folds, ((3,), (8,)), (Setting(),) * 2, folds, (None, None))
+        ...     return Evaluation("toy", request, pool, {"fair": outcome}, missing={}, runs={})
+        >>> found = EvaluationResults([evaluation("sopool", (0.75, 0.5)), evaluation("sum", (0.25, 0.25))])
+        >>> [(one.result.pool, one.reference.pool, one.comparison.difference) for one in found.compare("sum")]
+        [('sopool', 'sum', 0.375)]
+    """
 
     __slots__ = ()
 
     def results(self) -> list[Result]:
-        """Return one result for each pooling and each protocol that it could be judged by."""
+        """Return one result for each pooling and each protocol that it has a result under."""
         return [
             Result(one.dataset, one.network, one.pool, outcome, _seconds(one, protocol))
             for one in self
@@ -68,7 +108,9 @@ class EvaluationResults(tuple["Evaluation", ...]):
         """Test each pooling against a reference pooling on the same folds.
 
         Args:
-            reference: One of the evaluated poolings; if left out, the first first-order pooling, else the first of all.
+            reference: One of the evaluated poolings. Default: None, the first first-order pooling, or the first pooling
+                if
+                there is none.
 
         Returns:
             One comparison for each other pooling and each protocol that the reference has a result under.
@@ -84,7 +126,7 @@ class EvaluationResults(tuple["Evaluation", ...]):
         return compare([row for row in rows if row.outcome.protocol in judged], against)
 
     def reported_runs(self, protocol: str) -> dict[str, Sequence[Run]]:
-        """Return the runs that a protocol reports, by pooling: the final ones, or those of the best setting."""
+        """Return the runs that a protocol reports, by pooling: the final runs, or those of the best setting."""
         looks = PROTOCOLS[protocol].looks[-1]
         found: dict[str, Sequence[Run]] = {}
         for one in self:
@@ -101,12 +143,12 @@ class EvaluationResults(tuple["Evaluation", ...]):
 
 
 def default_reference(pools: Sequence[str]) -> str:
-    """Return the pooling that the others are compared with: the first first-order pooling, else the first of all."""
+    """Return the first first-order pooling, or the first pooling if there is none."""
     return next((pool for pool in pools if pool in (*FIRST_ORDER, "sum-avg")), pools[0])
 
 
 def compare(rows: Sequence[Result], reference: str) -> list[ComparedResult]:
-    """Test each result of another pooling against that of ``reference`` where all else is the same."""
+    """Test each result against that of the pooling ``reference`` with the same data set, network and protocol."""
     against = {row.place: row for row in rows if row.pool == reference}
     found = []
     for row in rows:
@@ -114,12 +156,16 @@ def compare(rows: Sequence[Result], reference: str) -> list[ComparedResult]:
             continue
         place = ", ".join(row.place)
         if row.place not in against:
-            raise DataError(f"{row.pool} cannot be compared with {reference}: there is no result of it on {place}.")
+            raise DataError(
+                f"{row.pool} cannot be compared with {reference}, which has no result on {place}. Evaluate both there."
+            )
         other = against[row.place]
         folds = len(row.outcome.folds)
         if len(other.outcome.folds) != folds:
             counts = f"{folds} and {len(other.outcome.folds)}"
-            raise DataError(f"{row.pool} and {reference} have {counts} folds on {place}: they must be the same.")
+            raise DataError(
+                f"{row.pool} and {reference} have {counts} folds on {place}; a comparison needs the same folds."
+            )
         found.append(ComparedResult(row, other, corrected_paired_test(row.outcome.folds, other.outcome.folds, folds)))
     return found
 

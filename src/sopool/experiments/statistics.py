@@ -1,4 +1,4 @@
-"""Across data sets: ranks, their critical difference, and the comparisons that were declared beforehand.
+"""Compare poolings across data sets: ranks, their critical difference, and tests that were declared beforehand.
 
 J. Demsar. Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
 """
@@ -12,55 +12,61 @@ import numpy as np
 from sopool._files.schema import SHARE, mapping_of, number, optional, record, text, tuple_of, whole
 
 LEVEL = 0.05
+"""The significance level."""
 FEW = 5
-"""Data sets up to which the Friedman test's chi-squared approximation is too rough to be read."""
+"""The largest number of data sets for which the Friedman test's chi-squared approximation is too inaccurate."""
 ALL_SIGNS = 13
-"""Differences up to which all their signs are tried."""
+"""The largest number of differences for which all combinations of signs are tried."""
 
 ScoresByName = Mapping[str, Mapping[str, float]]
-"""Accuracy by line and data set."""
+"""Accuracies by row and data set."""
 
 
 class Declared(NamedTuple):
-    """Wilcoxon's signed-rank test of one line against another, over data sets."""
+    """Wilcoxon's signed-rank test of one row against another, over data sets."""
 
     row: str
+    """The name of the row."""
     against: str
+    """The name of the row it is compared with."""
     datasets: int
+    """The number of data sets."""
     median: float
-    """Of the differences, the first less the second."""
+    """The median of the differences, first row minus second."""
     p: float
-    """Two-sided."""
+    """The two-sided p-value."""
     holm: float
-    """The same, adjusted for all declared comparisons of the table."""
+    """The p-value adjusted for all declared comparisons of the table."""
     lowest: float
-    """The smallest p that so many data sets can give."""
+    """The smallest p-value that is possible with so many data sets."""
 
 
 @dataclass(frozen=True)
 class Across:
-    """Lines compared over data sets under one protocol."""
+    """A comparison of rows over data sets under one protocol."""
 
     protocol: str
+    """The name of the protocol."""
     datasets: tuple[str, ...]
-    """Those where every line has a figure."""
+    """The data sets on which every row has a result."""
     ranks: Mapping[str, float]
-    """Mean rank of each line, 1 the best; lines that are equal share theirs."""
+    """The mean rank of each row, 1 for the best; equal rows share theirs."""
     friedman: float | None
-    """p of the hypothesis that all lines are equally good; None for fewer than three lines or two data sets."""
+    """The p-value of the hypothesis that all rows are equally good; None for fewer than three rows or two data sets."""
     critical_difference: float | None
-    """Nemenyi's, at 5 %: mean ranks that are closer cannot be told apart."""
+    """Nemenyi's critical difference at 5 %: the difference of mean ranks that is statistically significant."""
     declared: tuple[Declared, ...]
+    """The declared comparisons."""
     notes: tuple[str, ...] = ()
-    """What these tests cannot tell, and why."""
+    """The limits of these tests."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain."""
+        """Return a JSON object."""
         return asdict(self) | {"declared": [one._asdict() for one in self.declared]}
 
     @classmethod
     def from_json(cls, saved: Any, where: str = "across") -> "Across":
-        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        """Return the comparison that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = SAVED(saved, where)
         return cls(**found | {"declared": tuple(Declared(**one) for one in found["declared"])})
 
@@ -90,7 +96,20 @@ SAVED = record(
 
 
 def compare_across(protocol: str, scores: ScoresByName, pairs: Sequence[tuple[str, str]]) -> Across:
-    """Ranks of all lines, and tests of the declared ``pairs``, each over the data sets that both lines have."""
+    """Rank all rows, and test the declared ``pairs``, each over the data sets that both rows have.
+
+    Args:
+        protocol: The name of the protocol.
+        scores: The accuracy of each row on each data set.
+        pairs: The rows to test against each other.
+
+    Examples:
+        >>> from sopool.experiments.statistics import compare_across
+        >>> scores = {"sum": {"A": 0.5, "B": 0.6, "C": 0.7}, "sopool": {"A": 0.6, "B": 0.7, "C": 0.6}}
+        >>> found = compare_across("fair", scores, pairs=[("sopool", "sum")])
+        >>> {name: round(rank, 2) for name, rank in found.ranks.items()}
+        {'sum': 1.67, 'sopool': 1.33}
+    """
     every = list(dict.fromkeys(dataset for row in scores.values() for dataset in row))
     shared = [dataset for dataset in every if all(dataset in row for row in scores.values())]
     table = np.array([[row[dataset] for row in scores.values()] for dataset in shared])
@@ -107,15 +126,15 @@ def compare_across(protocol: str, scores: ScoresByName, pairs: Sequence[tuple[st
 
 
 def mean_ranks(table: np.ndarray, names: Sequence[str]) -> dict[str, float]:
-    """``table`` [data sets, lines] -> the mean rank of each line."""
-    from scipy.stats import rankdata  # here: the command line need not wait for it
+    """Return the mean rank of each row of ``table`` ``[data sets, rows]``."""
+    from scipy.stats import rankdata  # imported here to keep the start of the command line fast
 
     ranks = rankdata(-table.round(12), axis=1).mean(0)
     return dict(zip(names, (float(rank) for rank in ranks), strict=True))
 
 
 def friedman(table: np.ndarray) -> float:
-    """p of Friedman's test for ``table`` [data sets, lines]; 1 where all lines are equal everywhere."""
+    """Return the p-value of Friedman's test for ``table`` ``[data sets, rows]``; 1 if all rows are equal everywhere."""
     from scipy.stats import friedmanchisquare
 
     table = table.round(12)
@@ -125,7 +144,10 @@ def friedman(table: np.ndarray) -> float:
 
 
 def critical_difference(lines: int, datasets: int) -> float:
-    r"""Nemenyi's: :math:`q \sqrt{k (k + 1) / 6 N}` for k lines and N data sets, q from the studentised range."""
+    r"""Return Nemenyi's critical difference :math:`q \sqrt{k (k + 1) / 6 N}` for k rows and N data sets.
+
+    q is a quantile of the studentized range distribution.
+    """
     from scipy.stats import studentized_range
 
     q = studentized_range.ppf(1 - LEVEL, lines, np.inf) / np.sqrt(2)
@@ -133,7 +155,7 @@ def critical_difference(lines: int, datasets: int) -> float:
 
 
 def declared_tests(scores: ScoresByName, pairs: Sequence[tuple[str, str]]) -> tuple[Declared, ...]:
-    """Wilcoxon's test for each pair, with Holm's adjustment for their number."""
+    """Apply Wilcoxon's test to each pair, with Holm's adjustment for the number of pairs."""
     differences = {}
     for row, against in pairs:
         both = [dataset for dataset in scores[row] if dataset in scores[against]]
@@ -148,10 +170,11 @@ def declared_tests(scores: ScoresByName, pairs: Sequence[tuple[str, str]]) -> tu
 
 
 def signed_rank_test(differences: np.ndarray) -> float:
-    """Wilcoxon's, two-sided. Differences of 0 do not count.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test, without differences of 0.
 
-    Exact also where ranks are shared, for all signs are tried; but their number doubles with each difference, so with
-    many it is scipy's, which is exact where no ranks are shared.
+    It is exact even if ranks are shared, since all signs are tried. Their number doubles with each difference, so for
+    many
+    differences scipy's test is used, which is exact if no ranks are shared.
     """
     from scipy.stats import permutation_test, rankdata, wilcoxon
 
@@ -168,7 +191,7 @@ def signed_rank_test(differences: np.ndarray) -> float:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """S. Holm's step-down adjustment of p values (Scandinavian Journal of Statistics 6, 1979)."""
+    """Return p-values after Holm's step-down adjustment (Scandinavian Journal of Statistics 6, 1979)."""
     order = np.argsort(values, kind="stable")
     factors = np.arange(len(values), 0, -1)
     adjusted = np.empty(len(values))

@@ -1,4 +1,4 @@
-"""Find the experiments that a store of runs holds, and what they are judged by."""
+"""Find the experiments in a store of runs, and the facts they are judged by."""
 
 import warnings
 from collections import defaultdict
@@ -23,20 +23,21 @@ Piece = tuple[list[RunConfig], Settings | None]
 
 @dataclass(frozen=True)
 class Experiment:
-    """Complete runs that belong together: they differ in fold, setting, repeat and in what they look at."""
+    """Complete runs that belong together; they differ in fold, setting, repeat and in the graphs they are scored on."""
 
     shared: RunConfig
-    """What they have in common; its fold, setting, repeat, ``looks`` and ``encoder`` say nothing."""
+    """What they have in common; its fold, setting, repeat, ``looks`` and ``encoder`` have no meaning."""
     configs: Configs
+    """The runs, by the graphs that they are scored on."""
     settings: Settings | None = None
-    """The settings they were chosen from, where others were tried by themselves."""
+    """The settings that were chosen from, if others were evaluated separately."""
 
 
 def find_experiments(infos: Iterable[RunInfo], requests: Iterable[StoredRequest] = ()) -> list[Experiment]:
     """Return the complete runs of a store in groups.
 
-    Those that a request names belong together as it says. Which of the others do, as in stores of earlier versions,
-    is guessed, see :mod:`sopool.experiments.grids`.
+    Runs that a request names belong together. The other groups, as in stores of earlier versions, are inferred, see
+    :mod:`sopool.experiments.grids`.
     """
     complete = {info.key: info.config for info in infos if info.config is not None and info.is_complete}
     asked = [[complete[key] for key in pool.among(complete)] for request in requests for pool in request.pools]
@@ -55,7 +56,7 @@ def _guessed(configs: Iterable[RunConfig]) -> list[Piece]:
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Experiment]:
-    """Join what differs in its protocols only, and tell the settings where a pooling has several sets of them."""
+    """Join groups that differ only in their protocols; record the settings if a pooling has several sets of them."""
     groups: dict[tuple[str, Settings], dict[str, RunConfig]] = defaultdict(dict)
     told: set[tuple[str, Settings]] = set()
     for configs, settings in pieces:
@@ -76,7 +77,7 @@ def _joined(pieces: Iterable[Piece]) -> list[Experiment]:
 
 
 def over_seeds(experiments: Iterable[Experiment]) -> list[list[Experiment]]:
-    """Those that differ in their seed only, together, in the order of the seeds."""
+    """Group experiments that differ only in their seed, in the order of the seeds."""
     groups: dict[tuple[str, Settings | None], list[Experiment]] = defaultdict(list)
     for one in experiments:
         groups[replace(one.shared, seed=0).key, one.settings].append(one)
@@ -84,9 +85,9 @@ def over_seeds(experiments: Iterable[Experiment]) -> list[list[Experiment]]:
 
 
 def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None) -> DatasetFacts | None:
-    """What the runs on a data set are judged by: from the store, else from the data set of that name.
+    """Return the facts that runs on a data set are judged by, from the store or else from the data set of that name.
 
-    That must be the same one, by its fingerprint. Nothing is downloaded.
+    The data set must have the same fingerprint. Nothing is downloaded.
     """
     kept = store.load_dataset(config.fingerprint)
     if kept is not None or find(config.data, root).place is None:
@@ -102,14 +103,14 @@ def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None)
 
 
 def load_runs(experiment: Experiment, store: RunStore) -> RunsByLooks:
-    """All its runs that are whole; empty where none is."""
+    """Return all undamaged runs of an experiment; empty if there are none."""
     found = {looks: map(store.load, configs) for looks, configs in experiment.configs.items()}
     whole = {looks: [run for run in runs if run is not None] for looks, runs in found.items()}
     return {looks: runs for looks, runs in whole.items() if runs}
 
 
 def _common(group: Sequence[RunConfig]) -> RunConfig:
-    """Return what runs share; their lengths, too, where they are the same for all."""
+    """Return the configuration that runs share, including their lengths if these are equal."""
     first = group[0]
     shared = first.experiment()
     steps, fitted = (set(lengths) for lengths in zip(*(config.lengths for config in group), strict=True))

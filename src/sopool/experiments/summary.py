@@ -1,4 +1,4 @@
-"""Judge a whole store of runs: its results, what each gains over the reference, and ranks across data sets."""
+"""Summarize a store of runs: its results, their gains over a reference pooling, and ranks across data sets."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -27,45 +27,55 @@ from sopool.training.runs.store import RunStore
 
 
 class Gain(NamedTuple):
-    """An entry against the reference of its place, under one protocol."""
+    """The comparison of an entry with its reference under one protocol."""
 
     entry: Entry
+    """The entry."""
     reference: Entry
+    """The entry that it is compared with."""
     protocol: str
+    """The name of the protocol."""
     comparison: Comparison
+    """The corrected paired test."""
     seeds: str
-    """Those that are compared."""
+    """The seeds that are compared, as text."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A store of runs, judged."""
+    """The results of a store of runs."""
 
     folder: Path
+    """The folder of the store."""
     entries: list[Entry]
+    """The results, one for each pooling, network and data set."""
     gains: list[Gain]
+    """The comparisons with the reference poolings."""
     notes: list[str]
     """What is not in the report, and why."""
     runs: int
-    """Complete ones."""
+    """The number of complete runs."""
     written: datetime
-    """When the last of them was."""
+    """When the last of them was written."""
     ranks: list[Ranks] = field(default_factory=list)
+    """Rankings across data sets."""
     controls: list[ControlResult] = field(default_factory=list)
+    """The results of the controls."""
     reproductions: list[Reproduction] = field(default_factory=list)
+    """The reproduced tables of the paper."""
 
     @property
     def protocols(self) -> list[str]:
-        """Those that any entry has an outcome of, in the usual order."""
+        """The protocols that any entry has a result under, in the usual order."""
         return [name for name in PROTOCOLS if any(name in entry.outcomes for entry in self.entries)]
 
     @property
     def datasets(self) -> list[str]:
-        """In the order of the entries."""
+        """The names of the data sets, in the order of the entries."""
         return list(dict.fromkeys(entry.data for entry in self.entries))
 
     def not_above(self, entry: Entry) -> list[str]:
-        """The controls on the same folds whose mean accuracy under ``fair`` is as high."""
+        """Return the controls on the same folds whose mean accuracy under ``fair`` is at least that of the entry."""
         outcome = entry.outcomes.get("fair")
         if outcome is None:
             return []
@@ -80,18 +90,32 @@ def summarise(
     reference: str | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
-    """Judge everything in a store, one experiment in memory at a time; its seeds are averaged within folds.
+    """Summarize a store of runs; seeds are averaged within folds, and one experiment at a time is in memory.
 
     Args:
         store: The runs.
-        root: Where data sets are looked for by name if the store does not have what its runs are judged by.
-        reference: The pooling that the others are compared with, one of the store's; Sum/Avg if left out.
-        report: Called with how many of how many experiments are done.
+        root: The folder in which data sets are looked up if the store lacks the facts its runs are judged by. Default:
+            None.
+        reference: The pooling of the store that others are compared with. Default: None, Sum/Avg.
+        report: Called with the number of finished experiments and their total.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import make_agreement
+        >>> from sopool.experiments import Evaluator, Request
+        >>> from sopool.experiments.summary import summarise
+        >>> from sopool.training.runs.store import RunStore
+        >>> with TemporaryDirectory() as folder:
+        ...     runs = RunStore(folder)
+        ...     found = Evaluator(make_agreement(60), Request(["sum"], epochs=1, steps=1, folds=2), runs).evaluate()
+        ...     summary = summarise(runs)
+        >>> [(entry.data, entry.pool) for entry in summary.entries], summary.runs
+        ([('agreement', 'sum')], 6)
     """
     infos = store.list()
     experiments = over_seeds(find_experiments(infos, store.load_requests()))
     if not experiments:
-        raise DataError("there is no complete run in this folder: nothing to report.", store.folder)
+        raise DataError("there is no complete run in this folder, so there is nothing to report.", store.folder)
     if reference not in (None, "sum-avg"):
         pools = dict.fromkeys(seeds[0].shared.model.pool_name for seeds in experiments)
         check_name("pooling among these runs", reference, pools)
@@ -108,9 +132,9 @@ def summarise(
         whole |= keys
     report(len(experiments), len(experiments))
     if not entries:
-        raise DataError("every complete run in this folder is damaged: nothing to report.", store.folder)
+        raise DataError("every complete run in this folder is damaged, so there is nothing to report.", store.folder)
     entries = sorted(_named(entries), key=_order)
-    # Lists look at the heads of files only: what is damaged further on is known now that it was read.
+    # The list of runs reads only the headers of files; other damage is known now that the runs were read.
     damaged = {info.key for info in infos if info.is_complete} - whole
     infos = [info._replace(kind="unreadable") if info.key in damaged else info for info in infos]
     complete = [info for info in infos if info.is_complete]
@@ -128,7 +152,7 @@ def summarise(
 
 
 def _read(seeds: Sequence[Experiment], store: RunStore, facts: DatasetFacts | None) -> tuple[Entry | None, set[str]]:
-    """What remains of an experiment, None where no run of it is whole, and the keys of those that are."""
+    """Return the entry of an experiment, None if all its runs are damaged, and the keys of those that are not."""
     runs = {one.shared.seed: found for one in seeds if (found := load_runs(one, store))}
     keys = {run.config.key for found in runs.values() for some in found.values() for run in some}
     return digest(runs, seeds[0], facts) if runs else None, keys
@@ -149,7 +173,7 @@ def _order(entry: Entry) -> tuple[int, str, str, int, str, list[Setting], str]:
 
 
 def _named(entries: Sequence[Entry]) -> list[Entry]:
-    """With what tells apart those of the same data set, network and pooling."""
+    """Add to each entry what distinguishes it from others with the same data set, network and pooling."""
     plain = {
         str(i): replace(entry.shared, model=replace(entry.shared.model, pool_options={}))
         for i, entry in enumerate(entries)
@@ -178,7 +202,7 @@ def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:
 
 
 def _gain(entry: Entry, other: Entry, protocol: str) -> Gain:
-    """Over the seeds that both have; where they share none, over those of each."""
+    """Compare two entries over the seeds that both have, or over all seeds of each if they share none."""
     ours, theirs = (
         {seed: judged[protocol] for seed, judged in one.seeds.items() if protocol in judged} for one in (entry, other)
     )

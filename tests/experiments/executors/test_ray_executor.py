@@ -216,6 +216,6 @@ def test_an_error_in_a_task_is_the_users(cluster, graphs, tmp_path, monkeypatch)
 
 def test_a_gpu_that_is_not_there(cluster, graphs, tmp_path):
     runs, configs = plan(graphs, tmp_path, epochs=1)
-    for device, says in (("cuda", "no machine of the cluster has a GPU"), ("cuda:1", "it is auto, cpu or cuda")):
+    for device, says in (("cuda", "no machine of the cluster has a GPU"), ("cuda:1", "expected auto, cpu or cuda")):
         with pytest.raises(UserError, match=says):
             train_on_ray(graphs, runs, configs, device, address=cluster.address)

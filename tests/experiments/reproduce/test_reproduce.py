@@ -143,7 +143,7 @@ def test_what_was_changed_by_hand_is_refused(found, tmp_path, change, says):
     plain = json.loads(path.read_text())
     change(plain)
     path.write_text(json.dumps(plain))
-    with pytest.raises(DataError, match=f"{path.name}: .*{says}.* sopool reproduce makes it anew"):
+    with pytest.raises(DataError, match=f"{path.name}: .*{says}.* Run sopool reproduce again"):
         load_reproduction(path)
 
 

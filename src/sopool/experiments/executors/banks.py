@@ -1,4 +1,4 @@
-"""Which runs are trained together."""
+"""Divide runs into banks that are trained together."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
@@ -10,11 +10,11 @@ from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
 
 MOST = {"cpu": 10, "cuda": 256}
-"""Models in one bank: on a CPU as many as stay in the cache, on a GPU as many as keep it busy."""
+"""The largest number of models in a bank: on a CPU as many as fit into the cache, on a GPU as many as use it fully."""
 
 
 def banks_of(store: PackedGraphs, configs: Sequence[RunConfig], device: str, workers: int) -> list[list[RunConfig]]:
-    """The banks of runs on one data set, see :func:`make_banks`."""
+    """Return the banks of runs on one data set, see :func:`make_banks`."""
     splitter = Splitter(store.labels.cpu().numpy() if store.labels is not None else np.zeros(0), store.classes)
     return make_banks(configs, device.split(":")[0], workers, [len(splitter(config).train) for config in configs])
 
@@ -22,9 +22,9 @@ def banks_of(store: PackedGraphs, configs: Sequence[RunConfig], device: str, wor
 def make_banks(
     configs: Sequence[RunConfig], device: str, workers: int, train_sizes: Sequence[int]
 ) -> list[list[RunConfig]]:
-    """Runs of one shape together, in banks small enough that every worker has one.
+    """Group runs of one shape into banks that are small enough for every worker to get one.
 
-    ``train_sizes``: the number of training graphs of each run, which limits its batch.
+    ``train_sizes`` is the number of training graphs of each run, which limits its batch size.
     """
     groups: dict[Hashable, list[RunConfig]] = defaultdict(list)
     for config, size in zip(configs, train_sizes, strict=True):
@@ -33,7 +33,7 @@ def make_banks(
     banks = []
     for group in groups.values():
         pieces = -(-len(group) // min(MOST[device], share))
-        if pieces > 1:  # as many for each worker: none waits for the last one
+        if pieces > 1:  # the same number for each worker, so that none waits
             pieces = min(len(group), -(-pieces // workers) * workers)
         banks += [group[piece::pieces] for piece in range(pieces)]
     return sorted(banks, key=len, reverse=True)

@@ -1,7 +1,7 @@
-"""Runs on this machine: on a GPU one bank at a time; on a CPU a single-threaded process for each core.
+"""Train runs on this machine: on a GPU one bank at a time, on a CPU one single-threaded process for each core.
 
-Small operators gain little from threads, so banks side by side are faster than one bank on many threads. Which worker
-trains a run, and beside which others, does not change its result.
+Small operators gain little from threads, so parallel banks are faster than one bank with many threads. The result of a
+run does not depend on which worker trains it, or with which other runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,36 +29,38 @@ from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report, Trainer
 
 WORTH_A_PROCESS = 5e6
-"""Node visits from which on starting processes (seconds) pays."""
+"""The number of node visits from which on starting processes, which takes seconds, is worthwhile."""
 
 GO_ON = (
-    "Nothing finished is lost: run the same command again to continue, with fewer --workers if there is little memory."
+    "Finished runs and checkpoints are kept: start the training again to continue, with fewer workers if memory is low."
 )
 Train = Callable[[PackedGraphs, RunStore, Sequence[RunConfig], str, int | None, Report, Callable[[], bool]], bool]
-"""A way to train runs: :func:`train_all`, or that of a cluster."""
+"""A function that trains runs, such as :func:`train_all`."""
 
 
 def encoder_for(store: PackedGraphs, looks: Looks) -> Encoder:
-    """The features of a run, fitted: with a validation split, values outside the training graphs become unknown."""
+    """Return the fitted encoder of a run; with a validation split it has a value for unknown features."""
     return default_encoder(store, unknown=looks != "test").fit(store)
 
 
 class TableFacts(NamedTuple):
-    """What decides the tables of a run."""
+    """The properties of a run that determine its tables."""
 
     looks: Looks
+    """The graphs that the run is scored on."""
     clusters: ClusterSpec | None
+    """The clusters that the model needs."""
     edge_labels: bool
-    """Whether the model uses them."""
+    """Whether the model uses edge labels."""
 
     @classmethod
     def of(cls, config: RunConfig) -> "TableFacts":
-        """Of a run."""
+        """Return the facts of a run."""
         return cls(config.looks, clusters_for(config.model), config.model.edge_labels > 0)
 
 
 def tables_for(store: PackedGraphs, facts: TableFacts, device: str, only: Sequence[int] | None = None) -> GraphTables:
-    """The data set as its runs need it; or ``only`` some of its graphs, with the features that all of them make."""
+    """Return the tables of a data set for its runs, or of ``only`` some of its graphs with the features of all."""
     some = store if only is None else store[only]
     edges = EdgeLabelEncoder().fit(store).transform(some) if facts.edge_labels else None
     tables = GraphTables.build(some, encoder_for(store, facts.looks).transform(some), edges)
@@ -76,7 +78,30 @@ def train_all(
     report: Report = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Train all runs that are not in the store yet; False if ``stop`` said so before the end."""
+    """Train all runs that are not in the store yet; return False if ``stop`` ended the training early.
+
+    Args:
+        store: The labeled graphs.
+        runs: The store of runs.
+        configs: The runs.
+        device: ``"cpu"`` (default) or ``"cuda"``.
+        workers: The number of processes on a CPU. Default: None, one for each core if there is enough work.
+        report: Called with the progress of training.
+        stop: Called after each epoch; if it returns True, training ends.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import make_agreement
+        >>> from sopool.experiments import Evaluator, Request
+        >>> from sopool.experiments.executors.local import train_all
+        >>> from sopool.training.runs.store import RunStore
+        >>> graphs = make_agreement(60)
+        >>> with TemporaryDirectory() as folder:
+        ...     runs = RunStore(folder)
+        ...     request = Request(["sum"], ["single-epoch"], epochs=1, steps=1, folds=2)
+        ...     train_all(graphs, runs, Evaluator(graphs, request, runs).first_runs())
+        True
+    """
 
     def train(pending: list[RunConfig]) -> list[RunConfig]:
         count = _workers(pending, store, device, workers)
@@ -106,7 +131,7 @@ def _here(
     report: Report,
     stop: Callable[[], bool],
 ) -> list[RunConfig]:
-    """In this process. On a CPU with one thread, as the workers have, so that the numbers are the same."""
+    """Train in this process; on a CPU with one thread, as workers do, so that the results are the same."""
     left: list[RunConfig] = []
     train = _trainer(store, runs, device, report, stop)
     with threads(1 if device == "cpu" else torch.get_num_threads()):
@@ -135,13 +160,13 @@ def _in_processes(
 def _worker(
     graphs: GraphsFile, folder: Path, report: Report, stop: Callable[[], bool]
 ) -> Callable[[Sequence[RunConfig]], list[RunConfig]]:
-    """What trains a bank in a process of its own."""
+    """Return the function that trains a bank in a worker process."""
     return _trainer(graphs.load(), RunStore(folder), "cpu", report, stop)
 
 
 def _trainer(
     store: PackedGraphs, runs: RunStore, device: str, report: Report, stop: Callable[[], bool]
 ) -> Callable[[Sequence[RunConfig]], list[RunConfig]]:
-    """What trains a bank: the runs that are left of it come back."""
+    """Return the function that trains a bank and returns the runs that other processes train."""
     tables = lru_cache(lambda facts: tables_for(store, facts, device))
     return lambda bank: Trainer(tables(TableFacts.of(bank[0])), runs, report, stop).train(bank)

@@ -1,4 +1,4 @@
-"""What a bank asks of a machine: a core, and as much of its memory, or of a GPU, as it is estimated to take."""
+"""Estimate what a bank needs of a machine: a core, and a share of its memory or of a GPU."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,24 +13,24 @@ from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
 
 PROCESS = {"cpu": 600 << 20, "cuda": 1 << 30}
-"""What a worker takes before it has done anything, on the device: libraries; CUDA's context and captured graphs."""
+"""The memory of a worker before it has done anything: libraries, and on a GPU CUDA's context and captured graphs."""
 
 
 LEAST = 0.25
-"""Of a GPU, whatever the memory: processes on one GPU take turns, and more than a few only wait for each other."""
+"""The smallest share of a GPU, since processes on one GPU take turns and more than a few only wait for each other."""
 
 
 class Resources(NamedTuple):
-    """What machines have, in bytes."""
+    """The resources of the machines, in bytes."""
 
     machine: float
     """The memory of the largest machine."""
     gpu: float
-    """The memory of the smallest GPU; 0 without any."""
+    """The memory of the smallest GPU; 0 if there is none."""
 
 
 class Needs:
-    """Of banks on one data set, whose tables ``tables_of`` gives for a run."""
+    """The needs of banks on one data set; ``tables_of`` returns the tables of a run."""
 
     def __init__(
         self, labels: np.ndarray, tables_of: Callable[[RunConfig], GraphTables], device: str, there: Resources
@@ -43,7 +43,7 @@ class Needs:
         self._examples: dict[str, RunConfig] = {}
 
     def bytes_of(self, bank: Sequence[RunConfig]) -> int:
-        """On the device. The tables count on a GPU only: on a CPU all workers of a machine read the same ones."""
+        """Return the memory on the device. Tables count only on a GPU: on a CPU all workers of a machine share them."""
         first = bank[0]
         tables = self._tables_of(first)
         self._examples.setdefault(first.bank_shape(), first)
@@ -52,7 +52,7 @@ class Needs:
         return PROCESS[self._device] + memory + (tables.nbytes if self._device == "cuda" else 0)
 
     def options(self, bank: Sequence[RunConfig]) -> dict[str, float]:
-        """As Ray takes them. What is larger than all there is gets a whole machine or GPU, and may yet fit."""
+        """Return the options of a Ray task. A bank that is larger than all memory gets a whole machine or GPU."""
         wanted = self.bytes_of(bank)
         if self._device == "cuda":
             return {"num_cpus": 1, "num_gpus": share(wanted, self._there.gpu)}
@@ -64,5 +64,5 @@ class Needs:
 
 
 def share(wanted: float, there: float) -> float:
-    """The part of a GPU that so many bytes are: rounded up to a thousandth, a quarter at least and 1 at most."""
+    """Return the share of a GPU for ``wanted`` bytes, rounded up to a thousandth, at least a quarter and at most 1."""
     return min(1.0, max(LEAST, math.ceil(1000 * wanted / there) / 1000)) if there else 1.0

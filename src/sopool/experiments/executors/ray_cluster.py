@@ -1,4 +1,4 @@
-"""All that is asked of Ray: a cluster, what it has, tasks, an actor, arrays that many processes read."""
+"""The interface to Ray: a cluster, its resources, tasks, an actor, and arrays that many processes read."""
 
 import logging
 import os
@@ -21,24 +21,24 @@ PORT = 6379
 RESOURCE = {"cpu": "CPU", "cuda": "GPU"}
 NAMES = {"cpu": "cores", "cuda": "GPUs"}
 HOW = (
-    "Start one with 'ray start --head', and with 'ray start --address HEAD:6379' on each other machine; or take "
-    "--address local."
+    "Start one with 'ray start --head' here and 'ray start --address HEAD:6379' on each other machine, or use the "
+    "address 'local'."
 )
 
 
 class LostError(RuntimeError):
-    """A process or a machine of the cluster is gone, and what it was doing with it."""
+    """A process or a machine of the cluster died, and its work is lost."""
 
 
 def connect(address: str = "auto") -> None:
-    """Be part of the cluster at ``address``, unless this process already is; a ``ResourceError`` if that fails."""
+    """Join the cluster at ``address``, unless this process has joined one; raise ``ResourceError`` if that fails."""
     ray = _ray()
     if ray.is_initialized():
         return
     if address.startswith("ray://"):
         raise SettingError(
-            f"--address {address}: a client from outside cannot keep the runs. Give the command on a machine of the "
-            "cluster, with --address auto or the name of the head."
+            f"the address {address!r} is that of a Ray client, which cannot store the runs. Start the training on a "
+            "machine of the cluster, with the address 'auto' or the host name of its head."
         )
     extra = {"include_dashboard": False} if address == "local" else {}
     if address not in ("auto", "local"):
@@ -48,51 +48,54 @@ def connect(address: str = "auto") -> None:
             ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **extra)
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             if address == "auto" and isinstance(error, ConnectionError):
-                raise ResourceError(f"--address auto: no Ray cluster runs on this machine. {HOW}") from error
+                raise ResourceError(f"the address is 'auto', but no Ray cluster runs on this machine. {HOW}") from error
             raise ResourceError(
-                f"--address {address}: this process cannot join ({_first_line(error)}). Have the same versions of Ray "
-                "and Python there and here; where the cluster asks for a token, set RAY_AUTH_MODE=token."
+                f"this process cannot join the Ray cluster at the address {address!r} ({_first_line(error)}). Use the "
+                "same versions of Ray and Python on all machines; if the cluster requires a token, set "
+                "RAY_AUTH_MODE=token."
             ) from error
 
 
 def _answering(address: str) -> str:
-    """Host and port, if anything listens there: Ray itself would wait for minutes."""
+    """Return host and port if something listens there, since Ray itself would wait for minutes."""
     host, _, port = address.partition(":")
     try:
         socket.create_connection((host, int(port or PORT)), timeout=10).close()
     except (OSError, ValueError) as error:
-        raise ResourceError(f"--address {address}: no Ray cluster answers there ({error}). {HOW}") from error
+        raise ResourceError(f"no Ray cluster answers at the address {address!r} ({error}). {HOW}") from error
     return f"{host}:{port or PORT}"
 
 
 def device_for(wanted: str) -> str:
-    """``cpu`` or ``cuda``; ``auto`` is the GPUs of the cluster if it has any."""
+    """Return ``"cpu"`` or ``"cuda"``; ``"auto"`` selects the GPUs of the cluster if it has any."""
     gpus = _total("GPU")
     if wanted == "auto":
         return "cuda" if gpus else "cpu"
     if wanted not in RESOURCE:
-        raise SettingError(f"--device {wanted}: on a cluster it is auto, cpu or cuda; Ray says which GPU a bank gets.")
+        raise SettingError(
+            f"the device {wanted!r} cannot be used on a cluster: expected auto, cpu or cuda. Ray assigns the GPUs."
+        )
     if wanted == "cuda" and not gpus:
         raise ResourceError(
-            "--device cuda: no machine of the cluster has a GPU. Leave --device out to take what is there."
+            "the device is 'cuda', but no machine of the cluster has a GPU. Use the device 'auto' or 'cpu'."
         )
     return wanted
 
 
 def places(device: str) -> int:
-    """How many banks find one each: cores, or GPUs."""
+    """Return the number of cores or GPUs of the cluster."""
     return max(1, int(_total(RESOURCE[device])))
 
 
 def resources(device: str) -> Resources:
-    """What the machines have, as far as it matters there."""
+    """Return the resources of the machines that matter for a device."""
     nodes = _nodes()
     machine = max((node["Resources"].get("memory", 0.0) for node in nodes), default=0.0)
     return Resources(machine, _gpu_bytes(nodes) if device == "cuda" else 0.0)
 
 
 def describe_cluster(device: str) -> str:
-    """Such as ``3 nodes, 6/8 cores``."""
+    """Describe the cluster and its use as text, such as ``3 nodes, 6/8 cores``."""
     ray = _ray()
     nodes = len(_nodes())
     name = RESOURCE[device]
@@ -102,12 +105,12 @@ def describe_cluster(device: str) -> str:
 
 
 def task(function: Callable[..., None]) -> Any:
-    """A function as tasks, to be given their needs. Who dies is replaced by us: Ray does not know of checkpoints."""
+    """Return a function as a Ray task without retries, since Ray does not know of checkpoints."""
     return _ray().remote(max_retries=0)(function)
 
 
 def actor_here(kind: type, *arguments: Any) -> Any:
-    """An object in a process of its own on this machine, for tasks anywhere to :func:`ask`."""
+    """Start an object in its own process on this machine; tasks anywhere can call its methods with :func:`ask`."""
     ray = _ray()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -116,15 +119,15 @@ def actor_here(kind: type, *arguments: Any) -> Any:
 
 
 def ask(actor: Any, method: str, *arguments: Any) -> Any:
-    """Call a method of an actor, and wait."""
+    """Call a method of an actor, and wait for its result."""
     return result(getattr(actor, method).remote(*arguments))
 
 
 def result(reference: Any) -> Any:
-    """What a task gave, or the error it ended with; a :class:`LostError` if its process is gone."""
+    """Return the result of a task or raise its error; raise :class:`LostError` if its process died."""
     ray = _ray()
     try:
-        # Not ray.get: while a task waits in it, Ray gives its core to another one.
+        # Not ray.get: while a task waits in it, Ray gives its core to another task.
         return reference.future().result()
     except ray.exceptions.TaskCancelledError:
         return None
@@ -140,7 +143,7 @@ def result(reference: Any) -> Any:
 
 
 def finished(references: Iterable[Any], seconds: float) -> Sequence[Any]:
-    """Those that are over by now, or will be very soon."""
+    """Return the tasks that have finished, after waiting up to ``seconds``."""
     references = list(references)
     if not references:
         return []
@@ -149,13 +152,13 @@ def finished(references: Iterable[Any], seconds: float) -> Sequence[Any]:
 
 
 def cancel(references: Iterable[Any]) -> None:
-    """Tasks that have not begun."""
+    """Cancel tasks that have not begun."""
     for reference in references:
         _ray().cancel(reference)
 
 
 def kill(actor: Any, references: Iterable[Any]) -> None:
-    """An actor and its tasks, whatever they are doing."""
+    """Kill an actor and its tasks, whatever they are doing."""
     ray = _ray()
     for reference in references:
         ray.cancel(reference, force=True)
@@ -163,7 +166,7 @@ def kill(actor: Any, references: Iterable[Any]) -> None:
 
 
 def share_arrays(thing: Any) -> Any:
-    """Put something into the object store with its tensors as arrays, which processes read where they lie."""
+    """Put an object into Ray's object store with its tensors as arrays, which processes read without copying."""
     ray = _ray()
     from ray.util import deregister_serializer, register_serializer
 
@@ -176,7 +179,7 @@ def share_arrays(thing: Any) -> Any:
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it cannot be written to: nobody does
+        warnings.simplefilter("ignore")  # the array is read-only, and nobody writes to it
         return torch.from_numpy(array)
 
 
@@ -185,7 +188,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingPackageError("--executor ray needs Ray: pip install 'sopool[cluster]'.") from error
+        raise MissingPackageError("training on a Ray cluster needs Ray: pip install 'sopool[cluster]'.") from error
     return ray
 
 
@@ -198,7 +201,7 @@ def _total(resource: str) -> float:
 
 
 def _gpu_bytes(nodes: Iterable[dict[str, Any]]) -> float:
-    """The memory of the smallest GPU: each machine that has any looks at its own."""
+    """Return the memory of the smallest GPU; each machine with GPUs reports its own."""
     ray = _ray()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -214,12 +217,12 @@ def _gpu_memory() -> int:
 
 
 def hush() -> None:
-    """Ray prints what befalls machines, with pages of their logs, to the standard output: keep it clean from now on."""
+    """Suppress what Ray prints to the standard output from now on, such as logs of machines."""
     sys.stdout = cast(TextIO, _Filter(sys.stdout))
 
 
 class _Filter:
-    """A stream without what Ray's own threads write."""
+    """A stream without the output of Ray's own threads."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -235,7 +238,7 @@ class _Filter:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself: whoever handled it before still does."""
+    """Restore the signal handlers afterwards, since Ray replaces that of SIGTERM."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

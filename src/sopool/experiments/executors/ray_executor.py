@@ -1,8 +1,8 @@
-"""Runs on a Ray cluster: a task for each bank, one store of runs on the machine where the command was given.
+"""Train runs on a Ray cluster: a task for each bank, and one store of runs on the machine that starts the training.
 
-On a CPU a task has one core and one thread, and gives what it gives here. On a GPU it asks for as much of
-one as its memory is estimated at, so that small banks share one. The data set goes into Ray's object store once, as
-arrays that all workers of a machine read in place.
+On a CPU a task has one core and one thread, and gives the same results as local training. On a GPU it requests a share
+of the GPU by its estimated memory, so that small banks share one. The data set is put into Ray's object store once, as
+arrays that all workers of a machine read without copying.
 """
 
 import time
@@ -29,9 +29,9 @@ from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report, Trainer, TrainingProgress
 
 QUEUED = 4096
-"""Tasks handed to Ray at a time: enough for a cluster to grow by."""
+"""The number of tasks that are submitted to Ray at a time, enough for a cluster to grow."""
 DEATHS = 3
-"""Workers that may die at a bank, one after the other, without having saved anything."""
+"""How many workers may die in a row while training a bank without having saved anything."""
 LOOK_SECONDS, SHOW_SECONDS = 0.1, 2.0
 
 
@@ -46,13 +46,20 @@ def train_on_ray(
     *,
     address: str = "auto",
 ) -> bool:
-    """Train all runs that are not in the store yet; False if ``stop`` said so before the end.
+    """Train all runs that are not in the store yet; return False if ``stop`` ended the training early.
 
-    As :func:`sopool.experiments.executors.local.train_all`, on the cluster at ``address``: a host (the head of the
-    cluster that this machine is part of), ``auto`` (the cluster that was started here) or ``local`` (one of this
-    machine alone, for as long as this process lives). ``workers``: how many banks may be trained at once, None for all
-    that fit.
-    ``device``: ``cpu``, ``cuda``, or ``auto`` for GPUs if the cluster has any.
+    This is :func:`sopool.experiments.executors.local.train_all` on a Ray cluster.
+
+    Args:
+        store: The labeled graphs.
+        runs: The store of runs.
+        configs: The runs.
+        device: ``"cpu"`` (default), ``"cuda"``, or ``"auto"`` for GPUs if the cluster has any.
+        workers: The number of banks that may be trained at the same time. Default: None, as many as fit.
+        report: Called with the progress of training.
+        stop: Called after each epoch; if it returns True, training ends.
+        address: The cluster: ``"auto"`` (default) for the one that was started on this machine, the host name of its
+            head, or ``"local"`` to start one on this machine only, for the lifetime of this process.
     """
     ray_cluster.connect(address)
     device = ray_cluster.device_for(device)
@@ -65,7 +72,7 @@ def train_on_ray(
 
 
 class _Round:
-    """Hands out banks to workers, and learns through the server what they do."""
+    """Hand out banks to workers, and collect their progress from the server."""
 
     def __init__(
         self,
@@ -92,14 +99,14 @@ class _Round:
         self._stopping = False
 
     def train(self, most: int) -> list[RunConfig]:
-        """Train all, so many at a time; the runs that other processes are at are left, and given back."""
+        """Train all banks, ``most`` at a time; return the runs that other processes train."""
         try:
             self._hand_out(deque(BankAttempt(number, 0) for number in range(len(self.banks))), most)
             left: list[RunConfig] = self._ask("left")
         except ray_cluster.LostError as error:
             raise WorkerDiedError(
                 "The process that writes to the store of runs was killed, or this machine is no longer part of the "
-                "cluster. Nothing finished is lost: run the same command again to go on."
+                "cluster. Finished runs and checkpoints are kept: start the training again to continue."
             ) from error
         finally:
             ray_cluster.kill(self._server, self._under_way)
@@ -125,21 +132,21 @@ class _Round:
     def _submit(self, attempt: BankAttempt) -> None:
         bank = self.banks[attempt.bank]
         options = self._needs.options(bank)
-        # In a list: Ray leaves it to the task to fetch what it needs, once it knows that it is to train at all.
+        # In a list, so that Ray does not fetch the tables before the task knows that it has something to train.
         task = self._task.options(**options).remote(
             self._server, [self._shared(TableFacts.of(bank[0]))], attempt, self.device
         )
         self._under_way[task] = attempt
 
     def _stop(self) -> None:
-        """Those at work write their checkpoints and leave; the others are not to begin."""
+        """Let active workers write their checkpoints and end, and cancel tasks that have not begun."""
         if not self._stopping:
             self._stopping = True
             at_work = set(self._ask("stop"))
             ray_cluster.cancel(task for task, attempt in self._under_way.items() if attempt.bank not in at_work)
 
     def _look(self, task: Any, attempt: BankAttempt) -> list[BankAttempt]:
-        """At a task that is over: what to do next for its bank."""
+        """Check a finished task; return the attempts to make next for its bank."""
         try:
             ray_cluster.result(task)
         except ray_cluster.LostError as error:
@@ -159,13 +166,13 @@ def _killed(bank: Sequence[RunConfig], error: Exception) -> WorkerDiedError:
     config = bank[0]
     what = f"{len(bank)} models of {config.model.pool_name} on {config.data}, {config.setting}"
     return WorkerDiedError(
-        f"{DEATHS} workers that trained {what} were killed one after the other, perhaps for want of memory ({error}). "
-        "All else was trained. Nothing finished is lost: run the same command again to go on."
+        f"{DEATHS} workers that trained {what} were killed one after the other, perhaps for lack of memory ({error}). "
+        "All other runs were trained. Finished runs and checkpoints are kept: start the training again to continue."
     )
 
 
 def train_bank(server: Any, shared: list[Any], attempt: BankAttempt, device: str) -> None:
-    """A worker's task."""
+    """Train a bank; this is the task of a worker."""
     link = WorkerLink(partial(ray_cluster.ask, server), attempt)
     if configs := link.begin():
         tables: GraphTables = ray_cluster.result(shared[0])

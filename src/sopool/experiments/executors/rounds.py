@@ -1,4 +1,4 @@
-"""Runs that are not in the store yet, trained in rounds, whoever trains them and wherever."""
+"""Train the runs that are missing in the store in rounds, independent of where they are trained."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,9 +15,10 @@ def in_rounds(
     report: Report,
     stop: Callable[[], bool],
 ) -> bool:
-    """Have all runs trained that are missing; False if ``stop`` said so before the end.
+    """Train all missing runs; return False if ``stop`` ended the training early.
 
-    ``train`` gives back those that other processes are at: they are looked for again, and trained if given up there.
+    ``train`` returns the runs that other processes train. These are checked again, and trained if they were given up
+    there.
     """
     left = list(configs)
     while True:

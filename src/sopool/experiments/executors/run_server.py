@@ -1,10 +1,9 @@
-"""The server beside the store of runs, to which workers on other machines send their results.
+"""A server beside the store of runs, to which workers on other machines send their results.
 
-Workers need not see the store's file system: what they finish, and now and then where they stand, they send to the
-server, which writes it down; a worker that takes over from one that died is told by the server where that one stood.
-The server holds the claims, for a bank and not for a worker, so they outlive it. Every message says which attempt at a
-bank it belongs to, and those of an attempt that was given up are refused: a worker that was only thought dead does no
-harm.
+Workers need no access to the store's file system. They send finished runs and, from time to time, checkpoints to the
+server, which stores them. A worker that replaces one that died gets its checkpoints from the server. The server holds
+the claims of each bank, so they survive the death of a worker. Every message names the attempt at a bank that it
+belongs to, and messages of superseded attempts are rejected, so a worker that was wrongly assumed dead does no harm.
 """
 
 import time
@@ -26,9 +25,9 @@ from sopool.training.runs.store import RunStore
 from sopool.training.trainer import TrainingProgress
 
 SHARE = 0.1
-"""Of its time, what the server wants to spend on checkpoints, and again on reports of how far workers are."""
+"""The fraction of its time that the server may spend on checkpoints, and again on progress reports."""
 PULSE_SECONDS, PULSE_COST = 0.5, 0.001
-"""How often a worker says how far it is, and what such a report costs the server."""
+"""Seconds between the progress reports of a worker, and seconds that one costs the server."""
 
 Arrays = dict[str, np.ndarray]
 
@@ -38,46 +37,48 @@ class SupersededError(RuntimeError):
 
 
 class BankAttempt(NamedTuple):
-    """One attempt at one bank."""
+    """One attempt at training a bank."""
 
     bank: int
     number: int
 
 
 class Instructions(NamedTuple):
-    """What a worker is told whenever it says how far it is."""
+    """The server's answer to a progress report of a worker."""
 
     stop: bool
+    """Whether to stop."""
     pause: float
-    """Seconds between its checkpoints."""
+    """Seconds between checkpoints."""
     pulse: float
-    """Seconds until it should say so again."""
+    """Seconds until the next progress report."""
 
 
 @dataclass
 class _Account:
-    """What the server knows of a bank."""
+    """What the server knows about a bank."""
 
     configs: Sequence[RunConfig]
     attempt: int = -1
     claims: ExitStack | None = None
     open: dict[str, RunConfig] = field(default_factory=dict)
-    """Those still to be trained, once the bank has begun."""
+    """The runs that are still to be trained, once the bank has begun."""
     epochs: int = 0
-    """Model-epochs reported."""
+    """The number of reported epochs of all models."""
     finished: int = 0
-    """Runs reported as finished."""
+    """The number of runs reported as finished."""
     saved: int = 0
+    """The number of runs that were saved."""
     busy: bool = False
-    """Whether a worker is at it, as far as is known."""
+    """Whether a worker trains it, as far as is known."""
     ended: bool = False
-    """A worker may die after its last word."""
+    """Whether a worker has finished it; a worker may die after that."""
     fruitless: int = 0
-    """Workers that died since the last time something was saved."""
+    """The number of workers that died since something was last saved."""
 
 
 class RunServer:
-    """Keeps the books of some ``banks`` in the store at ``folder``."""
+    """Coordinate the training of some ``banks`` whose runs are kept in the store at ``folder``."""
 
     def __init__(self, folder: str | Path, banks: Sequence[Sequence[RunConfig]], pause: float) -> None:
         self._runs = RunStore(folder)
@@ -89,13 +90,14 @@ class RunServer:
         self._spent = 0.0
         self._checkpoints = 0
 
-    # What workers ask for.
+    # Methods that workers call.
 
     def begin(self, attempt: BankAttempt, version: str) -> list[RunConfig]:
-        """The runs that this attempt is to train, claimed; none if training is to stop."""
+        """Claim and return the runs that this attempt is to train; none if training is to stop."""
         if version != sopool.__version__:
             raise ResourceError(
-                f"a worker has sopool {version}, this machine {sopool.__version__}: install the same on all machines."
+                f"a worker has sopool {version}, this machine {sopool.__version__}: install the same version on all "
+                "machines."
             )
         account = self._accounts[attempt.bank]
         if attempt.number < account.attempt:
@@ -111,7 +113,7 @@ class RunServer:
         return list(account.open.values())
 
     def pulse(self, attempt: BankAttempt, news: Sequence[TrainingProgress]) -> Instructions:
-        """Hear how far a worker is, and tell it how to go on."""
+        """Record the progress of a worker, and return its instructions."""
         account = self._account(attempt)
         for progress in news:
             account.epochs += progress.models * progress.epochs
@@ -121,7 +123,7 @@ class RunServer:
         return Instructions(self._stopping, self._due(), max(PULSE_SECONDS, workers * PULSE_COST / SHARE))
 
     def save(self, attempt: BankAttempt, run: Run) -> None:
-        """Keep a finished run."""
+        """Store a finished run."""
         account = self._account(attempt)
         del account.open[run.config.key]
         self._runs.save(run)
@@ -129,7 +131,7 @@ class RunServer:
         account.fruitless = 0
 
     def save_checkpoint(self, attempt: BankAttempt, config: RunConfig, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Keep where a run stands."""
+        """Store the current state of an unfinished run."""
         account = self._account(attempt)
         start = time.monotonic()
         self._runs.save_checkpoint(config, arrays, facts)
@@ -138,7 +140,7 @@ class RunServer:
         account.fruitless = 0
 
     def load_checkpoint(self, attempt: BankAttempt, config: RunConfig) -> tuple[Arrays, dict[str, Any]] | None:
-        """Where a run stood, whoever trained it."""
+        """Return the last state of a run, whichever worker trained it."""
         self._account(attempt)
         if (found := self._runs.load_checkpoint(config)) is None:
             return None
@@ -146,39 +148,39 @@ class RunServer:
         return {name: tensor.numpy() for name, tensor in arrays.items()}, facts
 
     def end(self, attempt: BankAttempt) -> None:
-        """The worker is through with the bank, or was stopped."""
+        """Record that the worker has finished the bank or was stopped."""
         account = self._account(attempt)
         account.ended = True
         self._release(account)
 
-    # What the one who hands out the banks asks for.
+    # Methods that the process that hands out the banks calls.
 
     def news(self) -> list[TrainingProgress]:
-        """What was reported since the last time."""
+        """Return the progress that was reported since the last call."""
         news = self._news
         self._news = []
         return news
 
     def stop(self) -> list[int]:
-        """From now on no bank begins, and workers are told to stop; gives the banks that have one."""
+        """Start no more banks, and tell workers to stop; return the banks that have a worker."""
         self._stopping = True
         return [number for number, account in enumerate(self._accounts) if account.busy]
 
     def died(self, bank: int) -> int:
-        """A worker died: how many did at this bank since the last one that saved anything."""
+        """Record the death of a worker; return how many died at this bank since something was last saved."""
         account = self._accounts[bank]
         account.busy = False
         account.fruitless += 1
         return account.fruitless
 
     def give_up(self, bank: int) -> None:
-        """Nobody is to try this bank again now; others may."""
+        """Release a bank that is not to be tried again; other processes may train it."""
         account = self._accounts[bank]
         self._take_back(account)
         self._release(account)
 
     def left(self) -> list[RunConfig]:
-        """Runs that other processes were at, or had just finished."""
+        """Return the runs that other processes train or have just finished."""
         return self._left
 
     def _account(self, attempt: BankAttempt) -> _Account:
@@ -196,7 +198,7 @@ class RunServer:
                 self._left.append(config)
 
     def _take_back(self, account: _Account) -> None:
-        """What the last attempt reported and did not finish does not count: the next one begins at its checkpoints."""
+        """Take back the progress of the last attempt that was not saved: the next one starts at its checkpoints."""
         epochs = account.configs[0].epochs
         progress = TrainingProgress(
             1, account.saved * epochs - account.epochs, finished=account.saved - account.finished
@@ -212,16 +214,16 @@ class RunServer:
             account.claims = None
 
     def _due(self) -> float:
-        """So many seconds between checkpoints that writing those of all runs under way leaves time for the rest."""
+        """Return the seconds between checkpoints, which leave the server enough time for other work."""
         cost = self._spent / max(1, self._checkpoints)
         running = sum(len(account.open) for account in self._accounts if account.busy)
         return max(self._pause, cost * running / SHARE)
 
 
 class WorkerLink:
-    """Link a worker to the server: to its trainer this is a store of runs, and whom it reports to.
+    """The link of a worker to the server, which its trainer uses as a store of runs and for its reports.
 
-    ``ask(method, *arguments)`` calls a method of the server, wherever that is, and waits for what it gives.
+    ``ask(method, *arguments)`` calls a method of the server, wherever that is, and waits for its result.
     """
 
     def __init__(self, ask: Callable[..., Any], attempt: BankAttempt) -> None:
@@ -232,47 +234,47 @@ class WorkerLink:
         self._answer = Instructions(False, np.inf, 0.0)
 
     def begin(self) -> list[RunConfig]:
-        """The runs to train."""
+        """Return the runs to train."""
         configs: list[RunConfig] = self._ask("begin", self._attempt, sopool.__version__)
         return configs
 
     def end(self) -> None:
-        """Through with it."""
+        """Report that the worker has finished."""
         self._pulse()
         self._ask("end", self._attempt)
 
     def report(self, progress: TrainingProgress) -> None:
-        """Said at the next pulse."""
+        """Keep a report for the next message to the server."""
         self._news.append(progress)
 
     def stop(self) -> bool:
-        """Whether to stop."""
+        """Return whether to stop."""
         return self._told().stop
 
     def pause(self) -> float:
-        """Seconds between checkpoints."""
+        """Return the seconds between checkpoints."""
         return self._told().pause
 
     def claim(self, config: RunConfig) -> AbstractContextManager[bool]:
-        """The server has claimed all that it hands out."""
+        """Return True: the server has claimed all runs that it hands out."""
         return nullcontext(True)
 
     def load(self, config: RunConfig) -> None:
-        """What is finished is not handed out."""
+        """Return None: finished runs are not handed out."""
 
     def save(self, run: Run) -> None:
-        """Through the server."""
+        """Send a finished run to the server."""
         self._ask("save", self._attempt, run)
 
     def save_checkpoint(
         self, config: RunConfig, arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any]
     ) -> None:
-        """Through the server, as plain arrays."""
+        """Send a checkpoint to the server, as NumPy arrays."""
         plain = {name: torch.as_tensor(array).detach().cpu().numpy() for name, array in arrays.items()}
         self._ask("save_checkpoint", self._attempt, config, plain, facts)
 
     def load_checkpoint(self, config: RunConfig) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Likewise."""
+        """Return the last checkpoint of a run from the server."""
         if (found := self._ask("load_checkpoint", self._attempt, config)) is None:
             return None
         arrays, facts = found

@@ -1,1 +1,1 @@
-"""The paper's tables, run again: what they hold, what is selected of them, what came out."""
+"""Reproduce the paper's tables: their contents, the selected parts and the results."""

@@ -1,4 +1,4 @@
-"""How long training takes on this machine, from a few steps of small banks. An estimate, no more."""
+"""Estimate the training time on this machine from a few steps of small banks."""
 
 import time
 from collections.abc import Callable
@@ -18,24 +18,27 @@ from sopool.training.run_splits import Split
 from sopool.training.runs.config import RunConfig
 
 SAMPLE = 256
-"""Graphs that are trained on, at most: clusters and lists of the whole data set would take longer than the steps."""
+"""The largest number of graphs to time: clusters and lists of the whole data set would take longer than the steps."""
 NODES = {"cpu": 20_000, "cuda": 2_000_000}
-"""In a step that is timed: as many models as make that, at least 1, and at most as many as a bank has."""
+"""The number of nodes in a timed step; as many models are used as make this, from 1 to the size of a bank."""
 STEPS = {"cpu": 1, "cuda": 2}
+"""The number of steps in a timed epoch."""
 CLOCK = {"cpu": time.process_time, "cuda": time.perf_counter}
-"""On a CPU what others do on the same cores does not count."""
+"""On a CPU process time is measured, so that other processes on the same cores do not count."""
 REPEATS = 3
+"""The largest number of measurements."""
 PATIENCE = 0.5
-"""Seconds after which nothing is timed a third time."""
+"""Seconds after which no third measurement is made."""
 SCORED = 64
-"""Graphs of the sample that each model scores."""
+"""The number of graphs of the sample that each model scores."""
 
 
 class Calibration:
-    """Seconds per model-epoch on one data set.
+    """Estimate the seconds per epoch of a model on one data set.
 
-    Each model is timed at one ``setting``, and the first one at all settings that are asked for: the cost of a setting
-    is taken to be the same factor for all models, and that of a pooling the same whether its parameters are learned.
+    Each model is timed at one ``setting``, and the first one at all requested settings. A setting is assumed to change
+    the
+    cost of all models by the same factor, and a pooling to cost the same whether its parameters are learned or not.
     """
 
     def __init__(self, store: PackedGraphs, setting: Setting, device: str) -> None:
@@ -47,7 +50,7 @@ class Calibration:
         self._first: RunConfig | None = None
 
     def seconds(self, config: RunConfig) -> float:
-        """Of one epoch of one such model, training and scores."""
+        """Return the estimated seconds of one epoch of such a model, training and scoring."""
         self._first = self._first or config
         usual = self._seconds(config.with_setting(self.setting))
         if config.setting == self.setting:
@@ -59,7 +62,7 @@ class Calibration:
         )
 
     def _seconds(self, config: RunConfig) -> float:
-        # Fold, seed, what is looked at and SortPool's k, which follows from the fold, change next to nothing.
+        # Fold, seed, the scored graphs and SortPool's k, which depends on the fold, hardly change the time.
         kind = f"{replace(config.model, pool_options={}, frozen=False)} {config.batch_size}"
         if kind not in self._times:
             with threads(1 if self.device == "cpu" else torch.get_num_threads()):
@@ -68,7 +71,7 @@ class Calibration:
         return config.steps * step + len(self.store) * score
 
     def _time(self, config: RunConfig) -> tuple[float, float]:
-        """Seconds of a step, and of one graph's scores, per model."""
+        """Return the seconds per model of a step and of scoring one graph."""
         kind = self.device.split(":")[0]
         nodes = config.batch_size * self.store.num_nodes / len(self.store)
         models = min(MOST[kind], max(1, int(NODES[kind] / nodes)))
@@ -83,14 +86,14 @@ class Calibration:
 
 
 def sample(store: PackedGraphs, count: int) -> np.ndarray:
-    """So many graphs, or all there are, small and large ones in their shares: sorted by size, at even distances."""
+    """Return ``count`` graphs, or all if there are fewer, evenly spaced in the order of size."""
     by_size = np.argsort(store.sizes.cpu().numpy(), kind="stable")
     count = min(count, len(store))
     return by_size[(2 * np.arange(count) + 1) * len(store) // (2 * count)]
 
 
 def _shortest(work: Callable[[], object], clock: Callable[[], float]) -> float:
-    """Twice at least: the first time something may be compiled or captured."""
+    """Return the shortest time of at least two calls, since the first may compile or capture something."""
     times: list[float] = []
     while len(times) < 2 or (len(times) < REPEATS and sum(times) < PATIENCE):
         start = clock()

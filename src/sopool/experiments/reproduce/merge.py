@@ -1,4 +1,4 @@
-"""Parts of a table that were run one after the other, as one."""
+"""Merge parts of a table that were run one after the other."""
 
 import json
 import warnings
@@ -14,21 +14,22 @@ from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.layout import TABLE_FILES
 
 KINDS = ("model", "random", "control", "quoted")
+"""The kinds of rows in the order in which they are shown."""
 
 
 def read_reproductions(folder: Path) -> list[Reproduction]:
-    """Those that can be read, parts of one table together, the last written counts; a warning for each that cannot."""
+    """Return the readable tables of a folder, with parts of one table merged; warn about each unreadable file."""
     found = []
     for path in sorted(folder.glob(TABLE_FILES), key=lambda path: (path.stat().st_mtime_ns, path.name)):
         try:
             found.append(load_reproduction(path))
         except UserError as error:
-            warnings.warn(f"{error} It is left out.", stacklevel=2)
+            warnings.warn(f"{error} This table is left out.", stacklevel=2)
     return merge(found)
 
 
 def merge(parts: Sequence[Reproduction]) -> list[Reproduction]:
-    """One for each table and way to train, in the order of the paper; where two have a figure the later one counts."""
+    """Merge parts of the same table and training, in the order of the paper; later results replace earlier ones."""
     groups: dict[tuple[str, str], list[Reproduction]] = {}
     for one in parts:
         groups.setdefault((one.table, json.dumps(one.training, sort_keys=True)), []).append(one)
@@ -65,7 +66,7 @@ def _datasets(parts: Sequence[Reproduction]) -> tuple[str, ...]:
 
 
 def _rows(parts: Sequence[Reproduction]) -> tuple[PaperRow, ...]:
-    """As a selection of all of it would have them: the paper's, then those that were added, drawn ones and controls."""
+    """Return all rows in the usual order: the paper's, then added ones, random ones and controls."""
     table = read_tables()[parts[0].table]
     found: dict[str, PaperRow] = {}
     for row in (row for one in parts for row in one.rows):

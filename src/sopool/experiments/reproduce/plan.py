@@ -1,4 +1,4 @@
-"""What a reproduction would train: its cells, how much of it the store has, and about how long the rest takes."""
+"""Plan a reproduction: what would be trained, how much of it the store has, and about how long the rest takes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,20 +19,24 @@ class Planned:
     """The cells of one network on one data set, over all seeds."""
 
     dataset: str
+    """The name of the data set."""
     network: str
+    """The network, as text."""
     pools: tuple[str, ...]
+    """The names of the poolings."""
     runs: int
+    """The number of runs."""
     found: int
-    """Of these, complete in the store."""
+    """The number of these that are complete in the store."""
     model_epochs: int
-    """Of all runs."""
+    """The number of epochs of all runs."""
     left: int
-    """Of these, still to train."""
+    """The number of these that are still to train."""
     seconds: float
-    """To train them here, with all workers at work: an estimate."""
+    """The estimated time to train them here with all workers."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain."""
+        """Return a JSON object."""
         return vars(self) | {"seconds": round(self.seconds, 1)}
 
 
@@ -42,7 +46,14 @@ def plan_reproduction(
     workers: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Planned]:
-    """A line for each network on each data set. Only a few steps are trained, and nothing is kept of them."""
+    """Return a plan for each network on each data set. A few steps are trained to estimate the time; none are stored.
+
+    Args:
+        reproducer: The reproduction to plan.
+        device: ``"cpu"`` (default) or ``"cuda"``.
+        workers: The number of processes on a CPU. Default: None, one for each core.
+        say: Called with a message before each data set.
+    """
     infos = {info.key: info for info in reproducer.runs.list()}
     side_by_side = (workers or cores()) if device == "cpu" else 1
     settings = sorted(reproducer.selection.settings)
@@ -76,9 +87,9 @@ def _planned(jobs: Sequence[CellJob], infos: InfosByKey, calibration: Calibratio
 
 
 def _waiting(evaluator: Evaluator, infos: InfosByKey) -> list[tuple[RunConfig, float]]:
-    """Runs that are not complete, with the epochs they need.
+    """Return incomplete runs with the epochs they need.
 
-    Final runs whose setting is not chosen yet are spread over all settings.
+    Final runs whose setting is not chosen yet are spread evenly over all settings.
     """
     waiting: list[tuple[RunConfig, float]] = [(run, _left(run, infos)) for run in _known(evaluator, infos)]
     if not _decided(evaluator, infos):
@@ -88,7 +99,7 @@ def _waiting(evaluator: Evaluator, infos: InfosByKey) -> list[tuple[RunConfig, f
 
 
 def _known(evaluator: Evaluator, infos: InfosByKey) -> list[RunConfig]:
-    """All runs whose setting is known."""
+    """Return all runs whose setting is known."""
     return evaluator.first_runs() + (evaluator.final_runs() if _decided(evaluator, infos) else [])
 
 
@@ -101,7 +112,7 @@ def _deciding(evaluator: Evaluator) -> list[RunConfig]:
 
 
 def _left(run: RunConfig, infos: InfosByKey) -> int:
-    """Epochs that a run still needs."""
+    """Return the number of epochs that a run still needs."""
     info = infos.get(run.key)
     if info is None:
         return run.epochs

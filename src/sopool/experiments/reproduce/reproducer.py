@@ -1,4 +1,4 @@
-"""A table of the paper, run again: its cells planned, trained through the store of runs, judged and compared."""
+"""Reproduce a table of the paper: plan its cells, train their runs through the store, and compare the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ PROTOCOL_NOTE = (
 
 @dataclass(frozen=True)
 class CellJob:
-    """Lines of one network, one data set and one seed, which are evaluated together."""
+    """The rows of one network on one data set with one seed, which are evaluated together."""
 
     dataset: str
     seed: int
@@ -35,9 +35,23 @@ class CellJob:
 
 
 class Reproducer:
-    """Runs what is selected of a table; what the store has is not trained again.
+    """Run the selected part of a table; runs that the store has are not trained again.
 
-    ``stores``: the data sets by name; ``not_run``: those that could not be read, and why.
+    Args:
+        selection: The part of the table to run.
+        stores: The labeled data sets by name.
+        runs: The store of runs.
+        not_run: The data sets that could not be read, with the reasons. Default: None.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.experiments.reproduce.paper import read_tables
+        >>> from sopool.experiments.reproduce.reproducer import Reproducer
+        >>> from sopool.experiments.reproduce.selection import TableSelection
+        >>> from sopool.training.runs.store import RunStore
+        >>> selection = TableSelection(read_tables()["table2"], datasets=["MUTAG"], pools=["sum-avg"], epochs=2)
+        >>> Reproducer(selection, {"MUTAG": load("MUTAG")}, RunStore("runs")).total_epochs
+        300
     """
 
     def __init__(
@@ -62,12 +76,12 @@ class Reproducer:
 
     @property
     def total_epochs(self) -> int:
-        """Model-epochs of all runs."""
+        """The number of epochs of all runs."""
         return sum(job.evaluator.total_epochs for job in self.jobs)
 
     @property
     def total_runs(self) -> int:
-        """All of them, those in the store included."""
+        """The number of runs, including those in the store."""
         return self.total_epochs // self.selection.epochs
 
     def run(
@@ -79,7 +93,16 @@ class Reproducer:
         say: Callable[[str], None] = lambda _: None,
         train: Train = train_all,
     ) -> Reproduction | None:
-        """Train what is missing, run the controls, judge and compare; None if ``stop`` said so before the end."""
+        """Train the missing runs, run the controls and compare; return None if ``stop`` ended the training early.
+
+        Args:
+            device: ``"cpu"`` (default) or ``"cuda"``.
+            workers: The number of processes on a CPU. Default: None, one for each core if there is enough work.
+            report: Called with the progress of training.
+            stop: Called after each epoch; if it returns True, training ends.
+            say: Called with a message before each control.
+            train: The function that trains runs. Default: on this machine.
+        """
         cells = list[TableCell]()
         notes = list[str]()
         for dataset in self.stores:
@@ -98,7 +121,7 @@ class Reproducer:
         return self._summary(self._in_order(cells), device, notes)
 
     def _networks(self, dataset: str) -> list[tuple[PaperRow, ...]]:
-        """The lines to train on a data set, by network: those of one go into one evaluation."""
+        """Return the rows to train on a data set, grouped by network; those of one network are evaluated together."""
         groups: dict[tuple[str | None, int], list[PaperRow]] = {}
         for row in self.rows:
             if dataset in row.datasets:
@@ -123,9 +146,9 @@ class Reproducer:
         )
 
     def _model(self, row: PaperRow, dataset: str, jobs: Sequence[CellJob], notes: list[str]) -> TableCell:
-        """A line of the table, judged for each seed; the runs are let go one seed after the other.
+        """Return a cell of the table, computed for one seed after the other to limit memory.
 
-        ``notes`` is told why a protocol has no figure: one that cannot be judged with some seed.
+        Reasons why a protocol has no result with some seed are added to ``notes``.
         """
         outcomes = []
         epochs = 0
@@ -194,7 +217,7 @@ class Reproducer:
 
 
 def compare_cells(rows: Sequence[PaperRow], cells: Sequence[TableCell]) -> list[PairComparison]:
-    """Per data set and protocol: the declared pairs, learned against drawn parameters, and the best control."""
+    """Compare rows on each data set under each protocol: declared pairs, random parameters and the best control."""
     table = {(cell.dataset, cell.row): cell for cell in cells}
     controls = [row.name for row in rows if row.kind == "control"]
     found = []
@@ -211,7 +234,7 @@ def compare_cells(rows: Sequence[PaperRow], cells: Sequence[TableCell]) -> list[
 
 
 def across(rows: Sequence[PaperRow], cells: Sequence[TableCell], protocol: str) -> Across:
-    """All models over all data sets under one protocol."""
+    """Compare all models over all data sets under one protocol."""
     models = {row.name: row for row in rows if row.kind == "model"}
     scores: dict[str, dict[str, float]] = {}
     for cell in cells:
@@ -232,7 +255,7 @@ def _compared(cell: TableCell | None, other: TableCell | None, why: str) -> list
 
 
 def mark(cell: TableCell, controls: Sequence[TableCell]) -> TableCell:
-    """With the controls that it does not beat."""
+    """Return the cell with the names of the controls that it does not exceed."""
     if "fair" not in cell.measured:
         return cell
     reached = cell.measured["fair"].mean

@@ -1,4 +1,4 @@
-"""What a reproduced table says: our figures beside the paper's, comparisons, ranks. Plain data, kept as JSON."""
+"""A reproduced table: results beside the paper's figures, comparisons and ranks, stored as JSON."""
 
 import hashlib
 import json
@@ -24,25 +24,25 @@ from sopool.training.protocols.outcome import Outcome, describe_settings
 from sopool.training.runs.layout import TABLE_FILES, path_of
 
 FORMAT = 1
-AGAIN = "sopool reproduce makes it anew from the runs that are kept."
+AGAIN = "Run sopool reproduce again: it writes the file from the stored runs."
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one line reached on one data set under one protocol, in fractions."""
+    """The result of one row on one data set under one protocol, in fractions."""
 
     folds: tuple[float, ...]
-    """Accuracy of each test fold; several seeds are averaged within it."""
+    """The accuracy on each test fold; several seeds are averaged within folds."""
     epochs: tuple[int, ...]
-    """The lowest, median and highest that was chosen; empty for a control, which has none."""
+    """The lowest, median and highest chosen epoch; empty for a control, which has none."""
     settings: Mapping[str, int]
-    """In words, and how often each was chosen: once for each seed or, under ``fair``, fold and seed."""
+    """How often each setting was chosen, by its description: once per seed or, under ``fair``, per fold and seed."""
     stopped: int = 0
-    """Runs whose loss was no longer finite."""
+    """The number of runs that were stopped because their loss was not finite."""
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> "Measured":
-        """From what each seed gave."""
+        """Return the average of the results of several seeds."""
         epochs = np.concatenate([np.ravel(one.epochs) for one in outcomes])
         chosen = [(one.setting,) if isinstance(one.setting, Setting) else one.setting for one in outcomes]
         return cls(
@@ -54,36 +54,40 @@ class Measured:
 
     @property
     def mean(self) -> float:
-        """Over folds."""
+        """The mean accuracy over the folds."""
         return float(np.mean(self.folds))
 
     @property
     def std(self) -> float:
-        """Over folds, with ``ddof=0``, as the published figures."""
+        """The standard deviation over the folds, with ``ddof=0`` as in the published results."""
         return float(np.std(self.folds))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, with mean and deviation."""
+        """Return a JSON object, which includes mean and standard deviation."""
         return {"mean": self.mean, "std": self.std} | vars(self)
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """One line on one data set."""
+    """One row of a table on one data set."""
 
     row: str
+    """The name of the row."""
     dataset: str
+    """The name of the data set."""
     paper: Figure | None = None
+    """The paper's figure; None if it has none."""
     measured: Mapping[str, Measured] = field(default_factory=dict)
-    """By protocol; empty where nothing was run."""
+    """The results by protocol; empty if nothing was run."""
     not_above: tuple[str, ...] = ()
-    """The controls whose mean accuracy under ``fair`` is as high, or higher."""
+    """The controls whose mean accuracy under ``fair`` is at least as high."""
     model_epochs: int = 0
+    """The number of trained epochs of all runs."""
     seconds: float = 0.0
-    """Spent on training, or on fitting a control; workers side by side count each for itself."""
+    """The time for training, or for fitting a control; parallel workers count separately."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain."""
+        """Return a JSON object."""
         return vars(self) | {
             "paper": None if self.paper is None else self.paper._asdict(),
             "measured": {protocol: one.to_json() for protocol, one in self.measured.items()},
@@ -91,7 +95,7 @@ class TableCell:
 
     @classmethod
     def from_json(cls, saved: Any, where: str = "cell") -> "TableCell":
-        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        """Return the cell that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = CELL(saved, where)
         paper = None if found["paper"] is None else Figure(**found["paper"])
         names = [item.name for item in fields(Measured)]
@@ -103,23 +107,28 @@ class TableCell:
 
 @dataclass(frozen=True)
 class PairComparison:
-    """One line against another on one data set under one protocol."""
+    """The comparison of two rows on one data set under one protocol."""
 
     row: str
+    """The name of the row."""
     against: str
+    """The name of the row it is compared with."""
     dataset: str
+    """The name of the data set."""
     protocol: str
+    """The name of the protocol."""
     why: str
-    """``declared`` (in the table's data), ``random`` (learned against drawn) or ``control`` (the best)."""
+    """``declared`` (in the table's data), ``random`` (learned and random parameters) or ``control`` (the best one)."""
     comparison: Comparison
+    """The corrected paired test."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain."""
+        """Return a JSON object."""
         return vars(self) | {"comparison": self.comparison.to_json()}
 
     @classmethod
     def from_json(cls, saved: Any, where: str = "comparison") -> "PairComparison":
-        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        """Return the comparison that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = COMPARED(saved, where)
         test = found["comparison"]
         t = math.copysign(math.inf, test["difference"]) if test["t"] is None else test["t"]
@@ -128,40 +137,47 @@ class PairComparison:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A table of the paper, run again."""
+    """A reproduced table of the paper."""
 
     table: str
+    """The name of the table."""
     title: str
+    """The title of the table."""
     datasets: tuple[str, ...]
-    """Those that were asked for, in the paper's order."""
+    """The requested data sets, in the paper's order."""
     protocols: tuple[str, ...]
+    """The names of the protocols."""
     rows: tuple[PaperRow, ...]
+    """The rows of the table."""
     cells: tuple[TableCell, ...]
+    """The cells: one for each row and data set."""
     comparisons: tuple[PairComparison, ...]
+    """Comparisons of rows on single data sets."""
     across: tuple[Across, ...]
-    """Over data sets, one for each protocol."""
+    """Comparisons over data sets, one for each protocol."""
     notes: tuple[str, ...] = ()
+    """Remarks about the figures."""
     not_run: Mapping[str, str] = field(default_factory=dict)
-    """Data sets that could not be read, and why."""
+    """The data sets that could not be read, with the reasons."""
     setup: Mapping[str, Any] = field(default_factory=dict)
-    """Epochs, folds, seeds, grid, preset, device, version."""
+    """Epochs, folds, seeds, grid, preset, device and version."""
 
     def cell(self, row: str, dataset: str) -> TableCell:
-        """The one of this line and data set; an empty one if there is none."""
+        """Return the cell of this row and data set; an empty one if there is none."""
         found = (cell for cell in self.cells if (cell.row, cell.dataset) == (row, dataset))
         return next(found, TableCell(row, dataset))
 
     def compared(self, why: str) -> list[PairComparison]:
-        """The pairs of lines that were compared for this reason."""
+        """Return the pairs of rows that were compared for this reason."""
         return [one for one in self.comparisons if one.why == why]
 
     def paper_gain(self, dataset: str, row: str, against: str) -> float | None:
-        """The difference of the paper's two figures, whatever their protocols; None where it lacks one."""
+        """Return the difference of the paper's two figures, whatever their protocols; None if one is missing."""
         first, second = (self.cell(name, dataset).paper for name in (row, against))
         return None if first is None or second is None else first.mean - second.mean
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain; accuracies and differences as fractions."""
+        """Return a JSON object; accuracies and differences are fractions."""
         lists = {
             name: [one.to_json() for one in getattr(self, name)] for name in ("rows", "cells", "comparisons", "across")
         }
@@ -169,7 +185,7 @@ class Reproduction:
 
     @classmethod
     def from_json(cls, saved: Any) -> "Reproduction":
-        """Return what :meth:`to_json` gave; ``DataError`` if this is something else."""
+        """Return the table that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = SAVED(saved, "the table")
         del found["format"]
         made = cls(**found | {"rows": tuple(_row(row, found["cells"]) for row in found["rows"])})
@@ -177,28 +193,28 @@ class Reproduction:
         return made
 
     def _check(self) -> None:
-        """Raise a ``DataError`` where parts do not fit together."""
+        """Raise ``DataError`` if parts of the table contradict each other."""
         controls = {row.name for row in self.rows if row.kind == "control"}
         for cell in self.cells:
             for protocol, one in cell.measured.items():
                 if len(one.folds) != self.setup["folds"]:
                     raise DataError(
-                        f"{cell.row} on {cell.dataset} has {len(one.folds)} folds, not {self.setup['folds']}."
+                        f"{cell.row} on {cell.dataset} has {len(one.folds)} folds, expected {self.setup['folds']}."
                     )
                 if cell.row in controls and protocol != "fair":
-                    raise DataError(f"the control {cell.row} has figures under {protocol}, expected fair alone.")
+                    raise DataError(f"the control {cell.row} has results under {protocol}, expected only fair.")
 
     @property
     def training(self) -> dict[str, Any]:
-        """Of the setup, what figures depend on: two tables belong together if it is the same."""
+        """The part of the setup that the results depend on: tables are merged only if it is equal."""
         kept = {name: value for name, value in self.setup.items() if name not in ("device", "sopool")}
         settings = sorted(kept["settings"], key=lambda setting: tuple(setting.values()))
         return kept | {"settings": settings, "seeds": sorted(kept["seeds"])}
 
     def save(self, folder: Path) -> Path:
-        """Keep it beside the runs, as ``reproduce-table2-0a1b2c3d.json`` or the like.
+        """Write the table beside the runs, with a name such as ``reproduce-table2-0a1b2c3d.json``, and return its path.
 
-        The figures depend on what was asked for, and so does the name: asked for again, they are written again.
+        The name depends on the request, so that the same request replaces its earlier file.
         """
         asked = [self.datasets, self.protocols, [row.name for row in self.rows], self.training]
         key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
@@ -214,19 +230,19 @@ class Reproduction:
 
 
 def load_reproduction(path: Path) -> Reproduction:
-    """What :meth:`Reproduction.save` wrote; or :meth:`Reproduction.to_json`, which has no digest."""
+    """Return the table that :meth:`Reproduction.save` wrote; a file without a digest is accepted, too."""
     try:
         saved = read_json(path)
         digest = saved.pop("digest", None) if isinstance(saved, dict) else None
         if digest not in (None, json_digest(saved)):
-            raise DataError(f"is not what was written: the digest differs. {AGAIN}", path)
+            raise DataError(f"this is not what was written: the digest differs. {AGAIN}", path)
         return Reproduction.from_json(saved)
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}.", path) from error
+        raise DataError(f"the file cannot be read: {error.strerror}.", path) from error
     except UserError as error:
         if error.path is not None:
             raise
-        raise DataError(f"is not a reproduced table of this version of sopool: {error} {AGAIN}", path) from error
+        raise DataError(f"this is not a reproduced table of this version of sopool: {error} {AGAIN}", path) from error
 
 
 def _row(saved: Mapping[str, Any], cells: Sequence[TableCell]) -> PaperRow:

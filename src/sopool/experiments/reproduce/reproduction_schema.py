@@ -1,4 +1,4 @@
-"""What the file of a reproduced table must hold."""
+"""The expected contents of the file of a reproduced table."""
 
 from sopool._files.schema import (
     SCALAR,
@@ -24,7 +24,7 @@ MEASURED = record(
         "settings": mapping_of(whole()),
         "stopped": whole(),
     },
-    more=anything,  # mean and deviation, which follow from the folds
+    more=anything,  # mean and standard deviation, which are computed from the folds
 )
 CELL = record(
     {

@@ -1,4 +1,4 @@
-"""What of a table of the paper is run, and how."""
+"""Select the part of a table of the paper to run, and how."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,32 +12,50 @@ from sopool.models.presets import FROZEN, HIERARCHICAL, POOLS, PRESETS
 from sopool.training.protocols.protocols import PROTOCOLS
 
 EPOCHS, FOLDS = 350, 10
-"""As the paper has them."""
+"""The paper's numbers of epochs and folds."""
 SelectedNames = Sequence[str] | None
 SelectedSizes = Sequence[int] | None
 
 
 @dataclass(frozen=True)
 class TableSelection:
-    """A table, or some of it. None: as the table has it."""
+    """A table of the paper or a part of it; None stands for the values of the table.
+
+    Examples:
+        >>> from sopool.experiments.reproduce.paper import read_tables
+        >>> from sopool.experiments.reproduce.selection import TableSelection
+        >>> selection = TableSelection(read_tables()["table2"], datasets=["MUTAG"], pools=["sum-avg"], hidden=[32])
+        >>> selection.data, len(selection.settings)
+        (('MUTAG',), 2)
+    """
 
     table: PaperTable
+    """The table."""
     datasets: SelectedNames = None
+    """The names of the data sets."""
     pools: SelectedNames = None
-    """Those that the table has not are added to it, after each of its GNNs."""
+    """The names of the poolings. Those that the table does not have are added to it, after each of its GNNs."""
     gnns: SelectedNames = None
+    """The names of the message-passing layers."""
     protocols: Sequence[str] = tuple(PROTOCOLS)
+    """The names of the protocols."""
     hidden: SelectedSizes = None
+    """The widths of the hidden layers to choose from."""
     batch_sizes: SelectedSizes = None
+    """The batch sizes to choose from."""
     epochs: int = EPOCHS
+    """The number of epochs of each run."""
     folds: int = FOLDS
+    """The number of folds."""
     seeds: Sequence[int] = (0,)
+    """The random seeds, whose results are averaged."""
     steps: int | None = None
+    """Batches per epoch."""
     controls: bool = True
-    """Whether the controls are run, too, and the second-order poolings with their own parameters as drawn."""
+    """Whether controls are run, too, and second-order poolings with random parameters that are not learned."""
 
     def check(self) -> None:
-        """Raise a ``SettingError`` for what the table does not have, or cannot be added to it."""
+        """Raise ``SettingError`` for anything that the table does not have and that cannot be added to it."""
         for dataset in self.datasets or ():
             check_name(f"data set of {self.table.name}", dataset, self.table.datasets)
         for gnn in self.gnns or ():
@@ -47,16 +65,16 @@ class TableSelection:
         for protocol in self.protocols:
             check_name("protocol", protocol, PROTOCOLS)
         if not self.seeds or min(self.seeds) < 0:
-            raise SettingError(f"seeds {list(self.seeds)} are not possible: one or more, none below 0, are needed.")
+            raise SettingError(f"seeds must be one or more numbers of at least 0, but {list(self.seeds)} was given.")
 
     @property
     def data(self) -> tuple[str, ...]:
-        """The data sets, in the paper's order."""
+        """The names of the data sets, in the paper's order."""
         return tuple(name for name in self.table.datasets if self.datasets is None or name in self.datasets)
 
     @property
     def settings(self) -> list[Setting]:
-        """The grid."""
+        """The hyperparameter settings to choose from."""
         fixed = self.table.setting
         return make_grid(
             self.hidden or self.table.hidden, self.batch_sizes or self.table.batch_sizes, [fixed.lr], [fixed.dropout]
@@ -64,7 +82,7 @@ class TableSelection:
 
     @property
     def departures(self) -> list[str]:
-        """Where what is run differs from what the paper ran, in words."""
+        """The differences from what the paper ran, as text."""
         differ = []
         if self.epochs != EPOCHS:
             differ.append(f"{self.epochs} epochs instead of {EPOCHS}")
@@ -82,14 +100,14 @@ class TableSelection:
 
     @property
     def steps_asked(self) -> int | None:
-        """Batches in an epoch; None: as many as a pass over the training graphs has."""
+        """Batches per epoch; None: one pass over the training graphs."""
         return self.steps or PRESETS[self.table.preset].steps
 
     @property
     def rows(self) -> tuple[PaperRow, ...]:
-        """The table's lines, those added to it, and the controls. Quoted ones always stay: they cost nothing.
+        """The table's rows, added ones and controls. Rows that are only quoted are always included.
 
-        Classifiers without a network are judged under ``fair``, and left out where that is not asked for.
+        Controls are evaluated under ``fair``, and left out if that is not requested.
         """
         chosen = [self._narrowed(row) for row in self.table.rows if row.pool is None or self._wants(row)]
         chosen += self._added()
@@ -108,9 +126,9 @@ class TableSelection:
         return replace(row, figures=figures, datasets=tuple(name for name in row.datasets if name in self.data))
 
     def _added(self) -> list[PaperRow]:
-        """Lines for poolings that the table has not: after each GNN, with as many blocks as its other lines have."""
+        """Return rows for poolings that the table lacks, after each GNN, with as many blocks as its other rows."""
         known = {row.pool for row in self.table.rows}
-        if self.controls:  # which bring these themselves
+        if self.controls:  # controls include these
             known |= {drawn for drawn, learned in FROZEN.items() if learned in (self.pools or ())}
         wanted = [row for row in self.table.rows if row.pool and (self.gnns is None or row.gnn in self.gnns)]
         return [
@@ -122,7 +140,7 @@ class TableSelection:
 
 
 def _drawn(row: PaperRow) -> list[PaperRow]:
-    """The same line with the pooling's own parameters as drawn, where there is such a pooling."""
+    """Return the same row with random parameters of the pooling, if there is such a pooling."""
     return [
         PaperRow(f"{row.name}, random", row.gnn, drawn, row.blocks, against=row.name, datasets=row.datasets)
         for drawn, learned in FROZEN.items()

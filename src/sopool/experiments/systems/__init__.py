@@ -1,6 +1,7 @@
-"""Controls: classifiers that see little of a graph, or see it without a network, on the folds of the networks.
+"""Controls: classifiers that use little of a graph, or no network, evaluated on the same folds as the networks.
 
-What a pooling reaches means something only beside what the sizes of the graphs, or a histogram of their labels, reach.
+The accuracy of a pooling is meaningful only in comparison with what the sizes of the graphs, or a histogram of their
+labels, achieve.
 """
 
 from sopool.experiments.systems.registry import CONTROLS, Control

@@ -1,7 +1,7 @@
-"""The ``fair`` protocol for controls: the networks' folds, and within each the held-out graphs they choose on.
+"""The ``fair`` protocol for controls, with the same folds and held-out graphs as for the networks.
 
-A control has no epoch to choose, so its final model learns from the whole training fold, the held-out graphs included,
-and one of them is enough: another seed would give the same.
+A control has no epoch to choose, so its final model is trained on the whole training fold, including the held-out
+graphs. One final model is enough, since another seed would give the same one.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 
 
 class _Candidate(NamedTuple):
-    """A model of a fold, and how it does on the held-out graphs."""
+    """A model of a fold and its rank on the held-out graphs."""
 
     rank: tuple[float, float]
     view: Choice
@@ -33,7 +33,7 @@ class _Candidate(NamedTuple):
 
 
 def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None) -> list[Split]:
-    """Those that the networks of an evaluation choose their settings on."""
+    """Return the splits on which the networks of an evaluation choose their settings."""
     splitter = Splitter(labels, names)
     model = ModelConfig()
     return [
@@ -45,7 +45,7 @@ def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] 
 def judge_control(
     views: Views, labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None
 ) -> tuple[Outcome, list[Choice]]:
-    """The outcome, and the setting of each fold. ``names`` are those of the classes, for messages."""
+    """Return the result and the setting of each fold. ``names`` are the names of the classes, for messages."""
     splits = splits_of(labels, folds, seed, names)
     chosen = _choose(views, labels, splits)
     tested: dict[int, Scores] = {}
@@ -59,7 +59,7 @@ def judge_control(
 
 
 def _choose(views: Views, labels: np.ndarray, splits: Sequence[Split]) -> list[_Candidate]:
-    """For each fold the best on its held-out graphs: by accuracy, then by loss, then the first."""
+    """Return the best candidate of each fold on its held-out graphs: by accuracy, then by loss, then the first."""
     best: list[_Candidate] = []
     for view in views:
         found = _at_once(partial(_candidates, view, labels), splits)
@@ -86,7 +86,7 @@ def _test(view: View, labels: np.ndarray, final: tuple[Split, Choice]) -> Scores
 
 
 def _at_once(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
-    """On all cores, in threads: the matrices are shared, and scikit-learn's loops let others run meanwhile."""
+    """Apply ``work`` to all items in threads on all cores, so that the matrices are shared."""
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(work, items))
 

@@ -10,14 +10,22 @@ from sopool.experiments.systems.views import Views, histogram_view, no_view, siz
 
 @dataclass(frozen=True)
 class Control:
-    """A classifier to compare with."""
+    """A simple classifier to compare with.
+
+    Examples:
+        >>> from sopool.experiments.systems import CONTROLS
+        >>> CONTROLS["size"].sees
+        'the numbers of nodes and edges; logistic regression'
+    """
 
     name: str
+    """The name of the control."""
     sees: str
-    """In a few words."""
+    """What it uses of a graph, and its classifier, in a few words."""
     views: Callable[[PackedGraphs], Views]
+    """The function that extracts what it uses."""
     version: int = 1
-    """Part of a result's key: raise it when the same graphs may give other figures."""
+    """Part of a result's key; increased when the same graphs may give another result."""
 
 
 CONTROLS = {
@@ -28,7 +36,7 @@ CONTROLS = {
         Control(
             "histogram", "how many nodes have each label, else each degree; logistic regression", histogram_view, 2
         ),
-        Control("wl", "the colours of up to 5 rounds of refinement (Weisfeiler-Lehman subtree); SVM", subtree_views),
+        Control("wl", "the colors of up to 5 rounds of refinement (Weisfeiler-Lehman subtree); SVM", subtree_views),
     )
 }
-"""Name -> control, those that see least first."""
+"""The controls by name, ordered by how much of a graph they use: ``majority``, ``size``, ``histogram``, ``wl``."""

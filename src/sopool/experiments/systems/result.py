@@ -1,4 +1,4 @@
-"""What a control reached, and the file it is kept in."""
+"""The result of a control, and the file it is stored in."""
 
 import json
 import warnings
@@ -30,32 +30,43 @@ from sopool.training.protocols.outcome import Outcome
 
 @dataclass(frozen=True)
 class ControlResult:
-    """One control on one data set under ``fair``."""
+    """The result of one control on one data set under ``fair``.
+
+    Examples:
+        >>> from sopool.data import make_agreement
+        >>> from sopool.experiments.systems import ControlResult, run_control
+        >>> result = run_control("majority", make_agreement(60), folds=3)
+        >>> ControlResult.from_json(result.to_json()) == result
+        True
+    """
 
     dataset: str
+    """The name of the data set."""
     fingerprint: str
-    """Of the graphs, labels and classes, see :func:`sopool.data.formats.packed.content_key`."""
+    """A hash of the graphs, labels and classes, see :func:`sopool.data.formats.packed.content_key`."""
     control: str
+    """The name of the control."""
     outcome: Outcome
-    """Without epochs, and with an empty ``setting``: those of networks do not apply."""
+    """The accuracies, without epochs and with an empty ``setting``, which only networks have."""
     seconds: float
+    """The time that it took."""
     settings: tuple[Choice, ...]
-    """What was chosen on the held-out graphs of each fold; empty where there is nothing to choose."""
+    """The hyperparameters chosen on the held-out graphs of each fold; empty if there is nothing to choose."""
     version: int = 1
-    """Of the control. Results of earlier ones stay where they were kept, but do not count."""
+    """The version of the control. Results of earlier versions remain stored but do not count."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain; accuracies as fractions."""
+        """Return a JSON object; accuracies are fractions."""
         return asdict(self) | {"outcome": self.outcome.to_json(), "settings": list(self.settings)}
 
     @classmethod
     def from_json(cls, saved: Any) -> "ControlResult":
-        """Return the result that :meth:`to_json` gave; ``DataError`` if this is something else."""
+        """Return the result that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = SAVED(saved, "result")
         outcome = found["outcome"]
         folds, balanced, areas = (outcome[name] for name in ("folds", "balanced_accuracy", "roc_auc"))
         if not len(folds) == len(balanced) == len(areas):
-            raise DataError("result.outcome has figures of different numbers of folds.")
+            raise DataError("result.outcome has values for different numbers of folds, expected the same number.")
         return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), balanced, areas)})
 
 
@@ -71,7 +82,7 @@ SAVED = record(
         "dataset": text(),
         "fingerprint": text(),
         "control": text(),
-        "outcome": record(FIGURES, more=anything),  # the others, such as the mean, follow from these
+        "outcome": record(FIGURES, more=anything),  # further values, such as the mean, are computed from these
         "seconds": number(0),
         "settings": tuple_of(mapping_of(SCALAR)),
         "version": whole(),
@@ -81,7 +92,7 @@ FILE = record({"key": text(), "digest": text(), "result": anything})
 
 
 def save_result(result: ControlResult, path: Path) -> None:
-    """Write it whole, with a digest; ``DataError`` where that is not possible."""
+    """Write the result atomically, with a digest; raise ``DataError`` if that is not possible."""
     plain = result.to_json()
     text = json.dumps({"key": path.stem, "digest": json_digest(plain), "result": plain}, indent=2, sort_keys=True)
     try:
@@ -93,9 +104,9 @@ def save_result(result: ControlResult, path: Path) -> None:
 
 
 def load_result(path: Path) -> ControlResult | None:
-    """What :func:`save_result` wrote; None if nothing is there or, with a warning, if it is not what was written."""
+    """Return the result that :func:`save_result` wrote; None if there is none or, with a warning, if it is damaged."""
     try:
-        with blamed_on(path, "not what was written: "):
+        with blamed_on(path, "this is not what was written: "):
             saved = FILE(read_json(path), "the file")
             if (saved["key"], saved["digest"]) != (path.stem, json_digest(saved["result"])):
                 raise DataError("the key or the digest differs.")
@@ -105,5 +116,5 @@ def load_result(path: Path) -> ControlResult | None:
     except OSError as error:
         raise DataError(f"the result of a control cannot be read: {error}.", path) from error
     except UserError as error:
-        warnings.warn(f"{error} It counts as not there.", stacklevel=3)
+        warnings.warn(f"{error} It counts as missing.", stacklevel=3)
         return None

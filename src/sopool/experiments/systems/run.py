@@ -1,4 +1,4 @@
-"""Run a control, or find that it was run; read all that were."""
+"""Run a control, unless its result is stored, and read stored results."""
 
 import hashlib
 import json
@@ -24,14 +24,27 @@ from sopool.training.runs.layout import CONTROL_FILES, path_of
 def run_control(
     name: str, store: PackedGraphs, folds: int = 10, seed: int = 0, runs_folder: str | Path | None = None
 ) -> ControlResult:
-    """A control on the folds, and the held-out graphs, that networks with this ``seed`` have under ``fair``.
+    """Evaluate a control on the folds and held-out graphs that networks with this ``seed`` have under ``fair``.
 
-    With a ``runs_folder`` the result is kept there, and not computed again; a damaged one is, with a warning.
+    Args:
+        name: The name of the control: ``"majority"``, ``"size"``, ``"histogram"`` or ``"wl"``.
+        store: The labeled graphs.
+        folds: The number of folds. Default: 10.
+        seed: The random seed that the held-out graphs depend on. Default: 0.
+        runs_folder: A folder of runs in which the result is stored, so that it is computed only once. A damaged result
+            is computed again, with a warning. Default: None, the result is not stored.
+
+    Examples:
+        >>> from sopool.data import make_agreement
+        >>> from sopool.experiments.systems import run_control
+        >>> result = run_control("majority", make_agreement(60), folds=3)
+        >>> result.outcome.folds
+        (0.5, 0.5, 0.5)
     """
     check_name("control", name, CONTROLS)
     store = store.to("cpu")
     if store.labels is None:
-        raise DataError(f"{store.name} has no labels: there is nothing to classify.")
+        raise DataError(f"{store.name} has no labels, which a control needs.")
     control = CONTROLS[name]
     fingerprint = content_key(store)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
@@ -39,7 +52,7 @@ def run_control(
     path = None if runs_folder is None else path_of(Path(runs_folder), CONTROL_FILES, key)
     if path is not None and (kept := load_result(path)) is not None:
         return replace(kept, dataset=store.name)
-    import_module("sklearn.svm")  # now: the seconds it takes are nobody's
+    import_module("sklearn.svm")  # imported before the clock starts
     start = time.perf_counter()
     codes, labels = np.unique(store.labels.numpy(), return_inverse=True)
     names = [store.classes[code] for code in codes]
@@ -53,7 +66,7 @@ def run_control(
 
 
 def read_controls(folder: Path) -> list[ControlResult]:
-    """All results of controls, by data set, in the usual order; several seeds of one are averaged within folds."""
+    """Return all stored results of controls by data set, in the usual order; seeds are averaged within folds."""
     groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
     for path in sorted(folder.glob(CONTROL_FILES)):
         one = load_result(path)

@@ -1,11 +1,11 @@
 r"""The Weisfeiler-Lehman subtree kernel (Shervashidze et al., JMLR 12, 2011) for a support vector machine.
 
-With :math:`c_i(G)` the number of nodes of each colour that graph G has after i rounds of colour refinement,
+With :math:`c_i(G)` the number of nodes of each color that graph G has after i rounds of color refinement,
 
 .. math:: k_h(G, G') = \sum_{i=0}^{h} \langle c_i(G), c_i(G') \rangle,
 
-or, normalised, :math:`k_h(G, G') / \sqrt{k_h(G, G) k_h(G', G')}`. Colours that only one graph has add nothing to the
-kernel of two, so it makes no difference that all graphs are refined together.
+or, normalized, :math:`k_h(G, G') / \sqrt{k_h(G, G) k_h(G', G')}`. Colors that only one graph has do not contribute to
+the kernel of two graphs, so refining all graphs together makes no difference.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,11 @@ from sopool.data.graphs import PackedGraphs
 from sopool.experiments.systems.views import Choice, View, Views, by_class, counts
 
 ITERATIONS = 5
+"""The largest number of rounds of refinement."""
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)
-"""Values of C, for a kernel whose mean over the training graphs, each with itself, is 1."""
+"""Values of C for a kernel whose mean diagonal entry over the training graphs is 1."""
 ROWS = 512
-"""Of the matrix that are computed at once: bounds the memory."""
+"""The number of rows of the matrix that are computed at once, which bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,14 @@ class Kernel:
     """The kernel of all pairs of graphs."""
 
     matrix: np.ndarray
-    """[G, G]."""
+    """The kernel matrix ``[G, G]``."""
     setting: Choice
     choices: Sequence[Choice] = tuple({"C": c} for c in STRENGTHS)
 
     def scores(
         self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
-        """Of each class: how far a graph is on its side."""
+        """Return the decision values of each class."""
         from sklearn.svm import SVC
 
         seen = self._between(train, train)
@@ -44,7 +45,7 @@ class Kernel:
         unit = seen.trace() / len(train) or 1.0
         found = []
         for choice in choices:
-            # A random state changes nothing here; without one, scikit-learn draws from NumPy's global generator.
+            # The random state does not change the result; without one, scikit-learn uses NumPy's global generator.
             model = SVC(C=choice["C"] / unit, kernel="precomputed", random_state=0).fit(seen, labels)
             found.append(by_class(model.decision_function(others)))
         return found
@@ -53,14 +54,14 @@ class Kernel:
         part: np.ndarray = self.matrix[np.ix_(rows, columns)]
         if self.setting["normalised"]:
             own = np.sqrt(self.matrix.diagonal())
-            own = np.where(own > 0, own, 1.0)  # a graph without nodes is like none, itself included
+            own = np.where(own > 0, own, 1.0)  # a graph without nodes has kernel 0 with every graph, itself included
             part /= own[rows, None]
             part /= own[columns]
         return part
 
 
 class Kernels:
-    """Those of 0 to so many rounds, normalised and not; one matrix at a time."""
+    """The kernels of 0 to ``iterations`` rounds, normalized and not; only one matrix is in memory at a time."""
 
     def __init__(self, store: PackedGraphs, iterations: int = ITERATIONS) -> None:
         colours = refine(store, iterations, use_labels=False, initial=store.node_labels)
@@ -78,5 +79,5 @@ class Kernels:
 
 
 def subtree_views(store: PackedGraphs) -> Views:
-    """Labels of nodes are the first colours; without labels all nodes begin alike, and one round finds the degree."""
+    """Return the kernels; node labels are the initial colors, and without labels one round gives the degrees."""
     return Kernels(store)

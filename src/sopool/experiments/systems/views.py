@@ -1,4 +1,4 @@
-"""What a control sees of the graphs, and the scikit-learn model that learns from it."""
+"""The parts of a graph that controls use, and the scikit-learn models that learn from them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,35 +11,35 @@ from sopool.data.features.encoders import has_node_labels
 from sopool.data.graphs import PackedGraphs
 
 Choice = dict[str, Any]
-"""What was chosen, by name: ``{"iterations": 3, "normalised": True, "C": 10.0}``."""
+"""The chosen hyperparameters by name, such as ``{"iterations": 3, "normalised": True, "C": 10.0}``."""
 LINEAR = (0.01, 0.1, 1.0, 10.0)
-"""Values of C, the weight of the errors against that of the penalty, for linear models of scaled features."""
+"""Values of C, the inverse strength of the penalty, for linear models of scaled features."""
 
 
 class View(Protocol):
-    """One way to see all graphs of a data set."""
+    """One representation of all graphs of a data set."""
 
     @property
     def setting(self) -> Choice:
-        """What tells it from the other views of its control."""
+        """What distinguishes it from other views of its control."""
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """What its models may differ in."""
+        """The hyperparameters that its models may have."""
 
     def scores(
         self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
-        """Learn from some graphs with their ``labels``, score others: [wanted, classes] for each of the ``choices``."""
+        """Train on some graphs with their ``labels``; return scores ``[wanted, classes]`` of others for each choice."""
 
 
 Views = Iterable[View]
-"""To be gone through more than once; each time the views are made anew, if they are too large to be kept."""
+"""A collection that is iterated more than once; views that are too large to keep are made again each time."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Nothing: how frequent each class is among the training graphs."""
+    """No representation: only the frequency of each class among the training graphs is used."""
 
     setting: Choice = field(default_factory=dict)
     choices: Sequence[Choice] = ({},)
@@ -47,7 +47,7 @@ class Prior:
     def scores(
         self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
-        """Logarithms of the frequencies."""
+        """Return the logarithms of the class frequencies."""
         from sklearn.dummy import DummyClassifier
 
         model = DummyClassifier(strategy="prior").fit(train[:, None], labels)
@@ -56,7 +56,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Features:
-    """Numbers of each graph [G, d], dense or sparse, for a logistic regression."""
+    """The features of each graph ``[G, F]``, dense or sparse, for a logistic regression."""
 
     matrix: Any
     setting: Choice = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Features:
     def scores(
         self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
-        """Columns scaled by what the training graphs say; then log-odds."""
+        """Return the log-odds; features are scaled by the statistics of the training graphs."""
         from scipy.sparse import issparse
         from sklearn.linear_model import LogisticRegression
         from sklearn.preprocessing import StandardScaler
@@ -78,30 +78,30 @@ class Features:
 
 
 def by_class(decision: np.ndarray) -> np.ndarray:
-    """Scores of each class [n, classes]; scikit-learn gives those of the second class alone [n] where there are two."""
+    """Return scores of each class ``[n, classes]``; for two classes scikit-learn gives those of the second ``[n]``."""
     return np.stack([-decision / 2, decision / 2], axis=1) if decision.ndim == 1 else decision
 
 
 def no_view(store: PackedGraphs) -> Views:
-    """Of the control that sees nothing."""
+    """Return the view of the control that uses nothing of a graph."""
     return [Prior()]
 
 
 def sizes_view(store: PackedGraphs) -> Views:
-    """Nodes and edges of each graph, and their logarithms [G, 4]."""
+    """Return the numbers of nodes and edges of each graph and their logarithms ``[G, 4]``."""
     numbers = np.stack([store.node_ptr.diff().numpy(), store.edge_ptr.diff().numpy()], axis=1).astype(np.float64)
     return [Features(np.concatenate([numbers, np.log1p(numbers)], axis=1))]
 
 
 def histogram_view(store: PackedGraphs) -> Views:
-    """How many nodes of each label a graph has, or of each degree where there are no labels that say anything."""
+    """Return the number of nodes with each label, or with each degree if there are no informative labels."""
     labels = store.node_labels if has_node_labels(store) else None
     values = out_degrees(store) if labels is None else labels
     return [Features(counts(store, np.unique(values.numpy(), return_inverse=True)[1]))]
 
 
 def counts(store: PackedGraphs, codes: np.ndarray) -> Any:
-    """How many nodes of each graph have each code: [N], numbers from 0 -> sparse [G, codes], float64."""
+    """Count the nodes of each graph with each code: ``[N]``, numbered from 0 -> sparse ``[G, codes]``, float64."""
     from scipy.sparse import csr_array
 
     owner = np.repeat(np.arange(len(store)), store.sizes.numpy())

@@ -1,7 +1,7 @@
-"""The paper's second figure: pairs of different graphs that some poolings cannot tell apart.
+"""The paper's second figure: pairs of different graphs that some poolings cannot distinguish.
 
-Nodes of one colour have one representation. (a) One colour, 3 nodes and 5: CovPool gives 0 for both, AttnPool the mean.
-(b) Two colours in equal shares, 2 nodes and 4: AttnPool gives the same for any mu.
+All nodes of one color have the same features. (a) One color, 3 and 5 nodes: CovPool returns 0 for both graphs, AttnPool
+the mean. (b) Two colors in equal shares, 2 and 4 nodes: AttnPool returns the same vector for any mu.
 """
 
 from typing import Any, NamedTuple
@@ -13,37 +13,41 @@ from sopool._runtime.generators import drawing_from
 from sopool.nn.registry import make_readout
 
 EXAMPLES = {"a": ((3, 0), (5, 0)), "b": ((1, 1), (2, 2))}
-"""Nodes of each colour in either graph."""
+"""The number of nodes of each color in the two graphs."""
 POOLS = ("sum", "mean", "max", "sopool", "sopool-bimap", "sopool-attn", "sopool-m-attn", "covpool", "attnpool")
 FAIL = {"a": ("covpool", "attnpool"), "b": ("attnpool",)}
-"""What the paper says."""
+"""The poolings that fail according to the paper."""
 FEATURES, DRAWS = 8, 20
 SAME = 1e-9
-"""Distances that are rounding, in float64."""
+"""Distances up to this are rounding errors in float64."""
 
 
 class Verdict(NamedTuple):
-    """How far apart a pooling puts the two graphs of an example, over draws of colours and parameters."""
+    """The distance between the two graphs of an example under a pooling, over random colors and parameters."""
 
     pool: str
+    """The name of the pooling."""
     example: str
+    """The name of the example."""
     nearest: float
+    """The smallest distance."""
     farthest: float
+    """The largest distance."""
     paper: str
-    """``fails`` where the paper says so, else empty."""
+    """``fails`` if the paper says so; empty otherwise."""
 
     @property
     def told_apart(self) -> bool:
-        """In every draw; the alternative is in none, up to rounding."""
+        """Whether the graphs differ in every draw; otherwise they are equal in some, up to rounding."""
         return self.nearest > SAME
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, plain."""
+        """Return a JSON object."""
         return self._asdict() | {"told_apart": self.told_apart}
 
 
 def compare_examples(seed: int = 0) -> list[Verdict]:
-    """Every pooling on every example."""
+    """Evaluate every pooling on every example."""
     with drawing_from(seed):
         return [_verdict(pool, example) for example in EXAMPLES for pool in POOLS]
 
@@ -56,7 +60,7 @@ def _verdict(pool: str, example: str) -> Verdict:
 
 @torch.no_grad()
 def _distance(pool: str, example: str) -> float:
-    """Between the vectors of the two graphs, for one draw of colours and of the pooling's parameters."""
+    """Return the distance between the vectors of the two graphs for one draw of colors and parameters."""
     colours = torch.randn(2, FEATURES, dtype=torch.float64)
     graphs = [_nodes(colours, counts) for counts in EXAMPLES[example]]
     ptr = torch.tensor([0, *(len(graph) for graph in graphs)]).cumsum(0)

@@ -1,7 +1,7 @@
-"""The paper's five tables: what stands in them, where each figure is from, and how to run what can be run.
+"""The paper's five tables: their figures, where each comes from, and how to run them.
 
-The figures are in ``tables.json``, as printed: "95.3 4.4" is 95.3 +- 4.4 per cent, "67.0" has no spread, and anything
-else is a cell without a figure. From here on all are fractions.
+The figures are in ``tables.json`` as printed: "95.3 4.4" is 95.3 +- 4.4 percent, "67.0" has no standard deviation, and
+anything else is a cell without a figure. In Python all figures are fractions.
 
 Z. Wang, S. Ji. Second-order pooling for graph neural networks. IEEE TPAMI, 2020.
 """
@@ -17,40 +17,58 @@ from sopool.models.config import Head, Setting
 from sopool.models.presets import FROZEN, PRESETS, Preset
 
 TABLES = ("table1", "table2", "table3", "table4", "table5")
+"""The names of the tables, ``"table1"`` to ``"table5"``."""
 
 
 class Figure(NamedTuple):
-    """A published accuracy, as fractions."""
+    """A published accuracy, as fractions.
+
+    Examples:
+        >>> from sopool.experiments.reproduce.paper import Figure
+        >>> Figure(mean=0.953, std=0.044)
+        Figure(mean=0.953, std=0.044)
+    """
 
     mean: float
+    """The mean over the folds."""
     std: float | None
+    """The standard deviation; None if it was not published."""
 
 
 @dataclass(frozen=True)
 class PaperRow:
-    """One line of a table: a model that can be run, a control, or figures that are only quoted."""
+    """One row of a table: a model that can be run, a control, or figures that are only quoted.
+
+    Examples:
+        >>> from sopool.experiments.reproduce.paper import PaperRow
+        >>> PaperRow("GIN-0 + Sum/Avg", gnn="gin-0", pool="sum-avg").kind
+        'model'
+    """
 
     name: str
+    """The name of the row in the paper."""
     gnn: str | None = None
+    """The message-passing layers, for rows that can be run."""
     pool: str | None = None
+    """The pooling, for rows that can be run."""
     blocks: int = 0
-    """0 for flat models."""
+    """The number of blocks; 0 for flat models."""
     control: str | None = None
-    """The control that is run for this line, as ``wl`` for the kernel of that name."""
+    """The control that is run for this row, such as ``wl`` for the kernel of that name."""
     protocol: str | None = None
-    """By which the paper's figures came about; None where it is not known."""
+    """The protocol of the paper's figures; None if it is not known."""
     quoted: str | None = None
-    """Where the paper has the figures from, if not from its authors' own runs."""
+    """The source of the paper's figures, if they are not from its authors' own runs."""
     against: str | None = None
-    """The line that this one is compared with: declared here, before anything is run."""
+    """The row that this one is compared with, declared before anything is run."""
     datasets: tuple[str, ...] = ()
-    """Where a model is trained for it: where the paper has a figure."""
+    """The data sets on which a model is trained: those with a figure in the paper."""
     figures: Mapping[str, Figure] = field(default_factory=dict)
-    """By data set; those that the paper has none for are left out."""
+    """The paper's figures by data set; data sets without a figure are left out."""
 
     @property
     def kind(self) -> str:
-        """``quoted`` (nothing is run), ``control``, ``random`` (a pooling that learns nothing itself) or ``model``."""
+        """``quoted`` (nothing is run), ``control``, ``random`` (a pooling without learned parameters) or ``model``."""
         if self.control is not None:
             return "control"
         if self.pool is None:
@@ -58,36 +76,51 @@ class PaperRow:
         return "random" if self.pool in FROZEN else "model"
 
     def to_json(self) -> dict[str, Any]:
-        """Without the figures, which go with the cells."""
+        """Return a JSON object without the figures, which belong to the cells."""
         names = ("name", "gnn", "pool", "blocks", "control", "protocol", "quoted", "against", "datasets")
         return {"kind": self.kind} | {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One table."""
+    """One table of the paper.
+
+    Examples:
+        >>> from sopool.experiments.reproduce.paper import read_tables
+        >>> table = read_tables()["table2"]
+        >>> table.preset, table.hidden, table.batch_sizes
+        ('paper', (16, 32, 64), (32, 128))
+    """
 
     name: str
+    """The name of the table, such as ``table2``."""
     title: str
+    """The title of the table."""
     label: str
-    """In the paper's source."""
+    """The label in the paper's source."""
     datasets: tuple[str, ...]
+    """The names of the data sets."""
     preset: Preset
+    """The preset that its models are trained with."""
     hidden: tuple[int, ...]
+    """The widths of the hidden layers to choose from."""
     batch_sizes: tuple[int, ...]
+    """The batch sizes to choose from."""
     rows: tuple[PaperRow, ...]
+    """The rows."""
     notes: tuple[str, ...] = ()
+    """Remarks about the figures."""
     head: Head | None = None
-    """Of hierarchies."""
+    """The classifier of hierarchical models."""
 
     @property
     def setting(self) -> Setting:
-        """What the grid does not vary."""
+        """The hyperparameters that the grid does not vary."""
         return PRESETS[self.preset].setting
 
     @property
     def gnns(self) -> tuple[str, ...]:
-        """Those of its lines, each once."""
+        """The message-passing layers of its rows, without repetitions."""
         return tuple(dict.fromkeys(row.gnn for row in self.rows if row.gnn is not None))
 
     @property
@@ -98,7 +131,13 @@ class PaperTable:
 
 @cache
 def read_tables() -> Mapping[str, PaperTable]:
-    """All tables by name."""
+    """Return all tables by name.
+
+    Examples:
+        >>> from sopool.experiments.reproduce.paper import TABLES, read_tables
+        >>> tuple(read_tables()) == TABLES
+        True
+    """
     text = files("sopool.experiments.reproduce.paper").joinpath("tables.json").read_text(encoding="utf-8")
     return {name: _table(name, saved) for name, saved in json.loads(text).items()}
 
