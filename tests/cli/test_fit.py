@@ -33,7 +33,7 @@ VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
         (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory to train: 5"),
         (["MUTAG", "-o", "m.sopool", "--pool-options", f"rank={10**18}"], f"cannot be made with rank={10**18}: "),
         (["none.csv", "-o", "m.sopool"], "no such file"),
-        ([*CHOICE, "--folds", "2"], "'rare' has 2 graphs, of which --folds 2 can leave 1"),
+        ([*CHOICE, "--folds", "2"], "'rare' has 2 graphs, and --folds 2 may leave only 1 for training"),
         ([*CHOICE, "--folds", "3"], "than there are folds (3): use fewer folds, or merge or drop the class."),
         (["two.jsonl", "-o", "m.sopool"], "or merge or drop the class. --folds 0 trains without an estimate."),
         (["none.jsonl", "-o", "m.sopool"], "none.jsonl: there are no graphs in it"),
@@ -136,5 +136,5 @@ def test_labels_that_are_hardly_classes_are_refused_whatever_the_folds(folds, ca
     (tmp_path / "g.jsonl").write_text("\n".join(lines))
     shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, "--folds", folds)
     assert shown.code == 2
-    assert "21 classes of 25 graphs: these labels look like names or measurements, not classes" in shown.err
+    assert "25 graphs have 21 different labels, which look like names or measurements" in shown.err
     assert "--folds 0" not in shown.err

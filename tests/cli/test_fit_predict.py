@@ -111,7 +111,7 @@ def test_labels_that_are_no_classes_of_the_model_are_told(model, call, tmp_path)
     (tmp_path / "g.jsonl").write_text('{"nodes": 2, "edges": [[0, 1]], "label": "toxic"}\n' * 2)
     shown = call("predict", model, "g.jsonl")
     said = " ".join(shown.err.split())
-    assert "2 of 2 labels are none of the model's classes: 'toxic'; the classes are 'even', 'odd'." in said
+    assert "2 of 2 labels are not among the model's classes: 'toxic'; the classes are 'even', 'odd'." in said
     assert "there is no accuracy to tell" in said
     assert "accuracy 0.0 %" not in said
 
@@ -124,7 +124,7 @@ def test_a_number_is_the_same_class_however_it_is_written(call, tmp_path):
     for name in ("m.csv", "pandas.csv"):
         said = " ".join(call("predict", "m.sopool", name).err.split())
         assert "of 8 labels are predicted right" in said
-        assert "none of the model's classes" not in said
+        assert "not among the model's classes" not in said
         assert "these are the graphs that the model was trained on" in said
     (tmp_path / "other.csv").write_text("smiles,label\n" + "C,no\nCCO,yes\n" * 4)
     said = call("predict", "m.sopool", "other.csv").err
@@ -136,7 +136,7 @@ def test_labels_of_which_some_are_no_classes_count_as_wrong(model, call, tmp_pat
     line = '{"nodes": 2, "edges": [[0, 1]], "label": "%s"}\n'
     (tmp_path / "g.jsonl").write_text(line % "even" + line % "odd" + "".join(line % f"toxic{i}" for i in range(30)))
     said = " ".join(call("predict", model, "g.jsonl").err.split())
-    assert "30 of 32 labels are none of the model's classes: 'toxic0', 'toxic1'," in said
+    assert "30 of 32 labels are not among the model's classes: 'toxic0', 'toxic1'," in said
     assert "'toxic9', ...; the classes are 'even', 'odd'. They count as wrong" in said
     assert "1 of 32 labels are predicted right: accuracy 3.1 %" in said
 
@@ -159,7 +159,7 @@ def test_a_graph_too_large_to_score_is_a_bad_row(call, tmp_path):
     shown = call("predict", "m.sopool", "g.jsonl")
     said = " ".join(shown.err.split())
     assert shown.code == 0, shown.err
-    assert "skipped: g.jsonl, line 2: its numbers are too large" in said
+    assert "skipped: g.jsonl, line 2: its attributes are too large" in said
     assert "predicted 11 graphs, 1 row skipped," in said
     assert [line.split(",")[0] for line in shown.out.splitlines()[1:]] == [str(row) for row in (1, *range(3, 13))]
     assert "nan" not in shown.out

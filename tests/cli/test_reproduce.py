@@ -109,7 +109,7 @@ def test_data_sets_of_the_whole_table_that_are_not_here_are_left_out(call, monke
         (["--gnns", "gcn"], "there is no GNN of table2 'gcn'"),
         (["--pools", "sopool-bimapp"], "Did you mean 'sopool-bimap'?"),
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
-        (["--seeds", "-1"], "none below 0"),
+        (["--seeds", "-1"], "numbers of at least 0"),
         (["--address", "auto"], "say --executor ray, too"),
         (["-o", "nowhere/found.json"], "there is no folder nowhere"),
     ],

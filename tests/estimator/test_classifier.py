@@ -74,9 +74,9 @@ def test_labels_that_graphs_carry_are_taken_where_none_are_given():
         graph.y = graph.y.bool()
     assert tiny().fit(data).classes_.tolist() == [False, True]
     del data[3].y
-    with pytest.raises(DataError, match="graph 3 carries no label"):
+    with pytest.raises(DataError, match="graph 3 has no label"):
         tiny().fit(data)
-    with pytest.raises(DataError, match="carries no label"):
+    with pytest.raises(DataError, match="has no label"):
         tiny().fit([Graph(1)])
 
 

@@ -18,7 +18,7 @@ from tests.helpers.little_classifier import LABELS, STORE, tiny
     [
         ("graphs.jsonl", None, "Read a file with sopool.data.load"),
         (7, None, "of type int was given"),
-        ([], [], "there are no graphs"),
+        ([], [], "an empty list was given"),
         (nx.path_graph(3), [0], "a single graph was given: put it into a list"),
         (to_pyg(STORE)[0], [0], "a single graph was given"),
         (Batch.from_data_list(to_pyg(STORE)), None, "to_data_list"),
@@ -33,7 +33,7 @@ from tests.helpers.little_classifier import LABELS, STORE, tiny
         (STORE, [1j] * 40, "the label 1j of type complex was given"),
         (STORE, np.full(40, 1j), "labels of type complex128"),
         (STORE, "ab" * 20, "give a list with one for each graph"),
-        (STORE, dict.fromkeys(range(40)), "in their order"),
+        (STORE, dict.fromkeys(range(40)), "in the same order"),
         (STORE, 7, "the labels are 7: give a list"),
         (STORE, np.where(np.arange(40) % 2, np.inf, 0), "the label inf is not a class"),
         (STORE, [0.5, 1] * 20, "the label 0.5 is not a class"),
@@ -55,14 +55,14 @@ def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):
         ({"epochs": 2.5}, "epochs=2.5: a whole number"),
         ({"steps": 0}, "steps=0"),
         ({"patience": -1}, "patience=-1"),
-        ({"lr": 0}, "lr=0: the learning rate must be a positive number"),
+        ({"lr": 0}, "lr=0: a positive number is needed"),
         ({"lr": float("inf")}, "lr=inf"),
         ({"lr": "0.1"}, "lr='0.1'"),
         ({"hidden": True}, "hidden=True: a whole number"),
         ({"dropout": None}, "dropout=None: a number of at least 0 and below 1"),
-        ({"pool": None}, "pool=None: a name that sopool pools lists"),
+        ({"pool": None}, "pool=None: a name from the list of sopool pools"),
         ({"gnn": 3}, "gnn=3: a name"),
-        ({"pool_options": "rank=3"}, "pool_options='rank=3': options by name are needed, or None"),
+        ({"pool_options": "rank=3"}, "pool_options='rank=3': a dictionary of options by name is needed, or None"),
         ({"encoder": "degree"}, "encoder='degree': an encoder such as"),
         ({"callback": 1}, "callback=1: a function"),
         ({"device": 0}, "device=0: a name"),
@@ -71,14 +71,14 @@ def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):
         ({"average": 1.0}, "average=1.0"),
         ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
         ({"class_weight": "even"}, "class_weight='even'"),
-        ({"class_weight": {"evn": 1}}, "names 'evn', which is no class"),
-        ({"class_weight": {"even": -1}}, "none below 0"),
+        ({"class_weight": {"evn": 1}}, "names 'evn', which is not a class"),
+        ({"class_weight": {"even": -1}}, "finite numbers of at least 0"),
         ({"pool": "sopol"}, "Did you mean 'sopool'"),
         ({"pool_options": {"rank": 0}}, "cannot be made with rank=0"),
         ({"pool_options": {"rnk": 3}}, "the option rnk, which was given as 3. Options: sopool-bimap has rank, "),
         ({"gnn": "gin"}, "there is no GNN 'gin'"),
         ({"device": "tpu"}, "no device 'tpu'"),
-        ({"lr": 1e30, "epochs": 1}, "lower the learning rate"),
+        ({"lr": 1e30, "epochs": 1}, "use a learning rate below 1e"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):
@@ -89,14 +89,16 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 def test_an_encoder_without_a_place_for_the_unknown_is_refused():
     """One node label is in one graph only, and some model holds that out."""
     graphs = [Graph(2, [(0, 1)], node_labels=[0, 0 if i else 9]) for i in range(12)]
-    with pytest.raises(SettingError, match="make it with unknown=True"):
+    with pytest.raises(SettingError, match="create it with unknown=True"):
         tiny(n_models=20, epochs=1, encoder=NodeLabelEncoder(unknown=False)).fit(graphs, [0, 1] * 6)
 
 
 def test_features_that_are_too_large_to_train_on():
     """Lowering the learning rate would not help."""
     large = replace(STORE, node_attributes=STORE.node_attributes * 1e25)
-    with pytest.raises(DataError, match=r"the loss is not finite.*or scale the node features, which reach \d.*e\+25"):
+    with pytest.raises(
+        DataError, match=r"the loss is not finite.*or scale the node features, which are up to \d.*e\+25"
+    ):
         tiny(encoder=AttributeEncoder(standardize=False)).fit(large, LABELS)
 
 
@@ -113,7 +115,7 @@ def test_numbers_too_large_to_score_are_refused_by_name(ask):
 @pytest.mark.parametrize("name", ["node_labels", "node_attributes"])
 def test_graphs_unlike_those_of_the_training_are_refused_by_what_they_lack(name):
     model = tiny().fit(STORE, LABELS)
-    with pytest.raises(DataError, match=f"has no {name}; the graphs that the model was trained on have"):
+    with pytest.raises(DataError, match=f"has no {name}, which the model needs"):
         model.predict(replace(STORE, **{name: None}, **({"node_label_names": ()} if name == "node_labels" else {})))
 
 

@@ -65,7 +65,7 @@ def test_too_small_a_class_is_refused_with_a_way_out(count, folds, needed):
     with pytest.raises(DataError, match="class 'rare' has") as caught:
         check_classes(graphs, folds, needed)
     assert "validation_fraction" not in str(caught.value)
-    offered = re.search(r"say folds=(\d+)", str(caught.value))
+    offered = re.search(r"use folds=(\d+)", str(caught.value))
     if offered:
         assert left(int(offered[1])) >= needed
     else:

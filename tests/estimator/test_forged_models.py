@@ -93,7 +93,7 @@ def test_every_array_that_is_another(content, use):
         ({"facts": "[" * 10**5}, "the facts in its header are damaged: not JSON"),
         ({"facts": '{"a": 1, "a": 1}'}, "the key 'a' is there twice"),
         ({"format": "sopool model null"}, "of version null"),
-        ({"format": ""}, "expected a 'sopool model', found ''"),
+        ({"format": ""}, "the format is '', expected a 'sopool model'"),
     ],
 )
 def test_other_headers(one, header, says, tmp_path):

@@ -123,8 +123,8 @@ def test_weights_count_in_the_score(model):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (CODES.astype(str), "'0', '1'; the classes are 0, 1. They read alike, but some are numbers and some are words"),
-        (CODES + 7, "40 of 40 labels are none of the model's classes: 7, 8; the classes are 0, 1"),
+        (CODES.astype(str), "'0', '1'; the classes are 0, 1. Some have the same text, but one is a number"),
+        (CODES + 7, "40 of 40 labels are not among the model's classes: 7, 8; the classes are 0, 1"),
         (LABELS, "'even', 'odd'; the classes are 0, 1"),
         (CODES / 3, "for regression"),
         (CODES[:7], r"shape \[7\] for 40 graphs"),
@@ -137,7 +137,7 @@ def test_labels_of_which_none_is_a_class_have_no_score(model, y, message):
 
 def test_some_labels_that_are_no_class_count_as_wrong(model):
     y = np.where(np.arange(40) < 5, 9, CODES)
-    with pytest.warns(UnseenWarning, match="5 of 40 labels are none of the model's classes: 9; the classes are 0, 1"):
+    with pytest.warns(UnseenWarning, match="5 of 40 labels are not among the model's classes: 9; the"):
         assert model.score(STORE, y) == (model.predict(STORE) == y).mean()
 
 

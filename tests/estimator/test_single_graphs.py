@@ -21,8 +21,8 @@ def test_it_is_always_trained_on(splits):
     with pytest.warns(SingleGraphWarning) as caught:
         model = tiny(n_models=5).fit(STORE, labels)
     assert [str(one.message) for one in caught] == [
-        "class 'only' has a single graph, which is trained on and never held out; epochs are chosen by graphs of the "
-        "other classes."
+        "class 'only' has a single graph, which is used for training and never held out; the best epoch is chosen on "
+        "graphs of the other classes."
     ]
     assert model.classes_.tolist() == ["even", "odd", "only"]
     assert len(splits) == 5

@@ -44,7 +44,17 @@ from sopool.models.explain.explanation import Explanation
 
 
 class Prediction(NamedTuple):
-    """The result of :meth:`GraphClassifier.predict_with_uncertainty` for G graphs and C classes."""
+    """The result of :meth:`GraphClassifier.predict_with_uncertainty` for G graphs and C classes.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.estimator import GraphClassifier
+        >>> graphs = load("MUTAG")
+        >>> model = GraphClassifier(n_models=2, epochs=1, hidden=8, random_state=0).fit(graphs)
+        >>> found = model.predict_with_uncertainty(graphs[:3])
+        >>> found.labels.shape, found.probabilities.shape, found.uncertainty.shape
+        ((3,), (3, 2), (3,))
+    """
 
     labels: np.ndarray
     """The predicted class of each graph ``[G]``."""
@@ -199,9 +209,9 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         tables = training_tables(labelled.numbered, encoder.transform(store), edges, config)
         device = choose_device(given.device)
         runs = run_configs(labelled, given, config, encoder)
-        with threads(1) if device == "cpu" else nullcontext():  # its operators are too small for more
+        with threads(1) if device == "cpu" else nullcontext():  # the operators are too small to gain from more threads
             fitted = fit_ensemble(tables.to(device), encoder, runs, self.callback)
-        # All at the end: what fails or is interrupted leaves a model that was fitted before as it was.
+        # Assigned only now: a fit that fails or is interrupted leaves an earlier fit unchanged.
         self.classes_ = labelled.classes
         self.encoder_ = encoder
         self.edge_encoder_ = edge_encoder
@@ -346,7 +356,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         from sopool.estimator.explaining import explain_graphs
 
         top = check_setting("top", top, at_least(0))
-        with threads(1) as cores:  # what cannot be predicted is not to be explained
+        with threads(1) as cores:  # raises for graphs that cannot be predicted
             store, features = self._encode(graphs, level=3)
             check_finite(self.ensemble_.scores(store, features, cores), store, "scores")
         return list(explain_graphs(self, store.to("cpu"), features.to("cpu"), top))
@@ -400,7 +410,7 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return self.ensemble_
 
     def _predict(self, graphs: Any) -> Prediction:
-        with threads(1) as cores:  # more are for whole pieces: the operators are too small for them
+        with threads(1) as cores:  # the other cores process other parts of the graphs
             store, features = self._encode(graphs, level=4)
             return self.vote(check_finite(self.ensemble_.scores(store, features, cores), store, "scores"))
 

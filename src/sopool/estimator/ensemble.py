@@ -59,7 +59,7 @@ class Ensemble:
         """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""
         lacking = next((name for name in self.encoder.fields if getattr(store, name) is None), None)
         if lacking:
-            raise DataError(f"{store.name} has no {lacking}; the graphs that the model was trained on have.")
+            raise DataError(f"{store.name} has no {lacking}, which the model needs: its training graphs had them.")
         return self.encoder.transform(store)
 
     def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
@@ -103,7 +103,7 @@ class Ensemble:
             return work(model, tables.copies(models, self.substitutes)).view(models, ends[1] - ends[0], -1)
 
         nodes = TOGETHER.get(kind, TOGETHER["cpu"]) // models
-        if kind == "cpu":  # something for every core to do
+        if kind == "cpu":  # enough pieces for every core
             nodes = max(1, min(nodes, -(-store.num_nodes // cores)))
         pieces = cut(store.sizes.numpy(), nodes)
         return torch.cat(list(_side_by_side(part, pieces, cores) if kind == "cpu" else map(part, pieces)), dim=1)
@@ -121,7 +121,7 @@ class Ensemble:
         clusters = clusters_for(self.model.config)
         if clusters is None:
             return tables
-        # Not from the cache: what is predicted once would fill it.
+        # Not from the cache, which graphs that are predicted only once would fill.
         return replace(tables, clusters=ClusterTables.of(spectral_clusters(graphs, clusters)).to(device))
 
 
@@ -148,7 +148,7 @@ def training_tables(
     clusters = clusters_for(config)
     if clusters is None:
         return tables
-    plain = replace(store, labels=None, classes=())  # the cache knows graphs by all that they carry
+    plain = replace(store, labels=None, classes=())  # labels would change the key in the cache
     return replace(tables, clusters=ClusterTables.build(plain, clusters))
 
 
@@ -168,7 +168,9 @@ def overflows(values: Tensor) -> list[int]:
 
 def overflow_reason(values: str) -> str:
     """Describe why such a graph cannot be used; ``values`` is ``"scores"`` or ``"embeddings"``."""
-    return f"its numbers are too large for the model, whose {values} of it are not finite: scale or remove it."
+    return (
+        f"its attributes are too large: the model's {values} are not finite. Scale the attributes or remove the graph."
+    )
 
 
 def largest_number(graph: PackedGraphs) -> str:

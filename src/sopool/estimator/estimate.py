@@ -117,8 +117,9 @@ def check_classes(graphs: LabelledGraphs, folds: int, needed: int, argument: Cal
     total = len(graphs.codes)
     if MANY_CLASSES < len(counts) > total / 2:
         raise DataError(
-            f"{len(counts):,} classes of {total:,} graphs: these labels look like names or measurements, not classes, "
-            f"and regression is not available yet. {argument('label_column')} names another column or property."
+            f"{total:,} graphs have {len(counts):,} different labels, which look like names or measurements and not "
+            f"like classes. Regression is not supported; choose another column or property with "
+            f"{argument('label_column')}."
         )
     rare = int(counts.argmin())
     count = int(counts[rare])
@@ -128,12 +129,12 @@ def check_classes(graphs: LabelledGraphs, folds: int, needed: int, argument: Cal
     if _left(count, folds) >= needed:
         return
     what = f"class {show(graphs.classes.tolist()[rare])} has {count} graph{'s' * (count > 1)}"
-    what += f", of which {argument('folds', folds)} can leave {_left(count, folds)} to train on" if folds else ""
+    what += f", and {argument('folds', folds)} may leave only {_left(count, folds)} for training" if folds else ""
     more = next((more for more in range(folds + 1, count + 1) if folds and _left(count, more) >= needed), None)
-    none = [f"say {argument('folds', 0)} (no estimate)"] if folds and count >= needed else []
-    ways = [f"say {argument('folds', more)}"] if more else none
-    advice = ", or ".join([*ways, "add graphs to the class or leave it out"])
-    raise DataError(f"{what}; at least {needed} are needed, some to train on and some to choose by: {advice}.")
+    none = [f"use {argument('folds', 0)} (no estimate)"] if folds and count >= needed else []
+    ways = [f"use {argument('folds', more)}"] if more else none
+    advice = ", or ".join([*ways, "add graphs to the class or remove the class"])
+    raise DataError(f"{what}; at least {needed} are needed for training and for choosing settings: {advice}.")
 
 
 def least_of_class(model: BaseEstimator) -> int:
@@ -158,7 +159,9 @@ def with_callback(model: BaseEstimator, on_epoch: OnEpoch) -> Any:
     """Return a copy of the model that calls ``on_epoch`` after each training epoch."""
     model = clone(model)
     one = model.estimator if isinstance(model, GridSearchCV) else model
-    one.set_params(callback=lambda progress: on_epoch(progress))  # a search copies its model, but no function in it
+    one.set_params(
+        callback=lambda progress: on_epoch(progress)
+    )  # a search copies its model, but a function is not copied
     return model
 
 

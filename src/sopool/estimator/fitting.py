@@ -80,7 +80,7 @@ def model_for(store: PackedGraphs, settings: "GraphClassifier") -> ModelConfig:
     made = model_config(store, settings.gnn, settings.pool, blocks=settings.blocks, options=options)
     own = made.pool_options
     if settings.weight_decay and "lr_scale" in own and "lr_scale" not in options:
-        own = own | {"lr_scale": 1.0}  # on a slow mapping a decay would weigh a hundred times as much
+        own = own | {"lr_scale": 1.0}  # with a reduced learning rate the penalty would have a hundred times the effect
     return replace(made, pool_options=own, hidden=settings.hidden, layers=settings.layers)
 
 
@@ -163,7 +163,9 @@ def fit_ensemble(
     ]
     bank = Bank(tables, configs, splits)
     if bank.substitutes is not None and bool((bank.substitutes < 0).any()):
-        raise SettingError(f"{encoder!r} has no place for values it has not seen: make it with unknown=True.")
+        raise SettingError(
+            f"{encoder!r} has no feature for values that are not in the training graphs: create it with unknown=True."
+        )
     running = list(recorders)
     while running and bank.epoch < epochs:
         progress = _epoch(bank, running)
@@ -208,11 +210,11 @@ def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
 
 def _not_finite(config: RunConfig, tables: GraphTables) -> UserError:
     """Return an error with advice for a loss that is not finite in the first epoch."""
-    said = f"the loss is not finite in the first epoch: lower the learning rate, which is {config.lr}"
+    said = f"the loss is not finite in the first epoch: use a learning rate below {config.lr}"
     dense = tables.features.dense
     largest = 0.0 if dense is None or not dense.numel() else float(dense.abs().max())
     if largest > LARGE:
-        return DataError(f"{said}, or scale the node features, which reach {largest:g}.")
+        return DataError(f"{said}, or scale the node features, which are up to {largest:g}.")
     return SettingError(f"{said}.")
 
 

@@ -64,8 +64,8 @@ NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0}
 """Settings that earlier versions did not have, with the values that correspond to their behavior."""
 CHANGED = (
-    "The readout {!r} has another source than when the model was saved, so its predictions may be others: put the old "
-    "class into sopool.nn.READOUTS, or fit the model again."
+    "The source code of the readout {!r} has changed since the model was saved, so predictions may differ: register "
+    "the old class in sopool.nn.READOUTS, or fit the model again."
 )
 CLASS_TYPES: dict[str, tuple[type, ...]] = {
     "b": (bool,),
@@ -129,8 +129,8 @@ def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
     try:
         facts, file = read_sealed(path, MOST_BYTES, _facts)
     except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror}).", path) from error
-    with blamed_on(path, "not a model that can be used: "):
+        raise DataError(f"the model cannot be read ({error.strerror}).", path) from error
+    with blamed_on(path, "this model cannot be used: "):
         model = _rebuild(cls, facts, file.arrays, device, place)
         _try(model.ensemble_)
         return model
@@ -141,9 +141,12 @@ def _facts(header: dict[str, str]) -> dict[str, Any]:
     about = HEADER(header, "the header")
     kind, _, version = about["format"].rpartition(" ")
     if kind != KIND:
-        raise DataError(f"expected a {KIND!r}, found {about['format']!r}.")
+        raise DataError(f"the format is {about['format']!r}, expected a {KIND!r}.")
     if version != str(VERSION):
-        raise DataError(f"a {KIND} of version {version}; this sopool reads version {VERSION}. Install a newer one.")
+        raise DataError(
+            f"this is a {KIND} of version {version}, but this version of sopool reads version {VERSION}. Install "
+            "a newer sopool."
+        )
     facts: dict[str, Any] = FACTS(parse_facts(about["facts"]), "facts")
     return facts
 
@@ -154,7 +157,7 @@ def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     config = _config(facts["config"])
     classes = _classes(facts["classes"])
     edge_encoder = _edge_encoder(facts["edge_labels"], config)
-    with planning():  # takes no memory, whatever sizes the file names
+    with planning():  # allocates nothing, whatever sizes the file has
         like = make_model(config, encoder.width, len(classes))
     models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"])
     model = cls(**_given(facts["settings"], set(cls._get_param_names()), encoder), device=device)
@@ -177,9 +180,13 @@ def _check_arrays(arrays: dict[str, Tensor], like: Classifier, width: int, best_
     expected["substitutes"] = Array(("models", width), (torch.int64,), low=0, high=width - 1)
     sizes = check_arrays(arrays, expected | HISTORY)
     if not 1 <= sizes["models"] <= MOST_MODELS or len(best_epochs) != sizes["models"]:
-        raise DataError(f"there are {sizes['models']} models and {len(best_epochs)} best epochs, expected as many.")
+        raise DataError(
+            f"there are {sizes['models']} models and {len(best_epochs)} best epochs, expected one for each model."
+        )
     if max(best_epochs) >= sizes["epochs"]:
-        raise DataError(f"best_epochs has {max(best_epochs)}, expected numbers below {sizes['epochs']}, the epochs.")
+        raise DataError(
+            f"best_epochs has {max(best_epochs)}, expected numbers below {sizes['epochs']}, the number of epochs."
+        )
     return stack_of(like, {name.partition(".")[2]: arrays[name] for name in weights}).requires_grad_(False)
 
 
@@ -188,18 +195,21 @@ def _try(ensemble: Ensemble) -> None:
     labels = None if ensemble.edges is None else [0] * 4
     path = Graph(3, [(0, 1), (1, 0), (1, 2), (2, 1)], edge_labels=labels)
     point = Graph(1, edge_labels=None if labels is None else [])
-    first = torch.zeros(4, 1, dtype=torch.int32)  # all nodes have the first feature, whatever it stands for
+    first = torch.zeros(4, 1, dtype=torch.int32)  # all nodes have the first feature
     features = NodeFeatures(first, torch.full((ensemble.encoder.width,), -1))
     try:
         ensemble.scores(pack([path, point]), features)
-    except Exception as error:  # whatever a pooling does with options that it did not expect
-        raise DataError(f"its networks do not work: {first_line(error)}") from error
+    except Exception as error:  # a pooling may raise anything for unexpected options
+        raise DataError(f"its networks fail on a small graph: {first_line(error)}") from error
 
 
 def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeLabelEncoder | None:
     found = None if saved is None else EdgeLabelEncoder.from_json(saved)
     if (0 if found is None else len(found.values)) != config.edge_labels:
-        raise DataError(f"its edge labels are not the {config.edge_labels} of its configuration.")
+        raise DataError(
+            f"it has {0 if found is None else len(found.values)} edge labels, expected {config.edge_labels} as in its "
+            "configuration."
+        )
     return found
 
 
@@ -207,13 +217,13 @@ def _config(saved: Any) -> ModelConfig:
     config = ModelConfig.from_json(saved)
     if config.pool not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:
         raise DataError(
-            f"its pooling {config.pool!r} is not known here. One of your own goes into sopool.nn.READOUTS first."
+            f"its pooling {config.pool!r} is not known. If it is your own, register it in sopool.nn.READOUTS first."
         )
     if "pool_source" in saved and config.pool_source != source_of(config.pool):
         warnings.warn(CHANGED.format(config.pool), stacklevel=5)
     for name, value in config.effective_options.items():
         for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, int | float) and abs(one) > MOST_OPTION:  # one of a user's own may take memory for it
+            if isinstance(one, int | float) and abs(one) > MOST_OPTION:  # a custom pooling may allocate that much
                 raise DataError(f"the pooling's {name} is {one}, expected a number of at most {MOST_OPTION:,}.")
     check_config(config)
     return config
@@ -230,9 +240,9 @@ def _classes(saved: dict[str, Any]) -> np.ndarray:
     dtype = np.dtype(str if name == "str" else name)
     if not all(type(value) in CLASS_TYPES[dtype.kind] for value in values) or len(set(values)) < len(values):
         raise DataError(f"classes.values are not distinct values of type {name}.")
-    # An array of texts has as much room for each as the longest one takes.
+    # An array of strings takes as much memory for each as for the longest one.
     if dtype.kind == "U" and max(map(len, values)) * len(values) > MOST_TEXT:
-        raise DataError("classes.values are too long.")
+        raise DataError(f"classes.values are too long, expected at most {MOST_TEXT:,} characters in all.")
     if dtype.kind == "O":
         classes = np.empty(len(values), dtype=object)
         classes[:] = values
@@ -261,7 +271,7 @@ def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str
     """Return the classifier's arguments from a file, with the checks for user input."""
     saved = LATER | saved
     if set(saved) != known - set(NOT_SAVED) | {"own_encoder"}:
-        raise DataError("its settings are not those that this version knows.")
+        raise DataError("its settings are not those of this version of sopool.")
     given = {name: value for name, value in saved.items() if name != "own_encoder"}
     given["class_weight"] = _class_weight(given["class_weight"])
     SEED(given["random_state"], "settings.random_state")

@@ -46,8 +46,8 @@ def _or_none(rule: Rule) -> Rule:
 
 SHARE = _number(lambda value: 0 <= value < 1, "a number of at least 0 and below 1 is needed")
 RULES: dict[str, Rule] = {
-    "pool": _instance(str, "a name that sopool pools lists is needed"),
-    "pool_options": _or_none(_instance(Mapping, "options by name are needed")),
+    "pool": _instance(str, "a name from the list of sopool pools is needed"),
+    "pool_options": _or_none(_instance(Mapping, "a dictionary of options by name is needed")),
     "gnn": _instance(str, "a name such as 'gin-0' is needed"),
     "hidden": at_least(1),
     "layers": at_least(1),
@@ -56,9 +56,9 @@ RULES: dict[str, Rule] = {
     "epochs": at_least(1),
     "steps": _or_none(at_least(1)),
     "batch_size": at_least(1),
-    "lr": _number(lambda value: value > 0, "the learning rate must be a positive number"),
+    "lr": _number(lambda value: value > 0, "a positive number is needed"),
     "dropout": SHARE,
-    "weight_decay": _number(lambda value: value >= 0, "it must be 0 or a positive number"),
+    "weight_decay": _number(lambda value: value >= 0, "a number of at least 0 is needed"),
     "average": SHARE,
     "validation_fraction": SHARE,
     "patience": _or_none(at_least(1)),
@@ -93,21 +93,25 @@ def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray) -> tuple[f
         strange = [name for name in given if name not in numbers]
         if strange:
             raise SettingError(
-                f"class_weight names {strange[0]!r}, which is no class: they are {listing(classes.tolist())}."
+                f"class_weight names {strange[0]!r}, which is not a class; the classes are {listing(classes.tolist())}."
             )
         told: Any = {numbers[name]: weight for name, weight in given.items()}
     elif isinstance(given, str) and given == "balanced":
         told = given
     else:
-        raise SettingError(f"class_weight={given!r}: it must be None, 'balanced' or a number for each class.")
+        raise SettingError(
+            f"class_weight={given!r}: None, 'balanced' or a dictionary with a number for each class is needed."
+        )
     weights = compute_class_weight(told, classes=np.arange(len(classes)), y=codes)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise SettingError(f"class_weight={given!r}: the numbers must be finite, none below 0, one at least above.")
+        raise SettingError(
+            f"class_weight={given!r}: finite numbers of at least 0 are needed, at least one of them above 0."
+        )
     return tuple(weights.tolist())
 
 
-EXPECTED = "expected words, numbers, or true and false"
-KINDS = "a packed store, or a list of PyG Data, of NetworkX graphs or of SMILES"
+EXPECTED = "expected strings, numbers or booleans"
+KINDS = "a PackedGraphs, or a list of PyG Data, of NetworkX graphs or of SMILES strings"
 
 
 def as_store(graphs: Any) -> PackedGraphs:
@@ -123,7 +127,7 @@ def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
             odd = next((i for i, item in enumerate(items) if not isinstance(item, kind)), None)
             if odd is not None:
                 raise DataError(
-                    f"graph {odd} is {_name(items[odd])}, graph 0 {_name(items[0])}: give graphs of one kind."
+                    f"graph {odd} is {_name(items[odd])}, but graph 0 is {_name(items[0])}: give graphs of one type."
                 )
             return replace(convert(items), labels=None, classes=())
     raise DataError(f"graph 0 is {_name(items[0])}. Give {KINDS}.")
@@ -133,21 +137,24 @@ def _items(graphs: Any) -> PackedGraphs | list[Any]:
     """Return a store unchanged and any other collection as a list; raise ``DataError`` if it holds no graphs."""
     if isinstance(graphs, PackedGraphs):
         if not len(graphs):
-            raise DataError(f"{graphs.name} has no graphs.")
+            raise DataError(f"{graphs.name} has no graphs: give at least one.")
         return graphs
     if isinstance(graphs, str | bytes | Path):
-        raise DataError(f"{show(str(graphs))} is a single text. Read a file with sopool.data.load, or give {KINDS}.")
+        raise DataError(
+            f"{show(str(graphs))} is a string and not a list of graphs. Read a file with sopool.data.load, or give "
+            f"{KINDS}."
+        )
     if isinstance(graphs, nx.Graph | Data) and not isinstance(graphs, Batch):
         raise DataError("a single graph was given: put it into a list.")
     refuse_table(graphs)
     try:
         items = [graphs] if isinstance(graphs, Batch) else list(graphs)
     except TypeError as error:
-        raise DataError(f"something {_name(graphs)} was given. Give {KINDS}.") from error
+        raise DataError(f"an object {_name(graphs)} was given. Give {KINDS}.") from error
     if not items:
-        raise DataError("there are no graphs.")
+        raise DataError("an empty list was given: give at least one graph.")
     if any(isinstance(item, Batch) for item in items):
-        raise DataError("a PyG Batch was given: give the graphs it was made of, which its to_data_list() returns.")
+        raise DataError("a PyG Batch was given: give its graphs, which its method to_data_list() returns.")
     return items
 
 
@@ -216,7 +223,7 @@ def _carried(items: Iterable[Any]) -> np.ndarray:
         value = item.get("y") if isinstance(item, Data) else None
         value = item.graph.get("label") if isinstance(item, nx.Graph) else value
         if value is None:
-            raise DataError(f"graph {number} carries no label: give the labels as y.")
+            raise DataError(f"graph {number} has no label: give the labels as y.")
         found.append(value)
     return as_labels(found, len(found))
 
@@ -229,14 +236,16 @@ def as_labels(given: Any, count: int) -> np.ndarray:
     values = _array(given)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1 or len(values) != count:
-        raise DataError(f"the labels have shape {list(values.shape)} for {count} graphs: one for each is needed.")
+        raise DataError(f"the labels have shape {list(values.shape)} for {count} graphs: give one for each graph.")
     missing = [i for i, value in enumerate(values.tolist()) if value is None or _is_nan(value)]
     if missing:
-        raise DataError(f"the label of graph {missing[0]} is missing ({len(missing)} in all): leave such graphs out.")
+        raise DataError(
+            f"the label of graph {missing[0]} is missing ({len(missing)} missing in all): leave these graphs out."
+        )
     if values.dtype.kind == "O":
         values = _of_one_type(list(map(plain, values)))
     if values.dtype.kind not in "biufUO":
-        raise DataError(f"labels of type {values.dtype} were given, {EXPECTED}.")
+        raise DataError(f"labels of type {values.dtype} were given; {EXPECTED}.")
     refuse_fractions(values.tolist())
     return values
 
@@ -251,9 +260,7 @@ def number_labels(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def check_several(classes: np.ndarray) -> None:
     """Raise ``DataError`` unless there are at least two classes."""
     if len(classes) < 2:
-        raise DataError(
-            f"all graphs are of class {show(classes.tolist()[0])}: graphs of at least two classes are needed."
-        )
+        raise DataError(f"all graphs have class {show(classes.tolist()[0])}: give graphs of at least two classes.")
 
 
 def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -265,7 +272,7 @@ def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def _array(given: Any) -> np.ndarray:
     refuse_table(given)
     if isinstance(given, str | bytes | Mapping):
-        raise DataError(f"the labels are {show(given)}: give a list with one for each graph, in their order.")
+        raise DataError(f"the labels are {show(given)}: give a list with one for each graph, in the same order.")
     if isinstance(given, Tensor):
         return given.detach().cpu().numpy()
     if hasattr(given, "dtype") and ((values := np.asarray(given)).dtype.kind != "O" or values.ndim != 1):
@@ -284,10 +291,10 @@ def _array(given: Any) -> np.ndarray:
 def _of_one_type(values: list[Any]) -> np.ndarray:
     odd = next((value for value in values if not isinstance(value, str | bool | int | float)), None)
     if odd is not None:
-        raise DataError(f"the label {show(odd)} of type {type(odd).__name__} was given, {EXPECTED}.")
+        raise DataError(f"the label {show(odd)} of type {type(odd).__name__} was given; {EXPECTED}.")
     words = sum(isinstance(value, str) for value in values)
     if 0 < words < len(values):
-        sort_names(values)  # refuses those that read alike
+        sort_names(values)  # raises if a number and a word have the same text
     return name_array(values)
 
 
@@ -302,11 +309,35 @@ def _objects(values: Sequence[Any]) -> np.ndarray:
 
 
 class UnseenWarning(UserWarning):
-    """A warning about nodes, edges or labels with values that do not occur in the training graphs."""
+    """A warning about nodes, edges or labels with values that do not occur in the training graphs.
+
+    Examples:
+        >>> import warnings
+        >>> from sopool.data import Graph, load
+        >>> from sopool.estimator import GraphClassifier, UnseenWarning
+        >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(load("MUTAG"))
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     found = model.predict([Graph(2, [(0, 1), (1, 0)], node_labels=[99, 99])])
+        >>> caught[-1].category is UnseenWarning
+        True
+    """
 
 
 class SingleGraphWarning(UserWarning):
-    """A warning about a class with only one training graph."""
+    """A warning about a class with only one training graph.
+
+    Examples:
+        >>> import warnings
+        >>> from sopool.data import make_agreement
+        >>> from sopool.estimator import GraphClassifier, SingleGraphWarning
+        >>> labels = ["only"] + ["a", "b"] * 10
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     model = GraphClassifier(n_models=1, epochs=1, hidden=8).fit(make_agreement(21), labels)
+        >>> caught[-1].category is SingleGraphWarning
+        True
+    """
 
 
 def single_messages(graphs: LabelledGraphs, fraction: float) -> list[str]:
@@ -317,10 +348,10 @@ def single_messages(graphs: LabelledGraphs, fraction: float) -> list[str]:
     what = f"class {listing(single)} has a single graph"
     if len(single) > 1:
         what = f"{len(single):,} classes have a single graph each ({listing(single)})"
-    then = "epochs are chosen by graphs of the other classes"
+    then = "the best epoch is chosen on graphs of the other classes"
     if len(graphs.classes) - len(single) < 2:
-        then = "nor is any other, since one class is not enough to choose epochs by: the last epoch is kept"
-    return [f"{what}, which is trained on and never held out; {then}."]
+        then = "nor is any other graph, since one class is not enough to choose an epoch: the last epoch is kept"
+    return [f"{what}, which is used for training and never held out; {then}."]
 
 
 def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
@@ -328,7 +359,7 @@ def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str
     each = ((*nodes, "nodes have a label or a degree"), (*edges, "edges have a label"))
     return [
         f"{unknown:,} of {total:,} {what} that no training graph has: they count as unknown, and predictions for their "
-        "graphs are less sure than they look."
+        "graphs are less reliable than their probabilities suggest."
         for unknown, total, what in each
         if unknown
     ]
@@ -337,7 +368,7 @@ def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str
 def empty_messages(store: PackedGraphs) -> list[str]:
     """Return messages about graphs without nodes."""
     empty = store.empty
-    what = "all of them get the same prediction, which says nothing about them."
+    what = "all of them get the same, meaningless prediction."
     return [f"{len(empty):,} of {len(store):,} graphs have no nodes, graph {empty[0]} first: {what}"] if empty else []
 
 
@@ -345,9 +376,9 @@ def foreign_message(labels: Iterable[Any], count: int, total: int, classes: np.n
     """Return a message about ``count`` of ``total`` labels that are not classes of the model."""
     labels = list(dict.fromkeys(labels))
     alike = {reads(label) for label in labels} & {reads(name) for name in classes.tolist()}
-    hint = " They read alike, but some are numbers and some are words." if alike else ""
+    hint = " Some have the same text, but one is a number and the other a string." if alike else ""
     return (
-        f"{count:,} of {total:,} labels are none of the model's classes: {listing(labels)}; the classes are "
+        f"{count:,} of {total:,} labels are not among the model's classes: {listing(labels)}; the classes are "
         f"{listing(classes.tolist())}.{hint}"
     )
 
