@@ -19,10 +19,10 @@ def test_one_large_molecule_takes_no_command_down(model, call, tmp_path):
     shown = call("inspect", "m.csv")
     assert shown.code == 0
     assert "1 of 3 molecules skipped" in words(shown)
-    assert "The molecule has 9,998 atoms, the limit is 1,000." in words(shown)
+    assert "The molecule has 9,998 atoms, but the limit is 1,000." in words(shown)
     shown = call("predict", model, "m.csv", "-o", "out.csv")
     assert shown.code == 0
-    assert "line 3: The molecule has 9,998 atoms, the limit is 1,000." in words(shown)
+    assert "line 3: The molecule has 9,998 atoms, but the limit is 1,000." in words(shown)
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + 2
     assert call("predict", model, "m.csv", "-o", "out.csv", "--on-error", "raise").code == 2
     shown = call("explain", model, "m.csv", "--graph", "3")
@@ -44,4 +44,4 @@ def test_the_limit_is_an_option_of_each_command(model, call, tmp_path):
     for command in commands:
         shown = call(*command, "--max-atoms", "2")
         assert shown.code == 2, command
-        assert "line 3: The molecule has 3 atoms, the limit is 2." in words(shown), command
+        assert "line 3: The molecule has 3 atoms, but the limit is 2." in words(shown), command

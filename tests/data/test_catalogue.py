@@ -166,7 +166,7 @@ def test_every_kind_of_file(tmp_path):
 def test_one_file_of_a_tu_set_is_not_all_of_it(tmp_path, part):
     for name, text in {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n", "graph_labels": "1\n"}.items():
         (tmp_path / f"MINE_{name}.txt").write_text(text)
-    with pytest.raises(DataError, match=f"MINE_{part}.txt.*: .* one file of a TU data set: give their folder, "):
+    with pytest.raises(DataError, match=f"MINE_{part}.txt.*: .* one file of a TU data set: give the folder, "):
         load(tmp_path / f"MINE_{part}.txt")
     assert len(load(tmp_path)) == 1
 
@@ -178,15 +178,15 @@ def test_sources_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match=r"unknown file type '.xlsx', expected one of .zip"):
         load(tmp_path / "a.xlsx")
     (tmp_path / "a.txt").write_text("smiles,label\nCCO,1\n")
-    with pytest.raises(DataError, match=r"a.txt, line 1: .* call a table of molecules .csv"):
+    with pytest.raises(DataError, match=r"a.txt, line 1: .* rename a table of molecules to .csv"):
         load(tmp_path / "a.txt")
 
 
 def test_a_folder_without_graphs_says_what_is_there(tmp_path):
-    with pytest.raises(DataError, match=r"there is no NAME_A.txt, nor any other edges in the TU format.$"):
+    with pytest.raises(DataError, match=r"there is no NAME_A.txt, so this is not a data set in the TU format.$"):
         load(tmp_path)
     (tmp_path / "m.csv").write_text("smiles,label\nCCO,1\n")
-    with pytest.raises(DataError, match=r"What is there: m.csv. A file of another kind is given by its own path."):
+    with pytest.raises(DataError, match=r"Found: m.csv. To read a file of another type, give its path."):
         load(tmp_path)
 
 
@@ -204,7 +204,7 @@ def test_texts_in_capitals_or_packed(name, tmp_path):
 def test_molecules_without_labels(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,toxic\nCCO,1\nCC,\n")
-    with pytest.raises(DataError, match=r"in Python load\(..., label_column=NAME\), or labelled=False"):
+    with pytest.raises(DataError, match=r"Give its name as label_column, or labelled=False"):
         load(tmp_path / "m.csv")
     store = load(tmp_path / "m.csv", labelled=False)
     assert len(store) == 2
@@ -253,7 +253,7 @@ def test_columns_of_what_has_none_are_refused(tmp_path, option):
     path.write_text('{"nodes": 1, "edges": [], "label": 1}')
     for source in ("MUTAG", path):
         for read in (load, lambda source, **given: list(stream_graphs(source, {}, **given))):
-            with pytest.raises(SettingError, match=f"there are no columns here, so none can be 'toxic' .{option}."):
+            with pytest.raises(SettingError, match=f"{option}='toxic' was given, but this source has no columns"):
                 read(source, **{option: "toxic"})
-        with pytest.raises(SettingError, match="there are no columns here"):
+        with pytest.raises(SettingError, match="this source has no columns"):
             find_graph(source, "1", {}, **{option: "toxic"})

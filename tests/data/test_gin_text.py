@@ -140,31 +140,31 @@ BAD_TEXT = {
     "empty": ("", None, r"the file is empty"),
     "blank": (" \n\n", None, r"the file is empty"),
     "no count": ("x\n", 1, r"'x' is not a number"),
-    "count not alone": ("1 2\n1 0\n0 0\n", 1, r"2 words, expected the number of graphs alone"),
-    "count not whole": ("1.5\n1 0\n0 0\n", 1, r"1.5 where an integer"),
+    "count not alone": ("1 2\n1 0\n0 0\n", 1, r"2 words, expected only the number of graphs"),
+    "count not whole": ("1.5\n1 0\n0 0\n", 1, r"found 1.5, expected a 64-bit integer"),
     "zero graphs": ("0\n", 1, r"0 graphs, expected one or more"),
     "fewer graphs than none": ("-1\n", 1, r"-1 graphs, expected one or more"),
-    "too few graphs": ("3\n1 0\n0 0\n1 1\n0 0\n", 1, r"3 graphs announced, but the file ends after 2"),
-    "too many graphs": ("1\n1 0\n0 0\n1 1\n0 0\n", 4, r"the 1 graphs announced have ended, but the file goes on"),
+    "too few graphs": ("3\n1 0\n0 0\n1 1\n0 0\n", 1, r"3 graphs were announced, but the file ends after 2"),
+    "too many graphs": ("1\n1 0\n0 0\n1 1\n0 0\n", 4, r"announced 1 graphs, but the file continues after them"),
     "huge count": ("999999999999999\n1 0\n0 0\n", 1, r"the file ends after 1"),
     "header too long": ("1\n1 0 0\n0 0\n", 2, r"3 words, expected the number of nodes and the graph's label"),
     "header too short": ("1\n1\n0 0\n", 2, r"1 words, expected the number of nodes"),
     "negative size": ("1\n-1 0\n0 0\n", 2, r"a graph of -1 nodes"),
     "size too large": ("1\n3 0\n0 0\n", 2, r"a graph of 3 nodes, but 1 lines follow"),
     "huge size": ("1\n9223372036854775807 0\n0 0\n", 2, r"a graph of 9223372036854775807 nodes"),
-    "label not whole": ("1\n1 0.5\n0 0\n", 2, r"0.5 where an integer"),
-    "label too large": ("1\n1 9223372036854775808\n0 0\n", 2, r"9.22337e\+18 where an integer of 64 bits"),
-    "tag not whole": ("1\n1 0\n1.5 0\n", 3, r"1.5 where an integer"),
-    "tag NaN": ("1\n1 0\nnan 0\n", 3, r"nan where an integer"),
+    "label not whole": ("1\n1 0.5\n0 0\n", 2, r"found 0.5, expected a 64-bit integer"),
+    "label too large": ("1\n1 9223372036854775808\n0 0\n", 2, r"found 9.22337e\+18, expected a 64-bit integer"),
+    "tag not whole": ("1\n1 0\n1.5 0\n", 3, r"found 1.5, expected a 64-bit integer"),
+    "tag NaN": ("1\n1 0\nnan 0\n", 3, r"found nan, expected a 64-bit integer"),
     "no degree": ("1\n1 0\n7\n", 3, r"1 words, expected a tag, a degree"),
     "degree too large": ("1\n2 0\n0 0\n0 2 0\n", 4, r"degree 2, but 1 words follow"),
     "degree negative": ("1\n2 0\n0 0\n0 -1 0\n", 4, r"degree -1, but 1 words follow"),
     "degree huge": ("1\n2 0\n0 0\n0 9223372036854775807 0\n", 4, r"degree 9223372036854775807"),
-    "degree too small": ("1\n2 0\n0 1 1\n0 0 0\n", 4, r"1 words after the neighbours, but 0 at the first node"),
-    "neighbour too high": ("1\n2 0\n0 0\n0 1 2\n", 4, r"neighbour 2, but the graph's nodes are 0 to 1"),
-    "neighbour negative": ("1\n2 0\n0 0\n0 1 -1\n", 4, r"neighbour -1, but"),
-    "neighbour not whole": ("1\n2 0\n0 0\n0 1 0.5\n", 4, r"0.5 where an integer"),
-    "neighbour overflow": ("1\n2 0\n0 0\n0 1 99999999999999999999\n", 4, r"1e\+20 where an integer"),
+    "degree too small": ("1\n2 0\n0 1 1\n0 0 0\n", 4, r"1 words after the neighbors, but 0 at the first node"),
+    "neighbour too high": ("1\n2 0\n0 0\n0 1 2\n", 4, r"neighbor 2, but the graph's nodes are 0 to 1"),
+    "neighbour negative": ("1\n2 0\n0 0\n0 1 -1\n", 4, r"neighbor -1, but"),
+    "neighbour not whole": ("1\n2 0\n0 0\n0 1 0.5\n", 4, r"found 0.5, expected a 64-bit integer"),
+    "neighbour overflow": ("1\n2 0\n0 0\n0 1 99999999999999999999\n", 4, r"found 1e\+20, expected a 64-bit integer"),
     "attribute NaN": ("1\n2 0\n0 0 1\n0 0 nan\n", 4, r"attribute nan, expected a finite float32"),
     "attribute infinite": ("1\n2 0\n0 0 1\n0 0 inf\n", 4, r"attribute inf, expected a finite"),
     "attribute too large": ("1\n2 0\n0 0 1\n0 0 1e39\n", 4, r"attribute 1e\+39, expected a finite"),
@@ -200,7 +200,7 @@ def test_bad_files(tmp_path):
             read_gin(tmp_path / "b.zip")
     with zipfile.ZipFile(tmp_path / "c.zip", "w") as out:
         out.writestr("x/a.txt", SMALL.replace("5 1 1", "5 1 9"))
-    with pytest.raises(DataError, match=r"c.zip: x/a.txt, line 3: neighbour 9"):
+    with pytest.raises(DataError, match=r"c.zip: x/a.txt, line 3: neighbor 9"):
         read_gin(tmp_path / "c.zip")
 
 

@@ -177,10 +177,10 @@ def test_no_warnings():
 
 def test_one_class():
     (only,) = data_warnings(classed(a=20))
-    assert only == "All graphs are of one class, 'a': there is nothing to learn."
+    assert only == "All graphs are of one class, 'a', so there is nothing to learn."
     both = pack(Graph(1, label=label) for label in [0, 1] * 15)
     (only,) = data_warnings(graph_statistics(both[1::2]))
-    assert only.startswith("All graphs are of one class, 1:")
+    assert only.startswith("All graphs are of one class, 1,")
 
 
 def test_small_classes():
@@ -201,10 +201,10 @@ def test_folds():
 
 def test_majority():
     (only,) = data_warnings(classed(a=98, b=2), folds=2)
-    assert only.startswith("Class 'a' holds 98.0% of the graphs")
+    assert only.startswith("Class 'a' has 98.0% of the graphs")
     assert "balanced accuracy" in only
     (only,) = data_warnings(classed(a=10, b=91))
-    assert only.startswith("Class 'b' holds 90.1% of the graphs")
+    assert only.startswith("Class 'b' has 90.1% of the graphs")
     assert len(data_warnings(classed(a=98, b=2))) == 2
 
 

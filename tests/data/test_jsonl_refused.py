@@ -37,14 +37,14 @@ from tests.helpers.json_lines import LINE, read
         ({"edges": [[0, 1], [2, 3]]}, r"edge \[2, 3\] leaves the graph, whose nodes are 0 to 2"),
         ({"edges": [[0, -1], [0, 1]]}, "leaves the graph"),
         ({"edges": [[0, 10**30], [0, 1]]}, "leaves the graph"),
-        ({"edges": [[0, 1], [1, 0]]}, r"\[0, 1\] and \[1, 0\] are the same one.*directed"),
+        ({"edges": [[0, 1], [1, 0]]}, r"\[0, 1\] and \[1, 0\] are the same.*directed"),
         ({"directed": 1}, "directed must be true or false, found 1"),
         ({"label": True}, "label must be whole numbers or strings, found True"),
         ({"label": 1.5}, "the label 1.5 is not a class: numbers with fractions are for regression"),
         ({"label": ["a"]}, "label must be"),
         ({"label": "\ud800"}, "half a character"),
         ({"id": 1.5}, "id must be"),
-        ({"id": "a"}, "'a' is on line 1 already"),
+        ({"id": "a"}, "'a' is already on line 1"),
         ({"node_labels": "CCO"}, "node_labels must be a list, one entry for each of the nodes"),
         ({"node_labels": ["C", "O"]}, "2 node_labels for 3 nodes"),
         ({"node_labels": ["C", "O", None]}, "node_labels must be .*found None"),
@@ -65,8 +65,8 @@ from tests.helpers.json_lines import LINE, read
         ({"node_attributes": [1, 2, 3]}, "line 2: 1 node_attributes each, but 2 on line 1"),
         ({"lable": 1}, "unknown key 'lable'. Did you mean 'label'?"),
         ({"qqq": 1}, "unknown key 'qqq'. The keys are nodes, edges, directed"),
-        ({"label": None}, "line 2: no label here, but on line 1: give it on every line or on none"),
-        ({"node_labels": None}, "line 2: no node_labels here"),
+        ({"label": None}, "line 2: this line has no label, but line 1 has: give it on every line or on none"),
+        ({"node_labels": None}, "line 2: this line has no node_labels"),
     ],
 )
 def test_errors_say_what_and_where(change, message):
@@ -84,7 +84,7 @@ def test_the_id_is_in_the_message():
 @pytest.mark.parametrize("first", [True, False])
 def test_a_label_missing_on_some_lines(first):
     plain = {"nodes": 1, "edges": []}
-    with pytest.raises(DataError, match="no label here, but on line") as caught:
+    with pytest.raises(DataError, match="this line has no label, but line") as caught:
         read(*([plain, plain | {"label": 1}] if first else [plain | {"label": 1}, plain]))
     assert caught.value.line == (1 if first else 2)
 
@@ -104,7 +104,7 @@ def test_files_that_cannot_be_read(tmp_path):
     packed = tmp_path / "a.jsonl.gz"
     for content in (b"plain", gzip.compress(b"{}" * 1000)[:-9], gzip.compress(b"{}" * 1000)[:15] + b"abc"):
         packed.write_bytes(content)
-        with pytest.raises(DataError, match="not a whole gzip file"):
+        with pytest.raises(DataError, match="truncated, damaged or not a gzip file"):
             read_jsonl(packed)
 
 

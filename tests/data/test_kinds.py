@@ -37,7 +37,7 @@ def test_how_errors_speak_of_a_row():
 def test_which_columns_can_be_given():
     kind_of("a.csv").check_columns("a.csv", "mol", "toxic")
     kind_of("a.sdf").check_columns("a.sdf", None, "toxic")
-    with pytest.raises(SettingError, match=r"there are no columns here, so none can be 'mol' \(smiles_column\)"):
+    with pytest.raises(SettingError, match=r"smiles_column='mol' was given, but this source has no columns"):
         kind_of("a.sdf").check_columns("a.sdf", "mol", "toxic")
 
 

@@ -164,7 +164,7 @@ def test_too_long_a_cell_is_told_in_our_words(monkeypatch):
     rows = csv_of("smiles,note\nC," + cell + "\nC,1\n")
     assert [row.number for row in rows] == [1, 2, 3]
     assert f"A cell has more than {csv.field_size_limit():,} characters" in rows[1].problem
-    with pytest.raises(DataError, match=r"names of the columns cannot be read\. A cell has more"):
+    with pytest.raises(DataError, match=r"column names cannot be read\. A cell has more"):
         csv_header(iter(csv_of("smiles," + cell + "\nC,1\n")), "a.csv")
     with pytest.raises(DataError, match=r"a\.csv, line 2: A cell has more.*A quote is left open"):
         csv_of('smiles,note\nC,"' + cell + '\nC,1"\n')

@@ -106,9 +106,13 @@ def test_raise_stops_at_the_first(tmp_path):
 
 
 def test_nothing_good_is_an_error(tmp_path):
-    with pytest.raises(DataError, match=r"all 2 molecules are bad. The first: molecule 0: RDKit cannot parse it"):
+    with pytest.raises(
+        DataError, match=r"0 of 2 molecules can be read. The first problem: molecule 0: RDKit cannot parse it"
+    ):
         smiles_to_store(["x", "y"])
-    with pytest.raises(DataError, match=r"all 1 molecules are bad. The first: .*a\.csv, line 2: The label is missing"):
+    with pytest.raises(
+        DataError, match=r"0 of 1 molecules can be read. The first problem: .*a\.csv, line 2: The label is missing"
+    ):
         read_smiles_csv(write(tmp_path / "a.csv", "smiles,label\nC\n"))
     for text in ("smiles,label\n", "smiles,label"):
         with pytest.raises(DataError, match=r"a\.csv: there are no molecules"):
@@ -150,7 +154,7 @@ def test_columns_by_name(tmp_path):
         read_smiles_csv(path, "mol", "toxicc")
     with pytest.raises(DataError, match=r"no column is called label, .*Found: smiles. .*label_column"):
         read_smiles_csv(write(tmp_path / "b.csv", "smiles\nC\n"))
-    with pytest.raises(DataError, match="'label' names 2 of them"):
+    with pytest.raises(DataError, match="'label' names 2 columns"):
         read_smiles_csv(write(tmp_path / "b.csv", "smiles,label,label\nC,1,2\n"))
     with pytest.raises(DataError, match=r"b\.csv: the file is empty"):
         read_smiles_csv(write(tmp_path / "b.csv", "\n\n"))
@@ -166,7 +170,7 @@ def test_molecules_without_labels(tmp_path):
 @pytest.mark.parametrize("more", ["", 'f,CCCC,1\n"g,CCCCC,0\n'], ids=["never", "by the next one"])
 def test_an_open_quote_does_not_lose_what_follows(tmp_path, more):
     path = write(tmp_path / "a.csv", f'name,smiles,label\nd,C,1\n"e,CC,0\nf,CCC,1\n{more}')
-    with pytest.raises(DataError, match=r"a\.csv, line 3: not a CSV file .*quote"):
+    with pytest.raises(DataError, match=r"a\.csv, line 3: not a valid CSV file .*quote"):
         read_smiles_csv(path)
 
 
@@ -175,7 +179,7 @@ def test_rows_that_are_too_long_or_too_short(tmp_path):
     store, bad = read_smiles_csv(write(tmp_path / "a.csv", text))
     assert store.sizes.tolist() == [1, 4, 5]
     assert bad == [
-        BadRow(4, "CC", "The line has 4 cells, the first line has 3."),
+        BadRow(4, "CC", "The line has 4 cells, but the first line has 3."),
         BadRow(5, "CCC", "The label is missing."),
     ]
 
@@ -234,7 +238,7 @@ def test_properties_by_name(tmp_path):
     assert read_sdf(path, label_property="dose")[0].classes == (7,)
     with pytest.raises(SettingError, match=r"no property 'doze'.*Found: Dose. Did you mean 'Dose'?"):
         read_sdf(path, label_property="doze")
-    with pytest.raises(DataError, match=r"no property is called label, .*Found: none.*label_column=NAME"):
+    with pytest.raises(DataError, match=r"no property is called label, .*Found: none.*Give its name as label_column"):
         read_sdf(write(tmp_path / "b.sdf", sdf(("C", None))))
 
 

@@ -134,7 +134,7 @@ def arrays(**changed):
         (arrays(), {"format": FORMAT, "classes": json.dumps([[]])}, "classes must be whole numbers or strings"),
         (arrays(), {"format": FORMAT, "classes": json.dumps([True, "b"])}, "classes must be whole numbers or strings"),
         (arrays(), {"format": FORMAT, "classes": json.dumps({"a": 1})}, "classes must be a list"),
-        (arrays(), {"format": FORMAT, "classes": json.dumps(["\ud800", "b"])}, "classes has half a character"),
+        (arrays(), {"format": FORMAT, "classes": json.dumps(["\ud800", "b"])}, "classes contains half a character"),
         (arrays(), {"format": FORMAT, "classes": "[" * 100_000}, "does not hold valid graphs"),
         (arrays(), {"format": FORMAT}, "labels must lie between"),
         (arrays(edge_index=torch.zeros(4, dtype=torch.int32)), {"format": FORMAT}, r"edge_index has shape \[4\]"),

@@ -206,13 +206,13 @@ def test_labels_and_attributes_count():
 @pytest.mark.parametrize("function", [refine, graph_colours, duplicates])
 def test_initial_colours_that_do_not_fit(function, initial, found):
     store = pack([Graph(1), Graph(2)])
-    with pytest.raises(DataError, match=rf"whole numbers, one for each of 3 nodes; found {found}\."):
+    with pytest.raises(DataError, match=rf"integers, one for each of 3 nodes, found {found}\."):
         function(store, initial=initial)
 
 
 @pytest.mark.parametrize("function", [refine, graph_colours, duplicates])
 def test_rounds_must_not_be_negative(function):
-    with pytest.raises(SettingError, match="rounds=-1 must not be negative"):
+    with pytest.raises(SettingError, match="rounds=-1, expected 0 or more"):
         function(pack([Graph(1)]), rounds=-1)
 
 

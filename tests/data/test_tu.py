@@ -53,7 +53,7 @@ def test_hidden_doubles_of_macos_are_passed_over(tmp_path):
 def test_name_chooses_among_several(tmp_path):
     write_folder(SMALL, tmp_path, "ONE")
     write_folder(SMALL | {"graph_labels": "4\n5\n"}, tmp_path, "TWO")
-    with pytest.raises(DataError, match=r"several data sets, ONE_A.txt, TWO_A.txt: say which"):
+    with pytest.raises(DataError, match=r"several data sets, ONE_A.txt, TWO_A.txt: give the name of one of them"):
         read_tu(tmp_path)
     assert read_tu(tmp_path, name="TWO").classes == (4, 5)
     with pytest.raises(DataError, match=r"no THREE_A.txt, only ONE_A.txt, TWO_A.txt"):

@@ -27,17 +27,17 @@ BAD_TEXT = {
     "binary": ("A", bytes(range(128, 256)), 1, r"1 columns, expected 2"),
     "overflow": ("A", "1, 2\n2, 99999999999999999999\n", 2, r"too large for 64 bits"),
     "long number": ("A", "1, 2\n2, " + "9" * 9999 + "\n", 2, r"'9{40}\.\.\.' is not an integer"),
-    "one column": ("A", "1, 2\n2\n", 2, r"1 columns, expected 2 split by commas: '2'"),
+    "one column": ("A", "1, 2\n2\n", 2, r"1 columns, expected 2 separated by commas: '2'"),
     "three columns": ("A", "1, 2\n2, 1, 3\n", 2, r"3 columns, expected 2"),
     "blank line": ("A", "1, 2\n\n2, 1\n", 2, r"blank line"),
     "no comma": ("A", "1 2\n", 1, r"1 columns, expected 2"),
-    "node 0": ("A", "1, 2\n0, 1\n", 2, r"no edge 0, 1: nodes are numbered 1 to 5"),
-    "node -1": ("A", "1, 2\n-1, 1\n", 2, r"no edge -1, 1"),
-    "node too high": ("A", "1, 2\n2, 1\n2, 6\n", 3, r"no edge 2, 6: nodes are numbered 1 to 5"),
-    "across": ("A", "1, 2\n2, 1\n3, 4\n", 3, r"no edge 3, 4: these nodes are in different graphs"),
+    "node 0": ("A", "1, 2\n0, 1\n", 2, r"the edge 0, 1 is invalid: nodes are numbered 1 to 5"),
+    "node -1": ("A", "1, 2\n-1, 1\n", 2, r"the edge -1, 1 is invalid"),
+    "node too high": ("A", "1, 2\n2, 1\n2, 6\n", 3, r"the edge 2, 6 is invalid: nodes are numbered 1 to 5"),
+    "across": ("A", "1, 2\n2, 1\n3, 4\n", 3, r"the edge 3, 4 is invalid: these nodes are in different graphs"),
     "no edges": ("A", "", None, r"the file is empty"),
     "blank": ("A", " \n\n", None, r"the file is empty"),
-    "out of order": ("graph_indicator", "1\n1\n2\n1\n2\n", 4, r"graph number 1 after 2: the nodes of a graph"),
+    "out of order": ("graph_indicator", "1\n1\n2\n1\n2\n", 4, r"graph number 1 after 2: nodes must be sorted"),
     "graph 0": ("graph_indicator", "0\n0\n0\n1\n1\n", 1, r"graph number 0, expected numbers from 1"),
     "no nodes": ("graph_indicator", "", None, r"the file is empty"),
     "graph too high": ("graph_indicator", "1\n1\n1\n2\n999999999999999\n", None, r"2 labels, expected 999999999999999"),
@@ -93,7 +93,7 @@ def test_lines_are_counted_across_chunks(tmp_path, monkeypatch, chunk):
 def test_a_line_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "CHUNK", 64)
     monkeypatch.setattr(limits, "MAX_LINE", 1000)
-    with pytest.raises(DataError, match=r"SMALL_A.txt, line 2: a line of over 1,000 bytes"):
+    with pytest.raises(DataError, match=r"SMALL_A.txt, line 2: a line has more than 1,000 bytes"):
         read_tu(write_folder(SMALL | {"A": "1, 2\n" + "1" * 2000}, tmp_path))
 
 
@@ -102,7 +102,7 @@ def test_a_line_without_end(tmp_path, monkeypatch):
 def test_missing_file(tmp_path, kind, packed):
     files = {key: text for key, text in SMALL.items() if key != kind}
     path = write_zip(files, tmp_path / "S.zip") if packed else write_folder(files, tmp_path)
-    message = r"there is no NAME_A.txt" if kind == "A" else rf"SMALL_{kind}.txt: there is no such file"
+    message = r"there is no NAME_A.txt" if kind == "A" else rf"SMALL_{kind}.txt: this file is missing"
     with pytest.raises(DataError, match=message):
         read_tu(path)
 
@@ -166,9 +166,9 @@ def test_encrypted_or_unknown_packing(tmp_path):
         read_tu(path)
     path = write_zip(SMALL, tmp_path / "b.zip")
     patch_header(path, "SMALL/SMALL_A.txt", 10, struct.pack("<H", 93))
-    with pytest.raises(DataError, match=r"SMALL_A.txt: packed by method 93, expected deflate or LZMA"):
+    with pytest.raises(DataError, match=r"SMALL_A.txt: compressed by method 93, expected deflate or LZMA"):
         read_tu(path)
-    with pytest.raises(DataError, match=r"packed by method 12, expected deflate or LZMA"):
+    with pytest.raises(DataError, match=r"compressed by method 12, expected deflate or LZMA"):
         read_tu(write_zip(SMALL, tmp_path / "c.zip", zipfile.ZIP_BZIP2))
 
 

@@ -1,1 +1,1 @@
-"""Readers and writers, one for each file format, and conversions from and to other libraries."""
+"""Read and write graphs in files: JSON lines, molecules, TU and GIN texts, ``.graphs``, PyG and NetworkX."""

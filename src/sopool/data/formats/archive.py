@@ -1,4 +1,4 @@
-"""Text files in a folder or a zip, read in chunks and never unpacked to disk."""
+"""Read the text files of a folder or a zip in chunks, without unpacking to disk."""
 
 import lzma
 import struct
@@ -16,13 +16,13 @@ from sopool.data.formats import limits
 from sopool.errors import DataError
 
 CHUNK = 2**20
-"""Bytes per chunk: small enough for the parser's arrays to stay in the cache."""
+"""The number of bytes per chunk, small enough for the parser's arrays to stay in the CPU cache."""
 
-# How many bytes to ask zipfile for at a time. It puts no bound on what comes of those that LZMA takes in (thousands of
-# bytes from one), so that gets few. bzip2 is not accepted for the same reason: a kilobyte may become a gigabyte.
+# The number of bytes to request from zipfile at a time. zipfile does not limit the output of LZMA, which may expand one
+# byte to thousands, so LZMA gets few. bzip2 is not accepted, because a kilobyte may expand to a gigabyte.
 PIECES = {zipfile.ZIP_STORED: CHUNK, zipfile.ZIP_DEFLATED: CHUNK, zipfile.ZIP_LZMA: 4096}
 
-# What zipfile lets through when the bytes it is given are not what they should be.
+# The exceptions that zipfile raises for damaged files.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -38,14 +38,14 @@ DAMAGE = (
 
 
 class Text(NamedTuple):
-    """One file: its name for error messages, and its bytes chunk by chunk."""
+    """A text file: its name for error messages, and its content in chunks."""
 
     where: str
     chunks: Iterator[bytes]
 
 
 class TextFolder:
-    """Files of a folder, by their paths in it. While one chunk is parsed, a thread reads the next."""
+    """The text files of a folder; a thread reads the next chunk while the current one is parsed."""
 
     def __init__(self, path: Path, names: list[str]) -> None:
         self.path = path
@@ -59,11 +59,11 @@ class TextFolder:
         self._pool.shutdown()
 
     def where(self, name: str) -> str:
-        """How error messages speak of a file."""
+        """Return the name of a file for error messages."""
         return str(self.path / name)
 
     def text(self, name: str) -> Text:
-        """The file of that name."""
+        """Return the file with that name."""
         return Text(self.where(name), self._ahead(self._chunks(name)))
 
     def _chunks(self, name: str) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ class TextFolder:
 
 
 class TextZip(TextFolder):
-    """Members of a zip, after a look at what it declares: names that stay inside, a size within the limit."""
+    """The members of a zip; their names and declared sizes are checked first."""
 
     def __init__(self, path: Path) -> None:
         with _damage(str(path)):
@@ -97,13 +97,13 @@ class TextZip(TextFolder):
         self._zip.close()
 
     def where(self, name: str) -> str:
-        """The zip and the member in it."""
+        """Return the zip and its member for error messages."""
         return f"{self.path}: {name}"
 
     def _check(self, members: list[zipfile.ZipInfo]) -> None:
         for name in self._zip.namelist():
             if not _stays_inside(name):
-                raise DataError(f"the member {name!r} points outside the zip. Do not trust this file.", self.path)
+                raise DataError(f"the member {name!r} points outside the zip, so it may be malicious.", self.path)
         name, times = max(Counter(self.names).items(), key=itemgetter(1), default=("", 0))
         if times > 1:
             raise DataError(f"the zip holds {name!r} {times} times, expected once.", self.path)
@@ -113,7 +113,7 @@ class TextZip(TextFolder):
         info = self._zip.getinfo(name)
         where = self.where(name)
         if info.compress_type not in PIECES:
-            raise DataError(f"packed by method {info.compress_type}, expected deflate or LZMA.", where)
+            raise DataError(f"compressed by method {info.compress_type}, expected deflate or LZMA.", where)
         size = 0
         with _damage(where), self._zip.open(info) as stream:
             while chunk := _join(stream, PIECES[info.compress_type]):
@@ -122,11 +122,11 @@ class TextZip(TextFolder):
                 _check_total(self._unpacked, self.path)
                 yield chunk
         if size != info.file_size:
-            raise DataError(f"{size} bytes came out, {info.file_size} were declared: the zip is damaged.", where)
+            raise DataError(f"has {size} bytes, but {info.file_size} were declared: the zip is damaged.", where)
 
 
 def open_source(path: str | Path) -> TextFolder:
-    """The files of a folder (and of ``raw`` in it), or the members of a zip."""
+    """Open the files of a folder, including those in its subfolder ``raw``, or the members of a zip."""
     path = Path(path)
     if path.is_dir():
         with _damage(str(path)):
@@ -136,7 +136,7 @@ def open_source(path: str | Path) -> TextFolder:
 
 
 def open_text_source(path: str | Path) -> TextFolder:
-    """A plain file as the only one of its folder, or the members of a zip."""
+    """Open a single text file, or the members of a zip."""
     path = _existing(Path(path))
     with _damage(str(path)), path.open("rb") as stream:
         packed = stream.read(2) == b"PK" or path.suffix.lower() == ".zip"
@@ -144,7 +144,7 @@ def open_text_source(path: str | Path) -> TextFolder:
 
 
 def not_hidden(names: list[str], suffix: str) -> list[str]:
-    """The names that end so, without the hidden doubles that macOS puts into zips."""
+    """Return the names that end in ``suffix``, without the hidden copies that macOS adds to zips."""
     return [name for name in names if name.endswith(suffix) and not PurePosixPath(name).name.startswith(".")]
 
 
@@ -166,25 +166,25 @@ def _join(stream: IO[bytes], piece: int) -> bytes:
 
 
 def _stays_inside(name: str) -> bool:
-    path = PureWindowsPath(name)  # splits at both kinds of slash, knows drives
+    path = PureWindowsPath(name)  # splits at both kinds of slashes and recognizes drives
     return not path.anchor and ".." not in path.parts
 
 
 def _check_total(size: int, path: Path) -> None:
     if size > limits.MAX_UNPACKED:
         raise DataError(
-            f"unpacks to {size:,} bytes or more, the limit is {limits.MAX_UNPACKED:,}. Unpack it and pass the folder.",
+            f"unpacks to {size:,} bytes or more, the limit is {limits.MAX_UNPACKED:,}. Unpack it and give the folder.",
             path,
         )
 
 
 @contextmanager
 def _damage(where: str) -> Iterator[None]:
-    """Turn what a damaged or unreadable file raises into the one error of this package."""
+    """Convert the exceptions that a damaged or unreadable file causes to a ``DataError``."""
     try:
         yield
     except DataError:
         raise
     except DAMAGE as error:
         cause = str(error) or type(error).__name__
-        raise DataError(f"cannot be read ({cause}): truncated, damaged or not of this kind.", where) from error
+        raise DataError(f"cannot be read ({cause}): truncated, damaged or of another file type.", where) from error

@@ -1,4 +1,4 @@
-"""The rows of CSV files and of files of SMILES, none of which takes more memory than a row may."""
+"""Read molecules from CSV files and lists of SMILES, with bounded memory per row."""
 
 import csv
 import re
@@ -16,21 +16,21 @@ from sopool.errors import DataError
 
 SMILES_NAMES = ("smiles", "canonical_smiles", "smi")
 ID_NAMES = ("id", "name")
-"""What columns are usually called."""
+"""The usual names of columns with SMILES and with ids."""
 
 
 class CsvRow(NamedTuple):
-    """The cells of a row, or why it cannot be read."""
+    """A row of a CSV file, or the reason why it cannot be read."""
 
     number: int
-    """The line that the row starts on, from 1."""
+    """The first line of the row, from 1."""
     cells: list[str]
-    """The cells of a row; only the beginning of one that cannot be read."""
+    """The cells, or only the beginning of the text if the row cannot be read."""
     problem: str = ""
 
 
 def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
-    """Read the molecules of a CSV with a column of SMILES, with their labels, and their ids where there is a column."""
+    """Read the molecules of a CSV with a SMILES column, with labels and, if there is such a column, ids."""
     rows = csv_rows(iter(lines), path)
     header = csv_header(rows, path)
     smiles_at = find_name(header, options.smiles_column, SMILES_NAMES, "smiles_column", path)
@@ -42,7 +42,7 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
         if row.problem:
             return MoleculeText(row.number, row.cells[0], "", problem=row.problem)
         extra = any(row.cells[len(header) :])
-        problem = f"The line has {len(row.cells)} cells, the first line has {len(header)}." if extra else ""
+        problem = f"The line has {len(row.cells)} cells, but the first line has {len(header)}." if extra else ""
         cells = row.cells + [""] * len(header)
         smiles = cells[smiles_at]
         label = None if label_at is None else cells[label_at]
@@ -52,9 +52,9 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
 
 
 def smiles_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
-    """Read the molecules of a file of SMILES: a CSV if its first line names columns, else a SMILES a line.
+    """Read the molecules of a SMILES file: a CSV if the first line has column names, else one SMILES per line.
 
-    A name may follow the SMILES on its line. Where labels are required, there must be columns.
+    A name may follow the SMILES on its line. If labels are required, there must be column names.
     """
     every = iter(lines)
     head = not_blank(every)
@@ -67,13 +67,13 @@ def smiles_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions
 
 
 def _bare(line: TextLine) -> MoleculeText:
-    """Return the molecule of a line with a SMILES, and perhaps a name after it."""
+    """Return the molecule on a line with a SMILES and an optional name."""
     smiles, *name = line.text.strip().split(maxsplit=1) or [""]
     return MoleculeText(line.number, smiles, smiles, None, name[0] if name else None, line.problem)
 
 
 def _label_column(header: list[str], options: RowOptions, path: str | Path) -> int | None:
-    """Return which column holds the labels; None if none does, or if they are not wanted."""
+    """Return the index of the label column, or None if there is none or labels are not wanted."""
     there = not {name.lower() for name in header}.isdisjoint(LABEL_NAMES)
     wanted = options.labels == "required" or options.label_column is not None or there
     if options.labels == "ignored" or not wanted:
@@ -82,18 +82,18 @@ def _label_column(header: list[str], options: RowOptions, path: str | Path) -> i
 
 
 class _TooLongError(Exception):
-    """The row that is being read is too long."""
+    """Raised when the current row is too long."""
 
 
 class _Feed:
-    """Hand lines to ``csv.reader`` and remember those of the row that it is reading."""
+    """An iterator that passes lines to ``csv.reader`` and remembers facts about the current row."""
 
     def __init__(self, lines: Iterator[TextLine]) -> None:
         self.lines = lines
         self.start_row()
 
     def start_row(self) -> None:
-        """Forget the lines of the last row."""
+        """Forget the previous row."""
         self.number = 0
         self.start = ""
         self.size = 0
@@ -114,18 +114,18 @@ class _Feed:
 
 
 def csv_rows(lines: Iterator[TextLine], path: str | Path) -> Iterator[CsvRow]:
-    """Read the rows of a CSV that are not blank.
+    """Read the non-blank rows of a CSV.
 
-    A row of one line that is too long, or that has too long a cell, is a row with a problem. Where a quote is open
-    there is no telling where the row ends, and a ``DataError`` ends the reading.
+    A single line that is too long, or has a cell that is too long, gives a row with a problem. If a quote is left open,
+    the end of the row is unknown and a ``DataError`` is raised.
     """
     head = not_blank(lines)
     if head is None:
         return
-    # A SMILES holds letters, digits and brackets in any number: only the line of names tells the delimiter safely.
+    # Only the line of column names determines the delimiter reliably.
     delimiter = max(",;\t", key=head.text.count)
     feed = _Feed(chain((head,), lines))
-    # Strictly, since a quote that is left open would take all lines that follow into one cell.
+    # Strict, because an open quote would otherwise put all following lines into one cell.
     reader = csv.reader(feed, delimiter=delimiter, strict=True)
     while (row := _next_row(reader, feed, path)) is not None:
         if row.problem or any(row.cells):
@@ -133,16 +133,16 @@ def csv_rows(lines: Iterator[TextLine], path: str | Path) -> Iterator[CsvRow]:
 
 
 def csv_header(rows: Iterator[CsvRow], path: str | Path) -> list[str]:
-    """The names of the columns, which come first."""
+    """Return the column names, which are the first row."""
     if (first := next(rows, None)) is None:
         raise DataError("the file is empty.", path)
     if first.problem:
-        raise DataError(f"The names of the columns cannot be read. {first.problem}", path, first.number)
+        raise DataError(f"The column names cannot be read. {first.problem}", path, first.number)
     return first.cells
 
 
 def _next_row(reader: Iterator[list[str]], feed: _Feed, path: str | Path) -> CsvRow | None:
-    """The next row, which may be blank; None at the end."""
+    """Return the next row, which may be blank, or None at the end."""
     feed.start_row()
     try:
         cells = next(reader)
@@ -153,12 +153,10 @@ def _next_row(reader: Iterator[list[str]], feed: _Feed, path: str | Path) -> Csv
         problem = too_long("row", "Look for missing line ends and open quotes.")
     except csv.Error as error:
         if "field limit" not in str(error):
-            message = f"not a CSV file ({error}): look for an open quote or an odd line end."
+            message = f"not a valid CSV file ({error}): look for an open quote or an unusual line end."
             raise DataError(message, path, feed.number) from error
-        # The limit holds for the whole process, and for other programs' sake it stays as it is.
+        # The limit is global, so it is not changed.
         problem = f"A cell has more than {csv.field_size_limit():,} characters. Look for open quotes, or shorten it."
     if feed.quotes % 2:
-        raise DataError(
-            f"{problem} A quote is left open there, so that nothing after it can be read.", path, feed.number
-        )
+        raise DataError(f"{problem} A quote is left open there, so nothing after it can be read.", path, feed.number)
     return CsvRow(feed.number, [feed.start], problem)

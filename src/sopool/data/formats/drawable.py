@@ -1,4 +1,4 @@
-"""Graphs back to molecules, to be drawn."""
+"""Convert graphs back to molecules for drawing."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from sopool.errors import DataError, MissingPackageError
 
 
 def molecule_of(graph: PackedGraphs, max_atoms: int = MAX_ATOMS) -> Any | None:
-    """RDKit's molecule of one graph whose node labels are elements and whose edge labels are kinds of bonds.
+    """Return the RDKit molecule of a graph whose node labels are elements and whose edge labels are bond types.
 
-    As the graph has it: atoms in its order, no charges, no hydrogens but those that are nodes, and so not to be
-    calculated with. None where the graph is no molecule, or one of more atoms than ``max_atoms`` or of very many rings,
-    or where there is no RDKit.
+    Atoms keep the order of the nodes. There are no charges and no hydrogens except those that are nodes, so the
+    molecule is for drawing only. The result is None if the graph is not a molecule, if it has more than ``max_atoms``
+    atoms or too many rings, or if RDKit is not installed.
     """
     if graph.node_labels is None or graph.edge_labels is None or graph.num_nodes > max_atoms:
         return None

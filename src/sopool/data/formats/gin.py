@@ -1,4 +1,4 @@
-"""The text format of GIN (Xu et al., 2019): graph after graph, a line for each node with its neighbours."""
+"""Read the text format of GIN (Xu et al., 2019), which has a line with the neighbors of each node."""
 
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -20,11 +20,16 @@ IS_BLANK = np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 
 
 def read_gin(path: str | Path, name: str | None = None) -> PackedGraphs:
-    """Read the graphs of one text file, plain or alone in a zip.
+    """Read the graphs of a text file in GIN's format, or of a zip with one such file.
 
-    The first line is the number of graphs. Each graph is a line ``nodes label`` and, for each of its nodes, a line
-    ``tag degree neighbour ... attribute ...``: ``degree`` neighbours numbered from 0, then any number of attributes,
-    the same for all nodes. Node i's line gives the edges i -> neighbour, in its order. Tags become node labels.
+    The first line is the number of graphs. Each graph is a line ``nodes label`` followed by a line ``tag degree
+    neighbor ... attribute ...`` for each node, with ``degree`` neighbors numbered from 0 and any number of attributes,
+    the same for all nodes. The line of node i gives the edges from i to its neighbors, in that order. Tags become node
+    labels.
+
+    Args:
+        path: The text file or zip.
+        name: The name of the data set. Default: None, the file's name.
     """
     with open_text_source(path) as source:
         files = source.names if len(source.names) == 1 else not_hidden(source.names, ".txt")
@@ -64,7 +69,7 @@ def _packed(words: "_Words", name: str) -> PackedGraphs:
 
 
 class _Words:
-    """All words of a file, laid end to end. Lines and words are numbered from 0 here."""
+    """All words of a file in one array; lines and words are numbered from 0."""
 
     def __init__(self, text: Text) -> None:
         self.where = text.where
@@ -80,23 +85,23 @@ class _Words:
             self.reals = np.concatenate([_or(part.reals, part.integers.astype(np.float64)) for part in parts])
 
     def take(self, which: Ints) -> Ints:
-        """The values of some words, which must be integers."""
+        """Return the values of some words, which must be integers."""
         if self.whole is not None and self.reals is not None:
             wrong = which[~self.whole[which]]
             if wrong.size:
                 line = int(np.searchsorted(self.starts, wrong[0], side="right")) - 1
-                raise self.error(line, f"{self.reals[wrong[0]]:g} where an integer of 64 bits is expected")
+                raise self.error(line, f"found {self.reals[wrong[0]]:g}, expected a 64-bit integer")
         return self.integers[which]
 
     def column(self, lines: Ints, place: int) -> Ints:
-        """One word of each of some lines, which must be integers."""
+        """Return one word of each of some lines, which must be integers."""
         return self.take(self.starts[lines] + place)
 
     def error(self, line: int, message: str) -> DataError:
         return DataError(f"{message}.", self.where, line + 1)
 
     def check(self, good: Bools, lines: Ints, message: Callable[[int], str]) -> None:
-        """Raise at the first line that is not good; the message is made from its place among ``lines``."""
+        """Raise an error for the first line that is not good; ``message`` gets its position in ``lines``."""
         if not good.all():
             at = int(np.argmin(good))
             raise self.error(int(lines[at]), message(at))
@@ -106,9 +111,9 @@ class _Part(NamedTuple):
     """The words of one block."""
 
     counts: Ints
-    """Words per line."""
+    """The number of words of each line."""
     integers: Ints
-    """The value of each word, 0 where it is no integer of 64 bits."""
+    """The value of each word, or 0 if it is not a 64-bit integer."""
     whole: Bools | None = None
     """Which words are integers; None if all are."""
     reals: Reals | None = None
@@ -123,7 +128,7 @@ def _parse(block: Block, where: str) -> _Part:
     counts: Ints = np.add.reduceat(begins, np.concatenate([[0], ends[:-1] + 1]), dtype=np.int64)
     if not block.text.translate(None, DIGITS + b" \n"):
         integers: Ints = np.fromstring(block.text, np.int64, sep=" ")
-        if integers.max() < INT64.max:  # numpy's parser stops there
+        if integers.max() < INT64.max:  # where NumPy's parser stops
             return _Part(counts, integers)
     words = block.text.split()
     try:
@@ -165,10 +170,10 @@ def _or(value: Any, other: Any) -> Any:
 
 
 def _headers(words: _Words) -> tuple[Ints, Ints]:
-    """The line that starts each graph, and its number of nodes."""
+    """Return the first line and the number of nodes of each graph."""
     lines = len(words.counts)
     if words.counts[0] != 1:
-        raise words.error(0, f"{words.counts[0]} words, expected the number of graphs alone")
+        raise words.error(0, f"{words.counts[0]} words, expected only the number of graphs")
     graphs = int(words.take(np.array([0]))[0])
     if graphs < 1:
         raise words.error(0, f"{graphs} graphs, expected one or more")
@@ -185,29 +190,27 @@ def _headers(words: _Words) -> tuple[Ints, Ints]:
         sizes.append(nodes)
         line += nodes + 1
     if len(headers) < graphs:
-        raise words.error(0, f"{graphs} graphs announced, but the file ends after {len(headers)}")
+        raise words.error(0, f"{graphs} graphs were announced, but the file ends after {len(headers)}")
     if line < lines:
-        raise words.error(line, f"the {graphs} graphs announced have ended, but the file goes on")
+        raise words.error(line, f"the first line announced {graphs} graphs, but the file continues after them")
     return np.array(headers, np.int64), np.array(sizes, np.int64)
 
 
 def _degrees(words: _Words, nodes: Ints) -> tuple[Ints, int]:
-    """How many neighbours each node's line has, and how many attributes all of them have."""
+    """Return the number of neighbors of each node, and the number of attributes, which is the same for all nodes."""
     after = words.counts[nodes] - 2
-    words.check(after >= 0, nodes, lambda i: f"{after[i] + 2} words, expected a tag, a degree and neighbours")
+    words.check(after >= 0, nodes, lambda i: f"{after[i] + 2} words, expected a tag, a degree and neighbors")
     degrees = words.column(nodes, 1)
     good = (degrees >= 0) & (degrees <= after)
     words.check(good, nodes, lambda i: f"degree {degrees[i]}, but {after[i]} words follow it")
     spare = after - degrees
     width = int(spare[0]) if len(spare) else 0
-    words.check(
-        spare == width, nodes, lambda i: f"{spare[i]} words after the neighbours, but {width} at the first node"
-    )
+    words.check(spare == width, nodes, lambda i: f"{spare[i]} words after the neighbors, but {width} at the first node")
     return degrees, width
 
 
 def _attributes(words: _Words, nodes: Ints, which: Ints) -> Floats | None:
-    """The values of the words ``which`` [N, width]."""
+    """Return the values of the words ``which``, ``[N, F]``."""
     if not which.shape[1]:
         return None
     values = _or(words.reals, words.integers)[which]
@@ -221,7 +224,7 @@ def _attributes(words: _Words, nodes: Ints, which: Ints) -> Floats | None:
 
 
 def _neighbours(words: _Words, headers: Ints, nodes: Ints, attributes: Ints) -> Ints:
-    """What is left without the number of graphs, the graphs' own lines, tags, degrees and attributes."""
+    """Return the remaining words, which are not counts, labels, tags, degrees or attributes."""
     left = np.ones(len(words.integers), bool)
     left[0] = left[attributes] = False
     for starts in (words.starts[headers], words.starts[nodes]):
@@ -230,12 +233,12 @@ def _neighbours(words: _Words, headers: Ints, nodes: Ints, attributes: Ints) -> 
 
 
 def _check_neighbours(words: _Words, targets: Ints, first: Ints, nodes: Ints, sizes: Ints) -> None:
-    """``first`` edge of each node, and the size of its graph."""
+    """Raise an error if a neighbor is outside its graph, given each node's ``first`` edge and the size of its graph."""
     limits = np.repeat(sizes.astype(np.int32), first[1:] - first[:-1])
     wrong = (targets < 0) | (targets >= limits)
     if wrong.any():
         edge = int(np.argmax(wrong))
         node = int(np.searchsorted(first, edge, side="right")) - 1
         raise words.error(
-            int(nodes[node]), f"neighbour {targets[edge]}, but the graph's nodes are 0 to {sizes[node] - 1}"
+            int(nodes[node]), f"neighbor {targets[edge]}, but the graph's nodes are 0 to {sizes[node] - 1}"
         )

@@ -1,4 +1,4 @@
-"""Parse the graph on one line of JSON, with an error that says what is wrong with the line."""
+"""Parse the graph on one line of JSON."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -20,7 +20,7 @@ MAX_NUMBER = 3.4028235e38  # the largest float32, as it is written
 
 
 def graph_of_line(line: TextLine) -> tuple[str | int | None, Graph]:
-    """The id, if there is one, and the graph of one line; a ``DataError`` says what is wrong."""
+    """Return the id (or None) and the graph of one line; raise a ``DataError`` that says what is wrong."""
     if line.problem:
         raise DataError(line.problem)
     record = _parse(line.text)
@@ -46,15 +46,15 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def check_nodes(nodes: Any, size: int) -> None:
-    """Raise unless this may be the number of nodes of a graph whose line has ``size`` characters."""
+    """Raise unless ``nodes`` is a valid number of nodes for a line of ``size`` characters."""
     if nodes is None:
-        raise DataError("nodes is missing: give the number of nodes.")
+        raise DataError("the key nodes is missing: give the number of nodes.")
     largest = limits.MAX_NODES
     _check([nodes], lambda value: type(value) is int and 0 <= value <= largest, f"nodes must be 0 to {largest}")
     if nodes > max(size, limits.MAX_BARE_NODES):
         raise DataError(
-            f"{nodes:,} nodes on a line of {size:,} characters: most of them have neither edges nor labels nor "
-            f"attributes, and more than {limits.MAX_BARE_NODES:,} such nodes are not read. Leave them out."
+            f"{nodes:,} nodes on a line of {size:,} characters: most of them have no edges, labels or attributes, and "
+            f"more than {limits.MAX_BARE_NODES:,} such nodes are not accepted. Leave them out."
         )
 
 
@@ -85,16 +85,16 @@ def _check(values: Iterable[Any], fine: Callable[[Any], bool], rule: str) -> Non
 
 
 def _check_types(values: Sequence[Any], types: tuple[type, ...], rule: str) -> None:
-    """Likewise for their types, all at once: there may be millions of values, and one that is wrong is rare."""
+    """Raise unless all values have one of the ``types``; all types are checked at once, because errors are rare."""
     if not set(types).issuperset(map(type, values)):
         _check(values, lambda value: type(value) in types, rule)
 
 
 def _edges(record: dict[str, Any], nodes: int, directed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Directed edges [e, 2], and the entry of the list that each comes from [e]."""
+    """Return directed edges, ``[E, 2]``, and the index of the list entry that each comes from, ``[E]``."""
     given = record.get("edges")
     if given is None:
-        raise DataError("edges is missing: give pairs of node numbers, [] for none.")
+        raise DataError("the key edges is missing: give pairs of node numbers, or [] for none.")
     _check([given], lambda value: type(value) is list, "edges must be a list of pairs")
     _check_types(given, (list,), "an edge must be a pair [source, target]")
     if not {2}.issuperset(map(len, given)):
@@ -112,13 +112,13 @@ def _edges(record: dict[str, Any], nodes: int, directed: bool) -> tuple[np.ndarr
 
 
 def _both_ways(edges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each edge followed by its reverse, a self-loop alone."""
+    """Return each edge followed by its reverse; a self-loop occurs once."""
     pairs = set(zip(*edges.T.tolist(), strict=True))
     double = next(((a, b) for a, b in pairs if a < b and (b, a) in pairs), None)
     if double is not None:
         raise DataError(
-            f"the edges {list(double)} and {list(double[::-1])} are the same one, as directed is not true. "
-            'List it once, or add "directed": true if all edges are listed both ways.'
+            f"the edges {list(double)} and {list(double[::-1])} are the same, because directed is not true. "
+            'List it once, or add "directed": true if all edges are listed in both directions.'
         )
     rows = rows.repeat(2 - (edges[:, 0] == edges[:, 1]))
     result = edges[rows]
@@ -128,7 +128,7 @@ def _both_ways(edges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _values(record: dict[str, Any], key: str, count: int) -> Any:
-    """The names (a list) or numbers (an array) of all nodes or edges of a graph, None if not given."""
+    """Return the labels (a list) or numbers (an array) of all nodes or edges of a graph, or None if not given."""
     given = record.get(key)
     if given is None:
         return None
@@ -144,16 +144,16 @@ def _values(record: dict[str, Any], key: str, count: int) -> Any:
 
 
 def check_names(given: list[Any], key: str) -> None:
-    """Raise unless all of these are whole numbers or strings that can be written to a file."""
+    """Raise unless all labels are integers or strings that can be encoded."""
     _check_types(given, (int, str), f"{key} must be whole numbers or strings")
     try:
         "".join(value for value in set(given) if type(value) is str).encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"{key} has half a character (a lone surrogate): {show(error.object)}.") from error
+        raise DataError(f"{key} contains half a character (a lone surrogate): {show(error.object)}.") from error
 
 
 def _numbers(given: list[Any], key: str) -> np.ndarray:
-    """[n] for weights, [n, d] for attributes; a flat list of attributes is one each."""
+    """Return weights as ``[N]`` or attributes as ``[N, F]``; a flat list of attributes has one per entry."""
     table = key.endswith("attributes")
     if table and any(type(row) is list for row in given):
         _check(given, lambda row: type(row) is list, f"{key} must be all lists or all numbers")

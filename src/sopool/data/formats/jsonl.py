@@ -1,4 +1,4 @@
-"""Graphs as JSON lines, one object a line. Which keys there are and what they mean: docs/formats.md."""
+"""Read and write graphs as JSON lines, one object per line; docs/formats.md describes the keys."""
 
 import gzip
 import json
@@ -20,7 +20,18 @@ from sopool.errors import DataError
 
 
 def read_jsonl(source: str | Path | TextIO, name: str | None = None) -> PackedGraphs:
-    """Read a ``.jsonl`` or ``.jsonl.gz`` file, or an open stream such as ``sys.stdin``. An empty one has no graphs."""
+    """Read graphs from JSON lines; an empty file has no graphs.
+
+    Args:
+        source: The path of a ``.jsonl`` or ``.jsonl.gz`` file, or an open text stream such as ``sys.stdin``.
+        name: The name of the data set. Default: None, the file's name.
+
+    Examples:
+        >>> from io import StringIO
+        >>> from sopool.data.formats.jsonl import read_jsonl
+        >>> read_jsonl(StringIO('{"nodes": 3, "edges": [[0, 1], [1, 2]], "label": "path"}'))
+        PackedGraphs(graphs: 1 graphs, 3 nodes (at most 3), 4 directed edges, 1 classes)
+    """
     if isinstance(source, str | Path):
         return _pack(json_rows(read_lines(source)), str(source), name or stem_of(source))
     path = str(getattr(source, "name", "stream"))
@@ -28,7 +39,7 @@ def read_jsonl(source: str | Path | TextIO, name: str | None = None) -> PackedGr
 
 
 def json_rows(lines: Iterable[TextLine]) -> Iterator[GraphRow]:
-    """Read the graphs of JSON lines. Ids are not compared: that would take memory for all of them."""
+    """Yield the graphs of JSON lines; ids are not checked for duplicates, which would need memory for all of them."""
     for line in lines:
         if not line.blank:
             text = line.text.strip()[:SHOWN]
@@ -42,7 +53,7 @@ def json_rows(lines: Iterable[TextLine]) -> Iterator[GraphRow]:
 
 
 def _pack(rows: Iterable[GraphRow], path: str, name: str) -> PackedGraphs:
-    """Pack rows, all of which must be graphs, with ids of their own and alike in what they have."""
+    """Pack rows into a store; raise if a row is not a graph, an id is repeated, or graphs have different fields."""
     graphs: dict[int, Graph] = {}
     lines: dict[str | int, int] = {}
     for row in rows:
@@ -51,7 +62,7 @@ def _pack(rows: Iterable[GraphRow], path: str, name: str) -> PackedGraphs:
         if row.name is not None:
             first = lines.setdefault(row.name, row.number)
             if first != row.number:
-                message = f"the id {show(row.name)} is on line {first} already: each graph needs its own."
+                message = f"the id {show(row.name)} is already on line {first}: each graph needs an id of its own."
                 raise DataError(message, path, row.number)
         graphs[row.number] = row.graph
     for key in ("label", *NODE_FIELDS, *EDGE_FIELDS):
@@ -63,16 +74,29 @@ def _pack(rows: Iterable[GraphRow], path: str, name: str) -> PackedGraphs:
 
 
 def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
-    """Write ``store`` as JSON lines, packed if the name ends in ``.gz``: whole or not at all, also if interrupted.
+    """Write a store as JSON lines; if interrupted, the old file stays as it was.
 
-    A graph whose edges are all there in both directions, alike, is written as undirected, each edge once; they may
-    come back in another order. Other graphs keep the order of their edges.
+    A graph whose edges all exist in both directions, with the same features, is written as undirected, with each edge
+    once; its edges may be read back in another order. Other graphs keep the order of their edges.
+
+    Args:
+        store: The graphs.
+        path: The file to write, compressed if its name ends in ``.gz``.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import load
+        >>> from sopool.data.formats.jsonl import read_jsonl, write_jsonl
+        >>> with TemporaryDirectory() as folder:
+        ...     write_jsonl(load("MUTAG"), f"{folder}/mutag.jsonl.gz")
+        ...     print(len(read_jsonl(f"{folder}/mutag.jsonl.gz")))
+        188
     """
     path = Path(path)
     check_values(store)
     sizes = store.sizes.tolist()
     with whole_file(path) as temporary, temporary.open("wb") as file:
-        # Neither name nor time in the gzip header: equal graphs give equal bytes.
+        # No name or time in the gzip header, so that equal graphs give equal bytes.
         packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if is_packed(path) else file
         with packed:
             for graph, record in enumerate(_records(store.to("cpu"))):
@@ -82,7 +106,7 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
 
 
 def _check_readable(nodes: int, size: int, where: str) -> None:
-    """Raise for a graph that :func:`read_jsonl` would refuse by its size."""
+    """Raise if :func:`read_jsonl` could not read a graph because of its size."""
     try:
         if size > limits.MAX_LINE:
             raise DataError(too_long("line", ""))
@@ -92,7 +116,7 @@ def _check_readable(nodes: int, size: int, where: str) -> None:
 
 
 def _check_alike(graphs: dict[int, Graph], key: str, path: str) -> None:
-    """What one line has, all must have, in one width. A list of nothing may be left out."""
+    """Raise unless all lines have the field, in the same width, or none has it; an empty list may be omitted."""
     first = next((line for line, graph in graphs.items() if getattr(graph, key) is not None), None)
     width = None
     for line, graph in graphs.items():
@@ -100,7 +124,9 @@ def _check_alike(graphs: dict[int, Graph], key: str, path: str) -> None:
         empty = key != "label" and not (graph.num_nodes if key in NODE_FIELDS else len(graph.edges))
         if value is None and first is not None:
             if not empty:
-                raise DataError(f"no {key} here, but on line {first}: give it on every line or on none.", path, line)
+                raise DataError(
+                    f"this line has no {key}, but line {first} has: give it on every line or on none.", path, line
+                )
             setattr(graph, key, [])
         elif isinstance(value, np.ndarray) and value.ndim == 2 and not empty:
             width = width or (value.shape[1], line)
@@ -110,7 +136,7 @@ def _check_alike(graphs: dict[int, Graph], key: str, path: str) -> None:
 
 
 def _records(store: PackedGraphs) -> Iterator[dict[str, Any]]:
-    """One JSON object for each graph."""
+    """Yield one JSON object for each graph."""
     arrays = {key: tensor.detach().numpy() for key, tensor in store.tensors().items()}
     undirected = _undirected(arrays)
     for g in range(len(store)):
@@ -132,7 +158,7 @@ def _records(store: PackedGraphs) -> Iterator[dict[str, Any]]:
 
 
 def _undirected(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """Whether each graph has every edge in both directions, equally often and alike [G]."""
+    """Return which graphs have every edge equally often in both directions, with the same features, bool ``[G]``."""
     source, target = arrays["edge_index"]
     count = len(arrays["edge_ptr"]) - 1
     graph = np.arange(count).repeat(np.diff(arrays["edge_ptr"]))
@@ -140,7 +166,7 @@ def _undirected(arrays: dict[str, np.ndarray]) -> np.ndarray:
     features = [column for values in given for column in np.atleast_2d(values.T)]
     there = (source, target, *features)
     back = (target, source, *features)
-    # Sorted by graph first, the edges of each graph stay in its stretch, in either reading.
+    # Edges are sorted by graph first, so those of each graph keep its positions in both directions.
     order, other = (np.lexsort((*some, graph)) for some in (there, back))
     same = np.all([a[order] == b[other] for a, b in zip(there, back, strict=True)], axis=0)
     result: np.ndarray = np.bincount(graph, weights=~same, minlength=count) == 0
@@ -148,7 +174,7 @@ def _undirected(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _short(values: np.ndarray) -> list[Any]:
-    """Numbers in as few digits as give back the same 32 bits; one attribute each as a flat list."""
+    """Return numbers with the fewest digits that give the same float32; a single attribute gives a flat list."""
     short = values.astype(str).astype(np.float64)
     exact = np.where(short.astype(np.float32) == values, short, values)
     return exact.ravel().tolist() if exact.shape[1:] == (1,) else exact.tolist()

@@ -1,4 +1,4 @@
-"""Which kind of source a path or a name is, and all that depends on it: the one place that looks at suffixes."""
+"""Determine the kind of a source from its path or name; suffixes are looked at only here."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -25,36 +25,36 @@ STDIN_NAME = "standard input"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of source."""
+    """A kind of source, with the functions that read it."""
 
     unit: Literal["line", "record", "graph"] = "graph"
-    """What a row is called."""
+    """The word for a row in error messages."""
     columns: tuple[str, ...] = ()
-    """Which of ``smiles_column`` and ``label_column`` can be given."""
+    """Which of ``smiles_column`` and ``label_column`` may be given."""
     rows: Callable[[Path, RowOptions], Iterator[GraphRow]] | None = None
-    """Reads the graphs one after the other; None where they are read as a whole only."""
+    """The function that reads graphs one by one; None if they can only be read together."""
     whole: Callable[[Path], PackedGraphs] | None = None
-    """Reads all graphs at once; None where they are packed from rows, of which some may be bad."""
+    """The function that reads all graphs at once; None if they are packed from rows, some of which may be invalid."""
     cached: bool = False
-    """Whether what ``whole`` gives is worth keeping."""
+    """Whether to cache the result of ``whole``."""
 
     def place(self, source: str | Path) -> Place:
-        """Return what errors say of a source of this kind."""
+        """Return the name of a source of this kind and of its rows, for error messages."""
         return Place(self.unit, STDIN_NAME if self is STANDARD_INPUT else source)
 
     def check_columns(self, source: str | Path, smiles_column: str | None, label_column: str | None) -> None:
-        """Raise for a column that was named of a source which has none: it would count for nothing."""
+        """Raise if a column is given for a source without columns, because it would be ignored."""
         for option, name in {"smiles_column": smiles_column, "label_column": label_column}.items():
             if name is not None and option not in self.columns:
                 raise SettingError(
-                    f"there are no columns here, so none can be {name!r} ({option}). Leave that out; or, if this is a "
-                    "table of molecules, call it .csv.",
+                    f"{option}={name!r} was given, but this source has no columns. Leave {option} out or, if this is "
+                    "a table of molecules, rename it to .csv.",
                     source,
                 )
 
 
 def kind_of(source: str | Path) -> Kind:
-    """Return the kind of a source, by its suffix in upper or lower case if it is no folder."""
+    """Return the kind of a source; that of a file depends on its suffix, in upper or lower case."""
     path = Path(source)
     if str(source) == STDIN:
         return STANDARD_INPUT
@@ -64,7 +64,7 @@ def kind_of(source: str | Path) -> Kind:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the last suffix of a name, in lower case; the last two of one that is packed, such as ``.csv.gz``."""
+    """Return the suffix of a file name in lower case; both suffixes of a compressed file, such as ``.csv.gz``."""
     return "".join(path.suffixes[-2 if is_packed(path) else -1 :]).lower()
 
 
@@ -81,7 +81,7 @@ def _smiles_file(path: Path, options: RowOptions) -> Iterator[GraphRow]:
 
 
 def _standard_input(path: Path, options: RowOptions) -> Iterator[GraphRow]:
-    """Read JSON lines if the first line that is not blank is an object, else a file of SMILES."""
+    """Read JSON lines if the first non-blank line starts with ``{``, else SMILES."""
     lines = number_lines(sys.stdin.buffer, STDIN_NAME)
     head = not_blank(lines)
     every = lines if head is None else chain((head,), lines)
@@ -91,7 +91,7 @@ def _standard_input(path: Path, options: RowOptions) -> Iterator[GraphRow]:
 
 
 def _read_collection(path: Path) -> PackedGraphs:
-    """Read a folder or zip: TU files if there are edges among them, else the one GIN text."""
+    """Read a folder or zip: the GIN text if it has a single text file without TU edges, else TU files."""
     with open_source(path) as source:
         texts = not_hidden(source.names, ".txt")
     if len(texts) != 1 or texts[0].endswith("_A.txt"):
@@ -100,23 +100,23 @@ def _read_collection(path: Path) -> PackedGraphs:
 
 
 def _read_gin_text(path: Path) -> PackedGraphs:
-    """Read a GIN text; what is none may be a part of a TU data set, or a table."""
+    """Read a GIN text; if it is invalid, say whether it may be part of a TU data set, or a table."""
     try:
         return read_gin(path)
     except DataError as error:
         if any(path.name.startswith(edges.name.removesuffix("A.txt")) for edges in path.parent.glob("*_A.txt")):
-            raise DataError(f"{error} It is one file of a TU data set: give their folder, {path.parent}.") from error
+            raise DataError(f"{error} It is one file of a TU data set: give the folder, {path.parent}.") from error
         if error.line != 1:
             raise
-        raise DataError(f"{error} A .txt is read as GIN's text: call a table of molecules .csv.") from error
+        raise DataError(f"{error} A .txt is read as GIN's text format: rename a table of molecules to .csv.") from error
 
 
 BOTH = ("smiles_column", "label_column")
 STANDARD_INPUT = Kind("line", BOTH, rows=_standard_input)
 COLLECTION = Kind(whole=_read_collection, cached=True)
-"""TU files, or a GIN text, in a folder or a zip."""
+"""TU files or a GIN text in a folder or a zip."""
 NAME = Kind()
-"""The name of a data set, not that of a file."""
+"""The name of a data set instead of a path."""
 UNKNOWN = Kind(columns=BOTH)
 TEXTS = {
     ".jsonl": Kind("line", rows=_json_file, whole=read_jsonl, cached=True),
@@ -125,7 +125,7 @@ TEXTS = {
     ".smi": Kind("line", BOTH, rows=_smiles_file),
     ".sdf": Kind("record", ("label_column",), rows=sdf_rows),
 }
-"""Files of rows, which may be packed."""
+"""Text files of rows, which may be compressed with gzip."""
 KINDS = {
     "": NAME,
     ".zip": COLLECTION,
@@ -135,4 +135,4 @@ KINDS = {
     **{f"{suffix}.gz": kind for suffix, kind in TEXTS.items()},
 }
 KNOWN = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .graphs"
-"""The kinds of files, in words."""
+"""The supported file types, for error messages."""

@@ -1,22 +1,23 @@
-"""How much a reader takes in before it refuses: what it costs to read a file is bounded by these, not by the file.
+"""Limits on the size of what readers accept, so that the cost of reading any file is bounded.
 
-Read them as ``limits.NAME``, so that there is one place to change them.
+Use them as ``limits.NAME``, so that there is one place to change them.
 """
 
 MAX_UNPACKED = 4 * 2**30
-"""A zip (all members together) or gzip file that unpacks to more bytes than this is refused."""
+"""The largest uncompressed size in bytes of a gzip file or of all members of a zip."""
 
 MAX_LINE = 16 * 2**20
-"""A line of a text file, or a record of several lines, that is longer than this many bytes is refused."""
+"""The largest size in bytes of a line of a text file, or of a record of several lines."""
 
 MAX_NODES = 2**24
-"""A graph of more nodes is refused."""
+"""The largest number of nodes of a graph."""
 
 MAX_BARE_NODES = 2**16
-"""A line of JSON may name more nodes than this only if it is at least as many bytes long as it has nodes.
+"""The number of nodes above which a line of JSON must have at least as many bytes as nodes.
 
-Memory is taken for each node. A graph whose nodes have edges, labels or attributes has several bytes for each.
+Memory is allocated for each node, and nodes with edges, labels or attributes take several bytes of the line each.
 """
 
 MAX_ATOMS = 1000
-"""A molecule of more atoms is bad unless ``max_atoms`` is raised. An SDF record of the usual kind (V2000) has 999."""
+"""The default of ``max_atoms``, the largest number of atoms of a molecule; a usual SDF record (V2000) has at most 999.
+"""

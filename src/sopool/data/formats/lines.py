@@ -1,4 +1,4 @@
-"""Lines of text files, plain or packed with gzip, numbered for error messages."""
+"""Read numbered lines of text files, plain or compressed with gzip."""
 
 import gzip
 import zlib
@@ -10,51 +10,51 @@ from sopool.data.formats import limits
 from sopool.errors import DataError
 
 SHOWN = 200
-"""Characters that are kept of a line that is too long."""
+"""The number of characters that are kept of a line that is too long."""
 PIECE = 2**16
-"""Bytes of such a line that are read at a time, to be dropped."""
-ADVICE = "Look for missing line ends. Graphs this large are read from TU files or from a .graphs file."
+"""The number of bytes of such a line that are read and dropped at a time."""
+ADVICE = "Look for missing line ends. Graphs this large can be read from TU files or from a .graphs file."
 
 
 class TextLine(NamedTuple):
-    """A line of a text, or the beginning of one that is too long."""
+    """A line of a text file, or the beginning of one that is too long."""
 
     number: int
-    """From 1."""
+    """The line number, from 1."""
     text: str
     problem: str = ""
-    """Why the line cannot be used."""
+    """The reason why the line cannot be used, or an empty string."""
     quotes: int = 0
-    """The quotation marks of a line that is too long; an odd number leaves a cell of a CSV open."""
+    """The number of quotation marks of a line that is too long; if odd, a CSV cell is left open."""
 
     @property
     def blank(self) -> bool:
-        """Whether there is nothing on the line."""
+        """Whether the line is blank."""
         return not (self.problem or self.text.strip())
 
 
 class LineSource(Protocol):
-    """A file of bytes or text."""
+    """A binary or text file."""
 
     def readline(self, size: int, /) -> str | bytes:
-        """Return the next line, or at most ``size`` bytes or characters of it; nothing at the end."""
+        """Return the next line, at most ``size`` bytes or characters of it, or an empty result at the end."""
 
 
 def stem_of(path: str | Path) -> str:
-    """Return the name of a file without its suffix, or without both of a packed one such as ``mine.csv.gz``."""
+    """Return a file name without its suffix, or without both suffixes of a compressed file such as ``mine.csv.gz``."""
     path = Path(path)
     return (path.with_suffix("") if is_packed(path) else path).stem
 
 
 def is_packed(path: Path) -> bool:
-    """Whether the name says so: it ends in ``.gz``."""
+    """Return whether the file name ends in ``.gz``."""
     return path.suffix.lower() == ".gz"
 
 
 def read_lines(path: str | Path, errors: str = "strict") -> Iterator[TextLine]:
-    """Read the lines of a UTF-8 file, unpacked if its name ends in ``.gz``.
+    """Read the lines of a UTF-8 file, uncompressed if its name ends in ``.gz``.
 
-    ``errors`` is that of ``bytes.decode``: "replace" for formats whose text is free and does not matter.
+    ``errors`` is that of ``bytes.decode``; use "replace" for formats with free text that does not matter.
     """
     try:
         with Path(path).open("rb") as file:
@@ -66,16 +66,18 @@ def read_lines(path: str | Path, errors: str = "strict") -> Iterator[TextLine]:
     except FileNotFoundError as error:
         raise DataError("there is no such file.", path) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"not a whole gzip file ({error}). Pack it again, or give it unpacked.", path) from error
+        raise DataError(
+            f"truncated, damaged or not a gzip file ({error}). Compress it again, or give it uncompressed.", path
+        ) from error
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror or error}).", path) from error
 
 
 def number_lines(file: LineSource, path: str | Path, errors: str = "strict") -> Iterator[TextLine]:
-    """Number the lines of an open file from 1; a byte order mark is dropped.
+    """Yield the lines of an open file, numbered from 1, without a byte order mark.
 
-    Of a line longer than ``limits.MAX_LINE`` only the beginning is kept, with what is wrong with it; the rest is read
-    piece by piece and dropped, so that the next line can be read.
+    Only the beginning of a line longer than ``limits.MAX_LINE`` is kept, together with the problem; the rest is
+    skipped.
     """
     number = 0
     try:
@@ -86,17 +88,17 @@ def number_lines(file: LineSource, path: str | Path, errors: str = "strict") -> 
                 continue
             text = line if isinstance(line, str) else _decode(line, path, number, errors)
             yield TextLine(number, text.removeprefix("\ufeff") if number == 1 else text)
-    except UnicodeDecodeError as error:  # of a text stream, which decodes ahead of the line it hands out
+    except UnicodeDecodeError as error:  # from a text stream, which decodes ahead of the current line
         raise DataError("not UTF-8 text. Save it as UTF-8.", path) from error
 
 
 def not_blank(lines: Iterator[TextLine]) -> TextLine | None:
-    """Return the first line that is not blank, None if there is none; the lines before it are not kept."""
+    """Return the first non-blank line, or None; blank lines before it are dropped."""
     return next((line for line in lines if not line.blank), None)
 
 
 def too_long(what: str, advice: str) -> str:
-    """Say that a line or a record is longer than one may be, and what to do."""
+    """Return the message for a line or record that is too long."""
     return f"The {what} is longer than {limits.MAX_LINE:,} bytes, which is the limit. {advice}"
 
 
@@ -124,7 +126,7 @@ def _decode(line: bytes, path: str | Path, number: int, errors: str) -> str:
 
 
 class _Unpacked:
-    """An unpacked gzip file that may not grow beyond ``limits.MAX_UNPACKED``."""
+    """An uncompressed gzip file that raises an error beyond ``limits.MAX_UNPACKED`` bytes."""
 
     def __init__(self, file: gzip.GzipFile, path: str | Path) -> None:
         self.file = file
@@ -135,6 +137,6 @@ class _Unpacked:
         line = self.file.readline(min(size, self.left + 1))
         self.left -= len(line)
         if self.left < 0:
-            message = f"unpacks to more than {limits.MAX_UNPACKED:,} bytes. Unpack it first if it is to be read."
+            message = f"unpacks to more than {limits.MAX_UNPACKED:,} bytes, which is the limit. Unpack it first."
             raise DataError(message, self.path)
         return line

@@ -1,4 +1,4 @@
-"""Molecules as graphs, one after the other: what the readers of SMILES and of SDF files have in common. Needs RDKit."""
+"""Convert molecules to graphs, for the readers of SMILES and SDF files. Needs RDKit."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,29 +11,33 @@ from sopool.data.pack import Graph
 from sopool.errors import DataError, SettingError, suggest
 
 LABEL_NAMES = ("label", "class", "target", "y", "activity")
-"""What the column or property of labels is usually called."""
+"""The usual names of the column or property with labels."""
 LONGEST = 1000
-"""Characters that are kept of what a molecule was read from."""
+"""The number of characters that are kept of a molecule's source."""
 
 
 class MoleculeText(NamedTuple):
-    """A molecule before it is parsed."""
+    """A molecule that is not parsed yet."""
 
     row: int
     text: str
-    """What is shown of it: the SMILES, or the title of the record of an SDF file."""
+    """The text for messages: the SMILES, or the title of an SDF record."""
     source: str
-    """What is parsed: the SMILES, or the whole record of an SDF file."""
+    """The text to parse: the SMILES, or the whole SDF record."""
     label: Any = None
     name: str | None = None
     problem: str = ""
-    """Why the molecule is bad before it is parsed."""
+    """The reason why the molecule cannot be used, found before parsing, or an empty string."""
 
 
 def graph_of_molecule(molecule: Any) -> Graph:
-    """Return an RDKit molecule as a graph: atoms with their symbols, bonds in both directions with their types' names.
+    """Convert an RDKit molecule to a graph with atom symbols as node labels and bond types as edge labels.
 
-    Atoms keep their order. Hydrogens are nodes only where they are atoms of the molecule.
+    Atoms keep their order, and bonds become edges in both directions. Hydrogens are nodes only if they are explicit
+    atoms.
+
+    Args:
+        molecule: The RDKit molecule.
     """
     edges: list[tuple[int, int]] = []
     names: list[str] = []
@@ -48,7 +52,7 @@ def graph_of_molecule(molecule: Any) -> Graph:
 def molecule_rows(
     molecules: Iterable[MoleculeText], parse: Callable[[Any, str, int], Any], options: RowOptions
 ) -> Iterator[GraphRow]:
-    """Yield the graph of each molecule; ``parse(chem, source, max_atoms)`` gives RDKit's molecule, or None."""
+    """Yield the graph of each molecule; ``parse(chem, source, max_atoms)`` returns RDKit's molecule or None."""
     chem = rdkit_module("Chem")
     block_logs = rdkit_module("rdBase").BlockLogs
     for molecule in molecules:
@@ -71,7 +75,7 @@ def molecule_rows(
 
 
 def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_atoms: int) -> Graph:
-    """Parse a molecule; a ``DataError`` says why it is bad."""
+    """Parse a molecule; raise a ``DataError`` if that fails."""
     try:
         molecule = parse(chem, source, max_atoms)
         if molecule is not None:
@@ -79,7 +83,7 @@ def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_at
     except DataError:
         raise
     except (ValueError, RuntimeError) as error:
-        raise DataError(f"RDKit refuses the molecule: {str(error).strip()}.") from error
+        raise DataError(f"RDKit rejects the molecule: {str(error).strip()}.") from error
     if molecule is None:
         raise DataError("RDKit cannot parse it.")
     if not molecule.GetNumAtoms():
@@ -88,27 +92,29 @@ def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_at
 
 
 def is_missing(label: Any) -> bool:
-    """Return whether this stands for a missing label: None, a NaN, or what pandas writes for them."""
+    """Return whether a label is missing: None, NaN, or what pandas writes for them."""
     return label is None or str(label).lower() in ("", "nan", "<na>")
 
 
 def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:
-    """Return which of the names of columns or properties is the wanted one, or a usual one if none is wanted."""
+    """Return the index of the wanted column or property, or of one with a usual name if ``wanted`` is None."""
     kind = "property" if option == "label_property" else "column"
     for name in usual if wanted is None else (wanted,):
         hits = [i for i, given in enumerate(names) if given == name]
         hits = hits or [i for i, given in enumerate(names) if given.lower() == name.lower()]
         if len(hits) > 1:
-            raise DataError(f"{name!r} names {len(hits)} of them: {_listing(names)}. Rename all but one.", path)
+            plural = "properties" if kind == "property" else "columns"
+            raise DataError(f"{name!r} names {len(hits)} {plural}: {_listing(names)}. Rename all but one.", path)
         if hits:
             return hits[0]
     if wanted is not None:
         found = f"Found: {_listing(names)}.{suggest(wanted, names)}"
         raise SettingError(f"there is no {kind} {wanted!r} ({option}). {found}", path)
     what = option.partition("_")[0]
-    more = ", or labelled=False to read none" if what == "label" else "; the first line names the columns"
-    typed = f"--{what}-column NAME, in Python load(..., {what}_column=NAME){more}"
-    raise DataError(f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Name it: {typed}.", path)
+    more = ", or labelled=False to read no labels" if what == "label" else "; the first line has the column names"
+    raise DataError(
+        f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path
+    )
 
 
 def _listing(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Stores of molecules, read from SMILES (a list, a CSV file) or from SDF files. Needs RDKit, the extra ``chem``."""
+"""Read molecules from SMILES (a list or a CSV file) or from SDF files. Needs RDKit (the extra ``chem``)."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,15 +25,22 @@ def smiles_to_store(
     name: str = "molecules",
     max_atoms: int = MAX_ATOMS,
 ) -> tuple[PackedGraphs, list[BadRow]]:
-    """Pack molecules given as SMILES, with a label each or without; also returns those left out, and why.
+    """Convert SMILES to a store, and return it with the list of molecules that were skipped.
 
-    ``on_error="raise"`` stops at the first bad one instead. Hydrogens are nodes where the SMILES writes them as atoms.
-    A molecule of more than ``max_atoms`` atoms, or with more than one ring for 8 of these, is bad.
+    Hydrogens are nodes only if the SMILES writes them as atoms.
+
+    Args:
+        smiles: The SMILES.
+        labels: The class of each molecule. Default: None, no classes.
+        on_error: Whether to ``"skip"`` molecules that cannot be read or to ``"raise"``. Default: ``"skip"``.
+        name: The name of the store. Default: ``"molecules"``.
+        max_atoms: The largest number of atoms of a molecule; at most ``max_atoms // 8`` rings (50 if that is larger)
+            are allowed. Default: 1000.
     """
     texts = _listed(smiles)
     given = [None] * len(smiles) if labels is None else _listed(labels)
     if len(given) != len(texts):
-        raise DataError(f"{len(given)} labels for {len(texts)} molecules.")
+        raise DataError(f"{len(given)} labels for {len(texts)} molecules, expected one label per molecule.")
     molecules = (
         MoleculeText(place, str(text), text if isinstance(text, str) else "", label)
         for place, (text, label) in enumerate(zip(texts, given, strict=True))
@@ -51,11 +58,20 @@ def read_smiles_csv(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
 ) -> tuple[PackedGraphs, list[BadRow]]:
-    """Read molecules and their labels from two columns of a CSV file (comma, semicolon or tab), plain or ``.gz``.
+    """Read molecules from a CSV file (comma, semicolon or tab; may be ``.gz``), and return those skipped as well.
 
-    The first line names the columns. Those not given are found by themselves: ``smiles`` (or ``canonical_smiles``,
-    ``smi``) and ``label`` (or ``class``, ``target``, ``y``, ``activity``), in upper or lower case. ``labelled=False``
-    reads molecules only, for prediction. ``max_atoms`` is that of :func:`smiles_to_store`.
+    The first line has the column names.
+
+    Args:
+        path: The file.
+        smiles_column: The column with the SMILES. Default: None, ``smiles``, ``canonical_smiles`` or ``smi``, in upper
+            or lower case.
+        label_column: The column with the classes. Default: None, ``label``, ``class``, ``target``, ``y`` or
+            ``activity``, in upper or lower case.
+        on_error: Whether to ``"skip"`` molecules that cannot be read or to ``"raise"``. Default: ``"skip"``.
+        name: The name of the store. Default: None, the file's name.
+        labelled: Whether to read labels. Default: True.
+        max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
     """
     options = RowOptions(smiles_column, label_column, max_atoms, "required" if labelled else "ignored")
     rows = table_rows(read_lines(path), path, options)
@@ -70,10 +86,16 @@ def read_sdf(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
 ) -> tuple[PackedGraphs, list[BadRow]]:
-    """Read the molecules of an SDF file, plain or ``.gz``, with one property of each as its label.
+    """Read molecules from an SDF file (may be ``.gz``), and return those skipped as well.
 
-    A property not given is found by the names that :func:`read_smiles_csv` knows; ``labelled=False`` reads none.
-    ``max_atoms`` is that of :func:`smiles_to_store`.
+    Args:
+        path: The file.
+        label_property: The property with the classes. Default: None, one of the names that :func:`read_smiles_csv`
+            knows.
+        on_error: Whether to ``"skip"`` molecules that cannot be read or to ``"raise"``. Default: ``"skip"``.
+        name: The name of the store. Default: None, the file's name.
+        labelled: Whether to read labels. Default: True.
+        max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
     """
     options = RowOptions(None, label_property, max_atoms, "required" if labelled else "ignored")
     return pack_molecules(sdf_rows(path, options), Place("record", path), on_error, name or stem_of(path))
@@ -82,9 +104,9 @@ def read_sdf(
 def pack_molecules(
     rows: Iterable[GraphRow], place: Place, on_error: OnError, name: str
 ) -> tuple[PackedGraphs, list[BadRow]]:
-    """Pack the rows that are good and list those that are not; or raise at the first of these.
+    """Pack the valid rows and list the others, or raise at the first invalid row.
 
-    The labels of a file, which are texts in its rows, are whole numbers if all of them are.
+    Labels of a file, which are strings in its rows, are converted to integers if all of them are integers.
     """
     if on_error not in ("skip", "raise"):
         raise SettingError(f"on_error must be 'skip' or 'raise', not {on_error!r}.")
@@ -101,7 +123,7 @@ def pack_molecules(
         raise DataError("there are no molecules.", place.path)
     if not graphs:
         first = place.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
-        raise DataError(f"all {len(bad)} molecules are bad. The first: {first}")
+        raise DataError(f"0 of {len(bad)} molecules can be read. The first problem: {first}")
     texts = [graph.label for graph in graphs if isinstance(graph.label, str)]
     if place.path is not None and texts:
         for graph, label in zip(graphs, labels_of_texts(texts, place.path), strict=True):
@@ -110,6 +132,6 @@ def pack_molecules(
 
 
 def _listed(values: Any) -> list[Any]:
-    """Return a sequence, an array or a column of a data frame as a list of plain Python values."""
+    """Convert a sequence, an array or a column of a data frame to a list of plain Python values."""
     refuse_table(values)
     return list(values.tolist() if hasattr(values, "tolist") else values)

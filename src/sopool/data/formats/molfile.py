@@ -1,7 +1,7 @@
-"""How many atoms and rings the molecule of an SDF record has, found out without RDKit.
+"""Count the atoms and rings of an SDF record without RDKit.
 
-RDKit looks for rings as soon as it reads a record, and memory and time may grow with their number beyond all bounds.
-So they are counted first. Where a text is not as expected, more rings are counted than there are, never fewer.
+RDKit searches for rings as soon as it reads a record, and the memory and time for that may be unbounded, so they are
+counted first. If a record is malformed, too many rings are counted, never too few.
 """
 
 from collections.abc import Iterable
@@ -10,20 +10,20 @@ from typing import NamedTuple
 from sopool.errors import DataError
 
 V3000 = "M  V30 "
-"""What each line starts with in the newer of the two formats."""
+"""The start of each line in the newer of the two formats."""
 
 
 class MolfileSize(NamedTuple):
-    """What a molecule costs depends on these."""
+    """The size of a molecule, on which the cost of reading it depends."""
 
     atoms: int
     bonds: int
     rings: int
-    """Bonds that close a ring."""
+    """The number of bonds that close a ring."""
 
 
 def molfile_size(text: str) -> MolfileSize:
-    """Count the atoms, bonds and rings of a molecule by the lines that name them."""
+    """Count the atoms, bonds and rings of a molecule from its text."""
     lines = text.split("\n")
     counts = lines[3] if len(lines) > 3 else ""
     if counts[34:39] == "V3000":
@@ -35,7 +35,7 @@ def molfile_size(text: str) -> MolfileSize:
 
 
 def _size_v3000(text: str) -> MolfileSize:
-    # A line that ends in a hyphen goes on in the next one.
+    # A line that ends in a hyphen continues on the next one.
     joined = "\n".join(line.rstrip() for line in text.split("\n")[4:]).replace(f"-\n{V3000}", "")
     lines = [line.removeprefix(V3000).split() for line in joined.split("\n")]
     if len(lines) < 2 or len(lines[1]) < 3 or lines[1][0] != "COUNTS":
@@ -52,18 +52,18 @@ def _size_v3000(text: str) -> MolfileSize:
 
 
 def _count(text: str) -> int:
-    """Read a number of atoms or bonds; blanks stand for none."""
+    """Parse a number of atoms or bonds; a blank means 0."""
     try:
         count = int(text.strip() or 0)
     except ValueError:
         count = -1
     if count < 0:
-        raise DataError(f"The record gives {text!r} as a number of atoms or bonds.")
+        raise DataError(f"The record gives {text!r} as a number of atoms or bonds, expected an integer.")
     return count
 
 
 def _tree_bonds(ends: Iterable[tuple[str, str]]) -> int:
-    """How many of the bonds join two atoms that no bonds before them connect."""
+    """Return the number of bonds that join two atoms which the bonds before them do not connect."""
     above: dict[int, int] = {}
 
     def top(atom: int) -> int:

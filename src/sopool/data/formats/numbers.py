@@ -1,4 +1,4 @@
-"""Lines of numbers to arrays: streamed, without a Python object per line or number where the text is plain."""
+"""Parse lines of numbers to arrays in a stream, without a Python object per line or number for plain text."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -25,16 +25,16 @@ INT64 = np.iinfo(np.int64)
 
 
 class Block(NamedTuple):
-    """Some whole lines of a file, the last one ended, none of them blank at the end."""
+    """Complete lines of a file, without blank lines at the end."""
 
     text: bytes
     rows: int
     first: int
-    """The line number of its first line, from 1."""
+    """The number of its first line, from 1."""
 
 
 def line_blocks(text: Text) -> Iterator[Block]:
-    """Cut chunks at line ends. Blank lines may end the file; line ends and the byte order mark of Windows go."""
+    """Split chunks at line ends, without Windows line ends, a byte order mark and blank lines at the end."""
     first, blank, rest = 1, 0, b""
     for chunk in chain(text.chunks, (b"\n",)):
         joined = rest + chunk
@@ -42,7 +42,9 @@ def line_blocks(text: Text) -> Iterator[Block]:
         lines = joined[:cut]
         rest = joined[cut:]
         if len(rest) > limits.MAX_LINE:
-            raise DataError(f"a line of over {limits.MAX_LINE:,} bytes: this is no text of numbers.", text.where, first)
+            raise DataError(
+                f"a line has more than {limits.MAX_LINE:,} bytes, expected short lines of numbers.", text.where, first
+            )
         if first == 1:
             lines = lines.removeprefix(BYTE_ORDER_MARK)
         if b"\r" in lines:
@@ -60,7 +62,7 @@ def line_blocks(text: Text) -> Iterator[Block]:
 
 
 def integer_blocks(text: Text, what: str, columns: int | None = None) -> Iterator[tuple[int, Ints]]:
-    """(line number, integers [rows, columns]) block by block; as many columns as the first line has if not given."""
+    """Yield (line number, integers ``[rows, columns]``) for each block; the first line may define ``columns``."""
     for block in line_blocks(text):
         columns = columns or _width(block)
         values = _plain(block, columns)
@@ -72,12 +74,12 @@ def integer_blocks(text: Text, what: str, columns: int | None = None) -> Iterato
 
 
 def read_integers(text: Text, what: str, columns: int | None = None) -> Ints:
-    """All of a file of integers [rows, columns], ``what`` being what one of them is called in errors."""
+    """Read a file of integers as ``[rows, columns]``; ``what`` is the word for one of them in errors."""
     return np.concatenate([values for _, values in integer_blocks(text, what, columns)])
 
 
 def read_floats(text: Text, what: str) -> Floats:
-    """All of a file of finite numbers [rows, columns]."""
+    """Read a file of finite numbers as float32 ``[rows, columns]``."""
     blocks: list[Floats] = []
     for block in line_blocks(text):
         columns = blocks[0].shape[1] if blocks else _width(block)
@@ -91,7 +93,7 @@ def read_floats(text: Text, what: str) -> Floats:
 
 
 def label_codes(rows: Ints) -> tuple[Tensor, LabelNames]:
-    """Rows of integers [n, k] as numbers from 0 in sorted order, and what they stand for: an integer, or "0,3"."""
+    """Encode rows of integers, ``[N, K]``, as sorted codes from 0 and return their names: an integer, or "0,3"."""
     if rows.shape[1] == 1:
         values, codes = np.unique(rows[:, 0], return_inverse=True)
         return torch.from_numpy(codes), tuple(values.tolist())
@@ -104,7 +106,7 @@ def label_codes(rows: Ints) -> tuple[Tensor, LabelNames]:
 
 
 def shown(field: bytes) -> str:
-    """A piece of a file for an error message."""
+    """Return a part of a file for an error message."""
     text = field.strip()
     return repr(text if len(text) <= 40 else text[:40] + b"...").removeprefix("b")
 
@@ -118,9 +120,9 @@ def _repeats(text: bytes, line: bytes, rows: int) -> bool:
 
 
 def _plain(block: Block, columns: int) -> Ints | None:
-    """Digits with one kind of comma, parsed in C; None if the text is not all so, or overflows."""
-    # numpy's parser takes any blank for a separator and stops silently at what it does not know. What is left without
-    # the digits shows that there is nothing such, and the number of numbers that none is missing.
+    """Parse digits with uniform separators in C; return None if the text has anything else or overflows."""
+    # NumPy's parser accepts any blank as a separator and stops silently at unknown characters. The text without digits
+    # shows that there are no such characters, and the number of values shows that none is missing.
     left = block.text.translate(None, DIGITS)
     if not any(_repeats(left, comma * (columns - 1) + b"\n", block.rows) for comma in (b", ", b",")):
         return None
@@ -131,7 +133,7 @@ def _plain(block: Block, columns: int) -> Ints | None:
 
 
 def _parsed(block: Block, columns: int, number: Callable[[bytes], float], dtype: type[Any]) -> NDArray[Any] | None:
-    """Anything that Python reads as numbers; None if the text is not all so."""
+    """Parse everything that Python accepts as numbers; return None if the text has anything else."""
     left = block.text.translate(None, NOT_SEPARATORS)
     if not _repeats(left, b"," * (columns - 1) + b"\n", block.rows) or b"_" in block.text:
         return None
@@ -143,13 +145,13 @@ def _parsed(block: Block, columns: int, number: Callable[[bytes], float], dtype:
 
 
 def _report(block: Block, columns: int, fault: Callable[[bytes], str], where: str, what: str) -> NoReturn:
-    """Look for the first bad line of a block that could not be parsed."""
+    """Raise the error for the first bad line of a block that could not be parsed."""
     for number, line in enumerate(block.text[:-1].split(b"\n"), block.first):
         if not line.strip():
             raise DataError("a blank line, expected numbers.", where, number)
         found = line.count(b",") + 1
         if found != columns:
-            raise DataError(f"{found} columns, expected {columns} split by commas: {shown(line)}.", where, number)
+            raise DataError(f"{found} columns, expected {columns} separated by commas: {shown(line)}.", where, number)
         for field in line.split(b","):
             if reason := fault(field):
                 raise DataError(f"the {what} {shown(field)} is {reason}.", where, number)

@@ -1,7 +1,7 @@
-"""The rows of a text that holds graphs: each is a graph, or says why it is none.
+"""The rows that readers of text formats yield: each one is a graph, or the reason why it cannot be read.
 
-Every text format has one reader, which yields rows as they are read; what is wrong with one does not keep the next from
-coming. A stream of graphs takes the rows some at a time; a store is made of all of them.
+Every text format has one reader, which yields rows one by one and continues after an invalid row. A stream uses some
+rows at a time; a store is packed from all of them.
 """
 
 from typing import Literal, NamedTuple
@@ -11,37 +11,37 @@ from sopool.data.pack import Graph, Label
 
 
 class GraphRow(NamedTuple):
-    """One graph, or why it is none."""
+    """A graph, or the reason why it cannot be read."""
 
     number: int
-    """From 1: the line of a text, the record of an SDF file. The place in a list, from 0."""
+    """The line of a text file or the record of an SDF file, from 1, or the index in a list, from 0."""
     text: str
-    """The beginning of what was read."""
+    """The beginning of the text of the row."""
     size: int
-    """How many characters were read."""
+    """The number of characters of the row."""
     name: Label | None = None
     graph: Graph | None = None
-    """With its label, if it has one: a text as it stands in a CSV or SDF file."""
+    """The graph with its label, if any; labels of CSV and SDF files are strings."""
     problem: str = ""
 
 
 class BadRow(NamedTuple):
-    """A row that was left out, and why."""
+    """A row that was skipped, and the reason."""
 
     row: int
-    """The number of a :class:`GraphRow`."""
+    """The number of the row, as in :class:`GraphRow`."""
     text: str
     reason: str
 
 
 class RowOptions(NamedTuple):
-    """What the reader of a text is told, apart from what it reads."""
+    """The options of readers of text formats."""
 
     smiles_column: str | None = None
-    """None for one of the usual names."""
+    """The column with the SMILES; None for one with a usual name."""
     label_column: str | None = None
-    """Of a CSV, or the property of an SDF file; None for one of the usual names."""
+    """The column or SDF property with the label; None for one with a usual name."""
     max_atoms: int = MAX_ATOMS
-    """A molecule of more atoms is bad."""
+    """The largest number of atoms of a molecule."""
     labels: Literal["required", "optional", "ignored"] = "required"
-    """What to do about the labels of molecules: one without is bad; it has none; all have none."""
+    """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""

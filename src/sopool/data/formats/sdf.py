@@ -1,4 +1,4 @@
-"""The records of SDF files, and the properties that follow the molecule in each."""
+"""Read the records of SDF files and their properties."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,21 +16,21 @@ PROPERTY = re.compile(r">.*<([^<>]+)>")
 
 
 class SdfRecord(NamedTuple):
-    """The text of a record, or its beginning and why it cannot be used."""
+    """The text of a record, or its beginning and the reason why it cannot be used."""
 
     number: int
-    """From 1."""
+    """The record number, from 1."""
     text: str
     problem: str = ""
 
     @property
     def title(self) -> str:
-        """The first line, which names the molecule."""
+        """The first line, which is the name of the molecule."""
         return self.text.partition("\n")[0].strip()
 
 
 def sdf_rows(path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
-    """Read the molecules of an SDF file, with a property of each as its label and its title as its id."""
+    """Read the molecules of an SDF file, with a property as label and the title as id."""
     label_of = _label_reader(path, options)
     molecules = (
         MoleculeText(record.number, record.title, record.text, label_of(record.text), record.title, record.problem)
@@ -40,7 +40,7 @@ def sdf_rows(path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
 
 
 def _label_reader(path: str | Path, options: RowOptions) -> Callable[[str], str | None]:
-    """Return a function of the text of a record that gives its label, None if it has none."""
+    """Return a function that returns the label of a record's text, or None."""
     if options.labels == "ignored":
         return lambda _: None
     if options.labels == "optional" and options.label_column is None:
@@ -57,7 +57,7 @@ def _usual_label(record: str) -> str | None:
 
 
 def sdf_records(path: str | Path) -> Iterator[SdfRecord]:
-    """Read the records of a file. Of one that is too long only the beginning is kept."""
+    """Yield the records of a file; only the beginning of one that is too long is kept."""
     record = _Lines()
     number = 1
     for line in read_lines(path, errors="replace"):
@@ -72,7 +72,7 @@ def sdf_records(path: str | Path) -> Iterator[SdfRecord]:
 
 
 class _Lines:
-    """The lines of one record, as they come."""
+    """The lines of the current record."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -95,7 +95,7 @@ class _Lines:
 
 
 def sdf_properties(record: str) -> dict[str, str]:
-    """What follows the molecule: lines such as ``> <NAME>``, each with a value that ends at a blank line."""
+    """Return the properties after the molecule: lines such as ``> <NAME>``, each with a value up to a blank line."""
     lines = iter(record.partition("\nM  END")[2].split("\n"))
     headers = (PROPERTY.match(line) for line in lines)
     return {header[1]: "\n".join(takewhile(str.strip, lines)).strip() for header in headers if header}

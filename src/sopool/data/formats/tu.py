@@ -1,4 +1,4 @@
-"""The text format of the TUDataset collection (Morris et al., 2020): a few files of numbers for all graphs together."""
+"""Read the text format of the TUDataset collection (Morris et al., 2020): a few files for all graphs together."""
 
 from pathlib import Path, PurePosixPath
 
@@ -17,18 +17,21 @@ Int32s = NDArray[np.int32]
 
 
 def read_tu(path: str | Path, name: str | None = None) -> PackedGraphs:
-    """Read the graphs of a folder (``path/NAME_A.txt`` or ``path/raw/NAME_A.txt``) or of a zip.
+    """Read the graphs of a TU data set from a folder (``path/NAME_A.txt`` or ``path/raw/NAME_A.txt``) or a zip.
 
-    Everything is kept as the files have it: the order of graphs, nodes and edges, self-loops, repeated and one-way
-    edges, nodes without edges. A graph number that no node has is a graph without nodes. ``name`` is needed only
-    where there are files of several data sets.
+    Graphs, nodes and edges keep the order of the files, and nothing is dropped: self-loops, repeated and one-way edges,
+    and isolated nodes are kept. A graph number without nodes is an empty graph.
+
+    Args:
+        path: The folder or zip.
+        name: The name of the data set, needed only if there are several. Default: None.
     """
     with open_source(path) as source:
         return _Files(source, name).read()
 
 
 class _Files:
-    """The files of one data set: they lie together, and their names start alike."""
+    """The files of one data set, which are in one folder and share a prefix."""
 
     def __init__(self, source: TextFolder, name: str | None) -> None:
         self.source = source
@@ -64,11 +67,11 @@ class _Files:
     def text(self, kind: str) -> Text:
         file = self.file(kind)
         if file not in self.source.names:
-            raise DataError("there is no such file, and the TU format needs it.", self.source.where(file))
+            raise DataError("this file is missing, but the TU format needs it.", self.source.where(file))
         return self.source.text(file)
 
     def read_nodes(self, graphs: int) -> tuple[Ints, Ints]:
-        """The graph of each node, from 0, and where each graph's nodes start."""
+        """Return the graph of each node, from 0, and the offset of each graph's first node."""
         text = self.text("graph_indicator")
         graph_of = read_integers(text, "graph number", 1)[:, 0]
         if graph_of[0] < 1:
@@ -77,7 +80,7 @@ class _Files:
         if falls.size:
             before, after = graph_of[falls[0] : falls[0] + 2]
             raise DataError(
-                f"graph number {after} after {before}: the nodes of a graph must lie together, graphs in order.",
+                f"graph number {after} after {before}: nodes must be sorted by their graphs.",
                 text.where,
                 int(falls[0]) + 2,
             )
@@ -89,10 +92,10 @@ class _Files:
         return graph_of - 1, np.searchsorted(graph_of, np.arange(1, graphs + 2))
 
     def read_edges(self, graph_of: Ints, node_ptr: Ints) -> tuple[Int32s, Ints, Ints | None]:
-        """Edges [2, E] numbered within their graphs, where each graph's start, and the file's order if it differs."""
+        """Return edges ``[2, E]`` numbered within graphs, their offsets, and the order of the file if it differs."""
         text = self.text("A")
         nodes = len(graph_of)
-        # Node numbers start at 1, so entry 0 is never looked up.
+        # Node numbers start at 1, so entry 0 is not used.
         graph = np.concatenate([[-1], graph_of]).astype(np.int32)
         local = np.concatenate([[-1], np.arange(nodes) - node_ptr[graph_of]]).astype(np.int32)
         graphs: list[Int32s] = []
@@ -127,18 +130,18 @@ class _Files:
 
 
 def _choose(source: TextFolder, name: str | None) -> str:
-    """The one file of edges, which tells the name of the data set."""
+    """Return the file of edges, which determines the name of the data set."""
     found = [file for file in not_hidden(source.names, "_A.txt") if PurePosixPath(file).name != "_A.txt"]
     chosen = [file for file in found if name is None or PurePosixPath(file).name == f"{name}_A.txt"]
     if len(chosen) == 1:
         return chosen[0]
     if chosen and name is None:
-        raise DataError(f"several data sets, {_list(chosen)}: say which by its name.", source.path)
+        raise DataError(f"several data sets, {_list(chosen)}: give the name of one of them.", source.path)
     if chosen:
         raise DataError(f"several files named {name}_A.txt, {_list(chosen)}.", source.path)
-    there = f"only {_list(found)}." if found else "nor any other edges in the TU format."
+    there = f"only {_list(found)}." if found else "so this is not a data set in the TU format."
     if not found and source.names:
-        there += f" What is there: {_list(sorted(source.names))}. A file of another kind is given by its own path."
+        there += f" Found: {_list(sorted(source.names))}. To read a file of another type, give its path."
     raise DataError(f"there is no {name or 'NAME'}_A.txt, {there}", source.path)
 
 
@@ -148,11 +151,11 @@ def _list(files: list[str]) -> str:
 
 def _report(ends: Ints, wrong: NDArray[np.bool_], where: str, line: int, reason: str) -> None:
     row = int(np.flatnonzero(wrong.any(1))[0])
-    raise DataError(f"there can be no edge {ends[row, 0]}, {ends[row, 1]}: {reason}.", where, line + row)
+    raise DataError(f"the edge {ends[row, 0]}, {ends[row, 1]} is invalid: {reason}.", where, line + row)
 
 
 def _joined(pairs: list[Int32s]) -> Int32s:
-    """Pairs [n, 2] block by block as one array [2, E]; the blocks are freed on the way, they are as large."""
+    """Concatenate blocks of pairs, ``[B, 2]`` each, to ``[2, E]``, and free each block to save memory."""
     edges: Int32s = np.empty((2, sum(map(len, pairs))), np.int32)
     end = edges.shape[1]
     while pairs:

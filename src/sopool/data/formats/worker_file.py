@@ -1,4 +1,4 @@
-"""Graphs that worker processes read from one open file: whatever ends this process, no copy of them is left."""
+"""Share graphs with worker processes through one open file, of which no copy remains when the processes end."""
 
 import tempfile
 from collections.abc import Iterator
@@ -12,23 +12,23 @@ from sopool.data.formats.packed import load_graphs, open_file, renamed, save_gra
 from sopool.data.graphs import PackedGraphs
 
 DESCRIPTORS = Path("/dev/fd")
-"""Where a process finds the files that it has open, on Linux and macOS."""
+"""The folder of the open files of a process, on Linux and macOS."""
 
 
 class GraphsFile:
-    """A file of graphs that can be sent to worker processes while they are started."""
+    """A file of graphs that can be passed to worker processes when they are started."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self.name = name
 
     def load(self) -> PackedGraphs:
-        """Map the graphs into memory; whoever made the file has checked them."""
+        """Map the graphs into memory, without checks, because they were checked when the file was made."""
         return renamed(load_graphs(self.path, check=False), self.name)
 
 
 class OpenGraphsFile(GraphsFile):
-    """A file that is known by its descriptor: it may have no name, or another file may take its name meanwhile."""
+    """A file identified by its descriptor, because it may have no name or be replaced."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__(DESCRIPTORS / str(descriptor), name)
@@ -44,11 +44,11 @@ def _received(descriptor: Any, name: str) -> OpenGraphsFile:
 
 @contextmanager
 def graphs_file(store: PackedGraphs) -> Iterator[GraphsFile]:
-    """Yield a file that worker processes can read the graphs from, for the block.
+    """Yield a file from which worker processes can read the graphs during the block.
 
-    It is the file that the store itself was read from, if there is one; else one without a name, which the system
-    deletes with the last process that has it open. Where files cannot be handed on in this way, as on Windows, it is
-    in a temporary folder, which is left behind if this process is killed.
+    It is the file that the store was read from, if there is one. Otherwise it is a temporary file without a name, which
+    the system deletes with the last process that has it open. Where descriptors cannot be passed on, as on Windows, it
+    is a file in a temporary folder, which remains if this process is killed.
     """
     if not DESCRIPTORS.is_dir():
         with tempfile.TemporaryDirectory(prefix="sopool-") as folder:

@@ -33,6 +33,6 @@ def load_boxed(name: str) -> PackedGraphs:
     """
     if name not in _NAMES:
         known = " and ".join(_NAMES)
-        raise SettingError(f"no data set {name!r} comes with the package, only {known}.{suggest(name, _NAMES)}")
+        raise SettingError(f"no data set {name!r} is part of the package, only {known}.{suggest(name, _NAMES)}")
     with as_file(files(__name__) / f"{name}.jsonl.gz") as path:
         return read_jsonl(path, name)
