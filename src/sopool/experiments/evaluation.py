@@ -214,7 +214,7 @@ class Evaluator:
         check_kind(runs, RunStore, "runs must be a sopool.training.runs.store.RunStore(folder)")
         request.check()
         if store.labels is None:
-            raise DataError(f"{store.name} has no labels, which an evaluation needs.")
+            raise DataError(f"{store.name} has no labels, which an evaluation needs. Give labeled graphs.")
         self.store = store
         self.request = request
         self.runs = runs

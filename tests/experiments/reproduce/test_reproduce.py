@@ -153,7 +153,9 @@ def test_figures_of_an_earlier_version_have_no_digest(found, tmp_path):
 
 
 def test_where_it_cannot_be_written(found, tmp_path):
-    with pytest.raises(ValueError, match=r"the figures cannot be written: .*reproduce-table2-\w+\.json: No such file"):
+    with pytest.raises(
+        ValueError, match=r"the reproduced table cannot be written: .*reproduce-table2-\w+\.json: No such file"
+    ):
         found.save(tmp_path / "nowhere")
 
 

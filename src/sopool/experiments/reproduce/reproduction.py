@@ -225,7 +225,7 @@ class Reproduction:
             with whole_file(path) as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
         except OSError as error:
-            raise DataError(f"the figures cannot be written: {why(error)}") from error
+            raise DataError(f"the reproduced table cannot be written: {why(error)}") from error
         return path
 
 

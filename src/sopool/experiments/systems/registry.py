@@ -39,4 +39,10 @@ CONTROLS = {
         Control("wl", "the colors of up to 5 rounds of refinement (Weisfeiler-Lehman subtree); SVM", subtree_views),
     )
 }
-"""The controls by name, ordered by how much of a graph they use: ``majority``, ``size``, ``histogram``, ``wl``."""
+"""The controls by name, ordered by how much of a graph they use.
+
+Examples:
+    >>> from sopool.experiments.systems import CONTROLS
+    >>> list(CONTROLS)
+    ['majority', 'size', 'histogram', 'wl']
+"""

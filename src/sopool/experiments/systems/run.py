@@ -44,7 +44,7 @@ def run_control(
     check_name("control", name, CONTROLS)
     store = store.to("cpu")
     if store.labels is None:
-        raise DataError(f"{store.name} has no labels, which a control needs.")
+        raise DataError(f"{store.name} has no labels, which a control needs. Give labeled graphs.")
     control = CONTROLS[name]
     fingerprint = content_key(store)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}

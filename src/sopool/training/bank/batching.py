@@ -130,7 +130,7 @@ class GraphTables:
             edges: The labels of their edges. Default: None, for models that do not use them.
         """
         if store.labels is None:
-            raise DataError(f"{store.name} has no labels, which training needs.")
+            raise DataError(f"{store.name} has no labels, which training needs. Give labeled graphs.")
         neighbors = make_lists(store, 1, edges)
         transposed = make_lists(store, 0, edges)
         both = None if neighbors.same(transposed) else transposed

@@ -222,7 +222,13 @@ PROTOCOLS = {
         fair, ("validation", "chosen"), "", "epoch and setting chosen on held-out training graphs, tested once"
     ),
 }
-"""The protocols by name, such as ``PROTOCOLS["fair"]``."""
+"""The protocols by name.
+
+Examples:
+    >>> from sopool.training.protocols.protocols import PROTOCOLS
+    >>> list(PROTOCOLS)
+    ['per-fold-max', 'single-epoch', 'fair']
+"""
 
 
 class _Look(NamedTuple):

@@ -29,7 +29,7 @@ class DatasetFacts:
     def of(cls, store: PackedGraphs, fingerprint: str) -> "DatasetFacts":
         """Return the facts of a labeled data set."""
         if store.labels is None:
-            raise DataError(f"{store.name} has no labels, which are needed to judge its runs.")
+            raise DataError(f"{store.name} has no labels, which are needed to judge its runs. Give labeled graphs.")
         return cls(store.name, fingerprint, store.labels.cpu().numpy(), tuple(map(str, store.classes)))
 
 

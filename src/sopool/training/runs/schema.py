@@ -108,7 +108,7 @@ def _check_gaps(name: str, values: Tensor, done: int) -> None:
     """Raise ``DataError`` unless the rows before ``done`` have no NaN and all others are NaN."""
     gaps = values.isnan()
     if bool(gaps[:done].any()) or not bool(gaps[done:].all()):
-        raise DataError(f"{name} must have values for the first {done} epochs and NaN for all others, but it has not.")
+        raise DataError(f"{name} is damaged: expected values for the first {done} epochs and NaN for all others.")
 
 
 def check_checkpoint(

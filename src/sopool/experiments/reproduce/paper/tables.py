@@ -17,7 +17,13 @@ from sopool.models.config import Head, Setting
 from sopool.models.presets import FROZEN, PRESETS, Preset
 
 TABLES = ("table1", "table2", "table3", "table4", "table5")
-"""The names of the tables, ``"table1"`` to ``"table5"``."""
+"""The names of the paper's tables.
+
+Examples:
+    >>> from sopool.experiments.reproduce.paper import TABLES
+    >>> TABLES[0], TABLES[-1]
+    ('table1', 'table5')
+"""
 
 
 class Figure(NamedTuple):
