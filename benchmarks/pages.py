@@ -47,12 +47,12 @@ def details(found: Reproduction) -> str:
     return "\n".join(map(grid_markdown, [*each, tests_grid(found), ranks_grid(found)]))
 
 
-def fair_grid(found: Reproduction) -> Grid:
+def fair_grid(found: Reproduction, controls: bool = True) -> Grid:
     """Return the accuracies under `fair`: a row for each model, a column for each data set."""
     rows = []
     for row in found.rows:
         cells = [found.cell(row.name, dataset).measured.get("fair") for dataset in found.datasets]
-        if any(cells):
+        if any(cells) and (controls or row.kind != "control"):
             figures = [NONE if one is None else accuracy_cell(one.mean, one.std) for one in cells]
             rows.append([Cell(row.name), *figures])
     return Grid("Accuracy under fair", ["model", *found.datasets], rows)
