@@ -159,7 +159,7 @@ def test_a_graph_too_large_to_score_is_a_bad_row(call, tmp_path):
     shown = call("predict", "m.sopool", "g.jsonl")
     said = " ".join(shown.err.split())
     assert shown.code == 0, shown.err
-    assert "skipped: g.jsonl, line 2: its attributes are too large" in said
+    assert "skipped: g.jsonl, line 2: the model's scores for it are not finite" in said
     assert "predicted 11 graphs, 1 row skipped," in said
     assert [line.split(",")[0] for line in shown.out.splitlines()[1:]] == [str(row) for row in (1, *range(3, 13))]
     assert "nan" not in shown.out

@@ -168,9 +168,7 @@ def overflows(values: Tensor) -> list[int]:
 
 def overflow_reason(values: str) -> str:
     """Describe why such a graph cannot be used; ``values`` is ``"scores"`` or ``"embeddings"``."""
-    return (
-        f"its attributes are too large: the model's {values} are not finite. Scale the attributes or remove the graph."
-    )
+    return f"the model's {values} for it are not finite. Scale its attributes, or remove the graph."
 
 
 def largest_number(graph: PackedGraphs) -> str:

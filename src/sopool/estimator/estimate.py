@@ -45,7 +45,15 @@ TrainTest = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Estimate:
-    """The scores of a cross-validation."""
+    """The scores of a cross-validation.
+
+    Examples:
+        >>> from sopool.estimator.estimate import Estimate
+        >>> folds = [{"accuracy": 0.75, "balanced_accuracy": 0.75}, {"accuracy": 0.25, "balanced_accuracy": 0.25}]
+        >>> found = Estimate(folds, largest_class=0.5, classes=2)
+        >>> found.mean("accuracy"), found.std("accuracy")
+        (0.5, 0.25)
+    """
 
     folds: list[Scores]
     """The scores on each test fold."""
@@ -81,7 +89,18 @@ class Estimate:
 
 
 def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimator:
-    """Return the model, or a grid search over it if ``grid`` has several values for a parameter."""
+    """Return the model, or a grid search over it if ``grid`` has several values for a parameter.
+
+    Args:
+        model: The classifier.
+        grid: The values of each parameter to choose from.
+
+    Examples:
+        >>> from sopool.estimator import GraphClassifier
+        >>> from sopool.estimator.estimate import searched
+        >>> type(searched(GraphClassifier(), {"hidden": [16, 32], "lr": [0.01]})).__name__
+        'GridSearchCV'
+    """
     choice = {name: values for name, values in grid.items() if len(values) > 1}
     model = clone(model).set_params(**{name: values[0] for name, values in grid.items()})
     inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=0)
@@ -190,6 +209,15 @@ def estimate(
         workers: The number of single-threaded processes. Default: 1.
         on_fold: Called with the scores of each finished fold.
         on_epoch: Called after each training epoch.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.estimator import GraphClassifier
+        >>> from sopool.estimator.estimate import estimate
+        >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0)
+        >>> found = estimate(model, load("MUTAG"), folds=2)
+        >>> len(found.folds), found.classes
+        (2, 2)
     """
     graphs = label_graphs(store)
     check_several(graphs.classes)

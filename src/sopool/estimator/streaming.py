@@ -106,8 +106,7 @@ def _predict_chunk(
     """Predict one chunk, update the totals and write the predictions.
 
     A label is correct if its text equals that of the prediction. If the classes are numbers, 01 and 1.0 equal 1, as
-    they
-    do when a model is fitted on a file.
+    they do when a model is fitted on a file.
     """
     if chunk.graphs is None:
         return
