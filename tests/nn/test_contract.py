@@ -140,7 +140,7 @@ def test_wrong_width_and_wrong_type(name):
         readout_of(name)(torch.ones(3, CHANNELS, dtype=torch.long), torch.zeros(3, dtype=torch.long))
     with pytest.raises(TypeError, match=r"index has dtype torch.float32"):
         readout_of(name)(torch.ones(3, CHANNELS, dtype=torch.float64), torch.zeros(3))
-    with pytest.raises(ValueError, match="index is on meta, the rows are on cpu"):
+    with pytest.raises(ValueError, match="index is on meta, but the rows are on cpu"):
         readout_of(name)(torch.ones(3, CHANNELS), torch.zeros(3, dtype=torch.long, device="meta"), dim_size=1)
     with pytest.raises(ValueError, match="channels=0"):
         make_readout(name, 0)
@@ -151,7 +151,7 @@ def test_features_of_another_type_than_the_parameters(name):
     """As NumPy's are, beside a network in float32."""
     readout = make_readout(name, CHANNELS)
     if list(readout.parameters()):
-        with pytest.raises(TypeError, match=r"x has dtype torch.float64 and \w+ torch.float32: cast one"):
+        with pytest.raises(TypeError, match=r"x has dtype torch.float64 and \w+ torch.float32: convert one"):
             readout(torch.ones(3, CHANNELS, dtype=torch.float64))
 
 

@@ -56,7 +56,7 @@ def test_bad_graphs():
     with pytest.raises(TypeError, match="The third place is that of batch: give batch="):
         layer(x, torch.empty(2, 0).long(), None, torch.tensor([0, 0, 1]))
     for other in (layer, SelfAttentionPooling(4), DiffPooling(4), MultiHeadSecondOrderPooling(4, 2)):
-        with pytest.raises(TypeError, match=r"x has dtype torch.float64 and weight torch.float32: cast one"):
+        with pytest.raises(TypeError, match=r"x has dtype torch.float64 and weight torch.float32: convert one"):
             other(x.double(), torch.empty(2, 0).long())
         assert not len(other(x[:0], torch.empty(2, 0).long(), batch_size=0).x)
 

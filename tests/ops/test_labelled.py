@@ -113,5 +113,5 @@ def test_edges_without_labels_are_refused():
 
 def test_vectors_of_another_shape_are_refused():
     neighbors = labelled(torch.tensor([[0], [1]]), torch.tensor([0]), 2, 2)
-    with pytest.raises(ValueError, match=r"shape \[1, 3, 3\].*ask for \[1, 2, 3\]"):
+    with pytest.raises(ValueError, match=r"shape \[1, 3, 3\].*require \[1, 2, 3\]"):
         aggregate_labelled(torch.ones(2, 3), neighbors, torch.ones(1, 3, 3), rows_of([2]))

@@ -31,7 +31,7 @@ def gram(**changed):
         ({"ptr": [0, 6]}, TypeError, "ptr is a list"),
         ({"ptr": PTR.float()}, TypeError, r"ptr has dtype torch.float32.*ptr\.long\(\)"),
         ({"ptr": PTR.view(1, 3)}, ValueError, r"ptr has shape \[1, 3\]"),
-        ({"ptr": PTR.to("meta")}, ValueError, "ptr is on meta, the rows are on cpu"),
+        ({"ptr": PTR.to("meta")}, ValueError, "ptr is on meta, but the rows are on cpu"),
         ({"ptr": PTR[:0]}, ValueError, "ptr is empty"),
         ({"dim_size": 3}, ValueError, "dim_size=3, but ptr has 3 entries, which means 2 segments"),
         ({"index": torch.zeros(6)}, TypeError, "index has dtype torch.float32"),

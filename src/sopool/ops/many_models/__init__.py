@@ -1,1 +1,1 @@
-"""Layers of several models at once: the rows of model m meet its own weights."""
+"""Layers of several models at once, where the rows of each model are multiplied by its own weights."""

@@ -1,6 +1,6 @@
-"""Layers of several models on any device: the rows in a block [M, most, f], one batched product for all models.
+"""Layers of several models on any device: rows are padded to ``[M, most, F]`` for one batched product.
 
-Laying out the block needs the number of rows of each model on the host.
+The layout of the block requires the number of rows of each model on the host.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from sopool.ops.many_models.model_rows import EPS, Rows
 
 
 def linear(x: Tensor, weight: Tensor, rows: Rows) -> Tensor:
-    """X_m W_m."""
+    """Return X_m W_m."""
     return rows.unblock(torch.bmm(rows.block(x), weight))
 
 
 def norm_relu_eval(x: Tensor, weight: Tensor, bias: Tensor, rows: Rows) -> Tensor:
-    """relu(X_m W_m + b_m)."""
+    """Return relu(X_m W_m + b_m)."""
     return rows.unblock(torch.baddbmm(bias.unsqueeze(1), rows.block(x), weight).relu())
 
 
 class _NormReLU(torch.autograd.Function):
-    """Where the block holds no row, what stands there meets zeros or is left behind."""
+    """Linear map, batch norm and ReLU; positions without a row are multiplied by zero or dropped."""
 
     @staticmethod
     def forward(

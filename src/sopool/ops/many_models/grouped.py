@@ -1,9 +1,9 @@
-"""Layers of several models at once: the rows of model m meet its own weights.
+"""Layers of several models at once, where the rows of each model are multiplied by its own weights.
 
-This is the primitive with models for segments: a linear layer is ``segment_apply``, its weights' gradient
-``segment_gram``. But models are few and their rows many, and a norm and a relu follow. So there are three ways: on a
-CPU one model after the other; on CUDA kernels that find each model's rows on the device; elsewhere a block with a model
-axis. A model's result does not depend on which others there are.
+This is the segment primitive with models as segments: a linear layer is ``segment_apply``, and the gradient of its
+weights is ``segment_gram``. Models are few, however, have many rows, and a batch norm and a ReLU follow. There are
+three implementations: on a CPU one model after the other, on CUDA kernels that find the rows of each model on the
+device, and elsewhere a padded block with a model dimension. The result of a model does not depend on the other models.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from sopool.ops.many_models.model_rows import EPS, Rows
 
 
 def grouped_linear(x: Tensor, weight: Tensor, rows: Rows) -> Tensor:
-    """X_m W_m: [N, f], [M, f, h] -> [N, h]."""
+    """Return X_m W_m for each model: ``[N, F]``, ``[M, F, H]`` to ``[N, H]``."""
     if transformed():
         return grouped_block.linear(x, weight, rows)
     if backends.serves(x):
@@ -41,9 +41,10 @@ def grouped_norm_relu(
     rows: Rows,
     out: Tensor | None = None,
 ) -> Tensor:
-    """relu(batch_norm(X_m W_m)) with each model's own statistics, and its ``running`` mean and variance [M, h] updated.
+    """Return relu(batch_norm(X_m W_m)) with the batch statistics of each model, and update its ``running`` statistics.
 
-    [N, f], [M, f, h], [M, h], [M, h] -> [N, h]; kernels write to ``out``, if it is given.
+    ``x`` is ``[N, F]``, ``weight`` ``[M, F, H]``, ``scale``, ``shift`` and both ``running`` statistics ``[M, H]``, and
+    the result ``[N, H]``. Kernels write to ``out``, if it is given.
     """
     if backends.serves(x):
         from sopool.ops.triton import grouped as kernels
@@ -62,7 +63,7 @@ def grouped_norm_relu_eval(
     rows: Rows,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The same with the running statistics, which make the batch norm a part of the linear map."""
+    """Return relu(batch_norm(X_m W_m)) with the running statistics, which are folded into the linear map."""
     if backends.serves(x) and not torch.is_grad_enabled() and not transformed():
         from sopool.ops.triton import grouped as kernels
 
@@ -76,19 +77,19 @@ def grouped_norm_relu_eval(
 
 
 def on_cpu(x: Tensor) -> bool:
-    """Whether models are worked on one after the other."""
+    """Return whether models are processed one after the other."""
     return x.device.type == "cpu"
 
 
 def grouped_scores(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """X_m W_m^T + b_m for equally many rows each: [M, g, f], [M, h, f], [M, h] -> [M, g, h], for a small h."""
+    """Return X_m W_m^T + b_m: ``[M, G, F]``, ``[M, H, F]``, ``[M, H]`` to ``[M, G, H]``, for a small H."""
     if transformed():
         return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
     return _scores(x, weight, bias)
 
 
 class _Scores(torch.autograd.Function):
-    """With few classes autograd's own product for the weights' gradient takes twenty times as long as this one."""
+    """A linear layer whose weight gradient, for few classes, is twenty times as fast as that of autograd."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ class _NormReLU(torch.autograd.Function):
 def _normalise(
     z: Tensor, scale: Tensor, shift: Tensor, rows: Rows, mean: Tensor, variance: Tensor, inverse: Tensor, y: Tensor
 ) -> Callable[[int], None]:
-    """For one model after the other: its statistics, y, and z centred."""
+    """Return a function that, for a given model, computes its statistics and ``y``, and centers ``z`` in place."""
     if compiled.serves(z):
         pieces = (scale.detach().contiguous(), shift.detach().contiguous())
         return compiled.prepare("norm_relu", z, rows.ptr, *pieces, EPS, mean, variance, inverse, y)
@@ -93,9 +93,9 @@ def _normalise_backward(
     d_scale: Tensor,
     d_shift: Tensor,
 ) -> Callable[[int], None]:
-    """For one model after the other: dz, and the gradients of scale and shift.
+    """Return a function that, for a given model, computes ``dz`` and the gradients of scale and shift.
 
-    dz = multiplier (g - mean(g) - z^ mean(g z^)) with z^ = centred / deviation: for each model affine in centred and g.
+    dz = multiplier (g - mean(g) - z^ mean(g z^)) with z^ = centred / deviation, which is affine in ``centred`` and g.
     """
     if compiled.serves(y):
         given = (gradient.contiguous(), centred, y.detach(), rows.ptr, scale.detach().contiguous(), inverse)
@@ -123,7 +123,7 @@ def _linear_backward(
     d_weight: Tensor,
     begin: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """The gradients of x and of the weights, model by model; ``begin`` makes a model's part of ``gradient`` ready."""
+    """Compute the gradients of ``x`` and the weights by model; ``begin`` prepares the model's part of ``gradient``."""
     d_rows = (None,) * len(sizes) if dx is None else dx.split_with_sizes(sizes)
     parts = zip(*_models(x, sizes, weight, gradient), d_weight.unbind(), d_rows, strict=True)
     for m, (own, w, g, dw, d_own) in enumerate(parts):
@@ -134,7 +134,7 @@ def _linear_backward(
 
 
 def _models(x: Tensor, sizes: list[int], weight: Tensor, out: Tensor) -> tuple[tuple[Tensor, ...], ...]:
-    """Each model's rows, its weights, and its rows of what comes out."""
+    """Return the rows, the weights and the output rows of each model."""
     return x.split_with_sizes(sizes), weight.unbind(), out.split_with_sizes(sizes)
 
 
@@ -143,7 +143,7 @@ norm_relu: Callable[..., Tensor] = _NormReLU.apply
 
 
 def norm_relu_eval(x: Tensor, weight: Tensor, bias: Tensor, rows: Rows) -> Tensor:
-    """relu(X_m W_m + b_m), without a gradient."""
+    """Return relu(X_m W_m + b_m), without a gradient."""
     out = x.new_empty(x.shape[0], weight.shape[2])
     for own, w, o, b in zip(*_models(x, rows.sizes, weight, out), bias.unbind(), strict=True):
         torch.addmm(b, own, w, out=o).relu_()

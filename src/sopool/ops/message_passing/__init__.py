@@ -1,1 +1,1 @@
-"""Graphs as operators see them: lists of neighbors, and sums, means and maxima over them."""
+"""Batches of graphs as lists of neighbors, and message passing over them."""

@@ -1,4 +1,4 @@
-"""Clusters of nodes that are known beforehand, with some eigenvectors of each cluster's Laplacian."""
+"""Clusters of nodes that are computed before training, with eigenvectors of the Laplacian of each cluster."""
 
 from typing import NamedTuple
 
@@ -8,13 +8,15 @@ from sopool.ops.message_passing.structure import GraphStructure
 
 
 class Clusters(NamedTuple):
-    """The clusters of a batch of graphs: those of one graph side by side, in the order of the smaller graph's nodes."""
+    """The C clusters of a batch of graphs; those of one graph are consecutive, ordered as its pooled nodes."""
 
     rows: Tensor
-    """The nodes, cluster by cluster [N]."""
+    """The nodes, cluster by cluster ``[N]``."""
     ptr: Tensor
-    """Where each cluster's nodes start in ``rows`` [K + 1]."""
+    """The position in ``rows`` at which each cluster starts ``[C + 1]``."""
     vectors: Tensor
-    """The value of each eigenvector of its cluster at each of ``rows``, zero where a cluster has too few [N, H]."""
+    """The value of each of the H eigenvectors at each node of ``rows`` ``[N, H]``, zero if a cluster has fewer
+    eigenvectors."""
     graphs: GraphStructure
-    """One node for each cluster; an edge for each edge between two clusters, as often as there are."""
+    """The pooled graphs, with one node for each cluster and one edge for each edge between two clusters (with
+    multiplicity)."""

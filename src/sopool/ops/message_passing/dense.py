@@ -1,4 +1,4 @@
-"""Small graphs with a weight for every pair of nodes: what a pooling to k nodes leaves of a graph."""
+"""Small graphs with a weight for every pair of nodes, as a pooling to K nodes returns them."""
 
 from typing import Literal, NamedTuple
 
@@ -6,22 +6,39 @@ from torch import Tensor
 
 
 class Dense(NamedTuple):
-    """Graphs of k nodes each; node h of graph g is row g k + h."""
+    """Graphs of K nodes each, with weighted edges; node h of graph g is row ``g * K + h``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.dense import Dense
+        >>> graphs = Dense(torch.tensor([[[0.0, 2.0], [2.0, 0.0]]]))  # one graph of two nodes
+        >>> graphs.aggregate(torch.tensor([[1.0], [3.0]]), "sum").flatten()
+        tensor([7., 5.])
+    """
 
     weights: Tensor
-    """A: the weight of node j for node i [G, k, k]. Learned, so of any sign, and with a gradient."""
+    """The weight A_ij of node j for node i, ``[G, K, K]``. Weights are learned, so they have a gradient and may be
+    negative."""
 
     @property
     def degrees(self) -> Tensor:
-        """Return 1 + the sum of the absolute weights of each node's neighbors [G k, 1]."""
+        """Return 1 + the sum of the absolute weights of each node's neighbors, ``[G * K, 1]``."""
         return 1 + self.weights.abs().sum(2).view(-1, 1)
 
     def aggregate(self, x: Tensor, how: Literal["sum", "mean", "max"]) -> Tensor:
-        """X + A X, for the mean divided by the degree: [G k, f] -> [G k, f]."""
+        """Return X + A X of each graph, divided by the degrees if ``how`` is ``"mean"``.
+
+        Args:
+            x: Node features ``[G * K, F]``.
+            how: ``"sum"`` or ``"mean"``; ``"max"`` raises an error, since edges have weights.
+
+        Returns:
+            Node features ``[G * K, F]``.
+        """
         if how == "max":
             raise ValueError(
-                "The largest value over neighbours is not defined where edges have weights, as in graphs pooled to k "
-                "nodes: take a GNN that sums or averages, such as gin-0 or gcn, or another pooling."
+                "how='max' is not defined for edges with weights, as in graphs that are pooled to k nodes: use a GNN "
+                "that sums or averages, such as gin-0 or gcn, or another pooling."
             )
         total = x + (self.weights @ x.reshape(*self.weights.shape[:2], x.shape[1])).view_as(x)
         return total if how == "sum" else total / self.degrees

@@ -1,9 +1,10 @@
-"""Message passing along edges with labels: each neighbor's message depends on the edge's label.
+"""Message passing along labeled edges, where each message depends on the label of its edge.
 
-    out_i = x_i + sum_j relu(x_j + t_ij)        t_ij the vector of the label of the edge from j to i
+    out_i = x_i + sum_j relu(x_j + t_ij)        t_ij: the vector of the label of the edge from j to i
 
-As in :mod:`sopool.ops.message_passing.neighbors` every sum is taken in one place and in one order. The gradients are
-such sums as well: for a node over the nodes that aggregate it, for a vector over the edges of its label.
+As in :mod:`sopool.ops.message_passing.neighbors`, every sum is computed in one place and in a fixed order. The
+gradients are sums of the same kind: for a node over the nodes that aggregate it, for a vector over the edges with its
+label.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from sopool.ops.numba import dispatch as compiled
 
 
 class LabelledLists(NamedTuple):
-    """The neighbors that each node aggregates, or those that aggregate it, and the labels of the edges between."""
+    """The neighbors that each node aggregates, or the nodes that aggregate it, with the labels of the edges."""
 
     ptr: Tensor
     nodes: Tensor
@@ -30,17 +31,43 @@ class LabelledLists(NamedTuple):
 
 
 def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor, rows: Rows) -> Tensor:
-    """The formula above for each node: [n, f], ``vectors`` [M, kinds, f] -> [n, f]; ``rows``: those of each model."""
+    """Return ``x_i + sum_j relu(x_j + t_ij)`` for each node i, where j runs over its neighbors.
+
+    Args:
+        x: Node features ``[N, F]``.
+        neighbors: The neighbors of each node, with edge labels.
+        vectors: One vector for each model and label ``[M, kinds, F]``.
+        rows: The rows of each model.
+
+    Returns:
+        Node features ``[N, F]``.
+
+    Raises:
+        ValueError: If the edges have no labels, or if ``vectors`` has another shape.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.many_models.model_rows import Rows
+        >>> from sopool.ops.message_passing.labelled import aggregate_labelled
+        >>> from sopool.ops.message_passing.neighbors import EdgeLabels, neighbors_of
+        >>> graph = neighbors_of(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> codes = torch.tensor([-1, 0, 0, -1])  # -1 marks the node itself
+        >>> graph = graph._replace(labels=EdgeLabels(codes, codes, kinds=1))
+        >>> x = torch.tensor([[1.0], [-5.0]])
+        >>> vectors = torch.full((1, 1, 1), 2.0)  # one model, one label, one feature
+        >>> aggregate_labelled(x, graph, vectors, Rows(torch.tensor([0, 2]))).flatten()
+        tensor([ 1., -2.])
+    """
     if isinstance(neighbors, Dense) or neighbors.labels is None:
         raise ValueError(
-            "This network uses the labels of edges, but the edges have none: give them as "
-            "Neighbors.labels, or take a network that needs none, such as gin-0."
+            "This network uses edge labels, but the edges have none: pass them as Neighbors.labels, or use a network "
+            "without edge labels, such as gin-0."
         )
     kinds = neighbors.labels.kinds
     if vectors.shape != (len(rows), kinds, x.shape[1]):
         raise ValueError(
             f"vectors have shape {list(vectors.shape)}: {len(rows)} models, {kinds} labels and {x.shape[1]} channels "
-            f"ask for {[len(rows), kinds, x.shape[1]]}."
+            f"require {[len(rows), kinds, x.shape[1]]}."
         )
     if transformed():
         lists = LabelledLists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
@@ -76,22 +103,22 @@ _labelled: Callable[[Tensor, Tensor, Neighbors, Rows], Tensor] = _Labelled.apply
 
 
 class LabelledBackend(Protocol):
-    """Who does the work. ``vectors`` are those of all models, one after the other [V, f]."""
+    """The interface of an implementation. ``vectors`` are those of all models, concatenated ``[V, F]``."""
 
     def propagate(self, x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
-        """The sum for each node."""
+        """Return the sum over the list of each node."""
 
     def nodes_gradient(self, x: Tensor, vectors: Tensor, transposed: LabelledLists, gradient: Tensor) -> Tensor:
-        """Return what reaches each node from those that aggregate it."""
+        """Return the gradient of each node, from the nodes that aggregate it."""
 
     def vectors_gradient(
         self, x: Tensor, vectors: Tensor, neighbors: LabelledLists, gradient: Tensor, rows: Rows
     ) -> Tensor:
-        """What reaches each vector from the edges of its label."""
+        """Return the gradient of each vector, from the edges with its label."""
 
 
 class _Torch:
-    """Plain PyTorch, with memory for each edge."""
+    """The implementation in plain PyTorch, which needs memory for each edge."""
 
     @staticmethod
     def propagate(x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
@@ -105,7 +132,7 @@ class _Torch:
     @staticmethod
     def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: LabelledLists, gradient: Tensor, rows: Rows) -> Tensor:
         passes = x.index_select(0, neighbors.nodes) + _along(vectors, neighbors) > 0
-        numbers = neighbors.labels + 1  # the nodes themselves come first, and are left out again
+        numbers = neighbors.labels + 1  # 0 for the nodes themselves, dropped in the end
         ends = torch.bincount(numbers, minlength=len(vectors) + 1).cumsum(0)
         ptr = torch.cat([ends.new_zeros(1), ends])
         order = numbers.argsort(stable=True)
@@ -113,7 +140,7 @@ class _Torch:
 
 
 class _Loops:
-    """Compiled loops, with no memory beside the results."""
+    """The implementation by compiled loops, which need no memory besides the results."""
 
     @staticmethod
     def propagate(x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
@@ -143,7 +170,7 @@ def _backend(x: Tensor) -> LabelledBackend:
 
 
 def _messages(x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:
-    """Return the message of each member of the lists [e, f]."""
+    """Return the message of each of the L list entries, ``[L, F]``."""
     rows = x.index_select(0, lists.nodes)
     return torch.where(_itself(lists), rows, (rows + _along(vectors, lists)).relu())
 
@@ -153,16 +180,16 @@ def _itself(lists: LabelledLists) -> Tensor:
 
 
 def _along(vectors: Tensor, lists: LabelledLists) -> Tensor:
-    """The vector of each member's edge [e, f]; any for the node itself."""
+    """Return the vector of the edge of each list entry, ``[L, F]``; it is arbitrary for the node itself."""
     return vectors.index_select(0, lists.labels.clamp(min=0))
 
 
 def _of_owners(values: Tensor, lists: LabelledLists) -> Tensor:
-    """The row of the node whose list a member is in: [n, f] -> [e, f]."""
+    """Return the row of the node whose list each entry is in: ``[N, F]`` to ``[L, F]``."""
     return values.repeat_interleave(lists.ptr.diff(), dim=0, output_size=len(lists.nodes))
 
 
 def _list_total(values: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-    """The sum over each list of rows, in their own order or in another: [e, f] -> [n, f]."""
+    """Return the sum over each list of rows, which ``order`` permutes if it is given: ``[L, F]`` to ``[N, F]``."""
     rows = torch.arange(len(values), device=values.device) if order is None else order
     return F.embedding_bag(rows, values, ptr, mode="sum", include_last_offset=True)

@@ -1,7 +1,7 @@
-"""Message passing: each node aggregates its neighbors, and itself.
+"""Message passing: each node aggregates its neighbors and itself.
 
-Lists of neighbours, not a matrix and not a scatter: every node's sum is taken in one place and in one order, so it
-depends on nothing but the graph, and needs no memory per edge.
+Graphs are stored as lists of neighbors, not as matrices, and sums need no scatter operation. Each sum is computed in
+one place and in a fixed order, so it depends on the graph only and needs no memory per edge.
 """
 
 from collections.abc import Callable
@@ -25,33 +25,50 @@ How = Literal["sum", "mean", "max"]
 
 
 class EdgeLabels(NamedTuple):
-    """The label of the edge to each member of the lists: l of model m is m kinds + l."""
+    """The label of the edge to each list entry; label l of model m has the code ``m * kinds + l``."""
 
     codes: Tensor
-    """Beside ``nodes`` [e], int64; -1 for the node itself, which takes no edge."""
+    """The codes for ``Neighbors.nodes`` ``[L]``, int64; -1 for the node itself."""
     transposed: Tensor
-    """Beside the nodes of the reverse [e], int64."""
+    """The codes for the nodes of the transposed lists ``[L]``, int64."""
     kinds: int
-    """How many labels there are, the one for unknown ones included."""
+    """The number of labels, including the one for unknown labels."""
 
 
 class Neighbors(NamedTuple):
-    """The neighbors of each node, ``nodes[ptr[i]:ptr[i + 1]]``, itself among them; only a spare row has none."""
+    """The list of neighbors of each node i, ``nodes[ptr[i]:ptr[i + 1]]``, including i; spare rows have empty lists."""
 
     ptr: Tensor
-    """[n + 1], int64."""
+    """The position at which each list starts ``[N + 1]``, int64."""
     nodes: Tensor
-    """[e], int64."""
+    """The entries of all lists ``[L]``, int64."""
     transposed: tuple[Tensor, Tensor]
-    """(ptr, nodes) of the reverse: the nodes that aggregate each node. For undirected graphs the same two tensors."""
+    """``(ptr, nodes)`` of the transposed lists: the nodes that aggregate each node. The same tensors for undirected
+    graphs."""
     clusters: Union["Clusters", None] = None
-    """How the nodes fall into clusters, for a pooling that is told beforehand."""
+    """The clusters of the nodes, for a pooling that needs precomputed clusters."""
     labels: EdgeLabels | None = None
-    """For a network that asks for them."""
+    """The labels of the edges, for a network that uses them."""
 
 
 def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
-    """The sum, mean or largest value over each node's list, zero over an empty one: [n, f] -> [n, f]."""
+    """Return the sum, mean or maximum over the list of each node, zero for an empty list.
+
+    Args:
+        x: Node features ``[N, F]``.
+        neighbors: The neighbors of each node.
+        how: ``"sum"``, ``"mean"`` or ``"max"``.
+
+    Returns:
+        Node features ``[N, F]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
+        >>> graph = neighbors_of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)  # the path 0 - 1 - 2
+        >>> aggregate(torch.tensor([[1.0], [2.0], [4.0]]), graph, "sum").flatten()
+        tensor([3., 7., 6.])
+    """
     if isinstance(neighbors, Dense):
         return neighbors.aggregate(x, how)
     if how == "max":
@@ -62,7 +79,23 @@ def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
 
 
 def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
-    """The lists of edges [2, E] from a source to a target, which aggregates it; an edge given twice counts twice."""
+    """Return the lists of neighbors of a graph or of a batch of graphs, each node included in its own list.
+
+    Args:
+        edge_index: Edges ``[2, E]`` from sources to targets, as in PyG. The target aggregates the source. An edge that
+            occurs twice counts twice.
+        num_nodes: The number of nodes N.
+
+    Returns:
+        The lists, with L = E + N entries.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> graph = neighbors_of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)  # the path 0 - 1 - 2
+        >>> graph.ptr, graph.nodes
+        (tensor([0, 2, 5, 7]), tensor([0, 1, 0, 1, 2, 1, 2]))
+    """
     loops = torch.arange(num_nodes, device=edge_index.device)
     source, target = torch.cat([edge_index, loops.expand(2, -1)], dim=1)
     lists = []
@@ -74,7 +107,7 @@ def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
 
 
 class _Sum(torch.autograd.Function):
-    """The gradient is the same sum over the reverse lists, and so is that one's: no scatter in either direction."""
+    """A sum whose gradient is the same sum over the transposed lists, so that neither direction needs a scatter."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, lists: tuple[Tensor, Tensor], reverse: tuple[Tensor, Tensor]) -> Tensor:
@@ -88,7 +121,7 @@ class _Sum(torch.autograd.Function):
 
 
 class _Max(torch.autograd.Function):
-    """Nodes that share the largest value share the gradient."""
+    """A maximum whose gradient is divided equally among the nodes that attain it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, neighbors: Neighbors) -> Tensor:
@@ -137,13 +170,13 @@ def _list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
 
 
 def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
-    """The mean of those that are the largest of each list, which is the largest: [e, f] -> [n, f]."""
+    """Return the mean of the largest entries of each list, which is the largest: ``[L, F]`` to ``[N, F]``."""
     largest = F.pad(segment_amax(rows.detach(), ptr), (0, 0, 0, 1))
     is_largest = (rows == largest.index_select(0, owners(ptr, len(rows)))) | rows.isnan()
     return list_total(rows.where(is_largest, 0), ptr) / list_total(is_largest.to(rows.dtype), ptr).clamp(min=1)
 
 
 def list_total(values: Tensor, ptr: Tensor) -> Tensor:
-    """The sum over each list in operators that every transform knows, so by a scatter: [e, f] -> [n, f]."""
+    """Return the sum over each list by a scatter, which supports every transform: ``[L, F]`` to ``[N, F]``."""
     capacity = values.new_zeros(ptr.shape[0], values.shape[1])
     return capacity.index_add(0, owners(ptr, len(values)), values)[:-1]

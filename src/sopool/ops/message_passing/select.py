@@ -1,7 +1,7 @@
-"""The best-scored nodes of each graph, and the edges between them.
+"""Select the nodes with the highest scores of each graph, and the edges between them.
 
-How many rows there are follows from shapes alone where looking at values would wait for the device: then some spare
-rows, which belong to no graph, stand at the end. On a CPU there are none.
+Where the number of selected nodes is not known without waiting for the device, the number of rows follows from shapes
+alone, and some spare rows at the end belong to no graph. On a CPU there are no spare rows.
 """
 
 import math
@@ -17,24 +17,24 @@ from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.segments import check_ptr_values, owners
 
 ROUNDING = 1e-9
-"""Of ratio times nodes: what is taken off before it is rounded up, so that 0.1 of 30 is 3."""
+"""Subtracted from ratio times nodes before rounding up, so that a ratio of 0.1 of 30 nodes gives 3."""
 
 
 class Selection(NamedTuple):
-    """Which nodes are kept, graph by graph, the best first."""
+    """The nodes that are kept, graph by graph, those with the highest scores first."""
 
     rows: Tensor
-    """The nodes [R]; any for a spare row."""
+    """The nodes ``[R]``; arbitrary for spare rows."""
     ptr: Tensor
-    """Where each graph's start in ``rows`` [G + 1]."""
+    """The position in ``rows`` at which each graph starts ``[G + 1]``."""
     spare: Tensor | None
-    """Which rows are spare [R], bool; None if there are none."""
+    """Which rows are spare ``[R]``, bool; None if there are none."""
 
 
 def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool | None = None) -> Selection:
-    """The ceil(ratio n) nodes of each graph with the highest ``score`` [N]; among equals the first.
+    """Return the ceil(ratio n) nodes of each graph with the highest ``score`` ``[N]``; earlier nodes win ties.
 
-    ``exact``: without spare rows; on a CPU if left out.
+    With ``exact`` there are no spare rows. Default: None, True on a CPU only.
     """
     ptr = graphs.ptr
     count = score.numel()
@@ -57,9 +57,9 @@ def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool 
 
 @torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
 def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
-    """The nodes of each graph from the highest ``score`` [N] to the lowest, graph by graph [N].
+    """Return the nodes of each graph, graph by graph, from the highest ``score`` to the lowest, ``[N]``.
 
-    Among equals the one with the higher ``then`` [N] comes first, then the one that comes first now.
+    Ties are broken by the higher ``then`` ``[N]``, if it is given, and then by position.
     """
     check_ptr_values(ptr, score)
     if then is None:
@@ -91,13 +91,13 @@ def _falling(values: Tensor) -> Tensor:
 
 
 def between(neighbors: Neighbors | Dense, selection: Selection) -> Neighbors | Dense:
-    """Return the neighbors of the selected nodes among themselves."""
+    """Return the neighbors of the selected nodes among each other."""
     if isinstance(neighbors, Dense):
         graphs, nodes, _ = neighbors.weights.shape
         own = selection.rows.view(graphs, -1) % nodes
         graph = torch.arange(graphs, device=own.device).view(-1, 1, 1)
         return Dense(neighbors.weights[graph, own.unsqueeze(2), own.unsqueeze(1)])
-    size = neighbors.ptr.numel()  # one more than nodes: the last place is that of spare rows
+    size = neighbors.ptr.numel()  # number of nodes + 1: the last entry is for spare rows
     at = selection.rows if selection.spare is None else torch.where(selection.spare, size - 1, selection.rows)
     place = torch.full((size,), -1, device=at.device).index_copy(0, at, torch.arange(at.numel(), device=at.device))
     lists = _lists(neighbors.ptr, neighbors.nodes, place, selection)
@@ -106,7 +106,7 @@ def between(neighbors: Neighbors | Dense, selection: Selection) -> Neighbors | D
 
 
 def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> tuple[Tensor, Tensor]:
-    """Selected nodes' lists, with each node by its ``place`` among the selected; -1: it is not."""
+    """Return the lists of the selected nodes; ``place`` maps a node to its position in the selection, or to -1."""
     moved = place.index_select(0, nodes)
     known = moved >= 0
     before = torch.cat([ptr.new_zeros(1), known.cumsum(0)])
@@ -118,7 +118,7 @@ def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> t
     if selection.spare is None:
         packed = moved[known]
         total = int(new[-1])
-    else:  # as many entries as before; those past the last list are no one's
+    else:  # the number of entries is unchanged; those past the last list are unused
         total = nodes.numel()
         packed = moved.new_zeros(total + 1).scatter(0, torch.where(known, before[:-1], total), moved.clamp(min=0))
     entry = torch.arange(total, device=ptr.device)

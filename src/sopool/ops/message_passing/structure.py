@@ -1,9 +1,10 @@
-"""A batch of graphs, as it comes or pooled: where each one's nodes start, and the neighbors of each node.
+"""A batch of graphs, original or pooled: the boundaries of the graphs and the neighbors of each node.
 
-A pooled graph is again a graph, so layers and poolings see one record, block after block. What they may ask of it:
+A pooled graph is a graph again, so layers and poolings use one data structure in every block. Its operations, where
+A_ij is the weight of node j for node i and A is never stored for sparse graphs:
 
-    propagate             x + A x               A: [n, n] of each graph, never stored; A_ij: the weight of j for i
-    degrees               1 + sum_j abs(A_ij)   absolute, for weights may be negative
+    propagate             x + A x
+    degrees               1 + sum_j abs(A_ij)   absolute values, since weights may be negative
     propagate_normalized  D^(-1/2) (A + I) D^(-1/2) x
 """
 
@@ -19,42 +20,107 @@ from sopool.ops.segment.segments import owners
 
 
 class GraphStructure(NamedTuple):
-    """G graphs side by side."""
+    """A batch of G graphs."""
 
     ptr: Tensor
-    """Where each one's nodes start [G + 1]."""
+    """The row at which the nodes of each graph start ``[G + 1]``."""
     neighbors: Neighbors | Dense
+    """The neighbors of each node."""
 
 
 def propagate(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
-    """X + A X: [n, f] -> [n, f]."""
+    """Return ``X + A X``, each node's features plus the weighted sum over its neighbors.
+
+    Args:
+        x: Node features ``[N, F]``.
+        neighbors: The neighbors of each node.
+
+    Returns:
+        Node features ``[N, F]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> from sopool.ops.message_passing.structure import propagate
+        >>> graph = neighbors_of(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> propagate(torch.tensor([[1.0], [2.0]]), graph).flatten()
+        tensor([3., 3.])
+    """
     return aggregate(x, neighbors, "sum")
 
 
 def degrees(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
-    """Return 1 + the absolute weights of each node's neighbors [n, 1], in the type of x, for half types in float32."""
+    """Return the degree of each node, 1 + the sum of the absolute weights of its neighbors.
+
+    Args:
+        x: A tensor that determines the dtype of the result (float32 for half types).
+        neighbors: The neighbors of each node.
+
+    Returns:
+        The degrees ``[N, 1]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> from sopool.ops.message_passing.structure import degrees
+        >>> graph = neighbors_of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        >>> degrees(torch.ones(3, 1), graph).flatten()
+        tensor([2., 3., 2.])
+    """
     return neighbors.degrees if isinstance(neighbors, Dense) else segment_sizes(neighbors.ptr, like=x)
 
 
 def propagate_normalized(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
-    """D^(-1/2) (A + I) D^(-1/2) X, with absolute degrees: [n, f] -> [n, f]."""
+    """Return ``D^(-1/2) (A + I) D^(-1/2) X``, where D holds the :func:`degrees`.
+
+    Args:
+        x: Node features ``[N, F]``.
+        neighbors: The neighbors of each node.
+
+    Returns:
+        Node features ``[N, F]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> from sopool.ops.message_passing.structure import propagate_normalized
+        >>> graph = neighbors_of(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> propagate_normalized(torch.ones(2, 1), graph).shape
+        torch.Size([2, 1])
+    """
     share = degrees(x, neighbors).rsqrt().to(x.dtype)
     return share * propagate(share * x, neighbors)
 
 
 def squared_weights(graphs: GraphStructure, like: Tensor) -> Tensor:
-    """sum_ij A_ij^2 of each graph [G]. An edge given m times has the weight m."""
+    """Return the sum of all A_ij^2 of each graph; an edge that occurs m times has the weight m.
+
+    Args:
+        graphs: A batch of G graphs.
+        like: A tensor that determines the dtype of the result for sparse graphs.
+
+    Returns:
+        The sums ``[G]``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> from sopool.ops.message_passing.structure import GraphStructure, squared_weights
+        >>> edges = neighbors_of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        >>> squared_weights(GraphStructure(torch.tensor([0, 3]), edges), like=torch.ones(1))
+        tensor([4.])
+    """
     if isinstance(graphs.neighbors, Dense):
         return graphs.neighbors.weights.square().sum((1, 2))
     ends = graphs.neighbors.ptr
     nodes = graphs.neighbors.nodes
     entry = torch.arange(nodes.numel(), device=nodes.device)
     target = owners(ends, nodes.numel())
-    # The lists are in order, so equal entries follow one another: 1 + 3 + 5 + ... adds up to m^2.
+    # Lists are sorted, so equal entries are consecutive, and m of them add up to 1 + 3 + 5 + ... = m^2.
     first = torch.ones_like(nodes, dtype=torch.bool)
     first[1:] = (nodes[1:] != nodes[:-1]) | (target[1:] != target[:-1])
     begins = torch.where(first, entry, 0).cummax(0).values if nodes.numel() else entry
-    # Every node is in its own list once more than its loops say: (c - 1)^2 = c^2 - 2 c + 1.
+    # A node occurs in its own list once more than it has self-loops: (c - 1)^2 = c^2 - 2 c + 1.
     terms = 2 * (entry - begins) + 1 - 2 * (nodes == target)
     running = torch.cat([terms.new_zeros(1), terms.cumsum(0)])
     totals = running[ends[graphs.ptr]].diff() + graphs.ptr.diff()

@@ -1,1 +1,1 @@
-"""Loops compiled by Numba, for tensors on a CPU. Nothing here is imported before a loop is needed."""
+"""Loops for tensors on a CPU, compiled by Numba. They are imported when a loop is first needed."""

@@ -1,4 +1,4 @@
-"""Whether the compiled loops serve, and the way to them from tensors."""
+"""The decision whether compiled loops are used, and calls of them with tensors."""
 
 import importlib
 import importlib.util
@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 LONGEST = 256
-"""Rows of a graph up to which loops beat a call of the matrix product. By its own size, so company changes nothing."""
+"""The largest number of rows for which loops are used. Only a graph's own size counts, not the rest of the batch."""
 WIDEST = 64 * 64
 
 
 def serves(x: Tensor) -> bool:
-    """On a CPU with one thread, as the workers of a bank have, where Numba is installed."""
+    """Return whether loops are used: with Numba, on a CPU with one thread, as in the workers of a bank."""
     return (
         x.device.type == "cpu"
         and x.dtype in (torch.float32, torch.float64)
@@ -25,9 +25,10 @@ def serves(x: Tensor) -> bool:
 
 
 def prepare(name: str, *arguments: Any, module: str = "loops") -> Callable[..., None]:
-    """One of :mod:`sopool.ops.numba.loops` on contiguous tensors and numbers, still to be told which model, if it asks.
+    """Bind a function of :mod:`sopool.ops.numba.loops` to contiguous tensors and numbers.
 
-    Another ``module`` with loops beside it may be named.
+    The returned function takes the leading arguments that are still missing, such as the model. ``module`` names
+    another module of loops in this package.
     """
     loop = getattr(_loops(module), name)
     views = [one.numpy() if isinstance(one, Tensor) else one for one in arguments]
@@ -35,7 +36,7 @@ def prepare(name: str, *arguments: Any, module: str = "loops") -> Callable[..., 
 
 
 def segment_gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
-    """out[g] = X_g^T Y_g: loops for small graphs, a product of its own for each large one."""
+    """Return X_g^T Y_g of every segment: by loops for small segments, by a matrix product for each large one."""
     out = x.new_empty(ptr.numel() - 1, x.shape[1], y.shape[1])
     prepare("gram", x.contiguous(), y.contiguous(), ptr, LONGEST, out)()
     for g, first, last in _large(ptr):
@@ -44,7 +45,7 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
 
 
 def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool) -> Tensor:
-    """out[i] = S_g(i) y_i, or (S + S^T) y_i, likewise."""
+    """Return S_g y_i, or (S_g + S_g^T) y_i: by loops for small segments, by a matrix product for each large one."""
     out = y.new_empty(y.shape[0], s.shape[1])
     scratch = y.new_empty(s.shape[2], s.shape[1])
     prepare("apply", y.contiguous(), s.contiguous(), ptr, symmetrize, LONGEST, scratch, out)()
@@ -67,5 +68,5 @@ def _installed() -> bool:
 
 @cache
 def _loops(module: str) -> Any:
-    """Imported when first needed: Numba takes a second, and who only pools need not wait for it."""
+    """Import a module of loops when it is first needed, since importing Numba takes a second."""
     return importlib.import_module(f"sopool.ops.numba.{module}")

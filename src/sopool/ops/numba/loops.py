@@ -1,7 +1,8 @@
-"""Loops compiled by Numba, for one thread: a bank on a CPU spends most of its time in operations too small for torch.
+"""Loops compiled by Numba for one thread, for operations that are too small to be efficient in PyTorch.
 
-Written out as loops they need no padding, no copies of slices and no call per model. Each function works on numpy views
-of torch tensors, contiguous, all of one type; ``ptr`` says where the rows of each graph or model start.
+Such operations dominate a bank on a CPU. Loops need no padding, no copies of slices and no call per model. Each
+function works on contiguous NumPy views of PyTorch tensors of one dtype; ``ptr`` has the boundaries of graphs or
+models.
 """
 
 from collections.abc import Callable
@@ -12,25 +13,25 @@ from numba import njit
 
 
 def compiled(loop: Callable[..., Any]) -> Any:
-    """Compile a function when it is first called, and keep what was compiled for the next process."""
+    """Compile a function at its first call, and cache the result on disk if possible."""
     try:
         return _compiled(loop, keep=True)
-    except RuntimeError:  # nowhere to keep it: neither the package nor the user's folder can be written to
+    except RuntimeError:  # no writable cache: neither the package nor the user's cache folder
         return _compiled(loop, keep=False)
 
 
 def _compiled(loop: Callable[..., Any], keep: bool) -> Any:
-    """Products and sums may be fused; nothing else about the arithmetic is loosened, so it stays what the loops say."""
+    """Compile a function; products and sums may be fused, but otherwise the arithmetic is exactly that of the loop."""
     return njit(cache=keep, nogil=True, error_model="numpy", fastmath={"contract"})(loop)
 
 
 BLOCK = 4
-"""Rows taken together: so much less is written in between."""
+"""The number of rows per step, which reduces the number of writes."""
 
 
 @compiled
 def gram(x: np.ndarray, y: np.ndarray, ptr: np.ndarray, longest: int, out: np.ndarray) -> None:
-    """out[g] = X_g^T Y_g for the graphs of at most ``longest`` rows."""
+    """Write X_g^T Y_g to ``out[g]`` for segments of at most ``longest`` rows."""
     p = x.shape[1]
     q = y.shape[1]
     for g in range(len(ptr) - 1):
@@ -72,7 +73,10 @@ def apply(
     transposed: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """out[i] = S_g(i) y_i, or (S + S^T) y_i, likewise; ``transposed`` [q, p] has space for one S^T."""
+    """Write S_g y_i, or (S_g + S_g^T) y_i, to ``out[i]`` for segments of at most ``longest`` rows.
+
+    ``transposed`` ``[Q, P]`` is a buffer for one transposed matrix.
+    """
     p = s.shape[1]
     q = s.shape[2]
     whole = q // BLOCK * BLOCK
@@ -118,7 +122,7 @@ def norm_relu(
     inverse: np.ndarray,
     y: np.ndarray,
 ) -> None:
-    """y = relu(scale (z - mean) inverse + shift) over the rows of model m; z is left centred."""
+    """Write relu(scale (z - mean) inverse + shift) to ``y`` for the rows of model m, and center ``z`` in place."""
     width = z.shape[1]
     first = ptr[m]
     last = ptr[m + 1]
@@ -156,7 +160,7 @@ def norm_relu_backward(
     d_scale: np.ndarray,
     d_shift: np.ndarray,
 ) -> None:
-    """dz = multiplier (g - mean(g) - z^ mean(g z^)) with g the gradient where y > 0 and z^ = centred inverse."""
+    """Compute dz = multiplier (g - mean(g) - z^ mean(g z^)) with g = gradient where y > 0 and z^ = centred inverse."""
     width = y.shape[1]
     first = ptr[m]
     last = ptr[m + 1]
@@ -182,7 +186,7 @@ def norm_relu_backward(
 def aggregate_labelled_loop(
     x: np.ndarray, vectors: np.ndarray, ptr: np.ndarray, nodes: np.ndarray, labels: np.ndarray, out: np.ndarray
 ) -> None:
-    """out_i += x_i + sum_j relu(x_j + t_ij) over the list of each node."""
+    """Add x_i + sum_j relu(x_j + t_ij) over the list of each node i to ``out[i]``."""
     width = x.shape[1]
     for i in range(len(ptr) - 1):
         for place in range(ptr[i], ptr[i + 1]):
@@ -207,7 +211,7 @@ def labelled_nodes_gradient(
     gradient: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """What reaches each node from those that aggregate it, which its list names."""
+    """Add up the gradient of each node, from the nodes in its list, which aggregate it."""
     width = x.shape[1]
     for i in range(len(ptr) - 1):
         for place in range(ptr[i], ptr[i + 1]):
@@ -232,7 +236,7 @@ def labelled_vectors_gradient(
     gradient: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """What reaches each vector from the edges of its label."""
+    """Add up the gradient of each vector, from the edges with its label."""
     width = x.shape[1]
     for i in range(len(ptr) - 1):
         for place in range(ptr[i], ptr[i + 1]):

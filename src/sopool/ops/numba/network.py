@@ -1,4 +1,4 @@
-"""A message-passing network with fixed weights, all layers in one go: see :mod:`sopool.ops.numba.network_loops`."""
+"""Inference with a message-passing network in one call: see :mod:`sopool.ops.numba.network_loops`."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,16 @@ from sopool.ops.numba import dispatch as compiled
 
 
 class Layers:
-    """The maps of all layers, of several models, in the order in which rows meet them.
+    """The linear maps of all L layers of M models, in the order in which they are applied.
 
-    eps [M, L]; ``weights``: the first [M, d, h], all others [M, h, h]; biases [M, h]; vectors of edge labels for each
-    layer [V, width], or none; ``view`` [M, d + L h, r]: what is wanted of all layers side by side, if not themselves.
+    Args:
+        how: The aggregation, ``"sum"``, ``"mean"`` or ``"max"``.
+        eps: The additional weight of the node itself ``[M, L]``.
+        weights: The first ``[M, D, H]``, all others ``[M, H, H]``.
+        biases: Biases ``[M, H]`` of all maps.
+        vectors: The vectors of edge labels of each layer ``[V, width]``, or none.
+        view: A projection ``[M, D + L * H, R]`` of the concatenated layers, which is returned instead of them. Default:
+            None.
     """
 
     def __init__(
@@ -39,12 +45,12 @@ class Layers:
         self.arrays = [tensor.detach().contiguous() for tensor in every]
 
     def has_labels_for(self, neighbors: Neighbors) -> bool:
-        """Whether edges have labels, if they are asked for."""
+        """Return whether the edges have labels, or labels are not needed."""
         return neighbors.labels is not None or not self.labelled
 
 
 def run_network(x: Tensor, neighbors: Neighbors, ptr: Tensor, layers: Layers) -> list[Tensor]:
-    """The input and the output of each layer, parts of one matrix: [N, d] -> [N, d], [N, h], ...; or the view."""
+    """Return the input ``[N, D]`` and each layer's output ``[N, H]``, parts of one matrix; or the view ``[N, R]``."""
     out = x.new_empty(x.shape[0], sum(layers.widths))
     labels = neighbors.labels.codes if layers.labelled and neighbors.labels else neighbors.nodes[:0]
     lists = neighbors.ptr, neighbors.nodes, labels

@@ -1,6 +1,6 @@
-"""A trained message-passing network as one compiled loop: some graphs go through all layers while the cache holds them.
+"""Inference with a message-passing network as one compiled loop: small groups of graphs pass all layers in the cache.
 
-The products are those of NumPy inside Numba: a library's, called without Python, quick for a few dozen rows already.
+Matrix products are those of NumPy within Numba, which call a BLAS library without Python overhead.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from sopool.ops.numba.loops import compiled
 
 ROWS = 64
-"""Nodes that are worked on together, or those of one graph: so few that the library starts no threads for them."""
+"""The number of nodes per group, unless one graph is larger: few enough that the BLAS library starts no threads."""
 SUM, MEAN, MAX = 0, 1, 2
 
 
@@ -30,11 +30,13 @@ def network(
     views: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """h_0 = x; h_l = relu(... relu(a W + b) ...) with a = the sum, mean or maximum over a list, + eps h_(l-1).
+    """Compute h_0 = x and h_l = relu(... relu(a W + b) ...) with a = aggregate(h_(l-1)) + eps h_(l-1).
 
-    Out are all h side by side [N, d + L h], or sum_l h_l V_l [N, r] if there are views V. x [N, d]; ``labels`` is empty
-    if edges have none; of model m: eps [M, L], first [M, d, h], rest [M, K L - 1, h, h] and bias [M, K L, h] for K maps
-    a layer, first_view [M, d, r], views [M, L, h, r]; vectors of edge labels [V, d] and [L - 1, V, h].
+    ``out`` receives all h side by side ``[N, D + L * H]``, or sum_l h_l V_l ``[N, R]`` if there are views V. ``x`` is
+    ``[N, D]``; ``labels`` is empty if edges have no labels. With K maps per layer, ``eps`` is ``[M, L]``, ``first``
+    ``[M, D, H]``, ``rest`` ``[M, K * L - 1, H, H]``, ``bias`` ``[M, K * L, H]``, ``first_view`` ``[M, D, R]`` and
+    ``views`` ``[M, L, H, R]``. The vectors of edge labels are ``[V, D]`` for the first layer and ``[L - 1, V, H]`` for
+    the others.
     """
     models, layers = eps.shape
     d = x.shape[1]
@@ -96,7 +98,7 @@ def _aggregate(
     vectors: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Aggregate the lists of n nodes; ``begin`` is the number of the first row of x in them, row n is all zeros."""
+    """Aggregate the lists of n nodes; ``begin`` is the node number of row 0 of ``x``, and row n is zero."""
     for i in range(n):
         first = starts[begin + i]
         last = starts[begin + i + 1]
@@ -118,7 +120,7 @@ def _aggregate(
 def _aggregate_all(
     x: np.ndarray, n: int, begin: int, nodes: np.ndarray, first: int, last: int, out: np.ndarray, i: int
 ) -> None:
-    """Their sum. Most lists have four members at most: these are added in one go, with zeros for those that are not."""
+    """Write the sum over a list to ``out[i]``; the first four entries are added at once, padded with the zero row n."""
     a = nodes[first] - begin if last > first else n
     b = nodes[first + 1] - begin if last > first + 1 else n
     c = nodes[first + 2] - begin if last > first + 2 else n
@@ -133,7 +135,7 @@ def _aggregate_all(
 
 @compiled
 def _aggregate_max(x: np.ndarray, begin: int, nodes: np.ndarray, first: int, last: int, row: np.ndarray) -> None:
-    """The largest value of each column, zero if there is nobody."""
+    """Write the largest value of each column to ``row``, zero for an empty list."""
     for j in range(len(row)):
         row[j] = x[nodes[first] - begin, j] if last > first else 0
     for place in range(first + 1, last):
@@ -154,7 +156,7 @@ def _aggregate_labelled(
     vectors: np.ndarray,
     row: np.ndarray,
 ) -> None:
-    """x_j of the node itself, whose label is -1, and relu(x_j + vector) of the others."""
+    """Write to ``row`` the sum of x_j for the node itself (label -1) and relu(x_j + vector) for the other entries."""
     for j in range(len(row)):
         row[j] = 0
     for place in range(first, last):
@@ -170,7 +172,7 @@ def _aggregate_labelled(
 
 @compiled
 def _map(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, n: int, out: np.ndarray) -> None:
-    """relu(X W + b) for the first n rows."""
+    """Write relu(X W + b) to the first n rows of ``out``."""
     for start in range(0, n, ROWS):
         stop = min(n, start + ROWS)
         np.dot(x[start:stop], weight, out[start:stop])
@@ -182,7 +184,7 @@ def _map(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, n: int, out: np.nd
 
 @compiled
 def _show(x: np.ndarray, view: np.ndarray, seen: np.ndarray, column: int, anew: bool, out: np.ndarray) -> None:
-    """Add X V to what is out, or write X into its columns if there is no view; ``seen`` is a buffer for some rows."""
+    """Add X V to ``out``, or set it if ``anew``; without a view, copy X to its columns. ``seen`` is a buffer."""
     if not view.shape[1]:
         for i in range(len(x)):
             for j in range(x.shape[1]):
