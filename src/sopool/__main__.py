@@ -1,4 +1,4 @@
-"""``python -m sopool`` is ``sopool``. Signals are handled before anything that takes time is imported."""
+"""Run the command line with ``python -m sopool``; signal handlers are set before slow imports."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ from sopool._runtime.visible import visible
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the command to stop.
+    """Raised when a signal asks the command to stop.
 
-    Python dies of a plain ``KeyboardInterrupt`` that it met in code made of text, even if it was caught.
+    A plain ``KeyboardInterrupt`` raised in code that was compiled from a string would end Python even if it is caught.
     """
 
 
@@ -22,10 +22,10 @@ received: list[int] = []
 
 
 def main() -> None:
-    """Run the command ``sopool``. Stopped by a signal, whatever it was at, it says so; the exit code tells which."""
-    sys.excepthook = _show_fault  # before Typer is imported, which hands on to whatever it finds here
+    """Run the ``sopool`` command; if a signal stops it, print a note and exit with the code of that signal."""
+    sys.excepthook = _show_fault  # set before Typer is imported, whose own hook calls it
     for number in STOPPING:
-        # Shells and nohup have them ignored in the background: that stays so.
+        # Shells and nohup make background processes ignore signals, which must stay so.
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _stop)
     try:
@@ -33,18 +33,18 @@ def main() -> None:
 
         command()
     except BaseException as error:
-        # What is imported just then may make another error of it.
+        # A module that is being imported may raise another exception from it.
         if not received or (isinstance(error, SystemExit) and not _came_of_it(error)):
             raise
         code = exit_code(received[0])
         for number in STOPPING:
-            signal.signal(number, lambda *_: os._exit(code))  # nothing is left to be saved
+            signal.signal(number, lambda *_: os._exit(code))  # there is nothing left to save
         print("note: stopped.", file=sys.stderr)
         sys.exit(code)
 
 
 def _show_fault(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    """Print the traceback of an error that nobody expected: it may hold text from data."""
+    """Print the traceback of an unexpected error; control characters are escaped, as it may contain text from data."""
     print(visible("".join(traceback.format_exception(kind, error, at))), end="", file=sys.stderr)
 
 
@@ -57,11 +57,11 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _came_of_it(error: BaseException | None) -> bool:
-    """Whether it was raised on the way out, without a word; commands that have something to say leave of themselves."""
+    """Return whether an exit was caused by :class:`Stopped`; a command that prints its own message exits by itself."""
     while error is not None and not isinstance(error, Stopped):
         error = error.__context__
     return error is not None
 
 
-if __name__ == "__main__":  # workers import this file under another name
+if __name__ == "__main__":  # worker processes import this file under another name
     main()

@@ -44,10 +44,10 @@ def test_what_fits_is_handed_on():
     ("found", "says"),
     [
         ([], "file is .*, expected an object with people, by"),
-        ({"people": []}, "file lacks by: damaged, or of another version"),
+        ({"people": []}, "file lacks by: the file is damaged or from another version"),
         ({"people": [], "by": {}, "more": 1}, "file has 'more', which this version does not know"),
         ({"people": [], "by": {}}, r"file.people is \[\], expected a list of 1 to 1,048,576 values"),
-        ({"people": [{"name": "ada"}, {"name": "B"}], "by": {}}, r"file.people\[1\].name is 'B', expected a text that"),
+        ({"people": [{"name": "ada"}, {"name": "B"}], "by": {}}, r"file.people\[1\].name is 'B', expected a string that"),
         (
             {"people": [{"name": "ada", "age": True}], "by": {}},
             r"file.people\[0\].age is True, expected a whole number",
@@ -86,12 +86,12 @@ def test_single_values():
     ("content", "says"),
     [
         ('{"a": NaN}', "NaN is not JSON"),
-        ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
+        ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
         ("[1e999]", "a number is too large"),
         ("[" * 100_000 + "]" * 100_000, "not JSON: "),
         ("[" * 21 + "]" * 21, "nested too deeply"),
-        ('["\\ud800"]', "a text has half a character"),
-        ('{"\\ud800": 1}', "a text has half a character"),
+        ('["\\ud800"]', "a string contains half a character"),
+        ('{"\\ud800": 1}', "a string contains half a character"),
         ("1" * 5000, "not JSON: "),
         (b"\xff", "not JSON: "),
         ("", r"not JSON: Expecting value \(column 1\)"),
@@ -152,7 +152,7 @@ def test_arrays_that_do_not_fit(change, says):
 def test_only_regular_files_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(DataError, match="a pipe or a device was given, expected a regular file"):
+        with pytest.raises(DataError, match="this is a pipe or a device, expected a regular file"):
             read_regular(path, 10)
     with pytest.raises(IsADirectoryError):
         open_regular(tmp_path, 10)
@@ -164,7 +164,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(2**40)  # takes no room on the disk
-    with pytest.raises(DataError, match="1,099,511,627,776 bytes long, expected at most 16,777,216"):
+    with pytest.raises(DataError, match="1,099,511,627,776 bytes, expected at most 16,777,216"):
         read_json(path)
     path.write_bytes(b"12345")
     assert read_regular(path, 5) == b"12345"

@@ -20,7 +20,7 @@ from tests.helpers.json_lines import LINE, read
         ("{", "not JSON: Expecting property name"),
         ("[1]", "expected an object"),
         ("3", "expected an object"),
-        ('{"nodes": 1, "nodes": 2}', "'nodes' is there twice"),
+        ('{"nodes": 1, "nodes": 2}', "'nodes' occurs twice"),
         ('{"nodes": 1' + "0" * 5000 + "}", "line 2: "),
         ("[" * 100_000, "line 2: not JSON: "),
         ({"nodes": None}, "nodes is missing"),

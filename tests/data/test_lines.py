@@ -229,7 +229,7 @@ def test_what_could_not_be_read_is_not_written(tmp_path, monkeypatch):
     ("record", "words"),
     [
         ('{"' + "x" * HUGE + '": 1}', "unknown key"),
-        ("{" + "".join(f'"{i}": 1, ' for i in range(30_000)) + '"x": 1, "x": 1}', "the key 'x' is there twice"),
+        ("{" + "".join(f'"{i}": 1, ' for i in range(30_000)) + '"x": 1, "x": 1}', "the key 'x' occurs twice"),
     ],
     ids=["long key", "many keys"],
 )

@@ -124,5 +124,5 @@ class Killed(GraphClassifier):
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_told():
-    with pytest.raises(WorkerDiedError, match="fewer --workers"):
+    with pytest.raises(WorkerDiedError, match="fewer workers"):
         estimate(Killed(), NAMED, folds=2, workers=2)

@@ -90,8 +90,8 @@ def test_every_array_that_is_another(content, use):
     ("header", "says"),
     [
         ({"facts": "null"}, "facts is None, expected an object"),
-        ({"facts": "[" * 10**5}, "the facts in its header are damaged: not JSON"),
-        ({"facts": '{"a": 1, "a": 1}'}, "the key 'a' is there twice"),
+        ({"facts": "[" * 10**5}, "the header is damaged: not JSON"),
+        ({"facts": '{"a": 1, "a": 1}'}, "the key 'a' occurs twice"),
         ({"format": "sopool model null"}, "of version null"),
         ({"format": ""}, "the format is '', expected a 'sopool model'"),
     ],
@@ -107,7 +107,7 @@ def test_metadata_that_is_no_text(one, tmp_path):
     length = int.from_bytes(one[:8], "little")
     changed = one[8 : 8 + length].replace(b'"sopool model 1"', b"null            ")
     (tmp_path / "m.sopool").write_bytes(one[:8] + changed + one[8 + length :])
-    with pytest.raises(DataError, match=r"__metadata__\.format is None, expected a text"):
+    with pytest.raises(DataError, match=r"__metadata__\.format is None, expected a string"):
         GraphClassifier.load(tmp_path / "m.sopool")
 
 
@@ -125,7 +125,7 @@ def test_a_large_file_that_is_no_model_is_not_read(tmp_path, monkeypatch):
         file.write((2**23).to_bytes(8, "little") + b"{}")
         file.truncate(2**30)
     monkeypatch.setattr("sopool._files.sealed.check_seal", lambda *_: pytest.fail("all of it was read"))
-    with pytest.raises(DataError, match="not a whole file: its header cannot be read"):
+    with pytest.raises(DataError, match="truncated or damaged: the header cannot be read"):
         GraphClassifier.load(path)
 
 

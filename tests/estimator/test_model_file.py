@@ -153,14 +153,14 @@ def put(*path):
         (put("config", "layers", True), "layers is True"),
         (put("config", "gnn", "os.system"), "config.gnn is 'os.system', expected one of"),
         (put("config", "pool", "__import__"), "is not known"),
-        (put("config", "pool", 3), "config.pool is 3, expected a text"),
+        (put("config", "pool", 3), "config.pool is 3, expected a string"),
         (put("config", "frozen", "yes"), "config.frozen is 'yes', expected true or false"),
         (put("config", "pool_options", {"rank": 10**9}), "rank is 1000000000"),
         (put("config", "pool_options", {"rank": [[1]]}), r"pool_options.rank\[0\] is \[1\], expected an option"),
         (put("config", "pool_options", {"weight": 1}), "unexpected keyword"),
         (put("config", "pool_options", []), "config.pool_options is .*, expected an object"),
         (put("config", "more", 1), "config has 'more', which this version does not know"),
-        (put("encoder", "kind", "pickle"), "kind 'pickle'"),
+        (put("encoder", "kind", "pickle"), "found 'pickle'"),
         (put("encoder", "parts", []), "expected parts"),
         (put("edge_labels", ["single"]), "it has 1 edge labels, expected 0"),
         (put("edge_labels", {}), "a list of distinct"),
@@ -256,7 +256,7 @@ def test_a_pooling_of_another_source_is_told(tmp_path, monkeypatch):
 
 
 def test_a_huge_header_is_not_read(reload):
-    with pytest.raises(DataError, match="not a whole file"):
+    with pytest.raises(DataError, match="truncated or damaged"):
         reload((2**62).to_bytes(8, "little") + b"{}")
 
 

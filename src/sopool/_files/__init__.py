@@ -1,1 +1,1 @@
-"""Reading and writing files safely: whole or not at all, with checksums, checked against a schema."""
+"""Read and write files safely: atomic writes, checksums and schema checks."""

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files atomically: each file has either its old content or all of its new content."""
 
 import errno
 import os
@@ -17,34 +17,36 @@ except ImportError:  # on Windows
 
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}")
 LONGEST = 50
-"""Letters of a name that the temporary one repeats: file systems have room for 255 bytes."""
+"""The number of characters of the file name in the temporary name; file systems limit names to 255 bytes."""
 JUST_MADE = 1.0
-"""Seconds within which a temporary file may be there and not locked yet."""
+"""The age in seconds below which a temporary file may not be locked yet."""
 BY_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a write can fail with; Python names no file then."""
+"""The errors of a write, for which Python does not name the file."""
 SYSTEM_ERROR = re.compile(r"(?:\(os error|\bOs \{ code:) (\d+)")
 """The error number in a message of safetensors: "(os error 28)"; "Os { code: 28, ..." before version 0.6."""
 ADVICE = {
-    errno.ENOSPC: "Make room on that disk, or choose a place on another.",
-    errno.EDQUOT: "Delete what is no longer needed there, or choose a place on another disk.",
-    errno.EFBIG: "Raise the limit on the size of files, or choose a place on another disk.",
-    errno.EIO: "The disk or the way to it may be failing: choose a place on another.",
-    errno.EROFS: "Choose a folder that can be written to.",
-    errno.EACCES: "Choose a folder that can be written to, or have it allowed.",
-    errno.EPERM: "Choose a folder that can be written to, or have it allowed.",
+    errno.ENOSPC: "Free space on that disk, or choose a folder on another one.",
+    errno.EDQUOT: "Delete files that are no longer needed, or choose a folder on another disk.",
+    errno.EFBIG: "Raise the limit on the size of files, or choose a folder on another disk.",
+    errno.EIO: "The disk or its connection may be failing: choose a folder on another disk.",
+    errno.EROFS: "Choose a folder that you can write to.",
+    errno.EACCES: "Choose a folder that you can write to, or change its permissions.",
+    errno.EPERM: "Choose a folder that you can write to, or change its permissions.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
 }
 
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """A name beside ``path`` to write to; it takes the place of ``path`` at the end, or goes away on any error.
+    """Yield a temporary path to write to, which replaces ``path`` at the end of the block.
 
-    After a power failure, too, ``path`` has either what it had or all that was written: the content is on the disk
-    before the name is, and the name is on the disk at the end of the block. A link stays one: the file that it leads to
-    is replaced. A file that is replaced leaves its permissions to the new one. A device or a pipe has no content to
-    keep whole: it is handed out itself. An ``OSError`` names ``path``. A killed process leaves the other name behind;
-    it is deleted when ``path`` is next written to.
+    If the block raises an exception, the temporary file is deleted and ``path`` is unchanged. The content is flushed to
+    disk before the file is renamed, so this also holds after a power failure. A symbolic link is followed, and the new
+    file gets the permissions of the old one. A device or a pipe is yielded itself. An ``OSError`` names ``path``. If
+    the process is killed, the temporary file remains until ``path`` is written again.
+
+    Args:
+        path: The file to write.
     """
     path = Path(path)
     if is_stream(path):
@@ -66,11 +68,11 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether it is there to be written into, such as a device or a pipe; an ``OSError`` if it is not to be written."""
+    """Return whether ``path`` is a device or a pipe; raise an ``OSError`` if it cannot be written to."""
     try:
         mode = path.stat().st_mode
     except OSError:
-        return False  # it is not there yet, or whoever writes will say what is wrong
+        return False  # it does not exist yet, or writing to it will raise the error
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
@@ -79,19 +81,19 @@ def is_stream(path: Path) -> bool:
 
 
 def why(error: OSError) -> str:
-    """Where, what happened and what to do, for people."""
+    """Return a message for an ``OSError``: the file, what happened and what to do."""
     where = "" if error.filename is None else f"{error.filename}: "
     return " ".join([f"{where}{error.strerror or error}.", *filter(None, [ADVICE.get(error.errno or 0)])])
 
 
 def left_overs(folder: Path) -> list[Path]:
-    """What killed processes left of their :func:`whole_file`, and what running ones are writing."""
+    """Return the temporary files of :func:`whole_file` in a folder, abandoned or still being written."""
     return [path for path in folder.iterdir() if LEFT_OVER.fullmatch(path.name)]
 
 
 @contextmanager
 def blaming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Have errors of writing to ``temporary``, or to a file without a name, name ``path``, which people know."""
+    """Make errors of writing to ``temporary``, or to a file without a name, name ``path``, which users know."""
     try:
         yield
     except Exception as error:
@@ -102,7 +104,7 @@ def blaming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def _number(error: Exception, temporary: Path) -> int | None:
-    """What a write failed with; None if the error is of something else that was done meanwhile."""
+    """Return the error number of a failed write, or None if the error has another cause."""
     if isinstance(error, OSError):
         own = error.filename == str(temporary) or (error.filename is None and error.errno in BY_THE_DISK)
         return error.errno if own else None
@@ -112,13 +114,13 @@ def _number(error: Exception, temporary: Path) -> int | None:
 
 @contextmanager
 def _held(temporary: Path) -> Iterator[None]:
-    """Make a file and hold a lock on it for the block, which tells others that it is being written."""
+    """Create a file and lock it during the block, which shows other processes that it is being written."""
     if fcntl is None:
         yield
         return
     descriptor = os.open(str(temporary), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with suppress(OSError):  # not all file systems have locks
+        with suppress(OSError):  # not all file systems support locks
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
@@ -126,7 +128,7 @@ def _held(temporary: Path) -> Iterator[None]:
 
 
 def _sweep(target: Path) -> None:
-    """Delete what killed processes left of their attempts to write ``target``."""
+    """Delete the temporary files that killed processes left when they wrote ``target``."""
     with suppress(OSError):
         for path in left_overs(target.parent):
             if path.name[: -len(".0123456789abcdef")] == f".{target.name[:LONGEST]}" and _is_abandoned(path):
@@ -134,7 +136,7 @@ def _sweep(target: Path) -> None:
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Whether it is sure that nobody writes to a temporary file; its maker locks it as soon as it is there."""
+    """Return whether certainly no process writes to a temporary file, which its creator locks at once."""
     if fcntl is None:
         return False
     try:
@@ -162,13 +164,13 @@ def _keep_permissions(temporary: Path, target: Path) -> None:
         before = target.stat()
     except FileNotFoundError:
         return
-    with suppress(OSError, AttributeError):  # only root may give files away, and Windows has no owners
+    with suppress(OSError, AttributeError):  # only root may change the owner, and Windows has none
         os.chown(temporary, before.st_uid, before.st_gid)
     temporary.chmod(stat.S_IMODE(before.st_mode))
 
 
 def _flush_folder(folder: Path) -> None:
-    # Windows and some network file systems cannot; the file is whole all the same.
+    # Not supported by Windows and some network file systems; the file is complete in any case.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Checks of numbers that point into other arrays, made before anything is looked up with them."""
+"""Check arrays of indices before they are used."""
 
 import numpy as np
 import torch
@@ -8,17 +8,17 @@ from sopool.errors import DataError
 
 
 def check_pointers(name: str, pointers: Tensor) -> None:
-    """Raise a ``DataError`` unless ``pointers`` [G + 1] start at 0 and never decrease."""
-    # Neighbours are compared, not subtracted: the difference of two forged numbers may overflow.
+    """Raise a ``DataError`` unless ``pointers``, ``[G + 1]``, start at 0 and never decrease."""
+    # Compared instead of subtracted, because the difference of two forged numbers may overflow.
     if int(pointers[0]) != 0 or bool((pointers[1:] < pointers[:-1]).any()):
         raise DataError(f"{name} must start at 0 and never decrease.")
 
 
 def first_outside(values: Tensor, pointers: Tensor, sizes: Tensor) -> int | None:
-    """Return where the first of ``values`` [..., M] lies outside its segment, None if all lie inside.
+    """Return the position of the first of ``values``, ``[..., M]``, that is outside its segment, or None.
 
-    Segment s holds the values from ``pointers[s]`` to ``pointers[s + 1]``; each of them must be 0 or more and less than
-    ``sizes[s]``. One pass over the values, without a copy of them.
+    Segment s holds the values from ``pointers[s]`` to ``pointers[s + 1]``; each must be at least 0 and less than
+    ``sizes[s]``. The values are read once and not copied.
     """
     filled = pointers.diff().gt(0).nonzero().flatten()
     if not filled.numel():

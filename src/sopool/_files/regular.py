@@ -1,6 +1,6 @@
 """Open a file for reading only if it is a regular file of a bounded size.
 
-A device such as ``/dev/zero`` never ends, and a pipe may never begin: files that are read as a whole must be neither.
+Reading a device such as ``/dev/zero`` may never end, and opening a pipe may block.
 """
 
 import os
@@ -12,14 +12,14 @@ from sopool.errors import DataError
 
 
 def open_regular(path: str | Path, most: int) -> BinaryIO:
-    """Open a regular file of at most ``most`` bytes; ``DataError`` for another kind of file, ``OSError`` as usual."""
+    """Open a regular file of at most ``most`` bytes; raise a ``DataError`` for others, else ``OSError`` as usual."""
     file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 (handed to the caller, who closes it)
     found = os.fstat(file.fileno())
     try:
         if not stat.S_ISREG(found.st_mode):
-            raise DataError("a pipe or a device was given, expected a regular file. Copy its content to one.", path)
+            raise DataError("this is a pipe or a device, expected a regular file. Copy its content to one.", path)
         if found.st_size > most:
-            raise DataError(f"{found.st_size:,} bytes long, expected at most {most:,}.", path)
+            raise DataError(f"the file has {found.st_size:,} bytes, expected at most {most:,}.", path)
     except DataError:
         file.close()
         raise
@@ -27,11 +27,11 @@ def open_regular(path: str | Path, most: int) -> BinaryIO:
 
 
 def read_regular(path: str | Path, most: int) -> bytes:
-    """Return the content of a regular file of at most ``most`` bytes, with the errors of :func:`open_regular`."""
+    """Return the content of a regular file of at most ``most`` bytes; the errors are those of :func:`open_regular`."""
     with open_regular(path, most) as file:
         return file.read(most)
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a pipe, too, at once: otherwise that waits until somebody writes into it."""
+    """Open a file without blocking, even if it is a pipe to which nobody writes."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -1,9 +1,9 @@
-"""Check what a file holds, JSON or arrays, against a description of what it must hold.
+"""Check the content of a file, JSON or arrays, against a description of what is expected.
 
-A file may come from anywhere, and a right digest proves nothing: whoever forges a file can compute it. So each kind of
-file has a description, made of the functions below, and nothing in the file is used before it was checked against it.
-A check takes a value and the name of its field, and returns the value or raises a ``DataError`` that says what was
-found there and what was expected.
+A file may come from anyone, and a correct digest proves nothing, because anyone can compute it. Each kind of file
+therefore has a description made of the functions below, and its content is checked before it is used. A check takes a
+value and the name of its field, and returns the value or raises a ``DataError`` that says what was found and what was
+expected.
 """
 
 import json
@@ -25,24 +25,24 @@ from sopool.errors import DataError, UserError
 Check = Callable[[Any, str], Any]
 
 MOST_BYTES = 2**24
-"""The size of a JSON file. What is parsed may take thirty times as much memory."""
+"""The largest size of a JSON file; the parsed values may take thirty times as much memory."""
 MOST_DEPTH = 20
-"""Lists and objects inside each other, in any file of ours."""
+"""The largest nesting depth of lists and objects."""
 MOST_TEXT = 2**16
 LARGEST = 2**53
 FLOATS = (torch.float32, torch.float64)
 
 
 def read_json(path: str | Path, most: int = MOST_BYTES) -> Any:
-    """Return the content of a JSON file of at most ``most`` bytes; ``OSError`` if it cannot be read.
+    """Return the content of a JSON file of at most ``most`` bytes; raise an ``OSError`` if it cannot be read.
 
-    A ``DataError`` about its content does not name the file: read it within :func:`blamed_on`.
+    A ``DataError`` about its content does not name the file: call it inside :func:`blamed_on`.
     """
     return parse_json(read_regular(path, most))
 
 
 def parse_json(content: str | bytes) -> Any:
-    """Return what JSON from a file stands for, if all texts can be written and it is nested at most ``MOST_DEPTH``."""
+    """Parse JSON from a file; raise if strings cannot be encoded or values are nested deeper than ``MOST_DEPTH``."""
     value = parse_strictly(content)
     level = [value]
     for _ in range(MOST_DEPTH):
@@ -53,23 +53,23 @@ def parse_json(content: str | bytes) -> Any:
         if not level:
             break
     else:
-        raise DataError(f"nested too deeply, expected at most {MOST_DEPTH} lists and objects inside each other.")
+        raise DataError(f"nested too deeply, expected at most {MOST_DEPTH} levels of lists and objects.")
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"a text has half a character (a lone surrogate): {show(error.object)}.") from error
+        raise DataError(f"a string contains half a character (a lone surrogate): {show(error.object)}.") from error
     return value
 
 
 def parse_strictly(content: str | bytes) -> Any:
-    """Return what JSON stands for; no key may be there twice, and no number NaN or infinite."""
+    """Parse JSON; raise if a key is repeated or a number is NaN or infinite."""
     try:
         return json.loads(content, parse_constant=_refuse, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise DataError(f"not JSON: {error.msg} (column {error.colno}).", line=error.lineno) from error
     except DataError:
         raise
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of too many digits, lists in lists in lists
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number with too many digits, or nested too deeply
         raise DataError(f"not JSON: {error}.") from error
 
 
@@ -81,13 +81,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise DataError(f"the key {show(key)} is there twice.")
+        raise DataError(f"the key {show(key)} occurs twice.")
     return record
 
 
 @contextmanager
 def blamed_on(path: str | Path, what: str = "") -> Iterator[None]:
-    """Add the file, and ``what`` is wrong with it, to a ``UserError`` that names no file yet."""
+    """Add ``path``, and ``what`` at the start of the message, to a ``UserError`` that names no file yet."""
     try:
         yield
     except UserError as error:
@@ -97,7 +97,7 @@ def blamed_on(path: str | Path, what: str = "") -> Iterator[None]:
 
 
 def value_check(fits: Callable[[Any], bool], expected: str) -> Check:
-    """Return a check of a single value; ``expected`` says in words what ``fits`` asks for."""
+    """Return a check of a single value; ``expected`` describes what ``fits`` accepts."""
 
     def check(value: Any, where: str) -> Any:
         if not fits(value):
@@ -108,14 +108,14 @@ def value_check(fits: Callable[[Any], bool], expected: str) -> Check:
 
 
 def whole(low: int = 0, high: int = LARGEST) -> Check:
-    """Return a check of a whole number, ``true`` and ``1.0`` not among them."""
+    """Return a check for an integer; ``true`` and ``1.0`` are not accepted."""
     return value_check(
         lambda value: type(value) is int and low <= value <= high, f"a whole number from {low} to {high}"
     )
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Check:
-    """Return a check of a finite number."""
+    """Return a check for a finite number."""
     words = " and ".join([f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf))
     return value_check(
         lambda value: type(value) in (int, float) and low <= value <= high and abs(value) < math.inf,
@@ -124,26 +124,26 @@ def number(low: float = -math.inf, high: float = math.inf) -> Check:
 
 
 def text(pattern: str = "", most: int = MOST_TEXT) -> Check:
-    """Return a check of a text that is not too long and, if a ``pattern`` is given, matches all of it."""
-    expected = f"a text that matches {pattern}" if pattern else f"a text of at most {most:,} characters"
+    """Return a check for a string of bounded length that fully matches ``pattern``, if given."""
+    expected = f"a string that matches {pattern}" if pattern else f"a string of at most {most:,} characters"
     matches = re.compile(pattern or ".*", re.DOTALL).fullmatch
     return value_check(lambda value: type(value) is str and len(value) <= most and bool(matches(value)), expected)
 
 
 def choice(*values: str) -> Check:
-    """Return a check of one text out of a few."""
+    """Return a check for one of several strings."""
     return value_check(lambda value: type(value) is str and value in values, f"one of {', '.join(values)}")
 
 
 BOOLEAN = value_check(lambda value: type(value) is bool, "true or false")
 SHARE = number(0, 1)
 SCALAR = value_check(
-    lambda value: value is None or type(value) in (bool, int, float, str), "a number, a text, true, false or null"
+    lambda value: value is None or type(value) in (bool, int, float, str), "a number, a string, true, false or null"
 )
 
 
 def anything(value: Any, where: str) -> Any:
-    """Accept any JSON, for what is passed on and never looked into."""
+    """Accept any JSON value, for values that are only passed on."""
     return value
 
 
@@ -153,7 +153,7 @@ def optional(check: Check) -> Check:
 
 
 def list_of(check: Check, least: int = 0, most: int = 2**20) -> Check:
-    """Return a check of a list, each item by ``check``."""
+    """Return a check for a list whose items pass ``check``."""
     is_list = value_check(
         lambda value: type(value) is list and least <= len(value) <= most, f"a list of {least:,} to {most:,} values"
     )
@@ -165,13 +165,13 @@ def list_of(check: Check, least: int = 0, most: int = 2**20) -> Check:
 
 
 def tuple_of(check: Check, least: int = 0, most: int = 2**20) -> Check:
-    """Return the check of :func:`list_of`, which gives a tuple."""
+    """Return the check of :func:`list_of`, with a tuple as its result."""
     as_list = list_of(check, least, most)
     return lambda value, where: tuple(as_list(value, where))
 
 
 def mapping_of(check: Check) -> Check:
-    """Return a check of an object with any keys, each value by ``check``."""
+    """Return a check for an object with any keys whose values pass ``check``."""
     is_mapping = value_check(lambda value: type(value) is dict, "an object")
 
     def check_all(value: Any, where: str) -> dict[str, Any]:
@@ -181,10 +181,10 @@ def mapping_of(check: Check) -> Check:
 
 
 def record(fields: Mapping[str, Check], defaults: Mapping[str, Any] | None = None, more: Check | None = None) -> Check:
-    """Return a check of an object with these ``fields``.
+    """Return a check for an object with these ``fields``.
 
-    Those with one of the ``defaults`` may be absent, and the result has the default then. Others than these fields are
-    refused, or checked by ``more``.
+    Fields with a default may be missing, and the result then has the default. Other fields must pass ``more``, or are
+    not accepted if it is None.
     """
     defaults = defaults or {}
     is_mapping = value_check(lambda value: type(value) is dict, f"an object with {', '.join(fields)}")
@@ -193,7 +193,7 @@ def record(fields: Mapping[str, Check], defaults: Mapping[str, Any] | None = Non
         found = {**defaults, **is_mapping(value, where)}
         missing = next((name for name in fields if name not in found), None)
         if missing is not None:
-            raise DataError(f"{where} lacks {missing}: damaged, or of another version.")
+            raise DataError(f"{where} lacks {missing}: the file is damaged or from another version.")
         checks = {name: fields.get(name, more) for name in found}
         unknown = next((name for name, check in checks.items() if check is None), None)
         if unknown is not None:
@@ -208,25 +208,25 @@ def record(fields: Mapping[str, Check], defaults: Mapping[str, Any] | None = Non
 
 
 def _inside(where: str, name: str) -> str:
-    """Name a field of an object; a key from a file may be of any length."""
+    """Return the name of a field of an object; a long key is shortened."""
     return f"{where}.{name if name.isidentifier() and len(name) < 40 else show(name)}"
 
 
 class Array(NamedTuple):
-    """What an array of a file must be."""
+    """The expected shape, type and range of an array in a file."""
 
     shape: tuple[int | str, ...]
-    """Sizes; one that is given by a name may be any, and is the same wherever that name is."""
+    """The sizes; a named size may have any value, but the same wherever the name occurs."""
     dtypes: tuple[torch.dtype, ...] = FLOATS
     low: float | None = None
     high: float | None = None
-    """All values are finite and within these; only ``math.inf`` here allows for an infinite one."""
+    """The largest value; all values must be finite, except that ``math.inf`` here allows infinite values."""
     gaps: bool = False
-    """Whether NaN may stand for a value that there is none of."""
+    """Whether NaN may stand for a missing value."""
 
 
 def check_arrays(found: Mapping[str, Tensor], expected: Mapping[str, Array]) -> dict[str, int]:
-    """Raise a ``DataError`` unless the arrays are those ``expected``; return the sizes that have a name."""
+    """Raise a ``DataError`` unless the arrays are as ``expected``; return the named sizes."""
     for name in sorted(found.keys() ^ expected.keys()):
         raise DataError(f"the array {show(name)} is {'missing' if name in expected else 'not expected'}.")
     sizes: dict[str, int] = {}

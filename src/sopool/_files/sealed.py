@@ -1,8 +1,8 @@
-"""Arrays with a header in one file (safetensors, no pickle), or JSON, that carries a SHA-256 of itself.
+"""Store arrays with a header, or JSON, together with a SHA-256 digest of the content.
 
-A bit that flips on the disk or a file that was cut short is noticed, and never taken for what was written. It is no
-signature: who wants to can make a file with a right digest, so whoever reads one checks what is in it as well, see
-:mod:`sopool._files.schema`. Equal arrays and headers give equal bytes.
+The digest detects damaged and truncated files. It is not a signature: anyone can make a file with a correct digest, so
+readers also check the content, see :mod:`sopool._files.schema`. Arrays are stored as safetensors, without pickle. Equal
+arrays and headers give equal bytes.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from sopool._files.regular import open_regular
 from sopool._files.schema import Check, anything, blamed_on, mapping_of, parse_json, record, text
 from sopool.errors import DataError
 
-# In the header, which comes first. Quotes inside names and values are escaped there, so that this is found only once.
+# Part of the header, which comes first. Quotes in names and values are escaped there, so this occurs only once.
 DIGEST = re.compile(rb'"digest":"([0-9a-f]{64})"')
 BLANK = "0" * 64
 PIECE = 1 << 20
-"""Bytes read at a time."""
+"""The number of bytes read at a time."""
 MOST_HEADER = 100_000_000
-"""Bytes that safetensors allows a header."""
+"""The largest header that safetensors allows, in bytes."""
 TYPES = {
     torch.float64: "F64",
     torch.float32: "F32",
@@ -43,42 +43,42 @@ TYPES = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-"""How safetensors names the types of arrays."""
+"""The safetensors names of array types."""
 
 MOST_FACTS = 2**24
-"""Bytes of a header that holds facts about a model or a run."""
+"""The largest header with facts about a model or a run, in bytes."""
 HEADER: Check = record({"__metadata__": mapping_of(text(most=MOST_FACTS))}, more=anything)
-NOT_WHOLE = "not a whole file: its header cannot be read."
+NOT_WHOLE = "truncated or damaged: the header cannot be read."
 
 Facts = TypeVar("Facts")
 
 
 class Sealed(NamedTuple):
-    """What a file holds whose digest is right."""
+    """The arrays and the digest of a file whose digest is correct."""
 
     arrays: dict[str, Tensor]
     digest: str
 
 
 def seal(arrays: Mapping[str, np.ndarray | Tensor], header: Mapping[str, str]) -> bytes:
-    """Return the content of :func:`write_sealed`, if its header is one that :func:`read_sealed` takes."""
+    """Return the content that :func:`write_sealed` writes; raise if the header is too large for :func:`read_sealed`."""
     file = io.BytesIO()
     write_sealed(file, arrays, header)
     content = file.getvalue()
     length = int.from_bytes(content[:8], "little")
     if length > MOST_FACTS:
-        raise DataError(f"names and settings take {length:,} bytes, a file has room for {MOST_FACTS:,} of them.")
+        raise DataError(f"names and settings take {length:,} bytes, but a file can hold at most {MOST_FACTS:,}.")
     return content
 
 
 def write_sealed(file: BinaryIO, arrays: Mapping[str, np.ndarray | Tensor], header: Mapping[str, str]) -> None:
-    """Write a safetensors file of ``arrays`` from any device, with a ``header`` and a digest of it all.
+    """Write a safetensors file with ``arrays`` from any device, a ``header`` and a digest of everything.
 
-    The same arrays and header give the same bytes. Nothing is written but to ``file``: the writer of the safetensors
-    library makes a file of its own beside it, which a killed process leaves behind.
+    Equal arrays and headers give equal bytes. Unlike the writer of the safetensors library, it creates no other file
+    that a killed process would leave behind.
     """
     tensors = {name: _plain(array) for name, array in arrays.items()}
-    # The widest types first, as the library does, so that every array is aligned.
+    # Sorted with the widest types first, as in the library, so that every array is aligned.
     tensors = dict(sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])))
     head = _head(tensors, {**header, "digest": BLANK})
     contents = [tensor.flatten().view(torch.uint8).numpy().data for tensor in tensors.values() if tensor.numel()]
@@ -90,10 +90,10 @@ def write_sealed(file: BinaryIO, arrays: Mapping[str, np.ndarray | Tensor], head
 
 
 def read_sealed(path: str | Path, most: int, check: Callable[[dict[str, str]], Facts]) -> tuple[Facts, Sealed]:
-    """Return the facts that ``check`` finds in the header, and the arrays, of a file of at most ``most`` bytes.
+    """Return what ``check`` returns for the header, and the arrays, of a file of at most ``most`` bytes.
 
-    The file must be a regular one. Its header is checked before the rest is read. ``DataError`` for anything else than
-    :func:`seal` gave; ``OSError`` where the file cannot be read.
+    The header is checked before the rest is read. A ``DataError`` is raised for a file that is not regular or that
+    :func:`seal` did not make, an ``OSError`` if the file cannot be read.
     """
     with blamed_on(path), open_regular(path, most) as file:
         facts = check(read_header(_read_head(file)))
@@ -104,7 +104,7 @@ def read_sealed(path: str | Path, most: int, check: Callable[[dict[str, str]], F
 
 
 def read_sealed_header(path: str | Path, most: int, check: Callable[[dict[str, str]], Facts]) -> Facts:
-    """Return the facts of :func:`read_sealed` without a look at the rest of the file, nor at its digest."""
+    """Return what ``check`` returns for the header of a file; the arrays and the digest are not checked."""
     with blamed_on(path), open_regular(path, most) as file:
         return check(read_header(_read_head(file)))
 
@@ -122,31 +122,33 @@ def _arrays(content: bytes) -> dict[str, Tensor]:
     try:
         return load(content)
     except (SafetensorError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-        raise DataError(f"not a whole file: its arrays cannot be read ({type(error).__name__}: {error}).") from error
+        raise DataError(
+            f"truncated or damaged: the arrays cannot be read ({type(error).__name__}: {error})."
+        ) from error
 
 
 def check_seal(content: bytes, path: str | Path) -> str:
-    """The digest that a file carries, if it is right."""
+    """Return the digest in a file's content; raise a ``DataError`` if it is wrong."""
     return check_sealed_file(io.BytesIO(content), path)
 
 
 def check_sealed_file(file: BinaryIO, path: str | Path) -> str:
-    """Return the digest that an open file carries, if it is right; it is read piece by piece, from its beginning."""
+    """Return the digest in an open file, which is read in pieces; raise a ``DataError`` if it is wrong."""
     length = file.read(8)
     head = length + file.read(min(int.from_bytes(length, "little"), MOST_HEADER))
     if not (found := DIGEST.search(head)):
-        raise DataError("not a whole file: it has no digest.", path)
+        raise DataError("truncated or damaged: there is no digest.", path)
     start, end = found.span(1)
     digest = hashlib.sha256(head[:start] + BLANK.encode() + head[end:])
     while piece := file.read(PIECE):
         digest.update(piece)
     if digest.hexdigest() != found[1].decode():
-        raise DataError("its content is not what was written: the digest differs.", path)
+        raise DataError("the content was changed or damaged: the digest differs.", path)
     return digest.hexdigest()
 
 
 def read_header(content: bytes) -> dict[str, str]:
-    """Return the header that :func:`seal` was given, of a file or its head; ``DataError`` for something else."""
+    """Return the header that :func:`seal` was given from the start of a file; raise a ``DataError`` if invalid."""
     length = int.from_bytes(content[:8], "little")
     try:
         found: dict[str, dict[str, str]] = HEADER(parse_json(content[8 : 8 + length]), "the header")
@@ -156,20 +158,20 @@ def read_header(content: bytes) -> dict[str, str]:
 
 
 def parse_facts(found: str) -> Any:
-    """Return the JSON that a header has as one of its texts."""
+    """Parse a string of the header as JSON."""
     try:
         return parse_json(found)
     except DataError as error:
-        raise DataError(f"the facts in its header are damaged: {error}") from error
+        raise DataError(f"the header is damaged: {error}") from error
 
 
 def json_digest(plain: Any) -> str:
-    """Return the SHA-256 of what is kept as JSON, however it is laid out there."""
+    """Return the SHA-256 of a JSON value, independent of its layout in a file."""
     return hashlib.sha256(json.dumps(plain, indent=2, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _head(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> bytes:
-    """The header of a safetensors file, with its length before it."""
+    """Return the header of a safetensors file, preceded by its length."""
     about: dict[str, Any] = {"__metadata__": dict(sorted(header.items()))}
     end = 0
     for name, tensor in tensors.items():

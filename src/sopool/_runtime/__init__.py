@@ -1,1 +1,1 @@
-"""What every part of the package may need of the running process: signals, threads, worker processes, devices."""
+"""Utilities for the running process: signals, threads, worker processes, devices."""

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, device, threads, git commit."""
+"""Describe the environment of a run: versions, device, threads, git commit."""
 
 import os
 import platform
@@ -16,15 +16,15 @@ PACKAGES = ("torch-geometric", "numpy", "numba")
 
 
 def environment(device: str) -> dict[str, Any]:
-    """Everything beside the configuration that may change a result; JSON, the same keys on every machine.
+    """Return everything besides the configuration that may change a result, with the same keys on every machine.
 
-    ``commit`` is that of the checkout which this package runs from, with ``-dirty`` where a tracked file was changed;
-    None for an installed package, or without git.
+    ``commit`` is the commit of the checkout from which this package runs, with ``-dirty`` if a tracked file was
+    changed. It is None for an installed package, or without git.
     """
     return {
         "sopool": sopool.__version__,
         "python": platform.python_version(),
-        "torch": str(torch.__version__),  # says for which CUDA it was built, which the package's metadata may not
+        "torch": str(torch.__version__),  # includes the CUDA version, unlike the package's metadata
         **{name: package_version(name) for name in PACKAGES},
         "platform": platform.platform(),
         "device": device_name(device),
@@ -34,9 +34,9 @@ def environment(device: str) -> dict[str, Any]:
 
 
 def peak_memory(device: str) -> int | None:
-    """Bytes: the most that this process has had of memory or, on a GPU, that PyTorch has had allocated there.
+    """Return the peak memory in bytes of this process or, on a GPU, of PyTorch's allocations there.
 
-    None where the system does not say.
+    The result is None if the system does not provide it.
     """
     if torch.device(device).type == "cuda":
         return torch.cuda.max_memory_allocated(device)
@@ -48,7 +48,7 @@ def peak_memory(device: str) -> int | None:
 
 
 def device_name(device: str) -> str:
-    """Such as ``NVIDIA H200`` or ``AMD EPYC 9654 96-Core Processor``; the device's type where that is all one knows."""
+    """Return a name such as ``NVIDIA H200`` or ``AMD EPYC 9654 96-Core Processor``, or else the type of the device."""
     kind = torch.device(device).type
     if kind == "cuda":
         return torch.cuda.get_device_name(device)
@@ -57,9 +57,9 @@ def device_name(device: str) -> str:
 
 @cache
 def commit() -> str | None:
-    """The git commit of the checkout that this package is part of."""
+    """Return the git commit of the checkout that contains this package, or None."""
     here = Path(sopool.__file__).parent
-    # An installed package may lie below somebody else's checkout: it must be tracked by this one.
+    # An installed package may be inside an unrelated checkout, so the file must be tracked.
     if _output("git", "-C", str(here), "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
     return _output("git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
@@ -79,7 +79,7 @@ def _cpu_name() -> str:
 
 @cache
 def package_version(package: str) -> str | None:
-    """Of an installed package, None if it is not there."""
+    """Return the version of an installed package, or None."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -87,7 +87,7 @@ def package_version(package: str) -> str | None:
 
 
 def _output(*command: str) -> str | None:
-    # A git hook sets variables that point to another repository; and looking must not write to this one.
+    # A git hook sets variables that point to another repository, and reading must not write to this one.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     variables["GIT_OPTIONAL_LOCKS"] = "0"
     try:

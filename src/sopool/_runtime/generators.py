@@ -1,9 +1,9 @@
-"""Modules whose random numbers come from a generator of their own.
+"""Give modules a random generator of their own.
 
-PyTorch's modules, PyG's and those of a user draw their first weights from PyTorch's global generator. That generator is
-shared by all threads, so seeding it, drawing and restoring it gives other weights as soon as two threads do so at the
-same time, and disturbs whoever else draws from it. Here the operators that draw are given another generator instead,
-in the calling thread only. The numbers are those that ``torch.manual_seed`` with the same seed would give.
+Modules of PyTorch, PyG and users draw their initial weights from PyTorch's global generator. All threads share it, so
+seeding it, drawing and restoring it gives other weights if two threads do so at the same time, and it affects all other
+code that draws from it. Here, the operators that draw get another generator instead, in the calling thread only. The
+numbers are those that ``torch.manual_seed`` with the same seed would give.
 """
 
 import threading
@@ -16,16 +16,16 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _ONE_AT_A_TIME = threading.RLock()
-"""Entering and leaving a dispatch mode sets flags of the whole process that ``torch.compile`` reads; two threads that
-overlap would leave them set. Making a model takes milliseconds, so the others can wait."""
+"""Entering and leaving a dispatch mode sets global flags that ``torch.compile`` reads, and overlapping threads would
+leave them set. Creating a model takes milliseconds, so other threads can wait."""
 
 
 @contextmanager
 def drawing_from(seed: int) -> Iterator[None]:
-    """Draw all random numbers of PyTorch inside from a new generator on the CPU, where new tensors lie by default.
+    """Draw all random numbers of PyTorch in the block from a new CPU generator with this seed.
 
-    A generator that is passed to an operator explicitly is left alone. A ``RuntimeError`` names an operator that takes
-    no generator, since what it draws could not follow from the seed.
+    New tensors are on the CPU by default. A generator that is passed to an operator explicitly is kept. A
+    ``RuntimeError`` names an operator that accepts no generator, because its numbers could not depend on the seed.
     """
     generator = torch.Generator().manual_seed(seed)
     with _ONE_AT_A_TIME, torch.device("cpu"), _Drawing(generator):
@@ -34,13 +34,13 @@ def drawing_from(seed: int) -> Iterator[None]:
 
 @contextmanager
 def planning() -> Iterator[None]:
-    """Make modules of any size without memory for their parameters, on the meta device, and without random numbers."""
+    """Create modules of any size in the block without memory for parameters, on the meta device."""
     with drawing_from(0), torch.device("meta"):
         yield
 
 
 class _Drawing(TorchDispatchMode):
-    """Passes a generator to every operator that draws random numbers; modes are active in their own thread only."""
+    """A dispatch mode that passes a generator to every operator that draws; modes affect only their own thread."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -63,18 +63,18 @@ class _Drawing(TorchDispatchMode):
 
 @cache
 def _with_generator(operator: Any) -> Callable[..., Any]:
-    """The overload of an operator that takes a generator, and else just what the operator takes."""
+    """Return the overload of an operator that takes a generator and otherwise the same arguments."""
     others = (getattr(operator.overloadpacket, name) for name in operator.overloadpacket.overloads())
     for overload in (operator, *others):
         arguments = _arguments(overload)
         if arguments.pop("generator", None) is not None and arguments == _arguments(operator, without="generator"):
             return overload  # type: ignore[no-any-return]
     raise RuntimeError(
-        f"{operator} draws random numbers and takes no generator, so they cannot follow from the seed of a run: use "
-        "another operator where a module is made, such as those of torch.nn.init."
+        f"{operator} draws random numbers but takes no generator, so they cannot depend on the seed of a run. Use "
+        "another operator to initialize a module, such as those of torch.nn.init."
     )
 
 
 def _arguments(operator: Any, without: str = "") -> dict[str, str]:
-    """The names of what an operator takes, with their types."""
+    """Return the names and types of an operator's arguments."""
     return {one.name: str(one.type) for one in operator._schema.arguments if one.name != without}

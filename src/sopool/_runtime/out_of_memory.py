@@ -1,4 +1,4 @@
-"""Was it memory that ran out, and what helps?"""
+"""Recognize errors caused by a lack of memory, and give advice."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,14 +10,15 @@ from torch import Tensor
 from sopool.errors import ResourceError
 
 UNTYPED = re.compile("can't allocate memory|Storage size calculation overflowed")
-"""What PyTorch says on a CPU, where the error has no type of its own."""
+"""The messages of PyTorch on a CPU, where the error has no type of its own."""
 ASKED = re.compile(r"allocate ([0-9.]+ \w+)")
 
 
 def shortage(error: BaseException | None) -> str | None:
-    """What was asked for in vain, in words; None where something else went wrong.
+    """Return a description of a failed allocation, or None if the error has another cause.
 
-    At first, that is: an error in a capture brings another one when the capture is ended.
+    The chain of exceptions is followed, because an error in a CUDA graph capture causes another one when the capture
+    ends.
     """
     if error is None:
         return None
@@ -30,7 +31,7 @@ def shortage(error: BaseException | None) -> str | None:
 
 @contextmanager
 def advise(doing: str, advice: Callable[[], str]) -> Iterator[None]:
-    """Make a ``ResourceError`` of a lack of memory in the block, which says what it was for and what helps there."""
+    """Convert a lack of memory in the block to a ``ResourceError`` that says what it was for and gives ``advice``."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -41,9 +42,9 @@ def advise(doing: str, advice: Callable[[], str]) -> Iterator[None]:
 
 
 def oversized(sizes: Tensor, batch: int) -> str:
-    """Return what to do about a graph that is larger than a batch of the others; empty where there is none.
+    """Return advice about a graph that is larger than a batch of the others, or an empty string.
 
-    ``sizes`` are the numbers of nodes of all graphs. Where one of them fills the memory, smaller models do not help.
+    ``sizes`` are the numbers of nodes of all graphs. If one of them fills the memory, smaller models do not help.
     """
     largest = int(sizes.argmax())
     nodes = int(sizes[largest])

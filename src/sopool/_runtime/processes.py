@@ -1,4 +1,4 @@
-"""Jobs in processes of one thread, side by side, which report while they are at it and end when they are told to."""
+"""Run jobs in parallel in single-threaded processes that report their progress and can be stopped."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ JobResult = TypeVar("JobResult")
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker process was killed from outside, most often because memory ran out."""
+    """Raised when a worker process was killed from outside, most often because memory ran out."""
 
 
 def run_jobs(
@@ -34,31 +34,31 @@ def run_jobs(
     workers: int,
     report: Callable[[Any], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
-    advice: str = "Run the same command with fewer --workers.",
+    advice: str = "Try again with fewer workers.",
 ) -> Iterator[JobResult]:
-    """What comes of each job, as soon as it is done; fewer than jobs if ``stop`` said so.
+    """Yield the result of each job as soon as it is done; there are fewer results if ``stop`` returns True.
 
-    In each process ``make(*arguments, report, stop)`` gives the function that is called with jobs: it reports as it
-    likes, and is to return soon when ``stop`` says so. All of these must be known to pickle. A process that was killed
-    is a :class:`WorkerDiedError`, with ``advice`` what to do.
+    In each process, ``make(*arguments, report, stop)`` creates the function that is called with jobs. It may call
+    ``report``, and should return soon when ``stop()`` is true. All arguments and results must be picklable. If a
+    process is killed, a :class:`WorkerDiedError` is raised whose message ends with ``advice``.
     """
     context = get_context("spawn")
-    with _without_signals():  # which would reach the process that keeps track of semaphores, too
+    with _without_signals():  # which would also reach the process that tracks semaphores
         reports = context.SimpleQueue()
         stopping = context.Event()
     setup = (make, arguments, reports, stopping, os.getpid())
     others = set(active_children())
     pool = ProcessPoolExecutor(workers, context, _start, setup)
-    # It ends in a thread of its own, so that what workers still report is passed on meanwhile.
+    # The pool is shut down in a thread, so that reports of workers are still passed on.
     end = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
     mine = set[BaseProcess]()
     try:
-        with _without_signals():  # which would reach the workers before they can turn them off
+        with _without_signals():  # which would reach workers before they can ignore them
             waiting: set[Future[JobResult]] = {pool.submit(_work, job) for job in jobs}
             mine = set(active_children()) - others
         while waiting:
             if stop() and not stopping.is_set():
-                for future in waiting:  # first, or a worker that is told to stop would take up others meanwhile
+                for future in waiting:  # first, because a worker that stops would otherwise start another job
                     future.cancel()
                 stopping.set()
                 end.start()
@@ -66,18 +66,18 @@ def run_jobs(
             while not reports.empty():
                 report(reports.get())
             yield from (future.result() for future in done if not future.cancelled())
-            waiting = {future for future in waiting if not future.cancelled()}  # they may never count as done
+            waiting = {future for future in waiting if not future.cancelled()}  # cancelled ones may never be done
     except BrokenProcessPool as error:
         raise WorkerDiedError(f"A worker process was killed, perhaps because memory ran out. {advice}") from error
     except (KeyboardInterrupt, GeneratorExit):
-        for worker in mine:  # nobody waits for what they have in hand
+        for worker in mine:  # their current jobs are not needed any more
             worker.kill()
         raise
     finally:
         stopping.set()
         if end.ident is None:
             end.start()
-        end.join()  # with all workers: those that still start need what the caller will delete
+        end.join()  # waits for all workers, because starting ones need files that the caller will delete
 
 
 _worker: dict[str, Callable[[Any], Any]] = {}
@@ -86,7 +86,7 @@ _worker: dict[str, Callable[[Any], Any]] = {}
 def _start(
     make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], reports: Any, stopping: Any, parent: int
 ) -> None:
-    for number in STOPPING:  # the parent handles them, and says when to stop
+    for number in STOPPING:  # the parent process handles them and tells workers to stop
         signal.signal(number, signal.SIG_IGN)
     torch.set_num_threads(1)
     warnings.formatwarning = partial(_safe_warning, warnings.formatwarning)
@@ -95,7 +95,7 @@ def _start(
 
 
 def _safe_warning(before: Callable[..., str], *given: Any, **named: Any) -> str:
-    """Return the text of a warning, safe to print: a worker has no command line that would see to it."""
+    """Return the text of a warning with control characters escaped, as the command line does in its own process."""
     return visible(before(*given, **named))
 
 
@@ -104,7 +104,7 @@ def _work(job: Any) -> Any:
 
 
 def _leave_with(parent: int) -> None:
-    """A worker whose parent was killed must not train on for nobody. What it wrote is whole at any moment."""
+    """End this worker when its parent process has ended; the files it writes are complete at any time."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
@@ -112,10 +112,10 @@ def _leave_with(parent: int) -> None:
 
 @contextmanager
 def _without_signals() -> Iterator[None]:
-    """Have the signals that ask to stop wait until the end; processes started meanwhile begin without them."""
+    """Delay the signals that ask to stop until the end of the block; processes started in it block them."""
     with ExitStack() as after:
         if threading.current_thread() is threading.main_thread():
-            # The mask is not enough: another thread may be given the signal, and Python handles it in this one.
+            # The mask is not enough: another thread may get the signal, and Python handles it in this one.
             received: list[int] = []
             after.callback(_raise_first, received)
             for number in heeded():

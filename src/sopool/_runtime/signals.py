@@ -1,4 +1,4 @@
-"""The signals that ask a process to stop."""
+"""Handle the signals that ask a process to stop."""
 
 import os
 import signal
@@ -6,27 +6,27 @@ import stat
 from multiprocessing import active_children
 
 STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Ctrl-C, ``kill``, and a terminal or connection that was closed; Windows does not have the last one."""
+"""Ctrl-C, ``kill``, and a closed terminal or connection; Windows does not have the last one."""
 
 
 def heeded() -> list[int]:
-    """Return those of the signals that are not ignored, as shells and ``nohup`` have it, nor handled outside Python."""
+    """Return the signals that are neither ignored, as under ``nohup``, nor handled outside Python."""
     return [number for number in STOPPING if signal.getsignal(number) not in (None, signal.SIG_IGN)]
 
 
 def exit_code(number: int) -> int:
-    """Return the exit code of a process that a signal stopped, as shells have it: 130 after Ctrl-C."""
+    """Return the exit code that shells use for a process stopped by a signal, such as 130 after Ctrl-C."""
     return 128 + number
 
 
 def kill_workers() -> None:
-    """End all worker processes at once: whoever waits for them would wait for all that they have in hand."""
+    """Kill all worker processes immediately, without waiting for their current jobs."""
     for worker in active_children():
         worker.kill()
 
 
 def leave_lost_terminal() -> None:
-    """Send what is still printed nowhere if the terminal is gone: writing to it would be an error."""
+    """Redirect output to the null device if the terminal is gone, because writing to it would raise an error."""
     for stream in (1, 2):
         try:
             lost = stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream)

@@ -1,4 +1,4 @@
-"""How many cores there are, and how many threads PyTorch's operators use."""
+"""Count the available cores, and set the number of threads of PyTorch's operators."""
 
 import os
 import threading
@@ -10,15 +10,15 @@ import torch
 
 
 def cores() -> int:
-    """Those this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def threads(count: int) -> Iterator[int]:
-    """Let PyTorch's operators use ``count`` threads inside, and hand out how many they used outside.
+    """Let PyTorch's operators use ``count`` threads in the block, and yield the number used outside.
 
-    Several threads may be inside at the same time: the last one to leave restores what the first one found.
+    Several threads may be in such a block at the same time: the last one that leaves restores what the first one found.
     """
     before = _blocks.enter(count)
     try:
@@ -28,19 +28,19 @@ def threads(count: int) -> Iterator[int]:
 
 
 def one_threaded_pool(workers: int) -> ThreadPoolExecutor:
-    """Make a pool of threads in each of which PyTorch's operators use that thread only.
+    """Return a pool of threads in each of which PyTorch's operators use a single thread.
 
-    A new thread starts with the number that any thread was told last, so each worker is told its own. For use inside
-    :func:`threads`, which restores the number for threads that are started later.
+    A new thread starts with the number that was set last in any thread, so each worker sets its own. Use the pool
+    inside :func:`threads`, which restores the number for threads that start later.
     """
     return ThreadPoolExecutor(workers, initializer=_tell, initargs=(1,))
 
 
 def _tell(count: int) -> int:
-    """Set the number of threads; how many there were before.
+    """Set the number of threads and return the number before.
 
-    It is asked for first in any case: a thread takes over the number that was told last when it is first asked, even
-    if it was told one of its own before.
+    The number is read first in any case: at its first read, a thread takes over the number that was set last in any
+    thread, even if it has set one itself.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -50,8 +50,8 @@ def _tell(count: int) -> int:
 class _Blocks:
     """The open blocks of :func:`threads`.
 
-    ``torch.set_num_threads`` holds for the calling thread, and for all threads that use PyTorch for the first time
-    later. Such a thread would therefore take the number that holds inside another thread's block for its own.
+    ``torch.set_num_threads`` affects the calling thread and all threads that use PyTorch for the first time later. Such
+    a thread would otherwise keep the number of another thread's block.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _Blocks:
         """The number of threads before the first of them."""
 
     def enter(self, count: int) -> int:
-        """Set the number of threads; the number to restore."""
+        """Set the number of threads and return the number to restore."""
         thread = threading.get_ident()
         with self._lock:
             before = _tell(count)

@@ -1,8 +1,7 @@
-r"""Text from data made safe to show in a terminal.
+r"""Make text from data safe to print in a terminal.
 
-Class names, ids, file names and the like may hold escape sequences, which would drive the terminal that prints them,
-or marks that reorder what is read. Such characters are shown as ``\x1b`` or ``\u202e``; letters of any script, accents
-and emoji stay as they are.
+Class names, ids and file names may contain escape sequences, which would control the terminal, or marks that reorder
+the text. Such characters are shown as ``\x1b`` or ``\u202e``; letters of all scripts, accents and emoji are unchanged.
 """
 
 import re
@@ -13,19 +12,19 @@ NAMES = {"\t": r"\t", "\r": r"\r"}
 
 
 def visible(text: str) -> str:
-    """Return the text with characters that could drive a terminal written out; newlines stay."""
+    """Escape all characters that could control a terminal, except newlines."""
     return UNSAFE.sub(_written_out, text)
 
 
 def on_one_line(text: str) -> str:
-    """Return the text as :func:`visible` does, with newlines written out, too: no name can forge a line of its own."""
+    """Escape characters as :func:`visible` does, and newlines as well, so that a name cannot forge a line."""
     return visible(text).replace("\n", r"\n")
 
 
 def _written_out(found: re.Match[str]) -> str:
-    """Return the escape of one character: beyond ASCII's control characters one that JSON has, too.
+    """Return the escape of one character, beyond ASCII in a form that is also valid JSON.
 
-    JSON escapes those control characters by itself, so a JSON document that is shown this way stays one.
+    JSON escapes ASCII control characters itself, so a JSON document stays valid when it is shown this way.
     """
     code = ord(found[0])
     return NAMES.get(found[0]) or (f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}")
