@@ -39,7 +39,7 @@ def test_without_a_block_it_holds_from_here_on():
     ("given", "says"),
     [
         (("cuda",), r"backend 'cuda' does not exist: choose 'torch', 'triton' or None"),
-        (("torch", "tf33"), r"precision='tf33': choose one of tf32x3, ieee, tf32"),
+        (("torch", "tf33"), r"precision='tf33' does not exist: choose one of tf32x3, ieee, tf32"),
     ],
 )
 def test_errors_change_nothing(given, says):

@@ -1,4 +1,4 @@
-"""S_g y_i of every row i of every graph g."""
+"""Kernels for S_g y_i of every row i of every graph g."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from sopool.ops.triton.windows import Cut, find_pieces, find_window
 
 
 class Config(NamedTuple):
-    """How the work is cut: see :func:`apply_kernel`."""
+    """The block sizes of :func:`apply_kernel`."""
 
     window: int
     graphs: int
@@ -24,7 +24,7 @@ class Config(NamedTuple):
 
 
 def choose(y: Tensor, p: int) -> Config:
-    """By widths and type."""
+    """Return the block sizes, which depend on the widths and the dtype only."""
     if y.dtype == torch.float64:
         return Config(256, 4, 16, width(p, 8), width(y.shape[1], 8))
     wide_p = width(p, 64 if p % 64 > 32 or p % 64 == 0 else 32)
@@ -42,10 +42,10 @@ def segment_apply(
     config: Config | None = None,
     center: Tensor | None = None,
 ) -> Tensor:
-    """out[i] = S_g y_i, or (S_g + S_g^T) y_i, zero for rows of no graph: [N, q], [G, p, q] -> [N, p].
+    """Return S_g y_i, or (S_g + S_g^T) y_i, zero for spare rows: ``[N, Q]``, ``[G, P, Q]`` to ``[N, P]``.
 
-    The orders bring the rows of y, and those of the result, into segment order, if they do not lie so. ``center``
-    [G, q], contiguous, is taken off the rows of each graph first.
+    ``y_order`` and ``out_order`` sort the rows of y and of the result by segment, if they are not sorted. ``center``
+    ``[G, Q]``, contiguous, is subtracted from the rows of each graph first.
     """
     p, num_graphs = s.shape[1], ptr.numel() - 1
     c = config or choose(y, p)
@@ -74,7 +74,7 @@ def load_turned(
     s_column: tl.tensor,
     SUM: tl.constexpr,
 ) -> tl.tensor:
-    """S^T, or S^T + S, of a few graphs, zero for graph -1: [b, Q, P]."""
+    """Load S^T, or S^T + S, of some graphs, zero for graph -1: ``[graphs, Q, P]``."""
     at = (s + graph.to(tl.int64) * s_graph)[:, None, None]
     inside = (graph >= 0)[:, None, None] & (column_q < q)[None, :, None] & (column_p < p)[None, None, :]
     turned = tl.load(
@@ -113,14 +113,14 @@ def apply_kernel(
     SYMMETRIZE: tl.constexpr,
     HOW: tl.constexpr,
 ) -> None:
-    """A window of graphs, ``GRAPHS`` at a time side by side, ``ROWS`` of each at a time, ``P`` results per row.
+    """Process a window of graphs, ``GRAPHS`` graphs, ``ROWS`` rows of each and ``P`` results per row at a time.
 
-    ``WHOLE``: all of q fits into Q, so S is read once for all rows.
+    With ``WHOLE``, all of q fits into ``Q``, so S is read once for all rows.
     """
     window = tl.program_id(0)
     column_p = tl.program_id(1) * P + tl.arange(0, P)
     column_q = tl.arange(0, Q)
-    # The sum of two half-type matrices would be rounded: multiply by one after the other.
+    # The sum of two half-precision matrices would be rounded, so multiply by each of them separately.
     TWICE: tl.constexpr = SYMMETRIZE and s.dtype.element_ty.primitive_bitwidth == 16
     SUM: tl.constexpr = SYMMETRIZE and not TWICE
     first, after = find_window(ptr, num_rows, num_graphs, window, WINDOW)

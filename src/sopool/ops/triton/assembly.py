@@ -1,4 +1,4 @@
-"""Kernels that lay graphs side by side: a program for each graph, and all of them for the capacity that is left."""
+"""Kernels that assemble batches of graphs: one program for each graph, which also clears a part of unused capacity."""
 
 from typing import NamedTuple
 
@@ -11,20 +11,20 @@ from sopool.ops.triton.launching import launch
 
 
 class Assembled(NamedTuple):
-    """Some graphs side by side. Rows past ``ptr[-1]`` are spare: node 0, no code, an empty list."""
+    """A batch of graphs. Rows past ``ptr[-1]`` are spare: they have node 0, code -1 and an empty list."""
 
     ptr: Tensor
-    """Where each graph starts [g + 1]."""
+    """The row at which each graph starts ``[G + 1]``."""
     nodes: Tensor
-    """Which node each row is, of all there are [n]."""
+    """The number of each row's node in the whole data set ``[N]``."""
     codes: Tensor
-    """The codes of the rows [n, c], -1 for none, int32."""
+    """The codes of the rows ``[N, C]``, int32; -1 for none."""
     starts: Tensor
-    """Where each row's list starts in ``members`` [n + 1]."""
+    """The position in ``members`` at which the list of each row starts ``[N + 1]``."""
     members: Tensor
-    """Numbers of rows [l]."""
+    """The entries of all lists, as row numbers ``[L]``."""
     labels: Tensor | None
-    """The labels of the edges to the members [l], counted through the models; -1 for none."""
+    """The labels of the edges to the list entries ``[L]``, offset for each model; -1 for none."""
 
 
 def assemble(
@@ -39,11 +39,12 @@ def assemble(
     substitutes: Tensor | None = None,
     kinds: int = 0,
 ) -> Assembled:
-    """Lay the ``graphs`` [M, g] of M models side by side in ``capacity`` rows and list members, which must do.
+    """Assemble the ``graphs`` ``[M, G]`` of M models into ``capacity`` = (rows, list entries), which must suffice.
 
-    The nodes of graph i are ``node_ptr[i]:node_ptr[i + 1]``; its lists, numbered from 0 within it, lie in ``members``
-    from ``list_ptr[i]`` on, that of node j from ``list_starts[j]`` on. ``codes`` [N, c] of the nodes are replaced by
-    ``substitutes[model, code]`` [M, width]. The ``labels`` of the members' edges become m ``kinds`` + label.
+    Graph i has the nodes ``node_ptr[i]:node_ptr[i + 1]``. Its lists, whose entries are numbered from 0 within the
+    graph, start at ``list_ptr[i]`` in ``members``, and that of node j at ``list_starts[j]``. The ``codes`` ``[N, C]``
+    of the nodes are replaced by ``substitutes[model, code]`` (``substitutes`` is ``[M, width]``). Label l of model m
+    becomes ``m * kinds + l``.
     """
     rows, listed = capacity
     chosen = graphs.flatten()
@@ -71,7 +72,7 @@ def assemble(
 
 
 def one_hot(codes: Tensor, width: int) -> Tensor:
-    """Rows that are one in the columns ``codes`` [n, c] names and zero elsewhere: [n, width], float32."""
+    """Return rows ``[N, width]``, float32, that are 1 in the columns in ``codes`` ``[N, C]`` and 0 elsewhere."""
     out = torch.empty(codes.shape[0], width, device=codes.device)
     columns = min(64, int(triton.next_power_of_2(max(1, width))))
     rows = 2048 // columns
@@ -85,7 +86,7 @@ def one_hot(codes: Tensor, width: int) -> Tensor:
 
 @triton.jit
 def sizes_kernel(chosen, node_ptr, list_ptr, sizes, count, SOME: tl.constexpr) -> None:
-    """The nodes and list members of some graphs."""
+    """Write the numbers of nodes and of list entries of some graphs."""
     place = tl.program_id(0) * SOME + tl.arange(0, SOME)
     here = place < count
     graph = tl.load(chosen + place, mask=here, other=0)
@@ -99,7 +100,7 @@ def assemble_kernel(
     ptr, nodes, codes, starts, members, labels, count, rows, listed, width, together, kinds,
     CODES: tl.constexpr, SOME: tl.constexpr, MANY: tl.constexpr,
 ) -> None:  # fmt: skip
-    """One graph, ``SOME`` nodes and ``MANY`` list members at a time."""
+    """Assemble one graph, ``SOME`` nodes and ``MANY`` list entries at a time."""
     place = tl.program_id(0).to(tl.int64)
     graph = tl.load(chosen + place)
     node, size = _span(node_ptr, graph)
@@ -127,7 +128,7 @@ def assemble_kernel(
             label = tl.load(all_labels + listing + step, mask=here, other=-1)
             counted = tl.where(label < 0, -1, label + place // together * kinds)
             tl.store(labels + start + step, counted, mask=here)
-    # What is left: each program clears a part of it.
+    # Each program clears a part of the unused capacity.
     last_row, last_member = tl.load(ends + count - 1), tl.load(ends + 2 * count - 1)
     if place == 0:
         tl.store(ptr + count, last_row)
@@ -146,14 +147,14 @@ def assemble_kernel(
 
 @triton.jit
 def _span(ptr, segment):
-    """Where a segment starts, and how long it is."""
+    """Return the start and the length of a segment."""
     start = tl.load(ptr + segment)
     return start, tl.load(ptr + segment + 1) - start
 
 
 @triton.jit
 def one_hot_kernel(codes, out, count, width, CODES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr) -> None:
-    """A block of the result."""
+    """Write one block of the result."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     value = tl.zeros([ROWS, COLUMNS], tl.float32)

@@ -1,8 +1,8 @@
-"""X_g^T (X_g query + bias) of every graph in one pass over x, and its gradients in another.
+"""Kernels for X_g^T (X_g query + bias) of every graph in one pass over x, and for its gradients in another.
 
-For one query; several take matrix products. The rows are held in registers, a few columns per tensor, since a power of
-two of columns would mostly be too many: the scores are sums over all of them, and what is added up for each graph is as
-wide as they are.
+They serve a single query; several queries use matrix products. Rows are kept in registers as several tensors of a few
+columns each, since the next power of two of all columns would often be too many. All columns are needed at once,
+because the scores are sums over all columns and the result of each graph is as wide as its rows.
 """
 
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from sopool.ops.triton.projection import projection_backward
 from sopool.ops.triton.windows import Cut, find_pieces, find_window, note_cut
 
 WIDEST = 1024
-"""Channels up to which a few rows fit into the registers."""
+"""The largest number of channels for which a few rows fit into the registers."""
 
 
 class Config(NamedTuple):
-    """How the work is cut: see :func:`attend_kernel`."""
+    """The block sizes of :func:`attend_kernel`."""
 
     window: int
     longest: int
@@ -35,16 +35,16 @@ class Config(NamedTuple):
 
 
 def choose(x: Tensor) -> Config:
-    """By width and type alone: the same for a graph in any batch."""
+    """Return the block sizes, which depend on width and dtype only, so they are the same for a graph in any batch."""
     f = x.shape[1]
     channels = next(c for c in (32, 64, 128) if triton.cdiv(f, c) <= 8)
     num_warps = 1 if f <= 256 else 4
-    # As many programs as the registers hold at once: one more would run after all the others.
+    # As many programs as registers allow to run at once: one more would run after all the others.
     return Config(128, 256, 8 if f <= 512 else 4, channels, num_warps, each=12 // num_warps)
 
 
 def _serves(x: Tensor, query: Tensor) -> bool:
-    """Whether these kernels do: for one query, and rows that are not too wide."""
+    """Return whether these kernels can be used: for one query, and rows that are not too wide."""
     return query.shape[1] == 1 and x.shape[1] <= WIDEST
 
 
@@ -56,7 +56,7 @@ def segment_attend(
     order: Tensor | None = None,
     config: Config | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The pooled values and the scores, these in segment order: [N, f], [f, k], [k] -> [G, f, k], [N, k]."""
+    """Return the pooled values ``[G, F, K]`` and the scores ``[N, K]`` in segment order."""
     if not _serves(x, query):
         return bilinear.segment_attend(x, query, bias, ptr, order)
     c = config or choose(x)
@@ -88,7 +88,7 @@ def segment_attend_backward(
     with_bias: bool = True,
     config: Config | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of x, query and bias, the last two empty if not asked for.
+    """Return the gradients of x, query and bias, the last two empty if not requested.
 
     dX_g = score_g d_pooled_g^T + s_g query^T with s_g = d_score_g + X_g d_pooled_g.
     """
@@ -118,7 +118,7 @@ def segment_attend_backward(
 
 @triton.jit
 def zeros(ROWS: tl.constexpr, CHANNELS: tl.constexpr, TILES: tl.constexpr, EXACT: tl.constexpr) -> tl.tensor:
-    """Sums yet to be made: ``TILES`` of [ROWS, CHANNELS]."""
+    """Return ``TILES`` zero tensors ``[ROWS, CHANNELS]`` to accumulate sums in."""
     sums = ()
     for _ in tl.static_range(TILES):
         sums = append(sums, tl.zeros((ROWS, CHANNELS), tl.float64 if EXACT else tl.float32))
@@ -129,7 +129,7 @@ def zeros(ROWS: tl.constexpr, CHANNELS: tl.constexpr, TILES: tl.constexpr, EXACT
 def load_vector(
     vector: tl.tensor, stride: tl.tensor, f: tl.tensor, CHANNELS: tl.constexpr, TILES: tl.constexpr
 ) -> tl.tensor:
-    """The f entries of a vector, ``CHANNELS`` in each of ``TILES`` tensors."""
+    """Load the f entries of a vector as ``TILES`` tensors of ``CHANNELS`` entries each."""
     pieces = ()
     for tile in tl.static_range(TILES):
         channel = tile * CHANNELS + tl.arange(0, CHANNELS)
@@ -142,7 +142,7 @@ def load_vector(
 def load_rows(
     source: tl.tensor, inside: tl.tensor, f: tl.constexpr, CHANNELS: tl.constexpr, TILES: tl.constexpr
 ) -> tl.tensor:
-    """The rows at ``source``, ``CHANNELS`` columns in each of ``TILES`` tensors."""
+    """Load the rows at ``source`` as ``TILES`` tensors of ``CHANNELS`` columns each."""
     pieces = ()
     for tile in tl.static_range(TILES):
         channel = tile * CHANNELS + tl.arange(0, CHANNELS)
@@ -153,7 +153,7 @@ def load_rows(
 
 @triton.jit
 def dot_rows(rows: tl.tensor, vector: tl.tensor, TILES: tl.constexpr) -> tl.tensor:
-    """Each row's product with a vector."""
+    """Return the dot product of each row and a vector."""
     total = rows[0] * vector[0][None, :]
     for tile in tl.static_range(1, TILES):
         total += rows[tile] * vector[tile][None, :]
@@ -184,7 +184,7 @@ def attend_kernel(
     EXACT: tl.constexpr,
     STAGES: tl.constexpr,
 ) -> None:
-    """A window of graphs one after the other, ``ROWS`` rows at a time."""
+    """Process the graphs of a window one after the other, ``ROWS`` rows at a time."""
     window = tl.program_id(0)
     kind = tl.float64 if EXACT else tl.float32
     first, after = find_window(ptr, num_rows, num_graphs, window, WINDOW)
@@ -193,7 +193,7 @@ def attend_kernel(
     queries = load_vector(query, q_row, f, CHANNELS, TILES)
     constant = tl.full((), 0, kind) if bias is None else tl.load(bias).to(kind)
     for number in range(0, after - first + 1):
-        item = number + 0 * first  # a tensor in the interpreter too
+        item = number + 0 * first  # + 0 makes it a tensor in the interpreter, too
         graph, begin, end, is_cut = find_pieces(ptr, num_rows, num_graphs, window, first, after, item, WINDOW, LONGEST)
         sums = zeros(ROWS, CHANNELS, TILES, EXACT)
         size = (end - begin).to(tl.int32)
@@ -250,14 +250,14 @@ def attend_backward_kernel(
     EXACT: tl.constexpr,
     STAGES: tl.constexpr,
 ) -> None:
-    """Every so many windows, graph after graph; ``parts`` [programs, f + 1]: what each adds to d_query and d_bias."""
+    """Process every n-th window, for n programs; ``parts`` ``[programs, f + 1]`` has terms of d_query and d_bias."""
     program = tl.program_id(0)
     kind = tl.float64 if EXACT else tl.float32
     queries = load_vector(query, q_row, f, CHANNELS, TILES)
     sums = zeros(ROWS, CHANNELS, TILES, EXACT)
     bias = tl.zeros((ROWS,), kind)
     for turn in range(program, windows, tl.num_programs(0)):
-        window = turn + 0 * program  # a tensor in the interpreter too
+        window = turn + 0 * program  # + 0 makes it a tensor in the interpreter, too
         first, after = find_window(ptr, num_rows, num_graphs, window, WINDOW)
         for number in range(0, after - first + 1):
             graph, begin, end, _ = find_pieces(

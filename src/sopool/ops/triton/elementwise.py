@@ -1,4 +1,4 @@
-"""Kernels for values [M, n] of M models: what would be a dozen launches for a few operations on each value."""
+"""Kernels for values ``[M, n]`` of M models that fuse several elementwise operations into one launch."""
 
 from typing import Any
 
@@ -22,13 +22,16 @@ def adam_step(
     betas: tuple[float, float],
     eps: float,
 ) -> None:
-    """Adam's step in place, all [M, n] and contiguous; see :class:`sopool.training.bank.optimizer.Adam`."""
+    """Apply a step of Adam in place, all contiguous ``[M, n]``; see :class:`sopool.training.bank.optimizer.Adam`."""
     constants = {"BETA1": betas[0], "BETA2": betas[1], "EPS": eps}
     _launch(adam_kernel, values, gradient, mean, square, pace, root, values.shape[1], **constants)
 
 
 def drop(values: Tensor, keys: Tensor, rates: Tensor) -> Tensor:
-    """Zero where a hash of the model's key and the place is below its rate, the others scaled up: [M, n] -> [M, n]."""
+    """Set values to zero where a hash of the model's key and the position is below its rate, and scale up the others.
+
+    Shapes are ``[M, n]`` to ``[M, n]``.
+    """
     values = values.contiguous()
     out = torch.empty_like(values)
     _launch(drop_kernel, values, keys, rates, out, values.shape[1])
@@ -46,7 +49,7 @@ def adam_kernel(
     values, gradient, mean, square, pace, root, count,
     BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """One block of one model."""
+    """Update one block of one model."""
     model = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     at, inside = model * count + column, column < count
@@ -62,7 +65,7 @@ def adam_kernel(
 
 @triton.jit
 def drop_kernel(values, keys, rates, out, count, BLOCK: tl.constexpr) -> None:
-    """One block of one model; the hash is that of :func:`sopool.nn.dropout.random_bits`."""
+    """Process one block of one model; the hash is that of :func:`sopool.nn.dropout.random_bits`."""
     model = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = column < count
@@ -76,7 +79,7 @@ def drop_kernel(values, keys, rates, out, count, BLOCK: tl.constexpr) -> None:
 
 @triton.jit
 def _mix(bits):
-    """Murmur3's finaliser."""
+    """Apply the finalizer of MurmurHash3."""
     bits = (bits ^ (bits >> 16)) * 0x85EBCA6B
     bits = (bits ^ (bits >> 13)) * 0xC2B2AE35
     return bits ^ (bits >> 16)

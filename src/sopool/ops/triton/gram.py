@@ -1,4 +1,4 @@
-"""X_g^T Y_g of every graph."""
+"""Kernels for X_g^T Y_g of every graph."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from sopool.ops.triton.windows import Cut, find_pieces, find_window, note_cut
 
 
 class Config(NamedTuple):
-    """How the work is cut: see :func:`gram_kernel`."""
+    """The block sizes of :func:`gram_kernel`."""
 
     window: int
     longest: int
@@ -24,14 +24,14 @@ class Config(NamedTuple):
 
 
 def choose(x: Tensor, q: int) -> Config:
-    """By widths and type alone: the same for a graph in any batch."""
+    """Return the block sizes, which depend on widths and dtype only, so they are the same for a graph in any batch."""
     p = x.shape[1]
     if x.dtype == torch.float64:
         return Config(256, 256, 4, 16, width(p, 8), width(q, 8))
     wide_p, wide_q = (width(n, 64 if n % 64 > 32 or n % 64 == 0 else 32) for n in (p, q))
-    # What is written for cut graphs must stay small beside x: longer pieces for larger results.
+    # The partial results of cut graphs must stay small compared to x, so larger results have longer pieces.
     longest = max(256, int(triton.next_power_of_2(8 * p * q // (p + q))))
-    # A small result is one warp's work: no warp waits for another, and many programs hide each other's waits.
+    # One warp computes a small result: it need not synchronize, and many programs hide each other's latency.
     return Config(longest, longest, 1, 32, wide_p, wide_q, 1 if wide_p * wide_q <= 1024 else 4)
 
 
@@ -44,10 +44,10 @@ def segment_gram(
     center: Tensor | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """out[g] = X_g^T Y_g, of rows order[ptr[g]:ptr[g + 1]] if an order is given: [N, p], [N, q] -> [G, p, q].
+    """Return X_g^T Y_g of every graph: ``[N, P]``, ``[N, Q]`` to ``[G, P, Q]``.
 
-    ``center`` [G, p], contiguous, is taken off the rows of each graph first, where y is x. ``dtype`` is that of the
-    result, x's if not given.
+    With ``order``, graph g has the rows ``order[ptr[g]:ptr[g + 1]]``. ``center`` ``[G, P]``, contiguous, is subtracted
+    from the rows of each graph first; this requires that y is x. ``dtype`` is that of the result, by default that of x.
     """
     p, q, num_graphs = x.shape[1], y.shape[1], ptr.numel() - 1
     c = config or choose(x, q)
@@ -68,7 +68,7 @@ def segment_gram(
 
 @triton.jit
 def multiply_batch(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constexpr) -> tl.tensor:
-    """total + left right for each of a few, made as :func:`how` says: [b, m, k], [b, k, n] -> [b, m, n]."""
+    """Return total + left right with precision ``HOW``: ``[b, m, k]``, ``[b, k, n]`` to ``[b, m, n]``."""
     if HOW == "exact":
         total += tl.sum(left[:, :, :, None] * right[:, None, :, :], 2)
     elif HOW == "widen":
@@ -82,8 +82,8 @@ def multiply_batch(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.
 def locate(
     x: tl.tensor, order: tl.tensor, x_row: tl.tensor, begin: tl.tensor, place: tl.tensor, inside: tl.tensor
 ) -> tl.tensor:
-    """Where rows begin + place of a few graphs lie: [GRAPHS], [ROWS] -> [GRAPHS, ROWS]."""
-    if order is None:  # sums of small numbers on one large: fewer registers
+    """Return the addresses of rows begin + place of some graphs: ``[GRAPHS]``, ``[ROWS]`` to ``[GRAPHS, ROWS]``."""
+    if order is None:  # small offsets from one address need fewer registers
         at = (x + begin * x_row)[:, None] + (place * x_row)[None, :]
     else:
         at = x + tl.load(order + begin[:, None] + place[None, :], mask=inside, other=0) * x_row
@@ -92,7 +92,7 @@ def locate(
 
 @triton.jit
 def load_center(center: tl.tensor, graph: tl.tensor, column: tl.tensor, width: tl.tensor) -> tl.tensor:
-    """Some columns of the centres of a few graphs, zero for graph -1: [graphs, 1, columns]."""
+    """Load some columns of the centers of some graphs, zero for graph -1: ``[graphs, 1, columns]``."""
     at = center + graph.to(tl.int64)[:, None] * width + column[None, :]
     values = tl.load(at, mask=(graph >= 0)[:, None] & (column < width)[None, :], other=0)
     return tl.expand_dims(values, 1)
@@ -100,7 +100,7 @@ def load_center(center: tl.tensor, graph: tl.tensor, column: tl.tensor, width: t
 
 @triton.jit
 def take_off(rows: tl.tensor, center: tl.tensor, inside: tl.tensor) -> tl.tensor:
-    """Rows less the centre of their graph, in the precision of the centre; zero where there are none."""
+    """Subtract the center of its graph from each row, in the precision of the center; zero where there is no row."""
     return tl.where(inside[:, :, None], rows.to(center.dtype) - center, 0).to(rows.dtype)
 
 
@@ -127,9 +127,9 @@ def gram_of_pieces(
     center: tl.tensor = None,
     graph: tl.tensor = None,
 ) -> tl.tensor:
-    """X^T Y of the rows from begin to end [GRAPHS] each, some columns of either: [GRAPHS, P, Q].
+    """Return X^T Y of the rows from begin to end ``[GRAPHS]`` for some columns of each: ``[GRAPHS, P, Q]``.
 
-    If given, ``center`` [G, p] of the ``graph`` [GRAPHS] is taken off all rows.
+    ``center`` ``[G, p]`` of each ``graph`` ``[GRAPHS]``, if given, is subtracted from all rows.
     """
     if center is not None:
         left_center = load_center(center, graph, column_p, p)
@@ -175,7 +175,7 @@ def store_pieces(
     p: tl.tensor,
     q: tl.tensor,
 ) -> None:
-    """Whole graphs to their place in ``out`` [G, p, q], pieces to their slot of ``parts``."""
+    """Store the results of whole graphs in ``out`` ``[G, p, q]``, and those of pieces in their slot of ``parts``."""
     place = column_p[None, :, None].to(tl.int64) * q + column_q[None, None, :]
     inside = (column_p < p)[None, :, None] & (column_q < q)[None, None, :]
     whole = (graph >= 0) & ~is_cut
@@ -211,7 +211,7 @@ def gram_kernel(
     SAME: tl.constexpr,
     HOW: tl.constexpr,
 ) -> None:
-    """A window of graphs, ``GRAPHS`` at a time side by side, ``ROWS`` of each at a time, ``P`` by ``Q`` results."""
+    """Process a window of graphs, ``GRAPHS`` graphs, ``ROWS`` rows of each and ``P`` by ``Q`` results at a time."""
     window, tile = tl.program_id(0), tl.program_id(1)
     tiles = tl.cdiv(q, Q)
     column_p = tile // tiles * P + tl.arange(0, P)

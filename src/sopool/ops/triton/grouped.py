@@ -1,6 +1,6 @@
-"""The layers of :mod:`sopool.ops.many_models.grouped` by kernels.
+"""Kernels for the layers of :mod:`sopool.ops.many_models.grouped`.
 
-Nothing waits for the device, and shapes follow from those of the inputs.
+Nothing waits for the device, and output shapes depend on input shapes only.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def norm_relu_eval(
     ptr: Tensor,
     out: Tensor | None = None,
 ) -> Tensor:
-    """relu(batch_norm(X_m W_m)) with the running statistics, without a gradient; into ``out`` if it is given."""
+    """Return relu(batch_norm(X_m W_m)) with the running statistics, without a gradient; in ``out`` if it is given."""
     return multiply_rows(x, weight, ptr, (scale, shift, *running), out)
 
 
@@ -86,7 +86,7 @@ norm_relu: Callable[..., Tensor] = _NormReLU.apply
 
 
 def _launch_by_model(kernel: Any, ptr: Tensor, shape: torch.Size, *arguments: Any, **constants: float) -> None:
-    """A program for some columns of each model, and one more for rows that belong to none."""
+    """Launch a program for some columns of each model, and an additional one for spare rows."""
     columns = width(shape[1], 16)
     grid = (ptr.numel(), triton.cdiv(shape[1], columns))
     launch(kernel, grid, ptr.device, *arguments, ROWS=256, H=columns, num_warps=8, **constants)

@@ -1,4 +1,4 @@
-"""Kernels for message passing along edges with labels, see :mod:`sopool.ops.message_passing.labelled`."""
+"""Kernels for message passing along labeled edges, see :mod:`sopool.ops.message_passing.labelled`."""
 
 from typing import TYPE_CHECKING
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from sopool.ops.message_passing.labelled import LabelledLists
 
 PARTS = 16
-"""Sums that the gradient of a vector is made of: the same for any batch, so that company changes no bit."""
+"""The number of partial sums of a vector's gradient. It is constant, so that results do not depend on the batch."""
 
 
 def propagate(x: Tensor, vectors: Tensor, lists: "LabelledLists") -> Tensor:
-    """x_i + sum_j relu(x_j + t_ij): [n, f], [V, f] -> [n, f]."""
+    """Return x_i + sum_j relu(x_j + t_ij): ``[N, F]``, ``[V, F]`` to ``[N, F]``."""
     return launch_lists(_aggregate_kernel, x, lists.ptr, lists.nodes, lists.labels, vectors)[0]
 
 
 def nodes_gradient(x: Tensor, vectors: Tensor, transposed: "LabelledLists", gradient: Tensor) -> Tensor:
-    """What reaches each node from the nodes that aggregate it: [n, f]."""
+    """Return the gradient of each node, from the nodes that aggregate it, ``[N, F]``."""
     return launch_lists(
         _nodes_gradient_kernel, x, transposed.ptr, transposed.nodes, transposed.labels, vectors, gradient
     )[0]
 
 
 def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: "LabelledLists", gradient: Tensor, rows: Rows) -> Tensor:
-    """What reaches each vector from the edges of its label: a sum for every part of its model's nodes, then theirs."""
+    """Return the gradient of each vector, from the edges with its label, by ``PARTS`` partial sums for each model."""
     x = lay_out(x)
     models = len(rows)
     width = x.shape[1]
@@ -51,7 +51,7 @@ def vectors_gradient(x: Tensor, vectors: Tensor, neighbors: "LabelledLists", gra
 
 @triton.jit
 def _along(vectors, label, column, there, width):
-    """The vectors of some labels: [nodes, members, columns]."""
+    """Load the vectors of some labels: ``[nodes, members, columns]``."""
     return tl.load(vectors + label[:, :, None] * width + column[None, None, :], mask=there, other=0.0)
 
 
@@ -100,7 +100,7 @@ def _vectors_gradient_kernel(
     x, ptr, nodes, labels, vectors, gradient, rows, out, width, x_row, kinds,
     PARTS: tl.constexpr, NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
 ) -> None:  # fmt: skip
-    """One vector over every so many nodes of its model; of the edges, only those of its label are looked up."""
+    """Add up the gradient of one vector over a part of its model's nodes; only edges with its label are loaded."""
     model, part = tl.program_id(0) // PARTS, tl.program_id(0) % PARTS
     column = tl.program_id(2) * F + tl.arange(0, F)
     mine = model * kinds + tl.program_id(1)

@@ -1,4 +1,4 @@
-"""What all launches share."""
+"""Helpers for all kernel launches."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from torch import Tensor
 from sopool.ops import backends
 from sopool.ops.triton.windows import Cut, add_pieces_kernel
 
-# Assertions are checked in kernels (debug=True); that integers do not overflow need not be.
+# Kernels check assertions (debug=True), but not integer overflow.
 OPTIONS = {"sanitize_overflow": False, "enable_fp_fusion": True}
 
 
 def launch(kernel: Any, grid: tuple[int, ...], device: torch.device, *arguments: Any, **options: Any) -> None:
-    """Start ``kernel`` on the device of its tensors, whichever is the current one."""
+    """Launch ``kernel`` on the device of its tensors, which need not be the current device."""
     if device.type == "cuda":
         with torch.cuda.device(device):
             kernel[grid](*arguments, **options, **OPTIONS)
@@ -24,20 +24,20 @@ def launch(kernel: Any, grid: tuple[int, ...], device: torch.device, *arguments:
 
 
 def lay_out(x: Tensor) -> Tensor:
-    """Rows may lie anywhere, but the values of each side by side: kernels read several at a time."""
+    """Return x with contiguous values in each row, since kernels load several at a time; rows may have any stride."""
     return x if x.stride(1) == 1 or x.shape[1] == 1 else x.contiguous()
 
 
 def width(count: int, most: int) -> int:
-    """The power of two that holds so many, at least what a matrix unit takes, at most ``most``."""
+    """Return the next power of two from ``count`` on, at least 16, which matrix units need, and at most ``most``."""
     return min(most, max(16, int(triton.next_power_of_2(count))))
 
 
 def how(x: Tensor) -> str:
-    """How products of this type are made: an ``input_precision`` of ``tl.dot``, or without its help.
+    """Return how products of this dtype are computed: an ``input_precision`` of ``tl.dot``, or ``exact`` or ``widen``.
 
-    ``exact``: double precision, which matrix units do not take. ``widen``: bfloat16 in Triton's interpreter, which
-    cannot multiply it.
+    ``exact`` is for float64, which matrix units do not support. ``widen`` is for bfloat16 in Triton's interpreter,
+    which cannot multiply it.
     """
     if x.dtype == torch.float64:
         return "exact"
@@ -45,19 +45,19 @@ def how(x: Tensor) -> str:
 
 
 def wide(x: Tensor) -> torch.dtype:
-    """The type in which sums are kept."""
+    """Return the dtype in which sums are accumulated."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def programs(device: torch.device, each: int) -> int:
-    """So many programs for each multiprocessor."""
+    """Return the total number of programs for ``each`` programs per multiprocessor."""
     if device.type != "cuda":
         return 2
     return each * torch.cuda.get_device_properties(device).multi_processor_count
 
 
 class Pieces:
-    """Memory for the results of cut graphs, ``size`` values each."""
+    """Memory for the partial results of graphs that are cut into pieces, ``size`` values each."""
 
     def __init__(self, x: Tensor, ptr: Tensor, size: int, cut: Cut) -> None:
         self.windows = cut.windows(x.shape[0], ptr.numel() - 1)
@@ -66,7 +66,7 @@ class Pieces:
         self._ptr, self._size, self._cut = ptr, size, cut
 
     def add_into(self, out: Tensor) -> None:
-        """Write the sums of cut graphs into their places of ``out`` [G, size]."""
+        """Add up the pieces of each cut graph in ``out`` ``[G, size]``."""
         block = min(1024, int(triton.next_power_of_2(self._size)))
         grid = (self.windows, int(triton.cdiv(self._size, block)))
         launch(
@@ -77,6 +77,6 @@ class Pieces:
 
 @triton.jit
 def append(values: tl.tensor, value: tl.tensor) -> tl.tensor:
-    """A tuple and one value more."""
+    """Return a tuple with one more value."""
     one = (value,)
     return values + one

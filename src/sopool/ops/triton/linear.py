@@ -1,7 +1,7 @@
-"""Kernels for linear layers of several models: the rows of model m meet its own weights.
+"""Kernels for linear layers of several models, where the rows of each model are multiplied by its own weights.
 
-Which rows are whose is read on the device. Some programs share the rows of each model; those past the last model write
-zeros to the rows that belong to none and only fill up a fixed shape.
+The rows of each model are looked up on the device and divided among several programs. Additional programs past the last
+model set spare rows to zero, which only pad the batch to a fixed shape.
 """
 
 import torch
@@ -15,17 +15,18 @@ from sopool.ops.triton.products import product, relu
 
 MOST_PROGRAMS = 1024
 EACH = 2
-"""Tiles of rows for each program, if there are enough: fewer would not pay for reading the weights."""
+"""Tiles of rows per program, if there are enough rows; with fewer, loading the weights would dominate."""
 MOST_TILES = 6
-"""Tiles of weights that fit beside the rows into a multiprocessor's memory."""
+"""Tiles of weights that fit into the shared memory of a multiprocessor beside the rows."""
 
 
 def multiply_rows(
     x: Tensor, weight: Tensor, ptr: Tensor, norm: tuple[Tensor, ...] | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """X_m W_m, with ``norm`` (scale, shift, mean, variance) [M, h] relu(batch_norm(X_m W_m)), into ``out`` if given.
+    """Return X_m W_m, or relu(batch_norm(X_m W_m)) with ``norm``, in ``out`` if it is given.
 
-    [N, f], [M, f, h] -> [N, h]; zero for rows past ``ptr[-1]``.
+    ``x`` is ``[N, F]``, ``weight`` ``[M, F, H]`` and the result ``[N, H]``, zero for rows past ``ptr[-1]``. ``norm`` is
+    (scale, shift, mean, variance), ``[M, H]`` each.
     """
     x, models, (f, h) = lay_out(x), weight.shape[0], weight.shape[1:]
     out = x.new_empty(x.shape[0], h) if out is None else out
@@ -44,7 +45,7 @@ def multiply_rows(
 
 
 def weight_gradient(x: Tensor, gradient: Tensor, ptr: Tensor) -> Tensor:
-    """X_m^T G_m: [N, f], [N, h] -> [M, f, h]."""
+    """Return X_m^T G_m: ``[N, F]``, ``[N, H]`` to ``[M, F, H]``."""
     x = lay_out(x)
     gradient = lay_out(gradient)
     models = ptr.numel() - 1
@@ -87,16 +88,16 @@ def linear_kernel(
     EPS: tl.constexpr,
     HOW: tl.constexpr,
 ) -> None:
-    """out = X_m W_m, or with ``NORM`` relu(batch_norm(X_m W_m)) by given mean and variance.
+    """Compute X_m W_m, or with ``NORM`` relu(batch_norm(X_m W_m)) for a given mean and variance.
 
-    The first ``TILES`` times ``F`` rows of W are read once, and stay where the matrix units read them; others again and
-    again. For spare rows f is zero, and their scale and shift, so they come out as zeros.
+    The first ``TILES`` times ``F`` rows of W are loaded once and stay in fast memory, the others are loaded repeatedly.
+    For spare rows f, scale and shift are zero, and so is the result.
     """
     model = tl.program_id(0)
     last = tl.num_programs(0) - 1
     column = tl.program_id(2) * H + tl.arange(0, H)
     known = column < h
-    # A ptr that is none is refused by the kernels that pool; until then nothing outside may be touched.
+    # The pooling kernels assert that ptr is valid; until then, memory out of bounds must not be accessed.
     begin = tl.maximum(tl.load(ptr + model), 0)
     end = tl.minimum(tl.load(ptr + model + 1, mask=model < last, other=rows), rows)
     if NORM:
@@ -106,7 +107,7 @@ def linear_kernel(
         slope = tl.load(scale + at, mask=there, other=0.0) / deviation
         offset = tl.load(shift + at, mask=there, other=0.0) - tl.load(mean + stat, mask=there, other=0.0) * slope
     weight += model * weight_model
-    f = tl.where(model < last, f, 0)  # whatever spare rows hold
+    f = tl.where(model < last, f, 0)  # ignore the values of spare rows
     turned = ()
     for tile in tl.static_range(TILES):
         turned = turned + (_turned(weight, tile * F, column, f, h, weight_f, weight_h, F),)
@@ -117,7 +118,7 @@ def linear_kernel(
         for tile in tl.static_range(TILES):
             part = _some_columns(x, row, inside, tile * F, f, x_row, F)
             total = product(part, turned[tile].T, total, HOW)
-        if MORE:  # a loop in this loop: then Triton does not read ahead
+        if MORE:  # a nested loop, which Triton does not prefetch
             for begin_f in range(TILES * F, f, F):
                 part = _some_columns(x, row, inside, begin_f, f, x_row, F)
                 factor = _turned(weight, begin_f, column, f, h, weight_f, weight_h, F)
@@ -130,7 +131,7 @@ def linear_kernel(
 
 @triton.jit
 def _turned(weight, begin, column, f, h, weight_f, weight_h, F: tl.constexpr):
-    """Some rows of W, turned: so they lie as the matrix units want them [H, F]."""
+    """Load some rows of W, transposed to the layout that matrix units need, ``[H, F]``."""
     feature = begin + tl.arange(0, F)
     at = feature[None, :] * weight_f + column[:, None] * weight_h
     return tl.load(weight + at, mask=(feature < f)[None, :] & (column < h)[:, None], other=0.0)
@@ -157,7 +158,7 @@ def weight_gradient_kernel(
     H: tl.constexpr,
     HOW: tl.constexpr,
 ) -> None:
-    """out[m] = X_m^T G_m, one program for each tile of it, the rows summed in their order."""
+    """Compute one tile of X_m^T G_m, with the rows added in order."""
     model = tl.program_id(0)
     feature = tl.program_id(1) * F + tl.arange(0, F)
     column = tl.program_id(2) * H + tl.arange(0, H)

@@ -1,4 +1,4 @@
-"""Kernels for message passing over lists: a program takes some nodes, and several members of their lists at a time."""
+"""Kernels for message passing over lists: a program processes some nodes, several entries of their lists at a time."""
 
 from typing import Any
 
@@ -9,27 +9,27 @@ from torch import Tensor
 from sopool.ops.triton.launching import launch, lay_out
 
 LONG = 6
-"""Members per list, on average, from which on a program takes fewer nodes and more of their members at a time."""
+"""The mean list length above which a program takes fewer nodes and more of their list entries at a time."""
 
 
 def list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
-    """The sum over each list, zero for an empty one: [n, f] -> [n, f]."""
+    """Return the sum over each list, zero for an empty one: ``[N, F]`` to ``[N, F]``."""
     return launch_lists(_sum_kernel, x, ptr, nodes)[0]
 
 
 def list_max(x: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest value of each list, zero for an empty one, and how many members share it: [n, f] each."""
+    """Return the maximum of each list, zero for an empty one, and the number of entries with it, ``[N, F]`` each."""
     largest, shared = launch_lists(_max_kernel, x, ptr, nodes, outputs=2)
     return largest, shared
 
 
 def list_max_backward(x: Tensor, largest: Tensor, share: Tensor, transposed: tuple[Tensor, Tensor]) -> Tensor:
-    """What reaches each node: the ``share`` [n, f] of every list that it is the largest of."""
+    """Return the gradient of each node: the sum of ``share`` ``[N, F]`` over the lists in which it is the maximum."""
     return launch_lists(_max_backward_kernel, x, *transposed, largest, share)[0]
 
 
 def launch_lists(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tensor, outputs: int = 1) -> list[Tensor]:
-    """Start a kernel that makes a row, or several, out of each node's list: [n, f] each. It reads ``more`` in a row."""
+    """Launch a kernel that computes ``outputs`` rows ``[N, F]`` from each node's list; ``more`` are further inputs."""
     count, width = ptr.numel() - 1, x.shape[1]
     x = lay_out(x)
     others = [tensor.contiguous() for tensor in more]
@@ -47,7 +47,7 @@ def launch_lists(kernel: Any, x: Tensor, ptr: Tensor, nodes: Tensor, *more: Tens
 
 @triton.jit
 def lists_of(ptr, count, NODES: tl.constexpr):
-    """Some nodes, where their lists start, how long they are, and how long the longest is."""
+    """Return some nodes, the starts and lengths of their lists, and the largest length."""
     node = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     start = tl.load(ptr + node, mask=node < count, other=0)
     length = tl.load(ptr + node + 1, mask=node < count, other=0) - start
@@ -56,7 +56,7 @@ def lists_of(ptr, count, NODES: tl.constexpr):
 
 @triton.jit
 def members_of(nodes, start, length, at, MEMBERS: tl.constexpr):
-    """The next members of each list, and which of them there are."""
+    """Return the next entries of each list, and which of them exist."""
     place = at + tl.arange(0, MEMBERS)
     there = place[None, :] < length[:, None]
     return tl.load(nodes + start[:, None] + place[None, :], mask=there, other=0), there
@@ -125,5 +125,5 @@ def _max_backward_kernel(
 
 @triton.jit
 def inside(node, column, count, width):
-    """Which values of a block there are."""
+    """Return which values of a block exist."""
     return (node < count)[:, None] & (column < width)[None, :]

@@ -1,4 +1,4 @@
-"""Kernels for relu(batch_norm(z)) of several models: a program takes some columns of one, and passes over its rows."""
+"""Kernels for relu(batch_norm(z)) of several models: a program processes some columns of all rows of one model."""
 
 import triton
 import triton.language as tl
@@ -27,9 +27,9 @@ def norm_relu_kernel(
     ROWS: tl.constexpr,
     H: tl.constexpr,
 ) -> None:
-    """y = relu(batch_norm(z)), the mean and 1 / deviation, and the running statistics moved on.
+    """Compute y = relu(batch_norm(z)), the mean and 1 / deviation, and update the running statistics.
 
-    The program past the last model writes zeros where rows belong to none.
+    The program past the last model sets spare rows to zero.
     """
     model = tl.program_id(0)
     last = tl.num_programs(0) - 1
@@ -95,7 +95,7 @@ def norm_relu_backward_kernel(
     ROWS: tl.constexpr,
     H: tl.constexpr,
 ) -> None:
-    """dz = slope (g - mean(g) - z^ mean(g z^)) with z^ = (z - mean) / deviation and g zero where y was cut off."""
+    """Compute dz = slope (g - mean(g) - z^ mean(g z^)) with z^ = (z - mean) / deviation and g = 0 where y is 0."""
     model = tl.program_id(0)
     last = tl.num_programs(0) - 1
     column = tl.program_id(1) * H + tl.arange(0, H)
@@ -136,7 +136,7 @@ def norm_relu_backward_kernel(
 
 @triton.jit
 def _clear(out, begin, rows, column, known, out_row, ROWS: tl.constexpr) -> None:
-    """Zeros where rows belong to no model."""
+    """Set spare rows to zero."""
     for start in range(begin, rows, ROWS):
         row = start + tl.arange(0, ROWS)
         tl.store(out + row[:, None] * out_row + column[None, :], 0.0, mask=(row < rows)[:, None] & known[None, :])

@@ -1,4 +1,4 @@
-"""Matrix products in kernels, and what follows them."""
+"""Matrix products and ReLU in kernels."""
 
 import triton
 import triton.language as tl
@@ -6,7 +6,10 @@ import triton.language as tl
 
 @triton.jit
 def product(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constexpr) -> tl.tensor:
-    """total + left right, made as :func:`sopool.ops.triton.launching.how` says: [m, k], [k, n] -> [m, n]."""
+    """Return total + left right, computed as ``HOW`` says: ``[m, k]``, ``[k, n]`` to ``[m, n]``.
+
+    The values of ``HOW`` are those of :func:`sopool.ops.triton.launching.how`.
+    """
     if HOW == "exact":
         total += tl.sum(left[:, :, None] * right[None, :, :], 1)
     elif HOW == "widen":
@@ -18,5 +21,5 @@ def product(left: tl.tensor, right: tl.tensor, total: tl.tensor, HOW: tl.constex
 
 @triton.jit
 def relu(values: tl.tensor) -> tl.tensor:
-    """max(values, 0), and what is not a number stays so: ``tl.maximum`` would make it zero."""
+    """Return max(values, 0), but NaN for NaN, which ``tl.maximum`` would turn into zero."""
     return tl.where(values <= 0, 0.0, values)

@@ -1,4 +1,4 @@
-"""The gradients of P = X W."""
+"""Kernels for the gradients of P = X W."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from sopool.ops.triton.products import product
 
 
 class Config(NamedTuple):
-    """How the backward work is cut: see :func:`projection_backward_kernel`."""
+    """The block sizes of :func:`projection_backward_kernel`."""
 
     block: int
     channels: int
@@ -25,12 +25,12 @@ class Config(NamedTuple):
 
 
 def choose(x: Tensor, rank: int, for_x: bool) -> Config:
-    """By widths and type alone."""
+    """Return the block sizes, which depend on widths and dtype only."""
     if x.dtype == torch.float64:
         return Config(16, 8, 1, 8)
     wide_rank = width(rank, 64)
     channels = width(x.shape[1], 32 if for_x else 64)
-    # As many channels in one program as there are registers for, so that dP is read seldom; shared out evenly.
+    # As many channels per program as registers allow, evenly distributed, so that dP is read only a few times.
     tiles = int(triton.cdiv(x.shape[1], channels))
     most = (5 if for_x else 3) if wide_rank <= 32 else 1
     tiles = int(triton.cdiv(tiles, triton.cdiv(tiles, most)))
@@ -49,10 +49,11 @@ def projection_backward(
     with_weight: bool = True,
     into: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of P = X W: dP W^T (added to ``into`` if given) and X^T dP, where rows of no graph count nothing.
+    """Return the gradients of P = X W: dP W^T ``[N, F]`` and X^T dP ``[F, R]``, each empty if it is not requested.
 
-    [N, f], [f, r], [N, r] -> [N, f], [f, r]; empty what is not asked for. ``d_mapped`` is in segment order, contiguous,
-    and zero for rows of no graph. One kernel for both would read dP once less, but keeps too much in registers.
+    dP W^T is added to ``into`` if that is given. ``d_mapped`` ``[N, R]`` is dP: contiguous, in segment order, and zero
+    for spare rows, which do not contribute. A single kernel for both gradients would save one pass over dP, but needs
+    too many registers.
     """
     x = lay_out(x)
     dx = x.new_empty(x.shape if with_x else 0) if into is None else into
@@ -67,7 +68,7 @@ def projection_backward(
 
 
 def _groups(x: Tensor, weight: Tensor, c: Config) -> int:
-    """How many programs share the rows."""
+    """Return the number of programs that share the rows."""
     each = _tiles(weight, c)
     return max(1, min(int(triton.cdiv(x.shape[0], c.block)), programs(x.device, c.each) // (each[0] * each[1])))
 
@@ -112,7 +113,7 @@ def add_some_ranks(
     w_column: tl.tensor,
     HOW: tl.constexpr,
 ) -> tl.tensor:
-    """total + dP W^T over some columns of both."""
+    """Return total + dP W^T over some columns of both."""
     slopes = tl.load(
         d_mapped + place[:, None] * rank + column[None, :],
         mask=(place < num_rows)[:, None] & (column < rank)[None, :],
@@ -152,10 +153,10 @@ def projection_backward_kernel(
     ADD: tl.constexpr,
     HOW: tl.constexpr,
 ) -> None:
-    """Every ``groups``-th block of rows, ``TILES`` times ``CHANNELS`` columns of dX and rows of dW.
+    """Process every ``groups``-th block of rows, ``TILES`` times ``CHANNELS`` columns of dX and rows of dW.
 
-    ``PROGRAMS`` neighbours in the grid take the other channels, so many each for ``RANKS`` parts of dW's columns. The
-    last rows come first: their dP was written last and may still be in the cache.
+    ``PROGRAMS`` adjacent programs of the grid process the other channels, for each of ``RANKS`` parts of dW's columns.
+    The last rows are processed first, because their dP was written last and may still be in the cache.
     """
     program = tl.program_id(0)
     tile, group = program % (PROGRAMS * RANKS), program // (PROGRAMS * RANKS)

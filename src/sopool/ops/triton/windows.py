@@ -1,12 +1,12 @@
-"""Work shared out among programs without looking at the sizes on the host.
+"""Division of the work among programs, without the sizes of graphs on the host.
 
-Lay all graphs end to end, each as long as its rows and ``COST`` more for writing its result. Windows cut this line into
-equal parts; a program takes the graphs that start in its window, whole. A graph of more than ``LONGEST`` rows (at least
-a window) is cut into pieces of so many, each taken by the window in which it starts. So work is balanced whatever the
-sizes, and where a graph is cut does not depend on the others in its batch.
+All graphs are placed on a line, each as long as its number of rows, plus ``COST`` for writing its result. Windows
+divide this line into equal parts, and a program processes the graphs that start in its window. A graph of more than
+``LONGEST`` rows (which is at least a window) is cut into pieces of that length, each processed by the window in which
+it starts. So the work is balanced for any sizes, and the positions of the cuts do not depend on the other graphs.
 
-A window meets at most two cut graphs: one that started before it, whose piece comes first, and one that starts in it,
-which comes last. Rows past the last graph's, which only fill up a fixed shape, count as one more graph.
+A window has at most two cut graphs: one that started before it, whose piece comes first, and one that starts in it,
+which comes last. Spare rows past the last graph, which pad the batch to a fixed shape, count as one more graph.
 """
 
 from typing import NamedTuple
@@ -19,19 +19,19 @@ PROBES = tl.constexpr(256)
 
 
 class Cut(NamedTuple):
-    """The length of a window, and of the longest graph that is left whole."""
+    """The length of a window, and that of the longest graph that is not cut."""
 
     window: int
     longest: int
 
     def windows(self, num_rows: int, num_graphs: int) -> int:
-        """How many windows there are."""
+        """Return the number of windows."""
         return int(triton.cdiv(num_rows + COST.value * (num_graphs + 1), self.window))
 
 
 @triton.jit
 def first_graph(ptr: tl.tensor, num_graphs: tl.tensor, place: tl.tensor) -> tl.tensor:
-    """The first graph that starts at ``place`` on the line or after it: as by bisection, but in two or three steps."""
+    """Return the first graph that starts at ``place`` or later, by a search with ``PROBES`` probes per step."""
     low = tl.full((), 0, tl.int32)
     high = low + num_graphs + 1
     while low < high:
@@ -48,7 +48,7 @@ def first_graph(ptr: tl.tensor, num_graphs: tl.tensor, place: tl.tensor) -> tl.t
 def find_window(
     ptr: tl.tensor, num_rows: tl.tensor, num_graphs: tl.tensor, window: tl.tensor, WINDOW: tl.constexpr
 ) -> tl.tensor:
-    """The first graph that starts in a window, and the first after it. Asserts that ``ptr`` is one."""
+    """Return the first graph that starts in a window, and the first graph after it; assert that ``ptr`` is valid."""
     first = first_graph(ptr, num_graphs, window.to(tl.int64) * WINDOW)
     return first, end_window(ptr, num_rows, num_graphs, window, first, WINDOW)
 
@@ -62,12 +62,12 @@ def end_window(
     first: tl.tensor,
     WINDOW: tl.constexpr,
 ) -> tl.tensor:
-    """The first graph after a window, given the first in it. Asserts that ``ptr`` is one."""
+    """Return the first graph after a window, given the first graph in it; assert that ``ptr`` is valid."""
     MOST: tl.constexpr = triton.next_power_of_2(triton.cdiv(WINDOW, COST))
     graph = first + tl.arange(0, MOST)
     start = tl.load(ptr + graph, mask=graph <= num_graphs, other=0)
     here = (graph <= num_graphs) & (start + COST * graph.to(tl.int64) < (window + 1).to(tl.int64) * WINDOW)
-    # There are at least as many windows as it takes to look at MOST neighbours in each.
+    # There are enough windows to check all of ptr if each window checks MOST adjacent pairs.
     look = window * MOST + tl.arange(0, MOST)
     one = tl.load(ptr + look, mask=look <= num_graphs, other=0)
     next_one = tl.load(ptr + look + 1, mask=look < num_graphs, other=num_rows)
@@ -88,10 +88,10 @@ def find_pieces(
     WINDOW: tl.constexpr,
     LONGEST: tl.constexpr,
 ) -> tl.tensor:
-    """What a window has to do: for each item the graph, its rows from begin to end, and whether they are but a piece.
+    """Return the graph of each item of a window, the begin and the end of its rows, and whether they are only a piece.
 
-    Item 0 is the piece of a graph that started earlier, the others are the graphs from ``first`` on. An item that does
-    not exist has no rows and graph -1.
+    Item 0 is the piece of a graph that started earlier; the others are the graphs from ``first`` on. An item that does
+    not exist has graph -1 and no rows.
     """
     graph = first - 1 + item
     known = (graph >= 0) & (graph < after)
@@ -117,7 +117,7 @@ def note_cut(
     after: tl.tensor,
     LONGEST: tl.constexpr,
 ) -> tl.tensor:
-    """Write down which cut graph starts in a window, -1 if none, for :func:`add_pieces_kernel`."""
+    """Store the cut graph that starts in a window, -1 if there is none, for :func:`add_pieces_kernel`."""
     last = after - 1
     known = (after > first) & (last < num_graphs)
     start = tl.load(ptr + last, mask=known, other=0)
@@ -137,9 +137,10 @@ def add_pieces_kernel(
     PIECES: tl.constexpr,
     SIZE: tl.constexpr,
 ) -> None:
-    """Add up the pieces of the graph that starts in a window, if it was cut, in their order.
+    """Add up, in order, the pieces of the graph that starts in a window, if it was cut.
 
-    ``parts`` [windows, 2, size]: of a window's first and its last cut graph; ``out`` [G, size].
+    ``parts`` ``[windows, 2, size]`` has those of the first and the last cut graph of each window; ``out`` is ``[G,
+    size]``.
     """
     graph = tl.load(cut + tl.program_id(0)).to(tl.int64)
     column = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
