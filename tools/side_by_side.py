@@ -1,17 +1,17 @@
-"""Run two commits side by side on one machine, and compare their figures and times.
+"""Run two commits side by side on one machine, and compare their results and times.
 
     python tools/side_by_side.py OLD NEW [--rounds 3] [--tasks fit predict ...] [--shared FOLDER]
 
-OLD and NEW are folders with a checkout, or git revisions, for which temporary worktrees are made. Each task runs in a
-process of its own, on one thread, old and new in turn: first once to fill the caches, which is not timed, then
-``--rounds`` times. ``--rounds 0`` compares the figures only.
+OLD and NEW are folders with a checkout, or git revisions, for which temporary worktrees are created. Each task runs in
+a separate process on one thread, alternating between old and new: once without timing to fill the caches, then
+``--rounds`` times. ``--rounds 0`` compares only the results.
 
-The same seeds must give the same figures on the CPU: every number that the old commit gives must be in the new one's
-output, predictions to 1e-6 and all others exactly. Text may differ and the new commit may give more; both are noted.
-The benchmarks have no figures, only times of their own, which are compared where both scripts have a row of that name.
-The rows of rivals, whose code is the same in both commits, show how much the times vary by themselves.
+Equal seeds must give equal results on the CPU: every number in the output of the old commit must be in that of the new
+one, predictions to 1e-6 and all others exactly. Text may differ and the new commit may print more; both are noted.
+Benchmarks have only times, which are compared if both scripts have a row of the same name. The rows of competing
+implementations, whose code is the same in both commits, show how much times vary by chance.
 
-The table goes to the standard output, progress to the standard error. The exit code is 1 if figures differ.
+The table is printed to the standard output, progress to the standard error. The exit code is 1 if results differ.
 """
 
 import argparse
@@ -37,29 +37,29 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SHORT = ["--folds", "3", "--seed", "7", "--device", "cpu", "--workers", "1", "--json"]
 FIT = ["--epochs", "5", "--models", "2", "--folds", "3", "--seed", "7", "--device", "cpu", "--workers", "1"]
 FIT_MOLECULES, EVERY = 150, 13
-"""How many molecules the task ``fit`` has, and each how many rows of the file one is taken."""
+"""The number of molecules of the task ``fit``, and the step between the rows of the file that are used."""
 TIMES = {"seconds", "elapsed", "environment"}
-"""Keys in JSON whose values are no figures: they differ from run to run."""
+"""JSON keys whose values are ignored, because they differ from run to run."""
 TOLERANCE = 1.001e-6
-"""Of predictions, which are printed with six digits."""
+"""The tolerance for predictions, which are printed with six digits."""
 PREDICTIONS = "predictions"
 OWN = "sopool"
-"""Rows of benchmarks with this in their names time the package; the others time rivals."""
+"""Benchmark rows with this in their names time the package; the others time competing implementations."""
 
 Figures = dict[str, Any]
-"""Figures and texts by their place in the output."""
+"""Numbers and strings by their position in the output."""
 
 
 @dataclass(frozen=True)
 class Checkout:
-    """A commit's files, and a folder for all that its processes keep."""
+    """The files of a commit, and a folder for the caches of its processes."""
 
     label: str
     folder: Path
     caches: Path
 
     def run(self, arguments: Sequence[str], place: Path) -> str:
-        """Return what Python prints when it runs with ``arguments`` in the folder ``place``."""
+        """Run Python with ``arguments`` in the folder ``place`` and return what it prints."""
         done = subprocess.run(
             [sys.executable, *arguments], cwd=place, env=self._environment(), text=True, capture_output=True
         )
@@ -68,7 +68,7 @@ class Checkout:
         return done.stdout
 
     def check(self, place: Path) -> None:
-        """Raise unless this checkout's package is the one that is imported."""
+        """Raise unless Python imports the package of this checkout."""
         found = Path(self.run(["-c", "import sopool; print(sopool.__file__)"], place).strip())
         if not found.resolve().is_relative_to(self.folder.resolve()):
             raise SystemExit(f"{self.label}: {found} is imported instead of the package in {self.folder}.")
@@ -81,7 +81,7 @@ class Checkout:
         }
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         caches = dict.fromkeys(("PYTHONPYCACHEPREFIX", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), str(self.caches))
-        # The folder itself as well: benchmarks import one another from there.
+        # The folder itself as well, because benchmarks import each other from there.
         path = os.pathsep.join([str(self.folder / "src"), str(self.folder)])
         source = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "CUDA_VISIBLE_DEVICES": ""}
         return kept | threads | caches | source
@@ -89,26 +89,26 @@ class Checkout:
 
 @dataclass
 class Outcome:
-    """What one run of a task gave."""
+    """The result of one run of a task."""
 
     figures: Figures = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    """By the name of a row of the table; a command's whole time has the name ''."""
+    """The time of each row of the table; the whole time of a command has the name ''."""
 
 
 Task = Callable[[Checkout, Path], Outcome]
-"""Runs in an empty folder."""
+"""A function that runs in an empty folder."""
 
 
 def command(arguments: Sequence[str], checkout: Checkout, place: Path) -> Outcome:
-    """Run a command of which only the time is of interest."""
+    """Run a command that is only timed."""
     start = time.perf_counter()
     checkout.run(arguments, place)
     return Outcome({}, {"": time.perf_counter() - start})
 
 
 def json_command(arguments: Sequence[str], checkout: Checkout, place: Path) -> Outcome:
-    """Run a command of sopool that prints JSON."""
+    """Run a ``sopool`` command that prints JSON."""
     start = time.perf_counter()
     printed = checkout.run(["-m", "sopool", *arguments], place)
     return Outcome(dict(leaves(json.loads(printed))), {"": time.perf_counter() - start})
@@ -130,7 +130,7 @@ def fit_and_predict(shared: Path, checkout: Checkout, place: Path) -> Outcome:
 
 
 def molecules(shared: Path, place: Path) -> tuple[str, list[str]]:
-    """Write a small CSV of molecules; where none are at hand, name a data set that comes with the package."""
+    """Write a small CSV of molecules, or name a data set of the package if no molecules are available."""
     path = shared / "molecules" / "BBBP.csv.gz"
     if not path.exists():
         return "MUTAG", []
@@ -142,7 +142,7 @@ def molecules(shared: Path, place: Path) -> tuple[str, list[str]]:
 
 
 def estimate_in(path: Path) -> Any:
-    """Read the estimate out of a model's file: safetensors, whose header holds all facts as JSON in JSON."""
+    """Return the estimate in a model file, a safetensors file whose header holds JSON in a JSON string."""
     content = path.read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     facts = json.loads(header["__metadata__"]["facts"])
@@ -152,14 +152,14 @@ def estimate_in(path: Path) -> Any:
 def benchmark(script: str, arguments: Sequence[str], checkout: Checkout, place: Path) -> Outcome:
     """Run the checkout's own script, which writes lists of times to a JSON file."""
     path = checkout.folder / "benchmarks" / script
-    is_package = (path.parent / "__init__.py").is_file()  # before that they were plain scripts
+    is_package = (path.parent / "__init__.py").is_file()  # in older commits they are plain scripts
     start = ["-m", f"benchmarks.{path.stem}"] if is_package else [str(path)]
     checkout.run([*start, *arguments, "--json", "times.json"], place)
     return Outcome({}, dict(timed_rows(json.loads((place / "times.json").read_text()))))
 
 
 def timed_rows(found: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
-    """Give a name and the median in seconds of each list of times, however deep; lists in lists are one."""
+    """Yield a name and the median in seconds of each list of times at any depth; nested lists are joined."""
     if isinstance(found, dict):
         for name, value in found.items():
             yield from timed_rows(value, (*path, name))
@@ -169,12 +169,12 @@ def timed_rows(found: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, fl
 
 
 def flat(values: Any) -> list[float]:
-    """Return the numbers of lists in lists."""
+    """Return the numbers in nested lists."""
     return list(itertools.chain(*map(flat, values))) if isinstance(values, list) else [float(values)]
 
 
 def leaves(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Give each value in JSON that is no list or object, with its place; those that are times are left out."""
+    """Yield each JSON value that is not a list or object with its position, except for times."""
     if isinstance(found, dict):
         for name, value in found.items():
             if name not in TIMES:
@@ -218,13 +218,13 @@ class Compared:
     seconds: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
 
     def differences(self) -> list[str]:
-        """Name each figure that differs between the commits, or between rounds of the old one."""
+        """Return the results that differ between the commits, or between rounds of the old one."""
         pairs = [*self.figures, *((self.figures[0][0], old) for old, _ in self.figures[1:])]
         found = [said for old, new in pairs for said in differing(old, new)]
         return list(dict.fromkeys(found))
 
     def notes(self) -> list[str]:
-        """Name texts that differ, figures that only the new commit has, and times that only one commit has."""
+        """Return the strings that differ, results that only the new commit has, and times that only one has."""
         found = [said for old, new in self.figures[:1] for said in changed_texts(old, new)]
         more = [name for old, new in self.figures[:1] for name in new if name not in old]
         rows = [name for old, new in self.seconds[:1] for name in old.keys() ^ new.keys()]
@@ -235,7 +235,7 @@ class Compared:
         ]
 
     def verdict(self) -> str:
-        """Say in a word or two whether the figures are the same."""
+        """Return in a word or two whether the results are the same."""
         numbers = sum(not is_text(*item) for item in self.figures[0][0].items()) if self.figures else 0
         if not numbers:
             return "-"
@@ -243,7 +243,7 @@ class Compared:
         return f"{wrong} DIFFER" if wrong else f"yes ({numbers})"
 
     def rows(self) -> Iterator[tuple[str, str, str, str]]:
-        """Give name, old seconds, new seconds and ratio; rivals in a benchmark make one row."""
+        """Yield name, old seconds, new seconds and ratio; competing implementations in a benchmark form one row."""
         named = [name for name in (self.seconds[0][0] if self.seconds else {}) if self._in_all(name)]
         alone = [name for name in named if self.name not in BENCHMARKS or OWN in name]
         for name in alone:
@@ -263,7 +263,7 @@ class Compared:
 
 
 def differing(old: Figures, new: Figures) -> Iterator[str]:
-    """Name the figures of ``old`` that ``new`` has not, or has otherwise."""
+    """Yield a message for each result of ``old`` that is missing or different in ``new``."""
     for name, value in old.items():
         if name not in new:
             yield f"{name}: {value!r} is missing"
@@ -272,20 +272,20 @@ def differing(old: Figures, new: Figures) -> Iterator[str]:
 
 
 def changed_texts(old: Figures, new: Figures) -> Iterator[str]:
-    """Name the texts that differ."""
+    """Yield a message for each string that differs."""
     for name, value in old.items():
         if name in new and is_text(name, value) and value != new[name]:
             yield f"{name}: {value!r} became {new[name]!r}"
 
 
 def is_text(name: str, value: Any) -> bool:
-    """Return whether it is text that may differ; a predicted class may not."""
+    """Return whether this is a string that may differ; a predicted class may not."""
     return isinstance(value, str) and not name.startswith(PREDICTIONS)
 
 
 def same(name: str, old: Any, new: Any) -> bool:
-    """Return whether two figures are equal, predictions up to their last digit."""
-    if old == new or (old != old and new != new):  # not a number is not equal to itself
+    """Return whether two results are equal, predictions up to their last digit."""
+    if old == new or (old != old and new != new):  # NaN is not equal to itself
         return True
     one, other = number(old), number(new)
     close = one is not None and other is not None and abs(one - other) <= TOLERANCE
@@ -293,7 +293,7 @@ def same(name: str, old: Any, new: Any) -> bool:
 
 
 def number(text: Any) -> float | None:
-    """Return the finite number that a text is, or nothing."""
+    """Return the finite number that a string stands for, or None."""
     try:
         value = float(text)
     except (TypeError, ValueError):
@@ -307,7 +307,7 @@ def ratio(ratios: Sequence[float]) -> str:
 
 
 def compare(name: str, task: Task, checkouts: Sequence[Checkout], rounds: int) -> Compared:
-    """Run one task on both checkouts, again and again, each of them first in every other round."""
+    """Run one task on both checkouts repeatedly, alternating which one is first."""
     found = Compared(name)
     for turn in range(1 if name in BENCHMARKS else 0, rounds + 1):
         outcomes = {}
@@ -329,7 +329,7 @@ def compare(name: str, task: Task, checkouts: Sequence[Checkout], rounds: int) -
 
 @contextmanager
 def checked_out(label: str, which: str) -> Iterator[Checkout]:
-    """Hand out a checkout: the folder itself, or a temporary worktree of a revision."""
+    """Yield a checkout: the folder itself, or a temporary worktree of a revision."""
     with ExitStack() as after:
         caches = Path(after.enter_context(TemporaryDirectory()))
         folder = Path(which).resolve()
@@ -358,7 +358,7 @@ def table(found: Mapping[str, Compared], rounds: int) -> str:
 
 
 def main() -> None:
-    """Compare what the command line says."""
+    """Compare the two commits given on the command line."""
     tasks = list(make_tasks(Path()))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", help="a folder with a checkout, or a git revision")
@@ -373,7 +373,7 @@ def main() -> None:
         found = {}
         for name in chosen:
             found[name] = compare(name, every[name], (old, new), args.rounds)
-            print(table({name: found[name]}, args.rounds), file=sys.stderr, flush=True)  # what follows may take long
+            print(table({name: found[name]}, args.rounds), file=sys.stderr, flush=True)  # the next task may take long
     print(table(found, args.rounds))
     sys.exit(any(one.differences() for one in found.values()))
 

@@ -1,17 +1,17 @@
-"""Count the walk of a command through the package: functions and files on its way, and moves sideways or up.
+"""Count the functions and files that a command passes through in the package, and the calls sideways or up.
 
     python tools/walk.py CHECKOUT [--edges]
 
-Runs a small ``sopool fit`` and a small ``sopool evaluate`` of the checkout in one process each, and watches every call
-in the main thread. A *function* is a function or method of the package, with all that is defined inside it. Special
-methods such as ``__init__`` and all that runs while modules are imported do not count. A *hop* is a function that was
-called from another file: what a reader of the code must open a file for. A hop is on the *main path* if it calls a
-third file in turn; the others are helpers that a reader may take at their word.
+Runs a small ``sopool fit`` and a small ``sopool evaluate`` of the checkout in one process each, and records every call
+in the main thread. A *function* is a function or method of the package, including everything that is defined inside it.
+Special methods such as ``__init__``, and everything that runs while modules are imported, are not counted. A *hop* is a
+function that is called from another file, for which a reader of the code must open that file. A hop is on the *main
+path* if it calls a third file in turn; the others are helpers that a reader may skip.
 
-A *move* is a call from a room, a top-level folder or module of the package, to one that is beside or above it. It is
-*direct* where the caller's file imports the other room; all others are callbacks, handed down from above. ``--edges``
-lists these calls. The first training step is the first call of a function named ``run_epoch``; the *stack* is what has
-been called by then and has not returned. Needs Python 3.11.
+A *move* is a call from a top-level folder or module of the package to one beside or above it. It is *direct* if the
+caller's file imports the other one; all others are callbacks that were passed down from above. ``--edges`` lists these
+calls. The first training step is the first call of a function named ``run_epoch``; the *stack* consists of the calls
+that have not returned by then. Needs Python 3.11.
 """
 
 import argparse
@@ -39,7 +39,8 @@ FLOORS = (
     ("cli",),
     ("__main__",),
 )
-"""Rooms from below; a room that is not named (_runtime, _files, errors, ...) is below all of them."""
+"""The top-level folders and modules from bottom to top; those that are not listed (_runtime, _files, errors, ...) are
+below all."""
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS, 1) for room in rooms}
 FIRST_STEP = "run_epoch"
 KINDS = ("stack", "main path", "hops", "functions")
@@ -51,7 +52,7 @@ COMMANDS = {
 }
 
 Function = tuple[str, str]
-"""Its file, from the package's folder, and its name."""
+"""Its file, relative to the package's folder, and its name."""
 
 
 @dataclass
@@ -62,20 +63,20 @@ class Walk:
     seen: set[Function] = field(default_factory=set)
     hops: set[Function] = field(default_factory=set)
     onward: set[Function] = field(default_factory=set)
-    """Functions that call another file."""
+    """The functions that call another file."""
     moves: set[tuple[Function, Function]] = field(default_factory=set)
     before: dict[str, list[Function]] | None = None
-    """What there was when the first training step began."""
+    """The functions of each kind when the first training step began."""
     _calls: set[tuple[CodeType, CodeType | None]] = field(default_factory=set)
     _starts: dict[CodeType, int] = field(default_factory=dict)
 
     def watch(self, frame: FrameType, event: str, _: Any) -> None:
-        """Take down a call; for ``sys.setprofile``."""
+        """Record a call; to be used with ``sys.setprofile``."""
         code = frame.f_code
         if event != "call" or not self._inside(code) or not code.co_flags & CO_OPTIMIZED:
             return
         if frame.f_lasti != self._starts.setdefault(code, frame.f_lasti):
-            return  # a generator goes on
+            return  # a generator continues
         caller = self._caller(frame)
         call = code, caller.f_code if caller else None
         if call in self._calls or self._importing(frame):
@@ -110,14 +111,14 @@ class Walk:
         return code.co_filename[len(self.root) :], code.co_qualname.split(".<locals>")[0]
 
     def _caller(self, frame: FrameType) -> FrameType | None:
-        """Return the nearest frame of the package, past the frames of libraries."""
+        """Return the nearest calling frame of the package, skipping frames of libraries."""
         above = frame.f_back
         while above is not None and not self._inside(above.f_code):
             above = above.f_back
         return above
 
     def _stack(self, frame: FrameType) -> list[Function]:
-        """Return the functions of the package that wait for a frame."""
+        """Return the functions of the package that are waiting for a frame."""
         found, above = set[Function](), self._caller(frame)
         while above is not None:
             found.add(self._function(above.f_code))
@@ -133,7 +134,7 @@ class Walk:
 
 
 def room_of(file: str) -> str:
-    """Return the folder or module at the top of the package that a file is in."""
+    """Return the top-level folder or module of the package that contains a file."""
     return file.split("/")[0].removesuffix(".py")
 
 
@@ -144,7 +145,7 @@ def is_move(caller: str, called: str) -> bool:
 
 
 def imports(file: Path, room: str) -> list[str]:
-    """Return the modules of a room that a file imports, once for each statement, wherever in the file it is."""
+    """Return the modules of a top-level folder that a file imports, once for each statement anywhere in the file."""
     found: list[str] = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "sopool":
@@ -157,7 +158,7 @@ def imports(file: Path, room: str) -> list[str]:
 
 
 def record(command: str, package: Path, output: Path) -> None:
-    """Run a command in this process, and write its walk to a file as JSON."""
+    """Run a command in this process, and write its calls to a file as JSON."""
     Path("molecules.csv").write_text(
         "smiles,label\n" + "".join(f"{one},{int('c' in one)}\n" for one in MOLECULES.split()), encoding="utf-8"
     )
@@ -179,7 +180,7 @@ def record(command: str, package: Path, output: Path) -> None:
 
 
 def walk_of(command: str, checkout: Path) -> dict[str, Any]:
-    """Run a command of a checkout in a process of its own; return its walk."""
+    """Run a command of a checkout in a separate process, and return its calls."""
     source = checkout.resolve() / "src"
     with TemporaryDirectory() as place:
         output = Path(place) / "walk.json"
@@ -196,7 +197,7 @@ def walk_of(command: str, checkout: Path) -> dict[str, Any]:
 
 
 def size(functions: Sequence[Sequence[str]] | None) -> str:
-    """Return how many functions there are, and in how many files."""
+    """Return the number of functions, and of the files that they are in."""
     if functions is None:
         return ""
     return f"{len(functions)} in {len({file for file, _ in functions})}"

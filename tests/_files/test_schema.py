@@ -47,7 +47,10 @@ def test_what_fits_is_handed_on():
         ({"people": []}, "file lacks by: the file is damaged or from another version"),
         ({"people": [], "by": {}, "more": 1}, "file has 'more', which this version does not know"),
         ({"people": [], "by": {}}, r"file.people is \[\], expected a list of 1 to 1,048,576 values"),
-        ({"people": [{"name": "ada"}, {"name": "B"}], "by": {}}, r"file.people\[1\].name is 'B', expected a string that"),
+        (
+            {"people": [{"name": "ada"}, {"name": "B"}], "by": {}},
+            r"file.people\[1\].name is 'B', expected a string that",
+        ),
         (
             {"people": [{"name": "ada", "age": True}], "by": {}},
             r"file.people\[0\].age is True, expected a whole number",

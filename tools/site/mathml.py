@@ -1,6 +1,6 @@
-"""Formulae of the documentation as MathML, which browsers draw by themselves: no script, nothing to fetch.
+"""Convert the formulas of the documentation to MathML, which browsers render without scripts.
 
-MkDocs calls it for every page. Arithmatex has found the formulae and left them in elements of its class.
+MkDocs calls it for every page. Arithmatex has found the formulas and marked them with its class.
 """
 
 import html
@@ -14,7 +14,7 @@ PRIME = re.compile(r"<msup><mi>(\w)</mi><mi>&#x02032;</mi></msup>")
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """The page with its formulae drawn."""
+    """Return the page with its formulas as MathML."""
     return FORMULA.sub(_draw, content)
 
 
@@ -22,5 +22,5 @@ def _draw(found: re.Match[str]) -> str:
     tag, bracket, latex = found.groups()
     display = "inline" if bracket == "(" else "block"
     drawn = convert(html.unescape(latex).strip(), display=display)
-    drawn = PRIME.sub(r"<mrow><mi>\1</mi><mo>&#x02032;</mo></mrow>", drawn)  # the sign is raised by itself
+    drawn = PRIME.sub(r"<mrow><mi>\1</mi><mo>&#x02032;</mo></mrow>", drawn)  # browsers raise the prime themselves
     return f'<{tag} class="formula">{drawn}</{tag}>'

@@ -23,23 +23,23 @@ text { fill: #eceff1 } .note { fill: #b0bec5 } .cell { fill: #37474f; stroke: #7
 
 
 def text(x: float, y: float, words: object, kind: str = "") -> str:
-    """Words at a place."""
+    """Return text at a position."""
     return f'<text x="{x}" y="{y}" class="{kind}">{words}</text>'
 
 
 def cell(x: float, y: float, words: object, kind: str = "") -> str:
-    """A square with words in it."""
+    """Return a square with text in it."""
     box = f'<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" class="cell {kind}"/>'
     return box + text(x + CELL / 2, y + CELL / 2, words)
 
 
 def kind_of(row: int, column: int) -> str:
-    """Whether an entry is a feature with itself or a pair."""
+    """Return whether a matrix entry belongs to a single feature or to a pair."""
     return "alone" if row == column else "pair"
 
 
 def graph() -> list[str]:
-    """The nodes and edges."""
+    """Return the nodes and edges."""
     lines = [
         f'<line x1="{PLACES[a][0]}" y1="{PLACES[a][1]}" x2="{PLACES[b][0]}" y2="{PLACES[b][1]}" class="edge"/>'
         for a, b in EDGES
@@ -49,7 +49,7 @@ def graph() -> list[str]:
 
 
 def matrix(x: float, y: float, values: np.ndarray, names: tuple[str, ...] | range, coloured: bool) -> list[str]:
-    """A table of numbers with names beside it."""
+    """Return a table of numbers with row and column names."""
     out = [text(x + CELL * (n + 0.5), y - 14, name, "note") for n, name in enumerate(FEATURES)]
     out += [text(x - 20, y + CELL * (n + 0.5), name, "note") for n, name in enumerate(names)]
     for (row, column), value in np.ndenumerate(values):
@@ -59,7 +59,7 @@ def matrix(x: float, y: float, values: np.ndarray, names: tuple[str, ...] | rang
 
 
 def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
-    """A line with a tip."""
+    """Return a line with an arrowhead."""
     line = f'<line x1="{x}" y1="{y}" x2="{to_x}" y2="{to_y}" class="arrow"/>'
     tip = (-10, -6, -10, 6) if to_y == y else (-6, -10, 6, -10)
     points = f"{to_x},{to_y} {to_x + tip[0]},{to_y + tip[1]} {to_x + tip[2]},{to_y + tip[3]}"
@@ -67,7 +67,7 @@ def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
 
 
 def draw() -> str:
-    """The whole picture."""
+    """Return the whole picture."""
     s = H.T @ H
     flat = [(row, column) for row in range(3) for column in range(3)]
     legend = ((340, "alone", "how often each occurs: a sum knows it, too"),)

@@ -1,6 +1,6 @@
-"""Docstrings as Markdown: the few marks of reStructuredText in them, such as ``:class:`` and ``.. math::``, rewritten.
+"""Convert the reStructuredText markup in docstrings, such as ``:class:`` and ``.. math::``, to Markdown.
 
-An extension of Griffe, which reads the source for the reference pages.
+This is an extension of Griffe, which reads the source for the reference pages.
 """
 
 import re
@@ -18,16 +18,16 @@ ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`(~?)([\w.]+)`")
 
 
 class Roles(griffe.Extension):
-    """Rewrites every docstring once the whole package is read, so that names can be looked up."""
+    """Rewrites every docstring once the whole package is read, so that names can be resolved."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rewrite that of one object."""
+        """Rewrite the docstring of one object."""
         if obj.docstring:
             obj.docstring.value = markdown(obj.docstring.value, obj)
 
 
 def markdown(text: str, scope: griffe.Object) -> str:
-    """A docstring as Markdown; names are looked up in ``scope``."""
+    """Return a docstring as Markdown; names are resolved in ``scope``."""
     text = MATH_BLOCK.sub(_block, text)
     text = MATH.sub(lambda math: f"${' '.join(math[1].split())}$", text)
     text = SUBSCRIPT.sub(r"<sub>\1</sub>", text)
@@ -40,7 +40,7 @@ def _block(found: re.Match[str]) -> str:
 
 
 def _reference(scope: griffe.Object) -> Callable[[re.Match[str]], str]:
-    """A link where the reference has the name, else the name alone."""
+    """Return a function that links a name to the reference if it is documented there."""
 
     def refer(found: re.Match[str]) -> str:
         short, name = found.groups()
