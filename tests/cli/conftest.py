@@ -26,7 +26,7 @@ class Shown(NamedTuple):
 @pytest.fixture(scope="session")
 def clean_environment(tmp_path_factory):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SOPOOL_") and "COLOR" not in k}
-    return environment | {"SOPOOL_CACHE": str(tmp_path_factory.mktemp("cache")), "COLUMNS": "100"}
+    return environment | {"SOPOOL_CACHE": str(tmp_path_factory.mktemp("cache")), "COLUMNS": "160"}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 def test_inspect_a_boxed_set(run):
     shown = run("inspect", "MUTAG")
     assert shown.returncode == 0, shown.stderr
-    for words in ("188", "1: 125 (66.5%)", "-1: 63 (33.5%)", "per graph 10 to 28", "colour refinement", "█"):
+    for words in ("188", "1: 125 (66.5%)", "-1: 63 (33.5%)", "per graph 10 to 28", "color refinement", "█"):
         assert words in shown.stdout
     assert shown.stderr == ""
 
@@ -52,7 +52,7 @@ def test_datasets(call):
         (["inspect", "missing.zip"], "missing.zip: there is no such file or folder"),
         (["inspect", "[/odd].zip"], "[/odd].zip: there is no such file or folder"),
         (["inspect", "IMDBBINARY.txt"], "no such file or folder. Did you mean 'IMDB-BINARY'?"),
-        (["inspect", "-"], "- is the standard input, which only sopool predict and sopool explain read"),
+        (["inspect", "-"], "- is standard input, which only sopool predict and sopool explain can read"),
         (["inspect", "bad.jsonl"], "bad.jsonl, line 1"),
         (["inspect"], "Missing argument"),
         (["inspekt"], "No such command"),

@@ -26,13 +26,16 @@ def test_demo(quick, call, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     again = call("demo")
     assert again.code == 0
-    assert "Nothing was left to train" in again.out
-    assert "no picture of the curves: plotting needs matplotlib, which is not installed: pip install" in again.err
+    assert "Nothing to train" in again.out
+    assert "the learning curves were not plotted: plotting needs matplotlib, which is not installed" in again.err
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nowhere/curves.svg", "there is no folder nowhere"), ("curves.txt", "must end in .svg or .png, not '.txt'")],
+    [
+        ("nowhere/curves.svg", "the folder nowhere does not exist"),
+        ("curves.txt", "must end in .svg or .png, not '.txt'"),
+    ],
 )
 def test_a_picture_that_cannot_be_written(name, message, call, tmp_path):
     shown = call("demo", "--plot", name)

@@ -39,7 +39,7 @@ def test_the_tables(evaluated):
     for words in ("Preset default, epochs 2, seed 0.", "Options: sopool-bimap rank=4; sum-avg none."):
         assert words in " ".join(shown.stdout.split())
     assert "Trained 56 model-epochs" in shown.stdout
-    assert f"All 28 runs are in {folder / 'runs'}" in shown.stdout
+    assert f"All 28 runs are stored in {folder / 'runs'}" in shown.stdout
     assert is_plain(shown.stdout)
 
 
@@ -80,7 +80,7 @@ def test_a_second_time_nothing_is_trained(evaluated, call):
     shown = call("evaluate", "MUTAG", *POOLS, *BOTH, *TINY, "--runs", folder / "runs", "--json")
     assert shown.code == 0
     assert json.loads(shown.out) == json.loads((folder / "found.json").read_text())
-    assert "Nothing was left to train: all 28 runs are in" in shown.err
+    assert "Nothing to train: all 28 runs are stored in" in shown.err
     assert "model-epochs" not in shown.err
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
@@ -100,14 +100,14 @@ def test_the_reference_can_be_chosen(evaluated, call):
         (["--pool", "sopool-bimap,sopool-bimapp"], "Did you mean 'sopool-bimap'?"),
         (["--gnn", "gin0"], "Did you mean 'gin-0'?"),
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
-        (["--reference", "sum"], "--reference sum is not among the poolings to evaluate: sopool-bimap"),
+        (["--reference", "sum"], "--reference sum is not one of the evaluated poolings: sopool-bimap"),
         (["--device", "tpu"], "there is no device 'tpu'"),
         (["--device", "cuda:99"], "device cuda:99: no such GPU"),
         (["--folds", "100"], "fewer graphs (63) than there are folds (100)"),
         (["--folds", "1"], "--folds"),
         (["--epochs", "0"], "--epochs"),
         (["--preset", "papper"], "--preset"),
-        (["-o", "nowhere/found.json"], "there is no folder nowhere"),
+        (["-o", "nowhere/found.json"], "the folder nowhere does not exist"),
         (["-o", "."], "this is a folder"),
         (["--plot", "curves.pdf"], ".svg or .png, not '.pdf'"),
         (["--runs", "file"], "this is a file, but a store of runs is a folder"),
@@ -145,7 +145,7 @@ def test_a_protocol_that_cannot_be_judged_leaves_the_others(call):
     assert "Gain over sum, in points: MUTAG, gin-0, per-fold-max" in tables
     alone = call("evaluate", "MUTAG", *how, "--protocol", "single-epoch")
     assert alone.code == 2
-    assert alone.err.endswith("error: there is no result to show: no pooling could be judged.\n")
+    assert alone.err.endswith("error: there are no results: no pooling could be evaluated.\n")
 
 
 def test_own_data(call, tmp_path):
@@ -189,8 +189,8 @@ def test_interrupted_and_resumed_it_ends_with_the_same_figures(start, call, tmp_
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert out == ""
-    assert "Stopping at the end of this epoch" in err
-    assert "note: stopped. What was trained is in runs: run the same command again to go on." in err
+    assert "Stopping after this epoch" in err
+    assert "note: stopped. The finished training is in runs; run the same command again to continue." in err
     assert "Traceback" not in err
     assert any(info.epoch for info in RunStore(tmp_path / "runs").list() if info.kind == "interrupted")
 
@@ -219,7 +219,7 @@ def test_signals(call, monkeypatch, number, code):
         os.kill(os.getpid(), number)
         raise AssertionError("still here")
 
-    for evaluate, says in ((polite, "What was trained is in runs"), (stubborn, "What was saved before is in runs")):
+    for evaluate, says in ((polite, "The finished training is in runs"), (stubborn, "Work saved earlier is in runs")):
         monkeypatch.setattr(Evaluator, "evaluate", evaluate)
         shown = call("evaluate", "MUTAG")
         assert shown.code == code

@@ -9,7 +9,7 @@ from tests.helpers.little_classifier import LABELS, STORE, tiny
 def test_a_page(model, graphs, call, tmp_path):
     shown = call("explain", model, graphs, "--graph", "2", "-o", "page.html")
     assert shown.code == 0
-    assert "the explanation, exact, is in page.html" in " ".join(shown.err.split())
+    assert "The exact explanation is in page.html" in " ".join(shown.err.split())
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "Why graph 2 of graphs.jsonl is classified as" in page
     assert "The true class is" in page
@@ -40,8 +40,8 @@ def test_an_id_is_advised_only_where_it_is(ids, known, model, call, tmp_path):
     lines = [json.dumps({"nodes": 2, "edges": [[0, 1]], "id": one}) for one in ids]
     (tmp_path / "some.jsonl").write_text("\n".join(lines))
     said = " ".join(call("explain", model, "some.jsonl", "-g", "3", "--format", "json", "-o", "-").err.split())
-    assert "taken: row 3, whose id is c." in said
-    assert ("say --graph id:3" in said) is known
+    assert "using row 3, which has the id c." in said
+    assert ("Use --graph id:3" in said) is known
 
 
 @pytest.mark.parametrize(("wanted", "row"), [("2", 2), ("id:2", 1), ("3", 3), ("9", 1)])
@@ -50,9 +50,9 @@ def test_of_a_row_and_an_id_it_says_which_it_takes(wanted, row, model, call, tmp
     (tmp_path / "some.jsonl").write_text("\n".join(f'{{"nodes": 2, "edges": [[0, 1]], "id": {one}}}' for one in ids))
     shown = call("explain", model, "some.jsonl", "-g", wanted, "--format", "json", "-o", "-")
     assert json.loads(shown.out)["row"] == row
-    said = "taken: row 2, whose id is 9. For the graph with the id 2 say --graph id:2."
+    said = "using row 2, which has the id 9. Use --graph id:2 for the graph with the id 2."
     assert (said in " ".join(shown.err.split())) is (wanted == "2")
-    assert ("taken" in shown.err) is (wanted == "2")
+    assert ("using row" in shown.err) is (wanted == "2")
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_of_a_row_and_an_id_it_says_which_it_takes(wanted, row, model, call, tmp
         (["MODEL", "GRAPHS", "-g", "nobody"], "no graph has the id 'nobody'"),
         (["none.sopool", "MUTAG", "-g", "0"], "cannot be read"),
         (["MODEL", "none.jsonl", "-g", "0"], "no such file"),
-        (["MODEL", "MUTAG", "-g", "0", "-o", "nowhere/page.html"], "there is no folder nowhere"),
-        (["MODEL", "MUTAG", "-g", "0", "-o", "why.svg"], "call it .html or .json"),
+        (["MODEL", "MUTAG", "-g", "0", "-o", "nowhere/page.html"], "the folder nowhere does not exist"),
+        (["MODEL", "MUTAG", "-g", "0", "-o", "why.svg"], "must end in .html or .json"),
     ],
 )
 def test_what_it_cannot_do(given, message, model, graphs, call, tmp_path):

@@ -13,9 +13,9 @@ def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path
     shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0", "--pool", "sum,sopool-attn")
     assert shown.code == 0
     assert "cross-validation" not in shown.out
-    assert "How good it is was not estimated" in shown.out
+    assert "Its accuracy was not estimated" in shown.out
     assert GraphClassifier.load(tmp_path / "m.sopool").pool in ("sum", "sopool-attn")
-    assert "The model: pool s" in shown.out
+    assert "Selected: pool s" in " ".join(shown.out.split())
 
 
 CHOICE = ["two.jsonl", "-o", "m.sopool", "--pool", "sum,mean"]
@@ -25,11 +25,11 @@ VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["MUTAG", "-o", "nowhere/m.sopool"], "there is no folder nowhere"),
-        (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: at least 2"),
+        (["MUTAG", "-o", "nowhere/m.sopool"], "the folder nowhere does not exist"),
+        (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: cross-validation needs at least 2"),
         (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "4294967295"),
         (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
-        (["-", "-o", "m.sopool"], "give the name of a data set, or the path of a file"),
+        (["-", "-o", "m.sopool"], "Give the name of a data set, or the path of a file"),
         (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory to train: 5"),
         (["MUTAG", "-o", "m.sopool", "--pool-options", f"rank={10**18}"], f"cannot be made with rank={10**18}: "),
         (["none.csv", "-o", "m.sopool"], "no such file"),
@@ -59,7 +59,7 @@ def test_fit_points_at_class_weights_where_rare_classes_are_missed(weighted, cal
     (tmp_path / "g.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, *(["--class-weight", "balanced"] if weighted else []))
     assert shown.code == 0
-    assert ("With --class-weight balanced all classes count alike" in shown.err) is not weighted
+    assert ("With --class-weight balanced all classes have the same weight" in shown.err) is not weighted
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -70,7 +70,7 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_is_told_of(weigh
     given = ["--folds", "3", *(["--class-weight", "balanced"] if weighted else [])]
     shown = call("fit", "g.jsonl", "-o", "m.sopool", *QUICK, *given)
     assert shown.code == 0
-    told = "This model has not been shown to be better than always naming the most frequent class: its "
+    told = "This model has not been shown to be better than always predicting the most frequent class: its "
     figure = "balanced accuracy is 50.0 % against 50.0" if weighted else "accuracy is 63."
     assert told + figure in " ".join(shown.out.split())
 

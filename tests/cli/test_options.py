@@ -29,7 +29,7 @@ def test_numbers(given):
         (names, "sum,", "'' is not a name"),
         (settings, "rank", "'rank' is not a name with a value"),
         (settings, "rank=", "'rank=' is not a name with a value"),
-        (settings, "rank=4,rank=5", "rank is there twice"),
+        (settings, "rank=4,rank=5", "rank is given twice"),
     ],
 )
 def test_the_bad_item_is_named(read, text, bad):
@@ -52,7 +52,7 @@ def test_settings():
 def test_a_list_is_given_once(call, arguments):
     shown = call(*arguments)
     assert shown.code == 2
-    assert "given 2 times. Give it once, as a list with commas" in " ".join(shown.err.replace("│", " ").split())
+    assert "given 2 times. Give it once, with a comma-separated list" in " ".join(shown.err.replace("│", " ").split())
 
 
 def test_of_other_options_the_last_counts(call):

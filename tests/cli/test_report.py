@@ -18,7 +18,7 @@ def store(tmp_path):
 def test_a_page(store, call, tmp_path):
     shown = call("report", "runs", "-o", "report.html")
     assert shown.code == 0, shown.err
-    assert shown.out.startswith("8 runs, 2 experiments: report.html (")
+    assert shown.out.startswith("Wrote a report of 8 runs of 2 experiments to report.html (")
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
 
 
@@ -37,12 +37,12 @@ def test_tables_by_name_or_by_ending(store, call, tmp_path, form, begins):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nowhere"], "no such folder of runs"),
-        (["runs", "-o", "-"], "a page is written to a file"),
-        (["runs", "-o", "nowhere/report.html"], "there is no folder nowhere"),
+        (["nowhere"], "this folder of runs does not exist"),
+        (["runs", "-o", "-"], "an HTML page cannot be written"),
+        (["runs", "-o", "nowhere/report.html"], "the folder nowhere does not exist"),
         (["empty"], "no complete run"),
         (["runs", "--format", "pdf"], "--format"),
-        (["runs", "-o", "report.pdf"], "call it .html, .md, .tex or .csv, or say which with --format"),
+        (["runs", "-o", "report.pdf"], "must end in .html, .md, .tex or .csv, or --format must name"),
         (["runs", "--reference", "summ"], "Did you mean 'sum'?"),
         (["runs", "--reference", "covpool"], "there is no pooling among these runs 'covpool'. Known: "),
     ],
@@ -65,7 +65,7 @@ def test_a_reference_says_which_one_it_is_where_there_are_several(store, call):
 @pytest.mark.filterwarnings("ignore:.*counts as missing")
 def test_damaged_runs_are_left_out_and_told(store, call, tmp_path):
     """Also where no run of a pooling is whole, or none at all."""
-    for pool, left in (("sopool-bimap", "4 runs, 1 experiments"), ("sum", None)):
+    for pool, left in (("sopool-bimap", "Wrote a report of 4 runs of 1 experiment"), ("sum", None)):
         for info in store.list():
             if info.config.model.pool == pool:
                 path = store.folder / info.key / "predictions.safetensors"

@@ -50,7 +50,7 @@ def test_each_run(store, call):
     shown = call("runs", "--all").out
     assert all(info.key in shown for info in store.list())
     assert "interrupted, epoch 2 of 3" in shown
-    assert "32/32/0.01/0.5 │ 2, 0" in " ".join(shown.split())
+    assert "fold 2, repeat 0" in " ".join(shown.split())
 
 
 def test_json(store, call):

@@ -60,7 +60,7 @@ def test_a_model_that_is_too_large_is_at_fault_where_the_graphs_are_not(call, mo
     monkeypatch.setattr("sopool.estimator.classifier.fit_ensemble", out_of_memory)
     shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0")
     assert shown.code == 2
-    assert "there is not enough memory to train: 9.00 TiB were asked for at once. Take a smaller --hidden" in shown.err
+    assert "there is not enough memory to train: 9.00 TiB were asked for at once. Use a smaller --hidden" in shown.err
 
 
 @pytest.fixture
@@ -95,4 +95,4 @@ def test_what_has_no_advice_of_its_own_blames_the_graphs(call, monkeypatch):
     monkeypatch.setattr("sopool.data.analysis.graph_statistics.graph_statistics", out_of_memory)
     shown = call("inspect", "MUTAG")
     assert shown.code == 2
-    assert "Give fewer or smaller graphs." in shown.err
+    assert "Use fewer or smaller graphs." in shown.err

@@ -62,7 +62,7 @@ def test_what_is_read_is_not_written_over(command, call, model, graphs, tmp_path
     for output in [*spellings(graphs), *(["own.sopool"] if own in given else [])]:
         shown = call(*given, "-o", output)
         assert shown.code == 2, output
-        assert "which is to be read and would be lost" in " ".join(shown.err.split())
+        assert "which would be overwritten" in " ".join(shown.err.split())
         assert {path: path.read_bytes() for path in before} == before
 
 
@@ -99,7 +99,7 @@ def test_a_store_of_runs_is_not_written_over(command, call, tmp_path, nothing_is
     for path in (*before, tmp_path / "runs" / ".." / "runs" / store.list()[0].key / "config.json"):
         if path.name != ".lock":
             shown = call(*command, path)
-            assert (shown.code, "would be lost" in " ".join(shown.err.split())) == (2, True), path
+            assert (shown.code, "would be overwritten" in " ".join(shown.err.split())) == (2, True), path
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -119,7 +119,7 @@ def test_graphs_of_a_table_are_not_written_over(call, tmp_path, nothing_is_read)
 @pytest.mark.parametrize(
     ("rest", "known"),
     [
-        ("- -o graphs.jsonl < graphs.jsonl", "the standard input"),
+        ("- -o graphs.jsonl < graphs.jsonl", "standard input"),
         pytest.param("graphs.jsonl >> graphs.jsonl", "graphs.jsonl", marks=pytest.mark.slow),
     ],
 )
@@ -147,7 +147,7 @@ def test_names_of_the_standard_output_add_to_it(name, model, graphs, tmp_path, c
 def test_what_is_no_text_needs_a_file(command, call, tmp_path):
     shown = call(*command, "-")
     assert shown.code == 2
-    assert "this is the standard output; the name of a file is needed" in shown.err
+    assert "this is standard output, but a file name is needed" in shown.err
     assert not (tmp_path / "-").exists()
 
 

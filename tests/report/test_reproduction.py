@@ -76,9 +76,9 @@ def test_gains_stand_beside_the_papers():
     tables = reproduction_grids(reproduction(["MUTAG"]))
     assert [str(table.title).split(":")[0].split(",")[0] for table in tables] == [
         "MUTAG",
-        "On equal terms",
-        "Learned less drawn parameters",
-        "Over the best control",
+        "Gain over the baseline",
+        "Gain of learned over random parameters",
+        "Gain over the best control",
     ]
     gains = line(text(tables[1:2]), "MUTAG", "Second", "Sum")
     assert gains[3] == "+5.6"

@@ -1,6 +1,6 @@
-"""The command line: thin, over plain functions. A module for each command, which imports what it needs when called.
+"""The command line, with a module for each command.
 
-So ``sopool --help`` and completion in the shell wait for neither PyTorch nor anything built on it.
+A command imports PyTorch and what is built on it only when it runs, so ``sopool --help`` and shell completion are fast.
 """
 
 import gc
@@ -26,26 +26,31 @@ from sopool.cli import (
     reproduce,
     runs,
 )
+from sopool.cli.options import with_flags
 from sopool.cli.output import print_data, print_message, show_warning
 from sopool.cli.typer_app import EXAMPLES, START, Command, SafeGroup, epilog, prose
 from sopool.errors import UserError
 
-COMMANDS = (
-    demo.demo,
-    datasets.datasets,
-    inspect.inspect,
-    pools.pools,
-    fit.fit,
-    predict.predict,
-    explain.explain,
-    evaluate.evaluate,
-    reproduce.reproduce,
-    controls.controls,
-    report.report,
-)
+CLASSIFY = "Classify graphs"
+COMPARE = "Compare poolings"
+LIST = "List data sets and poolings"
+COMMANDS = {
+    demo.demo: None,
+    fit.fit: CLASSIFY,
+    predict.predict: CLASSIFY,
+    explain.explain: CLASSIFY,
+    evaluate.evaluate: COMPARE,
+    controls.controls: COMPARE,
+    reproduce.reproduce: COMPARE,
+    report.report: COMPARE,
+    datasets.datasets: LIST,
+    inspect.inspect: LIST,
+    pools.pools: LIST,
+}
+"""The commands, each with its heading in the help; those without one come first."""
 
 BETWEEN_COLLECTIONS = 10_000
-"""New objects from one search for garbage to the next."""
+"""The number of new objects between two garbage collections."""
 
 app = typer.Typer(
     cls=SafeGroup,
@@ -54,9 +59,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in COMMANDS:
-    app.command(cls=Command, help=prose(command), epilog=epilog(EXAMPLES[command.__name__]))(command)
-app.add_typer(runs.app, name="runs")
+for command, heading in COMMANDS.items():
+    examples = epilog(EXAMPLES[command.__name__])
+    app.command(cls=Command, help=prose(command), epilog=examples, rich_help_panel=heading)(command)
+app.add_typer(runs.app, name="runs", rich_help_panel=COMPARE)
 
 
 def _version(wanted: bool) -> None:
@@ -68,31 +74,32 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run the command line. A user's mistake gives a message and exit code 2, never a traceback."""
+    """Run the command line; a user's mistake prints a message without a traceback and exits with code 2."""
     warnings.showwarning = show_warning
-    # Libraries make some hundred thousand objects that stay. To look through them for garbage time and again, as they
-    # come, took half a second of each start.
+    # Imports create several hundred thousand permanent objects. Frequent garbage collections during the imports cost
+    # half a second at each start.
     gc.set_threshold(BETWEEN_COLLECTIONS)
     try:
         try:
             app()
         finally:
-            sys.stdout.flush()  # here, where it can be told what went wrong
+            sys.stdout.flush()  # here, where an error still gets a message
     except UnicodeEncodeError as error:
         letters = ascii(error.object[error.start : error.end][:10])
         print_message(
-            "error", f"{letters} cannot be printed in {error.encoding}. Set PYTHONIOENCODING=utf-8, or write to a file."
+            "error",
+            f"{letters} cannot be printed in {error.encoding}. Set PYTHONIOENCODING=utf-8, or write to a file.",
         )
         sys.exit(2)
     except UserError as error:
-        print_message("error", str(error))
+        print_message("error", with_flags(str(error)))
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         from sopool._runtime.out_of_memory import shortage
@@ -100,7 +107,7 @@ def main() -> None:
         short = shortage(error)
         if short is None:
             raise
-        print_message("error", f"there is not enough memory: {short}. Give fewer or smaller graphs.")
+        print_message("error", f"there is not enough memory: {short}. Use fewer or smaller graphs.")
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
@@ -112,7 +119,7 @@ def main() -> None:
 
 
 def _give_up_stdout() -> None:
-    """What could not be written would be tried once more at the end, with a traceback."""
+    """Close standard output so that Python does not try to write again at exit and print a traceback."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -10,7 +10,8 @@ from sopool.cli.loading import load_source
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
-    JsonOption,
+    OUTPUT,
+    GroupedJsonOption,
     LabelColumnOption,
     MaxAtomsOption,
     OnErrorOption,
@@ -26,19 +27,27 @@ from sopool.errors import check_name
 def controls(
     source: SourceArgument,
     controls: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Any of majority, size, histogram, wl.", show_default="all")
+        str | None,
+        typer.Option(metavar=LIST, help="Controls to run: any of majority, size, histogram, wl.", show_default="all"),
     ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Of the held-out graphs; the folds are always the same.")] = 0,
-    runs: Annotated[Path, typer.Option(metavar="DIR", help="The folder where results are kept.")] = Path("runs"),
-    root: RootOption = None,
-    smiles_column: SmilesColumnOption = None,
     label_column: LabelColumnOption = None,
+    folds: Annotated[int, typer.Option(min=2, metavar="N", help="Number of cross-validation folds.")] = 10,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Random seed of the held-out graphs; the folds are the same for all seeds."
+        ),
+    ] = 0,
+    smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
-    as_json: JsonOption = False,
+    root: RootOption = None,
+    runs: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder in which the results are stored.", rich_help_panel=OUTPUT)
+    ] = Path("runs"),
+    as_json: GroupedJsonOption = False,
 ) -> None:
-    """What a pooling must beat: classifiers without a network, on the same folds, under the fair protocol."""
+    """Evaluate simple classifiers without a network, as baselines, under the fair protocol."""
     from sopool.experiments.systems import CONTROLS, run_control
     from sopool.report.grids.controls import controls_grid
 

@@ -5,7 +5,7 @@ from sopool.cli.output import print_result
 
 
 def datasets(root: RootOption = None, as_json: JsonOption = False) -> None:
-    """List the known data sets: where each was found, its statistics beside the paper's."""
+    """List the known data sets with their statistics, and where each was found."""
     from sopool.data.sources.catalogue import list_datasets
     from sopool.report.grids.datasets import datasets_grid
 

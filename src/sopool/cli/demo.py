@@ -21,10 +21,12 @@ NEXT = "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,per-fo
 
 
 def demo(
-    runs: Annotated[Path, typer.Option(help="The folder where its runs are kept.")] = FOLDER / "runs",
-    plot: Annotated[Path, typer.Option(metavar="FILE", help="The picture of the curves.")] = FOLDER / "curves.svg",
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which the runs are stored.")] = FOLDER / "runs",
+    plot: Annotated[
+        Path, typer.Option(metavar="FILE", help="A .svg or .png file for the plot of the learning curves.")
+    ] = FOLDER / "curves.svg",
 ) -> None:
-    """Second-order pooling against a plain sum on MUTAG, honestly compared: about a minute on two cores."""
+    """Compare second-order pooling with a plain sum on MUTAG, in about a minute on two cores."""
     from sopool.data.sources.boxed import load_boxed
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
     from sopool.report.figures.curves import check_picture
@@ -40,9 +42,10 @@ def demo(
     console = output_console()
     count = evaluator.total_epochs // EPOCHS
     console.print(
-        f"MUTAG: {len(store)} molecules, which of them make bacteria mutate? A GIN with bilinear second-order pooling "
-        f"(sopool-bimap) against one that adds node vectors up (sum-avg): 10 folds, hidden {HIDDEN[0]} or {HIDDEN[1]}, "
-        f"epoch and width chosen on held-out graphs, 3 final runs for each fold. {count} runs of {EPOCHS} epochs.\n",
+        f"MUTAG: {len(store)} molecules, to be classified as mutagenic or not. The demo compares a GIN with bilinear "
+        f"second-order pooling (sopool-bimap) with a GIN that sums the node vectors (sum-avg). It uses 10 folds, width "
+        f"{HIDDEN[0]} or {HIDDEN[1]}, epoch and width selected on held-out training graphs, and 3 final runs per fold: "
+        f"{count} runs of {EPOCHS} epochs.\n",
     )
     found, tally = train(evaluator, training_device("auto"), None, training_executor())
     show_results(found, POOLS[1], console)
@@ -50,18 +53,18 @@ def demo(
 
 
 def meaning(results: "EvaluationResults") -> str:
-    """Say what the figures mean, and what they do not."""
+    """Explain the results and their limits."""
     from sopool.report.grid import interval_words, points
 
     ((_, _, found),) = results.compare(POOLS[1])
-    verdict = "which includes 0: neither is shown to be better"
+    verdict = "which includes 0: the difference is not statistically significant"
     if found.clear:
         verdict = f"which does not include 0: {POOLS[0] if found.difference > 0 else POOLS[1]} is better here"
     return (
         f"What this means: {POOLS[0]} differs from {POOLS[1]} by {points(found.difference)} points, with a 95 % "
-        f"interval from {interval_words(found)}, {verdict}. A test fold has 18 or 19 molecules, so one of them "
-        f"is more than 5 points of its accuracy; and {EPOCHS} epochs of {STEPS} batches are few, the paper trains "
-        "350 of 50. The figures are honest for so short a training: no test fold had a say in what was chosen."
+        f"confidence interval from {interval_words(found)}, {verdict}. A test fold has 18 or 19 molecules, so a single "
+        f"molecule changes its accuracy by more than 5 points. The training is short: {EPOCHS} epochs of {STEPS} "
+        "batches, while the paper uses 350 epochs of 50. No test fold was used to select the epoch or the width."
     )
 
 
@@ -71,6 +74,6 @@ def _draw(results: "EvaluationResults", path: Path) -> str:
     try:
         plot_curves(results.reported_runs("fair"), path)
     except MissingPackageError as error:
-        print_message("note", f"no picture of the curves: {error}")
+        print_message("note", f"the learning curves were not plotted: {error}")
         return ""
-    return f" The curves are in {path}."
+    return f" The learning curves are in {path}."

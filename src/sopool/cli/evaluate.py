@@ -10,11 +10,14 @@ from sopool.cli.loading import load_source, print_copies_note, source_files, sto
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
+    MODEL,
+    OUTPUT,
+    TRAINING,
     AddressOption,
     DeviceOption,
     ExecutorOption,
     FiguresOption,
-    JsonOption,
+    GroupedJsonOption,
     LabelColumnOption,
     MaxAtomsOption,
     OnErrorOption,
@@ -44,73 +47,128 @@ if TYPE_CHECKING:
 
 def evaluate(
     source: SourceArgument,
-    gnn: Annotated[
+    pool: Annotated[
+        str, typer.Option(metavar=LIST, help="Poolings to compare, e.g. sopool-bimap,sum-avg.")
+    ] = "sopool-bimap",
+    protocol: Annotated[
+        str,
+        typer.Option(metavar=LIST, help="How epoch and setting are selected: any of fair, single-epoch, per-fold-max."),
+    ] = "fair",
+    reference: Annotated[
         str | None,
         typer.Option(
-            help="Message-passing layers, e.g. gin-0 or gcn; gine also uses edge labels.", show_default="gin-0"
+            metavar="POOL",
+            help="Pooling that the others are compared with.",
+            show_default="first first-order pooling",
         ),
     ] = None,
-    pool: Annotated[str, typer.Option(metavar=LIST, help="Poolings, such as sopool-bimap,sum-avg.")] = "sopool-bimap",
-    blocks: Annotated[
-        int, typer.Option(min=0, max=3, help="Blocks of one layer and one pooling; 0 pools once, at the end.")
-    ] = 0,
-    head: Annotated[
-        Literal["per-block", "sum-readout"] | None,
-        typer.Option(help="Scores of each block averaged, or one classifier of all.", show_default="per-block"),
-    ] = None,
-    block_readout: Annotated[
-        Literal["max-mean", "concat"], typer.Option(help="What a block's classifier sees of the nodes left.")
-    ] = "max-mean",
-    pool_options: Annotated[
-        str | None,
-        typer.Option(metavar=LIST, help="Options of the poolings that have them, such as rank=16,triangle=true."),
-    ] = None,
-    protocol: Annotated[str, typer.Option(metavar=LIST, help="Any of fair, single-epoch, per-fold-max.")] = "fair",
-    hidden: Annotated[
-        str | None,
-        typer.Option(metavar=LIST, help="Widths of the hidden layers. Several make a grid.", show_default="32"),
-    ] = None,
-    batch_size: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Graphs in a batch, likewise.", show_default="32")
-    ] = None,
-    lr: Annotated[str | None, typer.Option(metavar=LIST, help="Learning rates, likewise.", show_default="0.01")] = None,
-    dropout: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Dropouts, likewise.", show_default="0.5; best: 0")
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
-    steps: Annotated[int | None, typer.Option(min=1, help="Batches in an epoch.", show_default="50")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Of all chance but the folds, which are always the same.")] = 0,
     preset: Annotated[
         Literal["default", "best", "paper", "sagpool"],
         typer.Option(
-            help="The model of fit, the most accurate one found, as the paper's code, or trained as SAGPool; sets "
-            "defaults."
+            metavar="NAME",
+            help="Default settings: default (as in fit), best (most accurate), paper (as published), or sagpool.",
         ),
     ] = "default",
-    reference: Annotated[
-        str | None, typer.Option(help="The pooling to compare with.", show_default="the first first-order one")
+    label_column: LabelColumnOption = None,
+    gnn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Message-passing layers, e.g. gin-0 or gcn; gine also uses edge labels.",
+            show_default="gin-0",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
+    hidden: Annotated[
+        str | None,
+        typer.Option(
+            metavar=LIST,
+            help="Widths of the hidden layers. All combinations of this and the other lists are trained.",
+            show_default="32",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    dropout: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Dropout rates.", show_default="0.5; preset best: 0", rich_help_panel=MODEL),
+    ] = None,
+    pool_options: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Options of the poolings, e.g. rank=16,triangle=true.", rich_help_panel=MODEL),
+    ] = None,
+    blocks: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=3,
+            metavar="N",
+            help="Blocks of a hierarchical model, each a layer and a pooling; 0 pools once, at the end.",
+            rich_help_panel=MODEL,
+        ),
+    ] = 0,
+    head: Annotated[
+        Literal["per-block", "sum-readout"] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Classifier of a hierarchy: per-block averages one per block, sum-readout is one for all.",
+            show_default="per-block",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    block_readout: Annotated[
+        Literal["max-mean", "concat"],
+        typer.Option(metavar="NAME", help="Readout of each block: max-mean or concat.", rich_help_panel=MODEL),
+    ] = "max-mean",
+    batch_size: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Batch sizes.", show_default="32", rich_help_panel=TRAINING),
+    ] = None,
+    lr: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Learning rates.", show_default="0.01", rich_help_panel=TRAINING),
+    ] = None,
+    epochs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of epochs of each run.", rich_help_panel=TRAINING)
+    ] = 350,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Number of batches per epoch.", show_default="50", rich_help_panel=TRAINING
+        ),
+    ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(min=2, metavar="N", help="Number of cross-validation folds.", rich_help_panel=TRAINING),
+    ] = 10,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Random seed; the folds are the same for all seeds.", rich_help_panel=TRAINING
+        ),
+    ] = 0,
     device: DeviceOption = "auto",
     workers: WorkersOption = None,
     executor: ExecutorOption = "local",
     address: AddressOption = None,
-    runs: RunsOption = Path("runs"),
-    output: FiguresOption = None,
-    as_json: JsonOption = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curves of the first protocol: .svg or .png.")
-    ] = None,
-    root: RootOption = None,
     smiles_column: SmilesColumnOption = None,
-    label_column: LabelColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
+    root: RootOption = None,
+    runs: RunsOption = Path("runs"),
+    output: FiguresOption = None,
+    as_json: GroupedJsonOption = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Plot the learning curves of the first protocol to a .svg or .png file.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
 ) -> None:
-    """Cross-validate poolings on a data set: all folds and settings side by side.
+    """Compare poolings on a data set by cross-validation.
 
-    A list is given with commas. What was interrupted goes on where it was when the same command is given again; what
-    is finished is not trained again.
+    If the command is interrupted, run it again to continue; finished runs are not trained again.
     """
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
     from sopool.models.presets import PRESETS
@@ -164,13 +222,13 @@ def evaluate(
         from sopool.report.figures.curves import plot_curves
 
         plot_curves(found.reported_runs(found.results()[0].outcome.protocol), plot)
-        said += f" The curves are in {plot}."
+        said += f" The learning curves are in {plot}."
     console.print(said)
 
 
 def _check_reference(wanted: str | None, pools: list[str]) -> None:
     if wanted is not None and wanted not in pools:
-        raise SettingError(f"--reference {wanted} is not among the poolings to evaluate: {', '.join(pools)}.")
+        raise SettingError(f"--reference {wanted} is not one of the evaluated poolings: {', '.join(pools)}.")
 
 
 def _check_plot(path: Path, files: list[str | Path]) -> None:
@@ -179,11 +237,13 @@ def _check_plot(path: Path, files: list[str | Path]) -> None:
     check_file(path, *files)
     check_picture(path)
     if find_spec("matplotlib") is None:
-        raise MissingPackageError("drawing needs matplotlib: pip install 'sopool[report]', or leave --plot out.", path)
+        raise MissingPackageError(
+            "--plot needs matplotlib, which is not installed: pip install 'sopool[report]'.", path
+        )
 
 
 def _how(evaluator: "Evaluator") -> list[str]:
-    """What the models were trained with, and which pooling was given which options."""
+    """Return notes about the training settings and the options of each pooling."""
     request = evaluator.request
     said = [f"Preset {request.preset}, epochs {request.epochs}, seed {request.seed}."]
     if request.pool_options:
@@ -193,7 +253,7 @@ def _how(evaluator: "Evaluator") -> list[str]:
 
 
 def _say_divided(evaluator: "Evaluator") -> None:
-    """By the number of nodes, which the name of a pooling does not tell; who asked for it knows."""
+    """Print which poolings are divided by the number of nodes by default; their names do not show it."""
     from sopool.nn.aggr.normalize import DIVIDED
 
     each = evaluator.models.items()
@@ -201,6 +261,6 @@ def _say_divided(evaluator: "Evaluator") -> None:
     if divided and "normalize" not in evaluator.request.pool_options:
         print_message(
             "note",
-            f"{', '.join(divided)}: divided by the number of nodes, since nodes have neither labels nor attributes. "
-            "--pool-options normalize=none (or matrix-sqrt) leaves that out.",
+            f"{', '.join(divided)}: divided by the number of nodes, because nodes have neither labels nor attributes. "
+            "Use --pool-options normalize=none (or matrix-sqrt) to avoid this.",
         )

@@ -7,8 +7,8 @@ import typer
 
 from sopool.cli.loading import source_files
 from sopool.cli.options import (
+    DATA,
     MAX_ATOMS,
-    DeviceOption,
     MaxAtomsOption,
     ModelArgument,
     RootOption,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sopool.models.explain.explanation import Explanation
 
 AHEAD = 1000
-"""Rows after the one that was taken in which the number is looked for as an id: reading all may take long."""
+"""The number of further rows that are searched for an id equal to the row number; reading all may take long."""
 
 
 def explain(
@@ -35,27 +35,35 @@ def explain(
             "--graph",
             "-g",
             metavar="ROW",
-            help="Which graph: its row, as sopool predict names it, or else its id; id:7 is the id.",
+            help="Row of the graph, as printed by sopool predict, or its id; id:7 is always the id.",
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .html or .json file; - is the standard output.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="A .html or .json file to write; - is standard output."),
     ] = Path("explanation.html"),
     form: Annotated[
         Literal["html", "json"] | None,
-        typer.Option("--format", help="A page to look at, or all figures.", show_default="by the name, or html"),
+        typer.Option("--format", help="Output format: a web page or JSON.", show_default="by file name, else html"),
     ] = None,
-    pairs: Annotated[int, typer.Option(min=0, help="Pairs of features to name, for each class.")] = 12,
-    device: DeviceOption = "auto",
-    root: RootOption = None,
+    pairs: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Number of feature pairs to list for each class.")
+    ] = 12,
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="Device to compute on: auto, cpu, cuda or, e.g., cuda:1.")
+    ] = "auto",
     smiles_column: SmilesColumnOption = None,
-    label_column: Annotated[str | None, typer.Option(help="The column or property with the true labels.")] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Column or property that holds the true labels.", rich_help_panel=DATA),
+    ] = None,
     max_atoms: MaxAtomsOption = MAX_ATOMS,
+    root: RootOption = None,
 ) -> None:
-    """Explain why a graph gets its class: what each node adds to the score, and which pairs of features matter most.
+    """Explain a prediction: the contribution of each node and the most important feature pairs.
 
-    For sums, means, attention and second-order poolings these are the exact terms of the score; for others, and where
-    normalize is trace or sqrt, they are gradient x input, and the page says so.
+    For sum, mean, attention and second-order poolings, the contributions are the exact terms of the score. For other
+    poolings, and with normalize=trace or sqrt, they are gradient x input, and the page says so.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.find_graph import find_graph, has_id, row_number
@@ -71,8 +79,8 @@ def explain(
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):
         last = found.row + AHEAD
         known = source != STDIN and has_id(source, graph, smiles_column, label_column, max_atoms, last)
-        other = f" For the graph with the id {graph} say --graph id:{graph}." if known else ""
-        print_message("note", f"taken: row {found.row}, whose id is {found.id}.{other}")
+        other = f" Use --graph id:{graph} for the graph with the id {graph}." if known else ""
+        print_message("note", f"using row {found.row}, which has the id {found.id}.{other}")
     with advise("to explain it", lambda: f"The graph has {found.graph.num_nodes:,} nodes: explain a smaller one."):
         (explanation,) = classifier.explain(found.graph, pairs)
     write = _page if chosen == "html" else _figures
@@ -81,7 +89,10 @@ def explain(
         return
     kind = "exact" if explanation.exact else "approximate"
     share = 100 * explanation.probabilities[explanation.chosen]
-    print_message("note", f"class {explanation.prediction} at {share:.1f} %; the explanation, {kind}, is in {output}.")
+    print_message(
+        "note",
+        f"predicted class {explanation.prediction} ({share:.1f} %). The {kind} explanation is in {output}.",
+    )
 
 
 def _name(found: "FoundGraph") -> str:

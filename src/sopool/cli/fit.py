@@ -13,6 +13,8 @@ from sopool.cli.loading import load_source, print_copies_note, source_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
+    MODEL,
+    TRAINING,
     DeviceOption,
     LabelColumnOption,
     MaxAtomsOption,
@@ -20,9 +22,11 @@ from sopool.cli.options import (
     RootOption,
     SmilesColumnOption,
     SourceArgument,
+    WorkersOption,
     names,
     settings,
     whole_numbers,
+    with_flags,
 )
 from sopool.cli.output import check_file, output_console, print_message, print_progress
 from sopool.cli.progress import Tally, training_progress
@@ -38,53 +42,74 @@ if TYPE_CHECKING:
     from sopool.training.trainer import Report
 
 MEANING = (
-    "The estimate above is of models made in the same way from a part of the graphs, each tested on the others; the "
-    "model in the file has seen all of them, and none is left to test it on. Expect of it what the estimate says."
+    "The estimate comes from cross-validation. The saved model was trained on all graphs, so no test data is left for "
+    "it; expect similar accuracy."
 )
-NO_ESTIMATE = "How good it is was not estimated: --folds 5 does."
+NO_ESTIMATE = "Its accuracy was not estimated; use --folds 5 for an estimate by cross-validation."
 UNBALANCED = (
-    "balanced accuracy is far below accuracy: graphs of rare classes are taken for common ones. With --class-weight "
-    "balanced all classes count alike in training, which finds more of the rare ones and may cost accuracy."
+    "balanced accuracy is far below accuracy, so many graphs of rare classes are misclassified. With --class-weight "
+    "balanced all classes have the same weight in training, which finds more graphs of rare classes but may lower "
+    "accuracy."
 )
 
 
 def fit(
     source: SourceArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to save the model to.")],
+    label_column: LabelColumnOption = None,
     pool: Annotated[
-        str, typer.Option(metavar=LIST, help="How node vectors become a graph vector. Several: the best is chosen.")
+        str,
+        typer.Option(
+            metavar=LIST, help="Pooling that turns node vectors into a graph vector; of several, the best is selected."
+        ),
     ] = "sopool-bimap",
-    pool_options: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Its options, such as rank=16,normalize=sqrt.")
-    ] = None,
-    gnn: Annotated[
-        str, typer.Option(help="Message-passing layers, e.g. gin-0; gine also uses edge labels (bond types).")
-    ] = "gin-0",
-    hidden: Annotated[str, typer.Option(metavar=LIST, help="Their width. Several: the best is chosen.")] = "32",
-    models: Annotated[int, typer.Option(min=1, help="Networks that are trained side by side and vote.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Rounds of training at most.")] = 100,
     class_weight: Annotated[
-        Literal["balanced"] | None, typer.Option(help="balanced: rare classes count as much as common ones.")
+        Literal["balanced"] | None, typer.Option(help="Give rare classes the same weight as common ones.")
     ] = None,
     folds: Annotated[
-        int, typer.Option(min=0, help="Of the cross-validation that estimates the accuracy; 0 leaves it out.")
+        int,
+        typer.Option(min=0, metavar="N", help="Folds of the cross-validation that estimates the accuracy; 0 skips it."),
     ] = 5,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all chance.")] = 0,
-    device: DeviceOption = "auto",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes to estimate in on a CPU.", show_default="one for each core")
+    gnn: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Message-passing layers, e.g. gin-0; gine also uses edge labels (bond types).",
+            rich_help_panel=MODEL,
+        ),
+    ] = "gin-0",
+    hidden: Annotated[
+        str,
+        typer.Option(
+            metavar=LIST,
+            help="Width of the hidden layers, e.g. 32; of several, the best is selected.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "32",
+    pool_options: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Options of the pooling, e.g. rank=16,normalize=sqrt.", rich_help_panel=MODEL),
     ] = None,
-    root: RootOption = None,
+    models: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of networks in the ensemble.", rich_help_panel=MODEL)
+    ] = 5,
+    epochs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Maximum number of epochs.", rich_help_panel=TRAINING)
+    ] = 100,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Random seed.", rich_help_panel=TRAINING)
+    ] = 0,
+    device: DeviceOption = "auto",
+    workers: WorkersOption = None,
     smiles_column: SmilesColumnOption = None,
-    label_column: LabelColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
+    root: RootOption = None,
 ) -> None:
-    """Train a classifier on graphs with labels: first an honest estimate of how good it is, then the model itself.
+    """Train a classifier, estimate its accuracy and save it to a file.
 
-    The estimate is by cross-validation around everything that is chosen: epochs and, where several are given, pooling
-    and width are chosen on training graphs only, and each graph is predicted by models that have not seen it. Then the
-    model is trained on all graphs.
+    Nested cross-validation estimates the accuracy: the number of epochs and, if several are given, the pooling and the
+    width are selected on training graphs only. Then the model is trained on all graphs and saved.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
@@ -95,7 +120,7 @@ def fit(
 
     check_file(output, *source_files(source, root))
     if folds == 1:
-        raise SettingError("--folds 1: at least 2 are needed, one to test and one to train; 0 leaves the estimate out.")
+        raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}
     place = training_device(device)
     one = GraphClassifier(
@@ -110,7 +135,7 @@ def fit(
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
     console = output_console()
     if store.labels is None:
-        missing = "no graph has a label to learn from" if len(store) else "there are no graphs in it"
+        missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
     labelled = label_graphs(store)
     model = searched(one, grid)
@@ -137,21 +162,22 @@ def fit(
     if figures is not None:
         final.about_["estimate"] = figures
     final.save(output)
-    chosen = "".join(f" {name} {value}," for name, value in getattr(trained, "best_params_", {}).items())
-    what = f"{models} network{'s' * (models > 1)} trained on all {len(store):,} graphs"
     seconds = f"{time.monotonic() - start:,.0f} s"
-    console.print(f"The model:{chosen} {what} in {seconds}, in {output}. {meaning}")
+    what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
+    chosen = ", ".join(f"{name} {value}" for name, value in getattr(trained, "best_params_", {}).items())
+    selected = f" Selected: {chosen}." if chosen else ""
+    console.print(f"Trained {what} and saved the model to {output}.{selected} {meaning}")
 
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to train on, with progress over all of it."""
+    """The graphs to train on, and the progress of all training."""
 
     store: "PackedGraphs"
     tally: Tally
 
     def estimate(self, model: Any, folds: int, workers: int) -> "Estimate":
-        """By cross-validation, with a line for each fold that is done."""
+        """Estimate the accuracy by cross-validation, and print a line for each finished fold."""
         from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
         from sopool.training.trainer import TrainingProgress
@@ -170,35 +196,35 @@ class Work:
             try:
                 return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report))
             except WorkerDiedError as error:
-                print_message("error", str(error))
+                print_message("error", with_flags(str(error)))
                 raise typer.Exit(1) from error
 
     def fit(self, model: Any) -> Any:
-        """On all graphs."""
+        """Train the model on all graphs."""
         from sopool.estimator.estimate import fit_labelled, quiet, with_callback
         from sopool.training.trainer import TrainingProgress
 
         with training_progress(self.tally) as report, quiet():
-            report(TrainingProgress(0, 0, where="the model itself"))
+            report(TrainingProgress(0, 0, where="final model"))
             return fit_labelled(with_callback(model, _on_epoch(report)), self.store)
 
 
 def _advice(store: "PackedGraphs", batch: int) -> str:
-    """Say what helps where there is not enough memory to train."""
+    """Return advice for when there is not enough memory to train."""
     from sopool._runtime.out_of_memory import oversized
 
-    smaller = "Take a smaller --hidden or rank, or fewer --models or --workers."
+    smaller = "Use a smaller --hidden or rank, or fewer --models or --workers."
     return oversized(store.sizes, batch) or smaller
 
 
 def _flag(name: str, value: object = None) -> str:
-    """Name an argument in a message, with a value or without, as the command line has it."""
+    """Format an argument, with or without a value, as an option of the command line."""
     flag = f"--{name.replace('_', '-')}"
     return flag if value is None else f"{flag} {value}"
 
 
 def _classes(labelled: "LabelledGraphs") -> str:
-    """All that were found, with how many graphs each has: one that is none, such as N/A, is seen so."""
+    """List all classes with their numbers of graphs, so that a wrong one such as N/A is noticed."""
     from sopool.report.terminal.inspection import class_shares
 
     each = list(zip(labelled.classes.tolist(), labelled.counts.tolist(), strict=True))
@@ -206,7 +232,7 @@ def _classes(labelled: "LabelledGraphs") -> str:
 
 
 def _on_epoch(report: "Report") -> "OnEpoch":
-    """Return what tells the display of the epochs of ensembles; models that stop early have nothing left to do."""
+    """Return a callback that reports epochs; those that early stopping skips count as done."""
     from sopool.training.trainer import TrainingProgress
 
     def tell_of(epoch: "FitProgress") -> None:

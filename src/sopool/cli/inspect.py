@@ -20,15 +20,15 @@ from sopool.cli.output import print_result
 
 def inspect(
     source: SourceArgument,
-    root: RootOption = None,
-    rounds: Annotated[int, typer.Option(min=0, help="Rounds of colour refinement.")] = 4,
-    smiles_column: SmilesColumnOption = None,
     label_column: LabelColumnOption = None,
+    rounds: Annotated[int, typer.Option(min=0, metavar="N", help="Number of rounds of color refinement (1-WL).")] = 4,
+    as_json: JsonOption = False,
+    smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
-    as_json: JsonOption = False,
+    root: RootOption = None,
 ) -> None:
-    """Look at a data set: sizes, classes, oddities, and what a network can tell apart at best."""
+    """Show the sizes and classes of a data set, and which of its graphs message passing can distinguish."""
     from sopool.data.analysis.graph_statistics import data_warnings, graph_statistics
     from sopool.report.terminal.inspection import inspection
 

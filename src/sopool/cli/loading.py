@@ -1,4 +1,4 @@
-"""Reading the data set that a command was given, with a bar while it is downloaded."""
+"""Loading the data set of a command, with a progress bar while it is downloaded."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,16 +23,16 @@ def load_source(
     on_error: OnError,
     max_atoms: int = MAX_ATOMS,
 ) -> "PackedGraphs":
-    """The graphs of a name or path."""
+    """Load the graphs of a named data set or a path."""
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.catalogue import load
 
     if source == STDIN:
         raise DataError(
-            "- is the standard input, which only sopool predict and sopool explain read: give the name of a data set, "
+            "- is standard input, which only sopool predict and sopool explain can read. Give the name of a data set, "
             "or the path of a file or folder of graphs."
         )
-    smaller = "Give it in parts, or leave out its largest graphs."
+    smaller = "Split the data, or remove the largest graphs."
     with advise(f"to read {source}", lambda: smaller), _download_bar() as progress:
         return load(
             source,
@@ -46,7 +46,7 @@ def load_source(
 
 
 def print_copies_note(store: "PackedGraphs") -> None:
-    """A note where many graphs look like another one: cross-validation is kinder there than it should be."""
+    """Print a note if many graphs have duplicates, which makes cross-validation too optimistic."""
     from sopool.data.analysis.refinement import caution_of_copies, duplicates
 
     caution = caution_of_copies(duplicates(store), len(store))
@@ -55,24 +55,24 @@ def print_copies_note(store: "PackedGraphs") -> None:
 
 
 def source_files(source: str, root: Path | None) -> list[str | Path]:
-    """The files that a command would read for a source, which it must not write to."""
+    """Return the files that a command reads for a source, which it must not overwrite."""
     from sopool.data.sources.catalogue import files_of
 
     return [source] if source == STDIN else [*files_of(source, root)]
 
 
 def stored_files(runs: Path, *targets: Path | None) -> list[Path]:
-    """Those of the targets that are kept in a folder of runs: a command must not write its figures to them."""
+    """Return the targets that are files of a run store, which a command must not overwrite."""
     from sopool.training.runs.layout import is_kept
 
-    folder = runs.resolve()  # not listed: it may hold very many
+    folder = runs.resolve()  # not listed, because it may hold very many files
     places = [(path, path.resolve()) for path in targets if path is not None]
     return [path for path, place in places if folder in place.parents and is_kept(place)]
 
 
 @contextmanager
 def _download_bar() -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on the error stream, there once something is downloaded."""
+    """Show a progress bar on the error stream once a download starts."""
     columns = (*Progress.get_default_columns()[:2], DownloadColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=error_console(), transient=True)
 

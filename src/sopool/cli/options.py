@@ -1,6 +1,7 @@
-"""Options that several commands share, and lists in one option: ``--hidden 16,32,64``."""
+"""Options that several commands share, and parsers for options with lists such as ``--hidden 16,32,64``."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -10,79 +11,132 @@ import typer
 from sopool.errors import OnError, SettingError
 
 LIST = "A,B,..."
-"""How the help shows an option that takes a list; :class:`~sopool.cli.typer_app.Command` knows it by that."""
+"""The metavar of options that take a list; :class:`~sopool.cli.typer_app.Command` recognizes them by it."""
+
+MODEL = "Model"
+TRAINING = "Training"
+DATA = "Data"
+OUTPUT = "Output"
+"""Headings of the groups of options in the help; options without one come first."""
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="DATA", help="A data set's name, or the path of a file or folder of graphs.")
+    str, typer.Argument(metavar="DATA", help="The name of a data set, or the path of a file or folder of graphs.")
 ]
 RootOption = Annotated[
     Path | None,
-    typer.Option(help="Where named data sets are looked for first.", envvar="SOPOOL_DATA", show_default="SOPOOL_DATA"),
+    typer.Option(
+        metavar="DIR",
+        help="Folder that is searched first for named data sets.",
+        envvar="SOPOOL_DATA",
+        rich_help_panel=DATA,
+    ),
 ]
-SmilesColumnOption = Annotated[str | None, typer.Option(help="The column of a CSV that holds the SMILES.")]
-LabelColumnOption = Annotated[str | None, typer.Option(help="The column of a CSV, or property of an SDF, to predict.")]
-OnErrorOption = Annotated[OnError, typer.Option(help="What to do about a molecule that cannot be read.")]
+SmilesColumnOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of a CSV file that holds the SMILES strings.", rich_help_panel=DATA),
+]
+LabelColumnOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of a CSV file, or property of an SDF file, that holds the labels."),
+]
+OnErrorOption = Annotated[
+    OnError,
+    typer.Option(help="Skip molecules that cannot be read, or stop with an error.", rich_help_panel=DATA),
+]
 MAX_ATOMS = 1000
 """The same as ``sopool.data.formats.limits.MAX_ATOMS``, which takes long to import."""
 MaxAtomsOption = Annotated[
     int,
-    typer.Option(min=1, help="Atoms of the largest molecule to read; larger ones count as unreadable."),
+    typer.Option(
+        min=1, metavar="N", help="Treat molecules with more atoms than this as unreadable.", rich_help_panel=DATA
+    ),
 ]
 ExecutorOption = Annotated[
-    Literal["local", "ray"], typer.Option(help="Train on this machine, or on a Ray cluster that it is part of.")
+    Literal["local", "ray"],
+    typer.Option(help="Train on this machine or on a Ray cluster.", rich_help_panel=TRAINING),
 ]
 AddressOption = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|HOST|local",
-        help="The head of the cluster; local: start one, of this machine alone.",
+        metavar="HOST",
+        help="Head node of the Ray cluster; 'local' starts a cluster on this machine.",
         show_default="auto",
+        rich_help_panel=TRAINING,
     ),
 ]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Device to compute on: auto, cpu, cuda or, e.g., cuda:1.", rich_help_panel=TRAINING
+    ),
+]
 WorkersOption = Annotated[
-    int | None, typer.Option(min=1, help="Processes to train in on a CPU.", show_default="one for each core")
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Number of worker processes on a CPU.",
+        show_default="one per core",
+        rich_help_panel=TRAINING,
+    ),
 ]
-RunsOption = Annotated[Path, typer.Option(help="The folder where all runs are kept.")]
+RunsOption = Annotated[
+    Path, typer.Option(metavar="DIR", help="Folder in which the runs are stored.", rich_help_panel=OUTPUT)
+]
 FiguresOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write all figures there, as JSON.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write all results to a JSON file.", rich_help_panel=OUTPUT),
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that sopool fit has written.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by sopool fit.")]
 StreamArgument = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="A data set's name, the path of a file or folder of graphs, or - for the standard input."
+        metavar="DATA",
+        help="The name of a data set, the path of a file or folder of graphs, or - for standard input.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+GroupedJsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT)
+]
 
 Value = TypeVar("Value")
+ARGUMENT = re.compile(r"\b(address|blocks|device|executor|max_atoms|root|workers)=(['\"]?)([\w:./-]*\w)\2")
+"""A Python argument with a value in a message of the library."""
+
+
+def with_flags(message: str) -> str:
+    """Replace Python arguments such as ``workers=2`` in a message by options such as ``--workers 2``."""
+    return ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} {found[3]}", message)
 
 
 def names(option: str, text: str) -> list[str]:
-    """The items of a comma-separated list, each once; a ``SettingError`` that names the option if one is empty."""
+    """Return the distinct items of a comma-separated list; raise ``SettingError`` if one is empty."""
     return _items(option, text, str, "a name")
 
 
 def whole_numbers(option: str, text: str) -> list[int]:
-    """Likewise, of whole numbers."""
+    """Return the distinct whole numbers of a comma-separated list; raise ``SettingError`` for anything else."""
     return _items(option, text, int, "a whole number")
 
 
 def numbers(option: str, text: str) -> list[float]:
-    """Likewise, of finite numbers."""
+    """Return the distinct finite numbers of a comma-separated list; raise ``SettingError`` for anything else."""
     return _items(option, text, _finite, "a number")
 
 
 def settings(option: str, text: str) -> dict[str, str | int | float | bool | None]:
-    """Names with values, ``heads=32,normalize=none``: numbers, true, false, none, else words."""
+    """Parse names with values, e.g. ``heads=32,normalize=none``.
+
+    Values are numbers, ``true``, ``false`` or ``none``; anything else is a string.
+    """
     found: dict[str, str | int | float | bool | None] = {}
     for item in names(option, text):
         name, sign, value = (part.strip() for part in item.partition("="))
         if not (name and sign and value):
-            raise SettingError(f"{option} {text}: {item!r} is not a name with a value. A list looks like a=1,b=none.")
+            raise SettingError(f"{option} {text}: {item!r} is not a name with a value. Write, e.g., a=1,b=none.")
         if name in found:
-            raise SettingError(f"{option} {text}: {name} is there twice. Give it once.")
+            raise SettingError(f"{option} {text}: {name} is given twice. Give it once.")
         found[name] = _value(value)
     return found
 
@@ -115,5 +169,7 @@ def _items(option: str, text: str, convert: Callable[[str], Value], kind: str) -
                 raise ValueError
             found.append(convert(item))
         except ValueError:
-            raise SettingError(f"{option} {text}: {item!r} is not {kind}. A list looks like a,b,c.") from None
+            raise SettingError(
+                f"{option} {text}: {item!r} is not {kind}. Separate the items of a list with commas."
+            ) from None
     return list(dict.fromkeys(found))

@@ -1,8 +1,8 @@
-"""Where the commands write: the terminal, the standard output, files.
+"""Output of the commands to the terminal, to standard output and to files.
 
-This is the only module that writes to a terminal: whatever is printed here cannot drive it. Tables and messages are
-shown with control characters written out, also to a pipe, and never read as Rich's markup. Data (CSV, JSON) stays exact
-in files and pipes, and is shown in the same way only where it goes to a terminal.
+Only this module writes to a terminal, and it escapes control characters so that data cannot control the terminal.
+Tables and messages are escaped everywhere, and never interpreted as Rich markup. Data (CSV, JSON) is written unchanged
+to files and pipes, and escaped on a terminal.
 """
 
 import json
@@ -26,6 +26,7 @@ from sopool.errors import DataError, SettingError
 Name = TypeVar("Name", bound=str)
 
 WIDE = 160
+"""The width of tables in a pipe, unless the environment variable ``COLUMNS`` is set."""
 CLEAR_LINE = "\r\x1b[2K"
 COLOURS = {"error": "red", "warning": "yellow", "note": "yellow"}
 STDIN = "-"
@@ -33,29 +34,29 @@ STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
 class SafeConsole(Console):
-    """A console that shows text as it stands: neither control characters nor markup in it have an effect."""
+    """A console that prints text literally: control characters and markup have no effect."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        """Make text of a string: here, before the layout, so that tables leave room for what is written out."""
+        """Return a string as text, escaped before the layout so that tables are wide enough."""
         return super().render_str(visible(text), **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render anything else: Rich marks the control codes of its own, so all other text can be told from them."""
+        """Escape all rendered text except Rich's own control codes, which are marked as such."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 class TerminalStream:
-    """A stream to a terminal that writes out control characters."""
+    """A stream to a terminal that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write text, with all but newlines written out."""
+        """Write text with control characters other than newlines escaped."""
         self._stream.write(visible(text))
         return len(text)
 
@@ -65,9 +66,12 @@ class TerminalStream:
 
 
 def output_console(stderr: bool = False) -> SafeConsole:
-    """Return the console for tables. In a pipe they keep their natural width: half of one is no use to a program."""
+    """Return the console for tables; in a pipe it is wide, unless ``COLUMNS`` gives its width."""
     console = SafeConsole(stderr=stderr)
-    return console if console.is_terminal else SafeConsole(stderr=stderr, width=WIDE)
+    if console.is_terminal:
+        return console
+    columns = os.environ.get("COLUMNS", "")
+    return SafeConsole(stderr=stderr, width=int(columns) if columns.isdecimal() and int(columns) else WIDE)
 
 
 def error_console() -> SafeConsole:
@@ -76,12 +80,12 @@ def error_console() -> SafeConsole:
 
 
 def data_stream(stream: TextIO) -> TextIO:
-    """Return where to write data for a stream: the stream itself, or what shows the data safely on a terminal."""
+    """Return the stream itself or, for a terminal, one that escapes control characters."""
     return cast(TextIO, TerminalStream(stream)) if stream.isatty() else stream
 
 
 def print_data(text: str) -> None:
-    """Write data to the standard output."""
+    """Write data to standard output."""
     data_stream(sys.stdout).write(text)
 
 
@@ -91,7 +95,7 @@ def print_progress(line: str) -> None:
 
 
 def print_progress_in_place(line: str) -> None:
-    """Write a line of progress over the one before, on a terminal; elsewhere a line of its own, unless it is empty."""
+    """Overwrite the line of progress on a terminal; elsewhere print a new line unless it is empty."""
     if sys.stderr.isatty():
         shown = on_one_line(line)[: shutil.get_terminal_size().columns - 1]
         print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
@@ -100,19 +104,19 @@ def print_progress_in_place(line: str) -> None:
 
 
 def print_message(kind: Literal["error", "warning", "note"], message: str, console: Console | None = None) -> None:
-    """Print a message on the error stream, as it stands and as one line, so that no name in it can forge another."""
+    """Print a message on the error stream, on one line, so that names in it cannot fake other messages."""
     console = console or error_console()
     text = Text.assemble((f"{kind}:", COLOURS[kind]), f" {on_one_line(message)}")
     console.print(text, soft_wrap=not console.is_terminal)
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning without file and line, in place of ``warnings.showwarning``."""
+    """Print a warning without file and line; a replacement for ``warnings.showwarning``."""
     print_message("note", str(message))
 
 
 def print_result(as_json: bool, plain: Callable[[], Any], pretty: Callable[[], RenderableType]) -> None:
-    """Print either JSON or a table; the other one is not even made."""
+    """Print either JSON or a table; only the requested one is computed."""
     if as_json:
         print_data(json_text(plain()) + "\n")
     else:
@@ -120,18 +124,18 @@ def print_result(as_json: bool, plain: Callable[[], Any], pretty: Callable[[], R
 
 
 def json_text(plain: Any) -> str:
-    """Return JSON as all commands print it."""
+    """Return JSON in the format that all commands print."""
     return json.dumps(plain, indent=2, allow_nan=False)
 
 
 def check_figures(path: Path | None, *inputs: str | Path) -> None:
-    """Raise a ``DataError`` now if :func:`write_figures` could not write to it."""
+    """Raise ``DataError`` or ``SettingError`` early if :func:`write_figures` could not write to the file."""
     if path is not None:
-        check_file(path, *inputs, instead=" The figures are printed by --json.")
+        check_file(path, *inputs, instead=" Use --json to print the results.")
 
 
 def write_figures(plain: Any, path: Path | None, as_json: bool) -> None:
-    """Write all figures as JSON: to the file, if there is one, and to the standard output if JSON is wanted there."""
+    """Write results as JSON to a file, if one is given, and to standard output if ``as_json``."""
     text = json_text(plain) + "\n"
     if path is not None:
         write_target(path, text)
@@ -140,41 +144,46 @@ def write_figures(plain: Any, path: Path | None, as_json: bool) -> None:
 
 
 def is_stdout(path: Path) -> bool:
-    """Return whether a path names the standard output. A name of it is no file: what was there already must stay."""
+    """Return whether a path names standard output, which is appended to and never replaced."""
     return str(path) in STDOUT
 
 
 def format_of(path: Path, *known: Name) -> Name:
-    """Return the format to write a file in, by its name; to the standard output the first of those known."""
+    """Return the output format by the file's suffix; for standard output the first known format."""
     if is_stdout(path):
         return known[0]
     for name in known:
         if path.suffix == f".{name}":
             return name
     names = ", ".join(f".{name}" for name in known[:-1])
-    raise SettingError(f"call it {names} or .{known[-1]}, or say which with --format.", path)
+    raise SettingError(f"the file name must end in {names} or .{known[-1]}, or --format must name the format.", path)
 
 
 def check_target(path: Path, *inputs: str | Path) -> None:
-    """Raise a ``DataError`` now for a file that could not be written later, or that is among what is to be read."""
+    """Raise ``DataError`` early if the file cannot be written or is one of the inputs."""
     if not is_stdout(path):
         _check_place(path)
     for one in inputs:
         if _same_file(path, one):
-            known = "the standard input" if str(one) == STDIN else str(one)
-            raise DataError(f"the same file as {known}, which is to be read and would be lost. Write to another.", path)
+            known = "standard input" if str(one) == STDIN else str(one)
+            raise DataError(
+                f"this is the same file as {known}, which would be overwritten. Write to another file.", path
+            )
 
 
 def check_file(path: Path, *inputs: str | Path, instead: str = "") -> None:
-    """Raise likewise for what the standard output cannot take; ``instead``: what can be printed there, and how."""
+    """Check as :func:`check_target` does, and raise ``SettingError`` for standard output.
+
+    ``instead`` is advice on what can be printed there.
+    """
     if is_stdout(path):
-        raise SettingError(f"this is the standard output; the name of a file is needed.{instead}", path)
+        raise SettingError(f"this is standard output, but a file name is needed.{instead}", path)
     check_target(path, *inputs)
 
 
 @contextmanager
 def open_target(path: Path) -> Iterator[TextIO]:
-    """Open a file that is written whole or not at all, or the standard output."""
+    """Open standard output, or a file that is written completely or not at all."""
     if is_stdout(path):
         yield data_stream(sys.stdout)
         return
@@ -183,34 +192,34 @@ def open_target(path: Path) -> Iterator[TextIO]:
 
 
 def write_target(path: Path, text: str) -> None:
-    """Write all of a text at once."""
+    """Write a text to a file or to standard output."""
     with open_target(path) as file:
         file.write(text)
 
 
 def _check_place(path: Path) -> None:
     if path.is_dir():
-        raise DataError("this is a folder; the name of a file is needed.", path)
+        raise DataError("this is a folder, but a file name is needed.", path)
     try:
         if is_stream(path):
             return
     except OSError as error:
-        raise DataError(f"{error.strerror}: the name of a file is needed.", path) from error
+        raise DataError(f"{error.strerror}. A valid file name is needed.", path) from error
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         known = folder if path.is_symlink() else path.parent
-        raise DataError(f"there is no folder {known} to write to. Make it first.", path)
+        raise DataError(f"the folder {known} does not exist. Create it first.", path)
     if not os.access(folder, os.W_OK):
-        raise DataError(f"the folder {path.parent} cannot be written to.", path)
+        raise DataError(f"no permission to write to the folder {path.parent}.", path)
     if path.exists() and not os.access(path, os.W_OK):
-        raise DataError("this file may not be written to. Write to another, or have it allowed.", path)
+        raise DataError("no permission to write to this file. Write to another file, or change its permissions.", path)
 
 
 def _same_file(target: Path, source: str | Path) -> bool:
-    """By what the system says of them, whatever they are called; terminals and pipes may serve both ways."""
+    """Compare the files themselves, not their names; terminals and pipes may be both input and output."""
     try:
         written = os.fstat(sys.stdout.fileno()) if is_stdout(target) else target.stat()
         read = os.fstat(sys.stdin.fileno()) if str(source) == STDIN else Path(source).stat()
-    except (OSError, ValueError):  # not there, or no files of the system
+    except (OSError, ValueError):  # missing, or not files of the operating system
         return False
     return stat.S_ISREG(written.st_mode) and os.path.samestat(written, read)

@@ -9,12 +9,18 @@ from sopool.cli.output import print_result
 
 
 def pools(
-    channels: Annotated[int, typer.Option(min=1, help="The number f of node features to count parameters for.")] = 160,
+    channels: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number f of node features for which parameters are counted.")
+    ] = 160,
     as_json: JsonOption = False,
 ) -> None:
-    """List the poolings: formula, cost, parameters, how a flat network gets a vector from each, where it is from."""
+    """List the poolings with formula, cost, number of parameters, defaults and paper."""
+    from rich.console import Group
+
     from sopool.nn.registry import about_all
-    from sopool.report.grids.pools import pools_grid
+    from sopool.report.grids.pools import pools_grids
 
     found = about_all()
-    print_result(as_json, lambda: [one.to_json(channels) for one in found], lambda: pools_grid(found, channels))
+    print_result(
+        as_json, lambda: [one.to_json(channels) for one in found], lambda: Group(*pools_grids(found, channels))
+    )

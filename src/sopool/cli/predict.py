@@ -10,8 +10,8 @@ import typer
 
 from sopool.cli.loading import load_source, source_files
 from sopool.cli.options import (
+    DATA,
     MAX_ATOMS,
-    DeviceOption,
     MaxAtomsOption,
     ModelArgument,
     RootOption,
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from sopool.estimator.streaming import Count
 
 SHOWN = 10
-"""Bad rows that are named one by one."""
+"""The number of unreadable rows that get a message of their own."""
 OWN = (
-    "these are the graphs that the model was trained on: this accuracy is no estimate of that on new ones. sopool fit "
-    "prints one."
+    "the model was trained on these graphs, so this accuracy says nothing about new graphs. See the estimate that "
+    "sopool fit prints."
 )
 
 
@@ -41,25 +41,31 @@ def predict(
     model: ModelArgument,
     source: StreamArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file; - is the standard output.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file to write; - is standard output."),
     ] = Path("-"),
+    label_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Column or property that holds the true labels; prints the accuracy."),
+    ] = None,
     form: Annotated[
         Literal["csv", "jsonl"] | None,
-        typer.Option("--format", help="Of the output.", show_default="by its name, or csv"),
+        typer.Option("--format", help="Output format.", show_default="by file name, else csv"),
     ] = None,
-    device: DeviceOption = "auto",
-    root: RootOption = None,
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="Device to compute on: auto, cpu, cuda or, e.g., cuda:1.")
+    ] = "auto",
     smiles_column: SmilesColumnOption = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="The column or property with the true labels, to tell the accuracy.")
-    ] = None,
-    on_error: Annotated[OnError, typer.Option(help="What to do about a row that cannot be read.")] = "skip",
+    on_error: Annotated[
+        OnError, typer.Option(help="Skip rows that cannot be read, or stop with an error.", rich_help_panel=DATA)
+    ] = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
+    root: RootOption = None,
 ) -> None:
-    """Predict the class of graphs, however many: they are read, predicted and written some at a time.
+    """Predict the classes of graphs with a saved model.
 
-    Each line of the output has the row, its id if it has one, the prediction, the probability of each class, and how
-    far the networks of the model disagree (uncertainty).
+    Files of any size are processed in chunks. Each output row has the row number, the id if there is one, the
+    prediction, the probability of each class, and an uncertainty: how far the networks of the ensemble disagree.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.stream import stream_graphs
@@ -72,13 +78,13 @@ def predict(
     count = Count()
     start = time.monotonic()
     chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column, max_atoms)
-    smaller = "Leave out what is too large on a single line."
+    smaller = "Remove graphs that are too large."
     with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
         writer = Writer(file, chosen, classifier.classes_.tolist())
         predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, classifier.classes_)
-    # They are compared only where they are as many: then there is memory for all of them.
+    # Compare the graphs only if the numbers of nodes agree: then all of them fit into memory.
     own_nodes = classifier.trained_on_.get("nodes")
     as_many = source != "-" and count.accuracy is not None and count.labelled_nodes == own_nodes
     if as_many and _are_own(
@@ -102,13 +108,13 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
         if said <= SHOWN:
             print_message("warning", f"skipped: {error}")
         elif said == SHOWN + 1:
-            print_message("warning", "further rows are skipped without a word; --on-error raise stops at the first.")
+            print_message("warning", "further skipped rows are not listed; --on-error raise stops at the first one.")
 
     return refuse
 
 
 def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]") -> bool:
-    """Whether the model was trained on these; not if they could not be trained on at all."""
+    """Return whether the model was trained on these graphs; False if they cannot be loaded for training."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -121,14 +127,14 @@ def _check_any(count: "Count", source: str) -> None:
     from sopool.data.sources.stream import place_of
 
     if not count.graphs:
-        bad = f"all {count.bad:,} rows are bad." if count.bad > 1 else "the only row is bad."
-        raise DataError(bad if count.bad else "there was no graph to predict.", place_of(source).path)
+        bad = f"none of the {count.bad:,} rows can be read." if count.bad > 1 else "the only row cannot be read."
+        raise DataError(bad if count.bad else "there are no graphs to predict.", place_of(source).path)
 
 
 def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray") -> None:
     from sopool.estimator.validation import foreign_message, unknown_messages
 
-    where = "" if is_stdout(output) else f" They are in {output}."
+    where = "" if is_stdout(output) else f" The predictions are in {output}."
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
     speed = count.graphs / max(seconds, 1e-9)
     graphs = f"{count.graphs:,} graph{'s' * (count.graphs > 1)}"
@@ -137,8 +143,8 @@ def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray
         print_message("note", message)
     if count.foreign:
         message = foreign_message(count.strangers, count.foreign, count.labelled, classes)
-        so = "They count as wrong" if count.accuracy is not None else "So there is no accuracy to tell"
-        print_message("warning", f"{message} {so}; --label-column names another column or property.")
+        so = "They count as wrong" if count.accuracy is not None else "No accuracy can be computed"
+        print_message("warning", f"{message} {so}. Use --label-column to name another column or property.")
     if count.accuracy is not None:
-        right = f"{count.correct:,} of {count.labelled:,} labels are predicted right"
-        print_message("note", f"{right}: accuracy {100 * count.accuracy:.1f} %.")
+        share = f"{count.correct:,} of {count.labelled:,} predictions are correct"
+        print_message("note", f"accuracy {100 * count.accuracy:.1f} %: {share}.")

@@ -1,4 +1,4 @@
-"""How training gets on: a bar in a terminal, a line now and then elsewhere; and signals that ask it to stop."""
+"""Progress of training, as a bar on a terminal and as lines elsewhere, and signals that stop it."""
 
 import os
 import signal
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from sopool.training.trainer import Report, TrainingProgress
 
 REPORTS = 20
-"""Reports that the shown accuracy is an average of."""
+"""The number of reports over which the displayed accuracy is averaged."""
 MARKS = 200
-"""Reports that the time left is estimated from, once they span this many seconds: workers report at the same time."""
+"""The number of reports from which the remaining time is estimated."""
 SPAN = 2.0
-STOPPING = b"\nStopping at the end of this epoch, to go on from there later. Once more to stop at once.\n"
+"""The seconds these reports must span: workers may report at the same time."""
+STOPPING = b"\nStopping after this epoch; the command can be continued later. Interrupt again to stop now.\n"
 
 
 class Tally:
-    """What is done of the model-epochs and runs of an evaluation, or of whatever else ``unit`` names.
+    """Count the finished model-epochs and runs of an evaluation; ``unit`` names the runs in messages.
 
-    Only what was trained here tells how long the rest takes: runs that were found in the store count as done, no more.
+    The remaining time is estimated from newly trained epochs only; stored runs just count as done.
     """
 
     def __init__(self, total: int, runs: int, clock: Callable[[], float] = time.monotonic, unit: str = "runs") -> None:
@@ -46,7 +47,7 @@ class Tally:
         self._marks: deque[tuple[float, int]] = deque(maxlen=MARKS)
 
     def add(self, progress: "TrainingProgress") -> None:
-        """Count a report of the trainer."""
+        """Add a report of the trainer."""
         epochs = progress.models * progress.epochs
         self.done += epochs
         self.finished += progress.finished
@@ -58,30 +59,30 @@ class Tally:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """The seconds since the start."""
         return self.clock() - self.start
 
     @property
     def percent(self) -> int:
-        """Rounded down: 100 means all."""
+        """The finished share in percent, rounded down, so that 100 means all."""
         return 100 * self.done // max(1, self.total)
 
     @property
     def accuracy(self) -> float | None:
-        """Of the graphs that are looked at, in the last reports; None before the first."""
+        """The mean accuracy in the latest reports; None before the first."""
         models = sum(count for count, _ in self._recent)
         return sum(count * accuracy for count, accuracy in self._recent) / models if models else None
 
     @property
     def left(self) -> float | None:
-        """Seconds to go, at the speed of late; None before it is known."""
+        """The remaining seconds at the recent speed; None while it is unknown."""
         (start, before), (end, now) = (self._marks[0], self._marks[-1]) if self._marks else ((0.0, 0), (0.0, 0))
         if end - start < SPAN:
             return None
         return (self.total - self.done) * (end - start) / (now - before)
 
     def facts(self) -> list[str]:
-        """In words, what is known of: runs, accuracy, time left, who is at work."""
+        """Return the number of runs and, if known, the accuracy, the remaining time and the current work."""
         facts = [f"{self.finished:,}/{self.runs:,} {self.unit}"]
         if self.accuracy is not None:
             facts.append(f"accuracy {100 * self.accuracy:.1f} %")
@@ -94,7 +95,7 @@ class Tally:
 
 @contextmanager
 def training_progress(tally: Tally) -> Iterator["Report"]:
-    """Something to report to, which counts and shows it on the error stream."""
+    """Yield a function that takes reports and shows the progress on the error stream."""
     console = error_console()
     shown: _Display = Bar(console) if console.is_interactive and sys.stderr.isatty() else Lines(print_progress)
 
@@ -117,7 +118,7 @@ class _Display(Protocol):
 
 
 class Bar:
-    """One bar over all model-epochs, gone at the end."""
+    """A progress bar over all model-epochs, which is removed at the end."""
 
     def __init__(self, console: SafeConsole) -> None:
         facts = TextColumn("{task.fields[facts]}", markup=False)
@@ -127,17 +128,17 @@ class Bar:
         self._bar.start()
 
     def show(self, tally: Tally) -> None:
-        """What stands there from the next refresh on."""
+        """Update the bar."""
         facts = "  ".join([f"{tally.percent} %", *tally.facts()])
         self._bar.update(self._task, total=tally.total, completed=tally.done, facts=facts)
 
     def close(self) -> None:
-        """Take it away."""
+        """Remove the bar."""
         self._bar.stop()
 
 
 class Lines:
-    """A line at every tenth of the way; in between at most one in 10 s, and in long runs ever fewer."""
+    """A line of progress at every tenth; in between at most one in 10 s, and fewer in long runs."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -145,10 +146,10 @@ class Lines:
         self._when = 0.0
 
     def show(self, tally: Tally) -> None:
-        """Print a line, if one is due."""
+        """Print a line if one is due."""
         if tally.accuracy is None:
-            return  # Not before training has begun: what is found in the store passes in a moment.
-        # The last tenth is over when the last run is saved.
+            return  # stored runs are counted in a moment, before training begins
+        # The last tenth ends when the last run is saved.
         tenths = min(tally.percent // 10, 9 + (tally.finished >= tally.runs))
         now = tally.elapsed
         if tenths > self._tenths or now - self._when >= max(10.0, now / 50):
@@ -158,11 +159,11 @@ class Lines:
             self._write(f"{tally.percent} %: {', '.join([epochs, *tally.facts()])}")
 
     def close(self) -> None:
-        """Nothing to take away."""
+        """Do nothing; lines stay."""
 
 
 class Interruption:
-    """Calling it tells whether to stop: true from the first signal on. The second one is a ``KeyboardInterrupt``."""
+    """A callable that returns whether a signal asked to stop; a second signal raises ``KeyboardInterrupt``."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -170,7 +171,7 @@ class Interruption:
 
     @property
     def exit_code(self) -> int:
-        """As shells have it: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+        """The exit code that shells use: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
         return exit_code(self.signal or signal.SIGINT)
 
     def __enter__(self) -> "Interruption":
@@ -193,4 +194,4 @@ class Interruption:
             raise KeyboardInterrupt
         self.signal = number
         with suppress(OSError):
-            os.write(2, STOPPING)  # straight: the streams of Python may be in the middle of a write
+            os.write(2, STOPPING)  # directly, because a Python stream may be in the middle of a write

@@ -17,20 +17,20 @@ Format = Literal["html", "md", "tex", "csv"]
 
 
 def report(
-    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="The folder of runs.")] = Path("runs"),
+    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="Folder in which the runs are stored.")] = Path("runs"),
     target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - is the standard output.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File to write; - is standard output.")
     ] = Path("report.html"),
     kind: Annotated[
         Format | None,
-        typer.Option("--format", help="A page, or tables for a paper.", show_default="how FILE ends"),
+        typer.Option("--format", help="Output format: a web page, or tables for a paper.", show_default="by file name"),
     ] = None,
     reference: Annotated[
-        str, typer.Option(metavar="POOL", help="The pooling that the others are compared with.")
+        str, typer.Option(metavar="POOL", help="Pooling that the others are compared with.")
     ] = "sum-avg",
     root: RootOption = None,
 ) -> None:
-    """Everything in a store of runs, as one page to look at, offline too, or as tables for a paper."""
+    """Write a report of all stored runs: a web page that works offline, or tables for a paper."""
     from sopool.report.page.render import check_extras
     from sopool.report.write import FORMATS
     from sopool.training.runs.store import RunStore
@@ -39,9 +39,11 @@ def report(
     to_stdout = is_stdout(target)
     form = kind or format_of(target, *FORMATS)
     if to_stdout and form == "html":
-        raise SettingError("a page is written to a file: give -o FILE, or --format md, tex or csv.")
+        raise SettingError(
+            "an HTML page cannot be written to standard output. Use -o FILE, or --format md, tex or csv."
+        )
     if not runs.is_dir():
-        raise DataError("there is no such folder of runs.", runs)
+        raise DataError("this folder of runs does not exist.", runs)
     if form == "html":
         check_extras("jinja2", "plotly")
     from sopool.experiments.summary import summarise
@@ -52,15 +54,17 @@ def report(
     write_target(target, text)
     if to_stdout:
         return
-    said = f"{summary.runs:,} runs, {len(summary.entries):,} experiments: {target} ({len(text) / 1e6:.1f} MB)."
+    count = len(summary.entries)
+    what = f"{summary.runs:,} runs of {count:,} experiment{'s' * (count != 1)}"
+    said = f"Wrote a report of {what} to {target} ({len(text) / 1e6:.1f} MB)."
     output_console().print(said)
 
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar on the error stream, if that is a terminal, while experiments are read."""
+    """Show a progress bar on the error stream, if that is a terminal, while experiments are read."""
     console = error_console()
-    if not console.is_terminal:  # A disabled bar of Rich 13.0 still ends with an empty line.
+    if not console.is_terminal:  # a disabled bar of Rich 13.0 still prints an empty line
         yield lambda done, total: None
         return
     with Progress(console=console, transient=True) as bar:

@@ -9,11 +9,12 @@ from rich.console import Console
 from sopool.cli.loading import load_source, source_files, stored_files
 from sopool.cli.options import (
     LIST,
+    TRAINING,
     AddressOption,
     DeviceOption,
     ExecutorOption,
     FiguresOption,
-    JsonOption,
+    GroupedJsonOption,
     RootOption,
     RunsOption,
     WorkersOption,
@@ -34,50 +35,79 @@ if TYPE_CHECKING:
 def reproduce(
     what: Annotated[
         Literal["table1", "table2", "table3", "table4", "table5", "figure2"],
-        typer.Argument(metavar="TABLE", help="table1 to table5, or figure2."),
+        typer.Argument(metavar="TABLE", help="What to reproduce: table1 to table5, or figure2."),
     ],
     datasets: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Data sets of the table.", show_default="all")
+        str | None, typer.Option(metavar=LIST, help="Data sets of the table, e.g. MUTAG,PTC.", show_default="all")
     ] = None,
     pools: Annotated[
         str | None,
+        typer.Option(metavar=LIST, help="Poolings of the table, or others to add.", show_default="all of the table"),
+    ] = None,
+    gnns: Annotated[
+        str | None, typer.Option(metavar=LIST, help="GNNs of the table, e.g. gin-0.", show_default="all")
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option(metavar=LIST, help="How epoch and setting are selected.")
+    ] = "per-fold-max,single-epoch,fair",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be trained and an estimate of the time; train nothing.")
+    ] = False,
+    hidden: Annotated[
+        str | None,
         typer.Option(
-            metavar=LIST, help="Poolings of the table, or others to add to it.", show_default="all of the table"
+            metavar=LIST,
+            help="Widths of the hidden layers in the grid.",
+            show_default="as in the paper",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
-    gnns: Annotated[str | None, typer.Option(metavar=LIST, help="GNNs of the table.", show_default="all")] = None,
-    protocol: Annotated[
-        str, typer.Option(metavar=LIST, help="Any of per-fold-max, single-epoch, fair.")
-    ] = "per-fold-max,single-epoch,fair",
-    hidden: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Widths of the grid.", show_default="the paper's")
-    ] = None,
     batch_size: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Batch sizes of the grid.", show_default="the paper's")
+        str | None,
+        typer.Option(
+            metavar=LIST, help="Batch sizes in the grid.", show_default="as in the paper", rich_help_panel=TRAINING
+        ),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 350,
-    steps: Annotated[int | None, typer.Option(min=1, help="Batches in an epoch.", show_default="the paper's")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
-    seeds: Annotated[str, typer.Option(metavar=LIST, help="Seeds; several are averaged within folds.")] = "0",
+    epochs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of epochs of each run.", rich_help_panel=TRAINING)
+    ] = 350,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of batches per epoch.",
+            show_default="as in the paper",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(min=2, metavar="N", help="Number of cross-validation folds.", rich_help_panel=TRAINING),
+    ] = 10,
+    seeds: Annotated[
+        str,
+        typer.Option(metavar=LIST, help="Random seeds; results are averaged over them.", rich_help_panel=TRAINING),
+    ] = "0",
     controls: Annotated[
-        bool, typer.Option("--controls/--no-controls", help="Run the controls, too, or leave them out.")
+        bool,
+        typer.Option(
+            "--controls/--no-controls", help="Also run the controls, see sopool controls.", rich_help_panel=TRAINING
+        ),
     ] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be trained and about how long it takes; train nothing.")
-    ] = False,
     device: DeviceOption = "auto",
     workers: WorkersOption = None,
     executor: ExecutorOption = "local",
     address: AddressOption = None,
     runs: RunsOption = Path("runs"),
     output: FiguresOption = None,
-    as_json: JsonOption = False,
+    as_json: GroupedJsonOption = False,
     root: RootOption = None,
 ) -> None:
-    """Run a table of the paper again: our figures beside the paper's, under three protocols, with tests and controls.
+    """Reproduce a table or figure of the paper, and show our results beside it.
 
-    Without options, the whole table as the paper has it; a list is given with commas. What was interrupted goes on
-    where it was when the same command is given again; what is finished is not trained again.
+    Without options, the whole table is run as in the paper, which takes long; try --dry-run first. If the command is
+    interrupted, run it again to continue; finished runs are not trained again.
     """
     console = output_console(stderr=as_json)
     if what == "figure2":
@@ -124,7 +154,7 @@ def reproduce(
         console.print(grid)
     for note in reproduction_notes(found):
         console.print(note)
-    console.print(f"{summary(tally, runs)} The figures are in {kept}.")
+    console.print(f"{summary(tally, runs)} The results are in {kept}.")
     write_figures(found.to_json(), output, as_json)
 
 
@@ -141,7 +171,7 @@ def _figure2(console: Console, output: Path | None, as_json: bool) -> None:
 def _load(
     selection: "TableSelection", root: Path | None, asked: bool
 ) -> tuple[dict[str, "PackedGraphs"], dict[str, str]]:
-    """Load the data sets; those of the whole table that cannot be had are left out, with the reason."""
+    """Load the data sets; unless asked for, those that cannot be loaded are left out, with the reason."""
     stores: dict[str, PackedGraphs] = {}
     not_run: dict[str, str] = {}
     for name in selection.data:
@@ -151,9 +181,9 @@ def _load(
             if asked:
                 raise
             not_run[name] = str(error)
-            print_message("note", f"{name} is not run. {error}")
+            print_message("note", f"{name} is skipped. {error}")
     if not stores:
-        raise DataError(f"none of the data sets of {selection.table.name} was found: there is nothing to run.")
+        raise DataError(f"none of the data sets of {selection.table.name} was found, so there is nothing to run.")
     return stores, not_run
 
 
@@ -168,8 +198,8 @@ def _plan(
         console.print(plan_grid(lines))
     write_figures([line.to_json() for line in lines], output, as_json)
     text = (
-        f"The time is an estimate, from a few steps of small banks on this machine ({device}), for when nothing else "
-        "runs here; controls and EigenPool's clusters are not in it. Runs in the store are not trained again. Nothing "
-        "was trained."
+        f"The time is an estimate from a few training steps on this machine ({device}). It assumes that nothing else "
+        "runs here, and leaves out the controls and the clustering of EigenPool. Stored runs are not trained again. "
+        "Nothing was trained."
     )
     console.print(text)

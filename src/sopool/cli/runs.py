@@ -1,4 +1,4 @@
-"""``sopool runs``: what is in a run store."""
+"""``sopool runs``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from sopool.training.runs.store import RunStore
 
 app = typer.Typer(
-    help="List, compare and clean up the runs of evaluations.",
+    help="List, compare and delete stored runs.",
     epilog=epilog(EXAMPLES["runs"]),
     no_args_is_help=False,
 )
 
 FolderOption = Annotated[
-    Path | None, typer.Option("--runs", metavar="DIR", help="The folder of runs.", show_default="runs")
+    Path | None, typer.Option("--runs", metavar="DIR", help="Folder in which the runs are stored.", show_default="runs")
 ]
-EveryOption = Annotated[bool, typer.Option("--all", help="Each run on a line of its own, with its key.")]
+EveryOption = Annotated[bool, typer.Option("--all", help="List each run on its own line, with its key.")]
 
 
 @app.callback(invoke_without_command=True)
 def runs(
     context: typer.Context, folder: FolderOption = None, every: EveryOption = False, as_json: JsonOption = False
 ) -> None:
-    """List, compare and clean up the runs of evaluations. Without a command: list."""
+    """List, compare and delete stored runs. Without a command, the runs are listed."""
     context.obj = folder
     if context.invoked_subcommand is None:
         _list(_store(context, folder), every, as_json)
@@ -38,18 +38,18 @@ def runs(
 def list_runs(
     context: typer.Context, folder: FolderOption = None, every: EveryOption = False, as_json: JsonOption = False
 ) -> None:
-    """List the runs: those that belong together on one line, or each with its key. JSON has each."""
+    """List the runs, one line for each experiment or, with --all, for each run."""
     _list(_store(context, folder), every, as_json)
 
 
 @app.command(cls=Command, epilog=epilog(EXAMPLES["runs compare"]))
 def compare(
     context: typer.Context,
-    a: Annotated[str, typer.Argument(help="The key of a run, or how it begins.")],
-    b: Annotated[str, typer.Argument(help="The key of another.")],
+    a: Annotated[str, typer.Argument(help="Key of a run, or the beginning of one.")],
+    b: Annotated[str, typer.Argument(help="Key of another run, or the beginning of one.")],
     folder: FolderOption = None,
 ) -> None:
-    """Show where two runs differ, and what came out."""
+    """Show the differences between two runs, and their results."""
     from sopool.report.grids.runs import pair_grid
 
     store = _store(context, folder)
@@ -62,7 +62,7 @@ def compare(
 
 @app.command(cls=Command, epilog=epilog(EXAMPLES["runs clean"]))
 def clean(context: typer.Context, folder: FolderOption = None) -> None:
-    """Delete interrupted runs, with their checkpoints, and what killed processes left. Finished runs stay."""
+    """Delete interrupted runs, their checkpoints and files of killed processes; keep finished runs."""
     store = _store(context, folder)
     keys = store.clean()
     output_console().print(f"{len(keys)} interrupted {_runs(len(keys))} deleted from {store.folder}.")
@@ -71,10 +71,10 @@ def clean(context: typer.Context, folder: FolderOption = None) -> None:
 @app.command(cls=Command, epilog=epilog(EXAMPLES["runs remove"]))
 def remove(
     context: typer.Context,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys of runs, or how they begin.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys of runs, or the beginnings of keys.")],
     folder: FolderOption = None,
 ) -> None:
-    """Delete runs, finished or not."""
+    """Delete runs, whether finished or not."""
     store = _store(context, folder)
     found = dict.fromkeys(store.find(prefix) for prefix in keys)
     store.remove(found)

@@ -1,4 +1,4 @@
-"""Training and showing an evaluation: what ``evaluate``, ``demo`` and ``reproduce`` have in common."""
+"""Functions that ``evaluate``, ``demo`` and ``reproduce`` share to train models and to print results."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 from rich.console import Console
 
+from sopool.cli.options import with_flags
 from sopool.cli.output import print_message
 from sopool.cli.progress import Interruption, Tally, training_progress
 from sopool.errors import DataError, SettingError
@@ -22,7 +23,7 @@ Found = TypeVar("Found")
 
 
 def training_device(wanted: str, executor: str = "local") -> str:
-    """Return the device to train on: ``auto`` is the GPU if there is one, on this machine or in the cluster."""
+    """Return the device to train on; ``auto`` selects a GPU if this machine or the cluster has one."""
     if executor == "ray":
         from sopool.experiments.executors.ray_cluster import device_for
 
@@ -33,12 +34,12 @@ def training_device(wanted: str, executor: str = "local") -> str:
 
 
 def training_executor(executor: str = "local", address: str | None = None) -> "Train":
-    """Return what trains: ``local`` is this machine, ``ray`` the cluster at ``address``, which is joined now."""
+    """Return the function that trains, on this machine or on the Ray cluster at ``address``, which is joined."""
     from sopool.experiments.executors.local import train_all
 
     if executor == "local":
         if address is not None:
-            raise SettingError(f"--address {address} is that of a Ray cluster: say --executor ray, too.")
+            raise SettingError(f"--address {address} needs --executor ray: it is the address of a Ray cluster.")
         return train_all
     from sopool.experiments.executors.ray_cluster import connect, hush
     from sopool.experiments.executors.ray_executor import train_on_ray
@@ -51,9 +52,9 @@ def training_executor(executor: str = "local", address: str | None = None) -> "T
 def train(
     evaluator: "Evaluator", device: str, workers: int | None, executor: "Train"
 ) -> tuple["EvaluationResults", Tally]:
-    """Train what is missing, with progress, and warn of what could not be judged.
+    """Train the missing runs with a progress display, and warn about protocols without a result.
 
-    Interrupted or failed, it says so and leaves the program.
+    Exits the program with a message if training fails or is interrupted.
     """
     tally = Tally(evaluator.total_epochs, evaluator.total_epochs // evaluator.request.epochs)
     work = partial(evaluator.evaluate, device, workers, train=executor)
@@ -62,34 +63,34 @@ def train(
         for why in one.missing.values():
             print_message("warning", f"{one.pool}: {why}")
     if not found.results():
-        raise DataError("there is no result to show: no pooling could be judged.")
+        raise DataError("there are no results: no pooling could be evaluated.")
     return found, tally
 
 
 def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally, folder: Path) -> Found:
-    """Return what ``work`` finds, with progress; leave the program, and say why, if it failed or was interrupted."""
+    """Run ``work`` with a progress display; exit the program with a message if it fails or is interrupted."""
     from sopool._runtime.processes import WorkerDiedError
 
-    kept = "What was trained"
+    kept = "The finished training"
     with Interruption() as interruption:
         try:
             with training_progress(tally) as report:
                 found = work(report, interruption)
         except WorkerDiedError as error:
             if not interruption():
-                print_message("error", str(error))
+                print_message("error", with_flags(str(error)))
                 raise typer.Exit(1) from error
-            found, kept = None, "What was saved before"  # a signal to all processes: they just went
+            found, kept = None, "Work saved earlier"  # the signal went to the workers, too, and ended them
         except KeyboardInterrupt:
-            found, kept = None, "What was saved before"
+            found, kept = None, "Work saved earlier"
     if found is None:
-        print_message("note", f"stopped. {kept} is in {folder}: run the same command again to go on.")
+        print_message("note", f"stopped. {kept} is in {folder}; run the same command again to continue.")
         raise typer.Exit(interruption.exit_code)
     return found
 
 
 def show_results(found: "EvaluationResults", reference: str | None, console: Console, said: Sequence[str] = ()) -> None:
-    """Print the tables, with what is to be ``said`` below; the second one only if there is something to compare."""
+    """Print the results, with the notes ``said`` below, and the comparisons if there are any."""
     from sopool.report.grids.results import comparison_grid, results_grid
 
     console.print(results_grid(found.results(), said))
@@ -98,9 +99,9 @@ def show_results(found: "EvaluationResults", reference: str | None, console: Con
 
 
 def summary(tally: Tally, folder: Path) -> str:
-    """Say how much was trained, how fast, and where it is."""
+    """Return a sentence on how much was trained, how fast, and where the runs are stored."""
     if not tally.trained:
-        return f"Nothing was left to train: all {tally.runs:,} runs are in {folder}."
+        return f"Nothing to train: all {tally.runs:,} runs are stored in {folder}."
     speed = tally.trained / max(tally.elapsed, 1e-9)
-    text = f"Trained {tally.trained:,} model-epochs in {tally.elapsed:,.0f} s: {speed:,.1f} per second."
-    return f"{text} All {tally.runs:,} runs are in {folder}."
+    text = f"Trained {tally.trained:,} model-epochs in {tally.elapsed:,.0f} s ({speed:,.1f} per second)."
+    return f"{text} All {tally.runs:,} runs are stored in {folder}."

@@ -1,4 +1,4 @@
-"""What all commands share of Typer: safe error messages, lists that are given once, help texts with examples."""
+"""Typer classes and helpers of all commands: escaped error messages, checked lists, help with examples."""
 
 import inspect
 from collections import Counter
@@ -51,34 +51,34 @@ START = [
     "sopool fit molecules.csv --label-column toxic -o toxic.sopool",
     "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair",
 ]
-"""For the help of ``sopool`` itself."""
+"""The examples in the help of ``sopool`` itself."""
 
 
 class UsageMistake(typer.BadParameter):
-    """A mistake in the command line, in words that are safe to print."""
+    """A usage error whose message is safe to print."""
 
     def format_message(self) -> str:
-        """Return the words as they are: they were made by the mistake that this one stands for."""
+        """Return the message unchanged; it was formatted by the original error."""
         return self.message
 
 
 class SafeGroup(TyperGroup):
-    """A group of commands whose mistakes are safe to print. Typer prints them by itself."""
+    """A command group whose usage errors, which Typer prints, are escaped."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:
-        """Read the options of the group."""
+        """Parse the options of the group."""
         with _safe_mistakes():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
-        """Read the options of a command, and run it."""
+        """Parse the options of a command and run it."""
         with _safe_mistakes():
             return super().invoke(ctx)
 
 
 @contextmanager
 def _safe_mistakes() -> Iterator[None]:
-    """Replace a mistake whose words could drive the terminal; Typer has no public name for what all of them are."""
+    """Escape control characters in usage errors; Typer has no public base class for them."""
     try:
         yield
     except Exception as error:
@@ -91,25 +91,25 @@ def _safe_mistakes() -> Iterator[None]:
 
 
 class Command(TyperCommand):
-    """A command that refuses a list which is given twice; of other options the last counts, as usual."""
+    """A command that rejects a list option given twice; of other options, the last value counts."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As ever, after a look at how often each option is there."""
+        """Parse the arguments after checking how often each option is given."""
         if not ctx.resilient_parsing:
             order: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
             for option, times in Counter(order).items():
                 if times > 1 and option.metavar == LIST:
-                    why = f"given {times} times. Give it once, as a list with commas."
+                    why = f"given {times} times. Give it once, with a comma-separated list."
                     raise typer.BadParameter(why, ctx=ctx, param=option)
         return super().parse_args(ctx, args)
 
 
 def epilog(lines: list[str]) -> str:
-    """How examples stand at the end of a help text."""
+    """Return the examples as the last paragraph of a help text."""
     return "\n\n".join(["Examples:" if len(lines) > 1 else "Example:", *lines])
 
 
 def prose(command: Callable[..., None]) -> str:
-    """A command's docstring, each paragraph in one line: the terminal breaks it."""
+    """Return the docstring of a command with each paragraph on one line; the terminal wraps it."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

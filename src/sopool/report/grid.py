@@ -8,7 +8,7 @@ from sopool.experiments.comparison import Comparison
 from sopool.training.protocols.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from sopool.report.terminal.table import TerminalTable
 
 
 class Cell(NamedTuple):
@@ -39,7 +39,7 @@ class Grid:
         """The names of the columns, each on one line."""
         return [name.replace("/\n", "/").replace("\n", " ") for name in self.columns]
 
-    def __rich__(self) -> "Table":
+    def __rich__(self) -> "TerminalTable":
         """Return what Rich prints of it."""
         from sopool.report.terminal.table import rich_table
 

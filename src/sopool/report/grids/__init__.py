@@ -1,1 +1,1 @@
-"""Every table that sopool shows, as a :class:`~sopool.report.grid.Grid`: a module for each subject."""
+"""The tables of sopool as :class:`~sopool.report.grid.Grid` objects, with a module for each subject."""

@@ -1,4 +1,4 @@
-"""What controls reached."""
+"""The results of controls."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from sopool.report.grid import Cell, Grid, accuracy_cell, seconds_cell, word_cel
 from sopool.report.grids.results import SPREAD
 
 CHOSEN = (
-    "Chosen on held-out training graphs, the median (range) over folds or how many folds chose it; then the model "
-    "learns from the whole training fold and is tested once."
+    "Chosen: selected on held-out training graphs; the median (range) over folds, or the number of folds that selected "
+    "it. The final model is then trained on the whole training fold and tested once."
 )
 
 
 def controls_grid(results: Sequence[ControlResult]) -> Grid:
-    """Show one line for each result, in the order given. What is the same for all stands in the title."""
+    """Show one row for each result, in the order given; what all results share is in the title."""
     datasets = sorted({one.dataset for one in results})
     folds = sorted({_folds(one) for one in results})
     shared = ", ".join(some[0] for some in (datasets, folds) if len(some) == 1)
@@ -37,20 +37,20 @@ def controls_grid(results: Sequence[ControlResult]) -> Grid:
 
 
 def _folds(result: ControlResult) -> str:
-    """Write how many folds there are, and seeds where these are several."""
+    """Return the number of folds and, if there are several, of seeds."""
     seeds = result.outcome.repeats
     return f"{len(result.outcome.folds)} folds" + (f" x {seeds} seeds" if seeds > 1 else "")
 
 
 def _chosen(result: ControlResult) -> str:
-    """Write each setting on a line of its own."""
+    """Return each selected hyperparameter on its own line."""
     names = dict.fromkeys(name for setting in result.settings for name in setting)
     lines = [f"{name} {_values([one[name] for one in result.settings if name in one])}" for name in names]
     return "\n".join(lines) or "-"
 
 
 def _values(values: Sequence[Any]) -> str:
-    """Write such as ``10 (1-100)``, or ``8 of 10`` for what is either chosen or not."""
+    """Return median and range, e.g. ``10 (1-100)``, or a count for booleans, e.g. ``8 of 10``."""
     if isinstance(values[0], bool):
         return f"{Counter(values)[True]} of {len(values)}"
     if not all(isinstance(value, int | float) for value in values):

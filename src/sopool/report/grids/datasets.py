@@ -8,17 +8,19 @@ from sopool.report.grid import Grid, word_cells
 
 
 def datasets_grid(listed: Sequence[Listed]) -> Grid:
-    """Show the known data sets, where each was found, and its statistics beside the paper's."""
+    """Show the known data sets, where each was found, and its statistics beside those of the paper."""
     rows = []
     for one in listed:
-        where = "-" if one.place is None else one.place if one.path is None else f"{one.place}: {one.path}"
-        rows.append(word_cells([one.name, where, *_columns(one.statistics, one.paper)]))
+        rows.append(word_cells([one.name, one.place or "-", *_columns(one.statistics, one.paper)]))
     return Grid(
-        "Data sets of the paper, and those that ship with sopool",
+        "Data sets of the paper and of the sopool package",
         ["name", "found in", "graphs", "classes", "nodes max", "nodes mean", "edges mean", "node labels"],
         rows,
         words=2,
-        notes=["In parentheses: the paper, where it says something else or the set is not here."],
+        notes=[
+            "In parentheses: the figure of the paper, where it differs or the data set was not found. --json also "
+            "prints the paths."
+        ],
     )
 
 

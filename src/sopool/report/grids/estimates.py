@@ -1,4 +1,4 @@
-"""What a classifier is expected to reach."""
+"""The estimated accuracy of a classifier."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ NAMES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "roc_
 
 
 def estimate_grid(figures: Mapping[str, Any]) -> Grid:
-    """Show the figures that cross-validation gave: means and deviations over the folds, in per cent."""
+    """Show the means and standard deviations over the folds of a cross-validation, in percent."""
     rows = []
     for measure, name in NAMES.items():
         mean, std = (figures[measure][what] for what in ("mean", "std"))
@@ -21,17 +21,16 @@ def estimate_grid(figures: Mapping[str, Any]) -> Grid:
         ["", "on unseen graphs"],
         rows,
         notes=[
-            "Mean ± standard deviation (ddof=0) over the test folds. Balanced accuracy: the mean over classes of the "
-            "share found of each. ROC-AUC: 50 is chance; with several classes the mean of one against the rest."
+            "Mean ± standard deviation (ddof=0) over the test folds. Balanced accuracy is the mean recall over the "
+            "classes. A ROC-AUC of 50 means random guessing; with several classes it is the mean over one-vs-rest."
         ],
     )
 
 
 def no_better(figures: Mapping[str, Any], balanced: bool) -> str:
-    """Say that a model is no better than one that knows nothing; return nothing where it is better.
+    """Return a sentence if a model is no better than always predicting the most frequent class, else nothing.
 
-    ``balanced``: all classes count alike, so accuracy is not what was sought; naming one class finds all of it, and
-    none of the others.
+    With ``balanced`` class weights, balanced accuracy is compared instead of accuracy.
     """
     measure = "balanced_accuracy" if balanced else "accuracy"
     mean = figures[measure]["mean"]
@@ -39,6 +38,6 @@ def no_better(figures: Mapping[str, Any], balanced: bool) -> str:
     if mean is None or mean > least + ROUNDING:
         return ""
     return (
-        "This model has not been shown to be better than always naming the most frequent class: its "
+        "This model has not been shown to be better than always predicting the most frequent class: its "
         f"{NAMES[measure]} is {100 * mean:.1f} % against {100 * least:.1f} %."
     )

@@ -1,4 +1,4 @@
-"""The paper's second figure."""
+"""The second figure of the paper."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from sopool.report.grid import Cell, Grid, word_cells
 
 
 def figure2_grid(verdicts: Sequence[Verdict]) -> Grid:
-    """Show which poolings tell the paper's pairs of graphs apart."""
+    """Show which poolings distinguish the pairs of graphs of the paper."""
     examples = list(dict.fromkeys(one.example for one in verdicts))
     columns = ["pooling"]
     for example in examples:
@@ -21,15 +21,15 @@ def figure2_grid(verdicts: Sequence[Verdict]) -> Grid:
             cells += word_cells(["yes" if one.told_apart else "no", one.paper])
         rows.append(cells)
     return Grid(
-        "Figure 2: two different graphs, how far apart?",
+        "Figure 2: distance between the vectors of two different graphs",
         columns,
         rows,
         words=[number for number, name in enumerate(columns) if "distance" not in name],
         notes=[
-            "(a) one colour, 3 nodes and 5. (b) two colours in equal shares, 2 nodes and 4. Nodes of one colour have "
-            "one representation.",
-            f"Distance of the two vectors over {DRAWS} draws of colours and parameters, in float64: below 1e-9 is "
-            "rounding.",
-            "paper: where it says that the pooling fails.",
+            "(a) Graphs of one color, with 3 and 5 nodes. (b) Graphs of two colors in equal shares, with 2 and 4 "
+            "nodes. Nodes of the same color have the same features.",
+            f"The distances are over {DRAWS} random draws of colors and parameters, in float64; below 1e-9 is rounding "
+            "error.",
+            "Paper: whether the paper says that the pooling fails.",
         ],
     )

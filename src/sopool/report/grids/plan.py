@@ -1,4 +1,4 @@
-"""What a reproduction would train."""
+"""The runs that a reproduction would train."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ COUNTS = ("runs", "found", "model_epochs", "left")
 
 
 def plan_grid(lines: Sequence[Planned]) -> Grid:
-    """Show what would be trained, and about how long it takes."""
+    """Show what would be trained, and an estimate of the time."""
     rows = [
         _row((one.dataset, one.network, ", ".join(one.pools)), [getattr(one, name) for name in COUNTS], one.seconds)
         for one in lines
@@ -20,7 +20,7 @@ def plan_grid(lines: Sequence[Planned]) -> Grid:
         sums = [sum(getattr(one, name) for one in lines) for name in COUNTS]
         rows.append(_row(("all", "", ""), sums, sum(one.seconds for one in lines)))
     columns = ["data set", "GNN", "poolings", "runs", "in the store", "model-epochs", "to train", "about"]
-    return Grid("What is to train", columns, rows, words=3, sections=sections)
+    return Grid("Runs to train", columns, rows, words=3, sections=sections)
 
 
 def _row(names: Sequence[str], counts: Sequence[int], seconds: float) -> list[Cell]:
@@ -28,7 +28,7 @@ def _row(names: Sequence[str], counts: Sequence[int], seconds: float) -> list[Ce
 
 
 def _time(seconds: float) -> str:
-    """Write two figures at most, for it is an estimate."""
+    """Format an estimated time with two significant digits."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.2g} {unit}" if seconds < 100 * length else f"{seconds / length:,.0f} {unit}"

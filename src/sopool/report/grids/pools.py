@@ -5,30 +5,41 @@ from collections.abc import Sequence
 from sopool.nn.registry import About
 from sopool.report.grid import Cell, Grid, word_cells
 
+SYMBOLS = "N nodes, E edges, f features, k remaining nodes, r rank, m eigenvectors."
 
-def pools_grid(pools: Sequence[About], channels: int) -> Grid:
-    """Show one line for each, with the parameters it has for ``channels`` features."""
+
+def pools_grids(pools: Sequence[About], channels: int) -> list[Grid]:
+    """Show the formula and size of each pooling for ``channels`` features, then its defaults and its paper."""
+    return [_sizes(pools, channels), _origins(pools)]
+
+
+def _sizes(pools: Sequence[About], channels: int) -> Grid:
     rows = []
     for one in pools:
-        words = (one.name, one.formula, one.cost, one.vector, one.default, one.paper)
         block = one.block_parameters(channels)
         parameters = _number(one.parameters(channels)) + ("" if block is None else f"\n{block:,}")
-        rows.append([*word_cells(words), Cell(parameters), Cell(_number(one.width(channels)))])
+        words = word_cells((one.name, one.formula, one.cost))
+        rows.append([*words, Cell(parameters), Cell(_number(one.width(channels)))])
     return Grid(
         f"Poolings, for f = {channels} features",
-        ["name", "formula", "cost", "flat: a vector by", "defaults", "paper", "parameters,\nof a block", "width"],
+        ["name", "formula", "cost", "parameters,\nper block", "width"],
         rows,
-        words=6,
+        words=3,
         notes=[
-            "N nodes, E edges, f features, k nodes left, r rank, m eigenvectors. Those with parameters of a block can "
-            "make graphs smaller block after block (--blocks).",
-            "sum-avg is the paper's rule: sum where nodes carry labels or attributes, else mean. Where it is the mean, "
-            "second-order poolings are divided by the number of nodes, unless with --preset paper.",
-            "sopool-bimap-random, sopool-attn-random and sopool-m-attn-random are controls: W, mu and U stay as they "
-            "were drawn, all else is trained.",
+            f"{SYMBOLS} Poolings with parameters per block can also be used in hierarchical models (--blocks).",
+            "sum-avg is the paper's rule: sum if nodes have labels or attributes, else mean. In the latter case, "
+            "second-order poolings are divided by the number of nodes, except with --preset paper.",
+            "sopool-bimap-random, sopool-attn-random and sopool-m-attn-random are controls: W, mu and U keep their "
+            "random initial values, and everything else is trained.",
         ],
         sections=range(1, len(rows)),
     )
+
+
+def _origins(pools: Sequence[About]) -> Grid:
+    rows = [word_cells((one.name, one.vector, one.default, one.paper)) for one in pools]
+    columns = ["name", "vector in a flat model", "defaults", "paper"]
+    return Grid("Defaults and papers", columns, rows, words=4, sections=range(1, len(rows)))
 
 
 def _number(number: int | None) -> str:

@@ -25,7 +25,7 @@ EMPTY = Cell("")
 
 
 def reproduction_grid(found: Reproduction) -> Grid:
-    """Show each line on each data set: the paper's figure, ours under every protocol."""
+    """Show the figure of the paper and ours under every protocol, for each line and data set."""
     rows = []
     for row, cell in _lines(found, found.datasets):
         source = f"quoted: {row.quoted}" if row.quoted else "the paper's own runs" if cell.paper else "ours only"
@@ -46,25 +46,25 @@ def reproduction_grid(found: Reproduction) -> Grid:
 
 
 def reproduction_grids(found: Reproduction) -> list[Grid]:
-    """Show all there is to say: each data set, the gains, what learning and controls say, ranks over data sets."""
+    """Return all tables: each data set, the gains, the controls, and the ranks over data sets."""
     grids = [dataset_grid(found, name) for name in found.datasets]
     declared, random, control = map(found.compared, ("declared", "random", "control"))
     if declared:
         notes = [
             paired_test_note(one.comparison for one in declared),
-            "The paper's gain: that of its figures, whatever their protocols.",
+            "The paper's gain is computed from its figures, whatever their protocols.",
         ]
-        grids.append(_gains_grid("On equal terms: gain in points (95 % interval), p", found, declared, notes))
+        grids.append(_gains_grid("Gain over the baseline, in points (95 % interval), p", found, declared, notes))
     if random:
-        title = "Learned less drawn parameters, in points (95 % interval), p"
+        title = "Gain of learned over random parameters, in points (95 % interval), p"
         notes = [
-            "Drawn: the pooling's own parameters stay as they were drawn, all else is trained. Not declared: to be "
-            "looked at."
+            "Random: the parameters of the pooling keep their initial values, and everything else is trained. This "
+            "comparison was not declared in advance."
         ]
         grids.append(_gains_grid(title, found, random, notes))
     if control:
-        title = "Over the best control, in points (95 % interval), p"
-        notes = ["The control with the best mean. Not declared: to be looked at."]
+        title = "Gain over the best control, in points (95 % interval), p"
+        notes = ["The control with the best mean. This comparison was not declared in advance."]
         grids.append(_gains_grid(title, found, control, notes, ["fair"]))
     if max((len(one.datasets) for one in found.across), default=0) > 1:
         grids.append(_ranks_grid(found))
@@ -74,13 +74,13 @@ def reproduction_grids(found: Reproduction) -> list[Grid]:
 
 
 def reproduction_notes(found: Reproduction) -> list[str]:
-    """Say what to know beside the tables: how it was run, by which protocols, and why there are no ranks if so."""
+    """Return notes on the setup and the protocols, and on why ranks are missing."""
     few = [note for one in found.across if len(one.datasets) < 2 for note in one.notes]
     return [setup_note(found), *found.notes, *dict.fromkeys(few)]
 
 
 def setup_note(found: Reproduction) -> str:
-    """Say how it was run."""
+    """Return a sentence on the setup of the runs."""
     setup = found.setup
     settings = [f"{one['hidden']}/{one['batch_size']}/{one['lr']:g}/{one['dropout']:g}" for one in setup["settings"]]
     batches = "one pass over the training graphs" if setup["steps"] is None else f"{setup['steps']} batches"
@@ -91,7 +91,7 @@ def setup_note(found: Reproduction) -> str:
 
 
 def dataset_grid(found: Reproduction, dataset: str) -> Grid:
-    """Show each line on one data set, in sections: those of the paper, ours, controls."""
+    """Show the lines of one data set in sections: those of the paper, ours, controls."""
     rows: list[list[Cell]] = []
     sections = []
     kind = ""
@@ -110,7 +110,7 @@ def dataset_grid(found: Reproduction, dataset: str) -> Grid:
 
 
 def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[PaperRow, TableCell]]:
-    """Yield those lines of the table that have a figure, of the paper or ours."""
+    """Yield the lines of the table that have a figure of the paper or of ours."""
     for dataset in datasets:
         for row in found.rows:
             cell = found.cell(row.name, dataset)
@@ -123,9 +123,9 @@ def _paper_protocol(row: PaperRow, cell: TableCell) -> str:
 
 
 def _figures(found: Reproduction, row: PaperRow, cell: TableCell, nothing: Cell) -> list[Cell]:
-    """Show the paper's figure, ours under every protocol, and ours less the paper's under the protocol of its figure.
+    """Return the figure of the paper, ours under every protocol, and the difference under the paper's protocol.
 
-    ``nothing`` stands where there is no figure.
+    ``nothing`` replaces missing figures.
     """
     ours = cell.measured.get(row.protocol or "")
     off = nothing
@@ -154,7 +154,7 @@ def _gains_grid(
     notes: Sequence[str],
     only: Sequence[str] | None = None,
 ) -> Grid:
-    """Show differences of pairs of lines: a pair on each data set is a line, with a column for each protocol."""
+    """Show the gain of each pair of lines on each data set, with a column for each protocol."""
     protocols = list(only or found.protocols)
     groups: dict[tuple[str, str, str], dict[str, Comparison]] = {}
     for one in compared:
@@ -182,7 +182,7 @@ def _gain_cell(test: Comparison | None) -> Cell:
 
 
 def _ranks_grid(found: Reproduction) -> Grid:
-    """Show mean ranks over data sets, the lines that are best under the last protocol first."""
+    """Show mean ranks over data sets, sorted by the last protocol."""
     names = {name: one.ranks[name] for one in found.across for name in one.ranks}
     rows = []
     for name in sorted(names, key=names.__getitem__):
@@ -196,9 +196,11 @@ def _ranks_grid(found: Reproduction) -> Grid:
 def _rank_notes(one: Across) -> list[str]:
     lines = [f"{one.protocol}: {len(one.datasets)} data sets."]
     if one.critical_difference is not None:
-        lines[0] += f" Ranks that differ by less than {one.critical_difference:.2f} cannot be told apart (Nemenyi)."
+        lines[0] += (
+            f" Ranks that differ by less than {one.critical_difference:.2f} are not significantly different (Nemenyi)."
+        )
     if one.friedman is not None:
-        lines[0] += f" All lines equally good: p = {p_cell(one.friedman).text} (Friedman)."
+        lines[0] += f" Friedman test that all lines are equally good: p = {p_cell(one.friedman).text}."
     return [*lines, *one.notes]
 
 

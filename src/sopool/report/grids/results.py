@@ -1,4 +1,4 @@
-"""The outcomes of protocols: accuracies, what was chosen, and what is gained over a reference."""
+"""The results of an evaluation: accuracies, selected settings, and gains over a reference."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,9 +29,9 @@ OUTCOME = ("accuracy", "folds\nx runs", "epoch", "hidden/batch/\nlr/dropout")
 
 
 def results_grid(rows: Sequence[Result], said: Sequence[str] = ()) -> Grid:
-    """Show one line for each result, in the order given.
+    """Show one row for each result, in the order given.
 
-    What is the same for all stands in the title, what is to be ``said`` first among the notes.
+    What all results share is in the title; the notes begin with ``said``.
     """
     shared, own = _places(rows)
     lines = [
@@ -52,7 +52,7 @@ def results_grid(rows: Sequence[Result], said: Sequence[str] = ()) -> Grid:
 
 
 def comparison_grid(compared: Sequence[ComparedResult]) -> Grid:
-    """Show what each pooling gains over one reference under each protocol, with interval and p value."""
+    """Show the gain of each pooling over the reference under each protocol, with interval and p value."""
     rows = [one.result for one in compared]
     shared, own = _places(rows)
     reference = compared[0].reference.pool
@@ -75,7 +75,7 @@ def comparison_grid(compared: Sequence[ComparedResult]) -> Grid:
 
 
 def outcome_cells(outcome: Outcome) -> list[Cell]:
-    """Show what a protocol reports, and what it was chosen from."""
+    """Return the accuracy, the numbers of folds and runs, and the selected epoch and setting."""
     return [
         accuracy_cell(outcome.mean, outcome.std),
         Cell(f"{len(outcome.folds)} x {outcome.repeats}", len(outcome.folds) * outcome.repeats),
@@ -85,7 +85,7 @@ def outcome_cells(outcome: Outcome) -> list[Cell]:
 
 
 def _epochs_cell(outcome: Outcome) -> Cell:
-    """Show the one epoch, or median and range."""
+    """Return the single epoch, or median and range."""
     epochs = np.array(outcome.epochs)
     if not epochs.size:
         return NONE
@@ -96,7 +96,7 @@ def _epochs_cell(outcome: Outcome) -> Cell:
 
 
 def settings_text(outcome: Outcome) -> str:
-    """Write the one setting, or a line for each and how many folds chose it."""
+    """Return the single setting, or a line for each with the number of folds that selected it."""
     if isinstance(outcome.setting, Setting):
         return _setting(outcome.setting)
     counts = Counter(outcome.setting).most_common()
@@ -112,7 +112,7 @@ def _setting(setting: Setting) -> str:
 
 
 def _places(rows: Sequence[Result]) -> tuple[str, list[str]]:
-    """Return what is the same for all results, for the title, and the columns of what is not."""
+    """Return what all results share, for the title, and the names of the columns for the rest."""
     values = {name: sorted({value(row) for row in rows}) for name, value in PLACES.items()}
     shared = [some[0] for some in values.values() if len(some) == 1]
     return ": " * bool(shared) + ", ".join(shared), [name for name, some in values.items() if len(some) != 1]

@@ -1,4 +1,4 @@
-"""Runs of a store."""
+"""The runs of a store."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,32 +14,33 @@ from sopool.training.runs.info import Difference, RunInfo, tell_apart
 from sopool.training.runs.record import Run
 
 LOOKS = (
-    "Looks at: what is scored at each epoch. test: the test fold; validation: held-out training graphs; chosen: "
-    "held-out graphs, then the test fold once, at the chosen epoch."
+    "Looks at: what is scored after each epoch. test: the test fold; validation: held-out training graphs; chosen: "
+    "held-out graphs, then the test fold once, at the selected epoch."
 )
 WHAT = "data set,\nGNN, pool"
-DISK = ("size", "written")
+SIZE, WRITTEN = "size", "written"
 
 
 def runs_grid(infos: Sequence[RunInfo]) -> Grid:
-    """Show one line for each run, in the order given."""
-    columns = ["key", WHAT, "hidden/batch/\nlr/dropout", "fold,\nrepeat", "looks at", "state", *DISK]
+    """Show one row for each run, in the order given."""
+    columns = ["key", WHAT, "hidden/batch/\nlr/dropout", "looks at", "state", WRITTEN]
     rows = []
     for info in infos:
         config = info.config
-        facts = ["?"] * 4
+        facts = ["?"] * 3
         if config is not None:
             setting = "/".join(f"{value:g}" for value in config.setting)
-            facts = [_what(config), setting, f"{config.fold + 1}, {config.repeat}", config.looks]
-        rows.append([*word_cells([info.key, *facts, info.state]), *_disk(info.size, info.when)])
-    repeats = "Repeat: 0 to choose a setting, 1 and up for the final runs of the fair protocol."
-    return Grid("Runs", columns, rows, len(columns) - len(DISK), [LOOKS, repeats])
+            looks = f"{config.looks}, fold {config.fold + 1}, repeat {config.repeat}"
+            facts = [_what(config), setting, looks]
+        rows.append([*word_cells([info.key, *facts, info.state]), _time_cell(info.when)])
+    repeats = "Repeat: 0 for runs that select a setting, 1 and up for the final runs of the fair protocol."
+    return Grid("Runs", columns, rows, len(columns) - 1, [LOOKS, repeats])
 
 
 def groups_grid(infos: Sequence[RunInfo]) -> Grid:
-    """Show one line for all runs that differ in fold, repeat and setting only, the first written first.
+    """Show one row for all runs that differ only in fold, repeat and setting, the earliest first.
 
-    Groups that look the same in the columns are told apart by what they differ in, such as the seed.
+    An additional column shows what else distinguishes the groups, such as the seed.
     """
     groups: dict[str, list[RunInfo]] = {}
     for info in infos:
@@ -47,20 +48,20 @@ def groups_grid(infos: Sequence[RunInfo]) -> Grid:
     besides = tell_apart(
         {key: group[0].config.evaluation() for key, group in groups.items() if group[0].config}, _columns
     )
-    also = ["besides"] if besides else []
-    columns = [WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state", *DISK]
+    also = ["other"] if besides else []
+    columns = [WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state", SIZE, WRITTEN]
     rows = []
     for key, group in groups.items():
         words = [*_group(group), *(besides.get(key, "") for _ in also), _states(group)]
         size = sum(info.size for info in group)
         when = max(info.when for info in group)
-        rows.append([*word_cells(words), *_disk(size, when)])
-    every = "Each run on a line of its own, with its key: --all."
-    return Grid("Runs", columns, rows, len(columns) - len(DISK), [LOOKS, every])
+        rows.append([*word_cells(words), Cell(filesize.decimal(size), size), _time_cell(when)])
+    every = "Use --all to list each run with its key."
+    return Grid("Runs", columns, rows, len(columns) - 2, [LOOKS, every])
 
 
 def pair_grid(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, second: Run | None) -> Grid:
-    """Show where two runs differ, in configuration and circumstances, and what came out of each."""
+    """Show the differences between two runs in configuration, results and environment."""
     lines = [(name, *(_for_people(name, value) for value in values)) for name, values in differ.items()]
     lines += [] if differ else [("configuration", "the same", "the same")]
     sections = [len(lines)]
@@ -78,17 +79,17 @@ def pair_grid(a: RunInfo, b: RunInfo, differ: Difference, first: Run | None, sec
 
 
 def _for_people(name: str, value: Any) -> str:
-    """Show a setting of a run as all tables have it: folds counted from 1."""
+    """Format a value of a configuration; folds are counted from 1."""
     return "-" if value is None else str(value + 1) if name == "fold" else str(value)
 
 
 def _circumstance(name: str, value: Any) -> str:
-    """Show what a run was made with, memory in words."""
+    """Format a value of the environment of a run."""
     return "-" if value is None else filesize.decimal(value) if name == "peak_memory" else str(value)
 
 
 def _came_out(run: Run | None) -> dict[str, str]:
-    """Figures of a finished run that it was allowed to look at."""
+    """Return the results of a finished run on the graphs that it scored."""
     if run is None:
         return {}
     split = "test" if run.config.looks == "test" else "validation"
@@ -127,5 +128,5 @@ def _states(members: Sequence[RunInfo]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in Counter(info.kind for info in members).most_common())
 
 
-def _disk(size: int, when: datetime) -> list[Cell]:
-    return [Cell(filesize.decimal(size), size), Cell(when.astimezone().strftime("%Y-%m-%d %H:%M"), when.timestamp())]
+def _time_cell(when: datetime) -> Cell:
+    return Cell(when.astimezone().strftime("%Y-%m-%d %H:%M"), when.timestamp())

@@ -1,4 +1,4 @@
-"""What a store of runs has to say."""
+"""The tables of a report on a run store."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -32,7 +32,7 @@ OPTIMISM = "Optimism: what per-fold-max reports above fair"
 
 
 def accuracy_grid(summary: Summary) -> Grid:
-    """Show all protocols side by side, and how much more the optimistic one shows than the fair one."""
+    """Show the accuracies under all protocols, and the difference of the optimistic and the fair one."""
     protocols = summary.protocols
     both = {"per-fold-max", "fair"} <= set(protocols)
     rows = []
@@ -62,7 +62,7 @@ def accuracy_grid(summary: Summary) -> Grid:
 
 
 def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
-    """Show what each pooling gains over the reference of its place, under one protocol."""
+    """Show the gain of each pooling over its reference under one protocol."""
     rows = []
     several = len({seed for gain in gains for one in (gain.entry, gain.reference) for seed in one.seeds}) > 1
     for entry, reference, _, found, seeds in gains:
@@ -80,7 +80,7 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
 
 
 def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
-    """Show what stands behind the figures of a protocol."""
+    """Show epochs, settings and further measures under one protocol."""
     rows = []
     for entry in entries:
         outcome = entry.outcomes.get(protocol)
@@ -101,7 +101,7 @@ def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
 
 
 def confusion_grid(entry: Entry, protocol: str) -> Grid:
-    """Show true classes against predicted ones, and the share of each that was found."""
+    """Show the confusion matrix of a protocol, and the recall of each class."""
     table = entry.confusion[protocol]
     digits = 0 if (table == table.round()).all() else 1
     rows: list[list[Cell]] = []
@@ -114,7 +114,7 @@ def confusion_grid(entry: Entry, protocol: str) -> Grid:
 
 
 def cost_grid(entries: Sequence[Entry]) -> Grid:
-    """Show time and memory."""
+    """Show time and memory of each experiment."""
     rows = []
     for entry in entries:
         cost = entry.cost
@@ -140,7 +140,7 @@ def cost_grid(entries: Sequence[Entry]) -> Grid:
 
 
 def tests_grid(across: Across) -> Grid | None:
-    """Show the declared comparisons over data sets; None where there are none."""
+    """Show the declared comparisons over data sets; return None if there are none."""
     if not across.declared:
         return None
     rows = [
@@ -159,7 +159,7 @@ def tests_grid(across: Across) -> Grid | None:
 
 
 def names_of(entry: Entry) -> list[Cell]:
-    """Return the columns :data:`NAMES`."""
+    """Return the cells of the columns :data:`NAMES`."""
     return word_cells([entry.data, entry.network, entry.pool, entry.variant])
 
 
@@ -170,7 +170,7 @@ def _accuracy(outcome: Outcome | None) -> Cell:
 
 
 def _optimism(entry: Entry) -> Cell:
-    """Over the seeds that have both; none where no seed has."""
+    """Return the optimism over the seeds that have both protocols; no figure if there are none."""
     both = [judged for judged in entry.seeds.values() if {"per-fold-max", "fair"} <= set(judged)]
     if not both:
         return NONE
@@ -179,7 +179,7 @@ def _optimism(entry: Entry) -> Cell:
 
 
 def _seeds(entry: Entry) -> str:
-    """Those of all protocols or, where they differ, of each."""
+    """Return the seeds of all protocols or, if they differ, of each."""
     protocols = [name for name in PROTOCOLS if name in entry.outcomes]
     alike: dict[str, list[str]] = {}
     for name in protocols:

@@ -12,11 +12,11 @@ from sopool.data.analysis.graph_statistics import GraphStatistics, size_histogra
 from sopool.data.pack import Label
 
 CLASSES = 20
-"""Classes that are told one by one."""
+"""The largest number of classes that are all listed."""
 
 
 def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[str]) -> RenderableType:
-    """Show all there is to say about one data set."""
+    """Return the statistics of a data set, a histogram of sizes, and warnings."""
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
@@ -25,7 +25,7 @@ def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[st
     parts: list[RenderableType] = [Text(on_one_line(statistics.name), style="bold underline"), facts]
     parts += [Text("\nNodes per graph", style="bold"), *(Text(line) for line in size_histogram(sizes))]
     if statistics.duplicates is not None:
-        parts += [Text("\nWhat a message-passing network can tell apart", style="bold"), Text(_refinement(statistics))]
+        parts += [Text("\nWhat message passing can distinguish", style="bold"), Text(_refinement(statistics))]
     parts += [Text(f"\nCaution: {caution}", style="yellow") for caution in cautions]
     return Group(*parts)
 
@@ -63,7 +63,7 @@ def _facts(s: GraphStatistics) -> list[tuple[str, str]]:
 
 
 def class_shares(classes: Sequence[tuple[Label, int]]) -> str:
-    """How many graphs each class has; of many classes the most frequent ones."""
+    """Return the number and share of graphs of each class, or of the most frequent classes."""
     told = classes if len(classes) <= CLASSES else sorted(classes, key=lambda pair: -pair[1])[:CLASSES]
     graphs = max(1, sum(count for _, count in classes))
     text = "  ".join(f"{on_one_line(str(name))}: {count:,} ({count / graphs:.1%})" for name, count in told)
@@ -75,14 +75,14 @@ def _refinement(s: GraphStatistics) -> str:
     found = s.duplicates
     assert found is not None
     text = (
-        f"After {found.rounds} rounds of colour refinement (1-WL, with node labels and attributes) {found.graphs:,} of "
-        f"{s.graphs:,} graphs look like another one, in {found.groups:,} groups."
+        f"After {found.rounds} rounds of color refinement (1-WL, with node labels and attributes), {found.graphs:,} of "
+        f"{s.graphs:,} graphs cannot be distinguished from another graph; they form {found.groups:,} groups."
     )
     if found.best_accuracy is None:
         return text
     if not found.conflicting:
-        return f"{text} None looks like a graph of another class: all could be told apart."
+        return f"{text} No group contains graphs of different classes, so all classes can be distinguished."
     return (
-        f"{text} {found.conflicting:,} of them are in a group with conflicting labels, so no such network can be right "
-        f"on more than {found.best_accuracy:.1%} of these graphs, even after seeing all of them."
+        f"{text} {found.conflicting:,} of them are in a group with conflicting labels, so no such network can classify "
+        f"more than {found.best_accuracy:.1%} of these graphs correctly, even if trained on all of them."
     )

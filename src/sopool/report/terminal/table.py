@@ -1,28 +1,129 @@
 """A grid as a table for the terminal."""
 
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.cells import cell_len
+from rich.measure import Measurement
 from rich.table import Table
 
-from sopool.report.grid import Grid
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
 
-SHORT = 15
-"""Names of rows up to this length are never broken."""
+    from sopool.report.grid import Grid
+
+PIECE = re.compile(r"[^/,;_-]*[/,;_-]+|[^/,;_-]+")
+"""The pieces of a long word, which may be broken after these signs."""
+UNLIMITED = 100_000
 
 
-def rich_table(grid: Grid) -> Table:
-    """Make a Rich table of a grid, its notes below. Figures are at the right; long text goes on in the next line.
+class TerminalTable:
+    """A Rich renderable that shows a grid as a table, with its notes below, within the width of the terminal.
 
-    The sign ± is written +-, for terminals and files that take ASCII only, and bold cells look like the others.
+    Figures are right-aligned. On a narrow terminal the text wraps between words, the lines between columns are left
+    out, and long words are broken, in this order. The sign ± is written +-, because some terminals and files accept
+    ASCII only, and bold cells look like the others.
     """
-    notes = "\n".join(map(_ascii_signs, grid.notes))
-    table = Table(title=grid.title, caption=notes or None, title_justify="left", caption_justify="left")
-    for number, name in enumerate(grid.columns):
-        whole = number == 0 and all(len(row[0].text) <= SHORT for row in grid.rows)
-        table.add_column(name, justify="right" if grid.is_figure(number) else "left", overflow="fold", no_wrap=whole)
-    for number, row in enumerate(grid.rows):
-        if number in grid.sections:
-            table.add_section()
-        table.add_row(*(_ascii_signs(cell.text) if grid.is_figure(i) else cell.text for i, cell in enumerate(row)))
-    return table
+
+    def __init__(self, grid: "Grid") -> None:
+        self._grid = grid
+        self._headings = list(grid.columns)
+        self._rows = [
+            [_ascii_signs(cell.text) if grid.is_figure(i) else cell.text for i, cell in enumerate(row)]
+            for row in grid.rows
+        ]
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        """Render the table within the available width."""
+        columns = [[heading, *cells] for heading, *cells in zip(self._headings, *self._rows, strict=True)]
+        natural = [_widest(column, str.splitlines) for column in columns]
+        words = [_widest(column, str.split) for column in columns]
+        pieces = [_widest(column, _pieces) for column in columns]
+        whole = [natural[i] if self._grid.is_figure(i) else words[i] for i in range(len(columns))]
+        plain = options.max_width < sum(whole) + self._overhead(console, options, plain=False)
+        spare = options.max_width - self._overhead(console, options, plain)
+        widths = _share(spare, [pieces, words, whole], natural)
+        yield self._table(widths, plain)
+
+    def __rich_measure__(self, console: "Console", options: "ConsoleOptions") -> Measurement:
+        """Return the smallest and the largest useful width."""
+        return Measurement.get(console, options, self._table(None, plain=False))
+
+    def _overhead(self, console: "Console", options: "ConsoleOptions", plain: bool) -> int:
+        """Return the width of lines and padding."""
+        empty = self._table([1] * len(self._headings), plain, empty=True)
+        return Measurement.get(console, options.update(width=UNLIMITED), empty).maximum - len(self._headings)
+
+    def _table(self, widths: Sequence[int] | None, plain: bool, empty: bool = False) -> Table:
+        grid = self._grid
+        notes = "\n".join(map(_ascii_signs, grid.notes))
+        table = Table(title=grid.title, caption=notes or None, title_justify="left", caption_justify="left")
+        if plain:
+            table.box = box.SIMPLE_HEAD
+            table.show_edge = table.pad_edge = False
+            table.padding = (0, 1, 0, 0)
+        for number, name in enumerate(self._headings):
+            width = None if widths is None else widths[number]
+            heading = "" if empty else _broken(name, width)
+            table.add_column(
+                heading, justify="right" if grid.is_figure(number) else "left", overflow="fold", width=width
+            )
+        for number, row in enumerate([] if empty else self._rows):
+            if number in grid.sections:
+                table.add_section()
+            table.add_row(*(_broken(cell, None if widths is None else widths[i]) for i, cell in enumerate(row)))
+        return table
+
+
+def rich_table(grid: "Grid") -> TerminalTable:
+    """Return what Rich prints for a grid."""
+    return TerminalTable(grid)
+
+
+def _widest(cells: Sequence[str], parts: Callable[[str], Sequence[str]]) -> int:
+    """Return the width of the widest part of any line of the cells."""
+    return max((cell_len(part) for cell in cells for line in cell.splitlines() for part in parts(line)), default=0)
+
+
+def _share(spare: int, levels: Sequence[Sequence[int]], natural: Sequence[int]) -> list[int]:
+    """Return widths of the columns that add up to at most ``spare``, if their smallest ones do.
+
+    Columns are first brought from level to level, those that need least first, and then widened toward their natural
+    width so that no cell needs many more lines than the others.
+    """
+    widths = list(levels[0])
+    for level in levels[1:]:
+        for i in sorted(range(len(widths)), key=lambda i: level[i] - widths[i]):
+            if sum(widths) - widths[i] + level[i] <= spare:
+                widths[i] = max(widths[i], level[i])
+    while sum(widths) < min(spare, sum(natural)):
+        narrow = max(range(len(widths)), key=lambda i: natural[i] / max(widths[i], 1))
+        if widths[narrow] >= natural[narrow]:
+            break
+        widths[narrow] += 1
+    return widths
+
+
+def _broken(text: str, width: int | None) -> str:
+    """Break the words that are wider than a column after one of the signs of :data:`PIECE`."""
+    if width is None or all(cell_len(word) <= width for word in text.split()):
+        return text
+    return "\n".join(" ".join(_break_word(word, width) for word in line.split(" ")) for line in text.splitlines())
+
+
+def _pieces(line: str) -> list[str]:
+    return [piece for word in line.split() for piece in PIECE.findall(word)]
+
+
+def _break_word(word: str, width: int) -> str:
+    lines = [""]
+    for piece in PIECE.findall(word):
+        if lines[-1] and cell_len(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
 
 
 def _ascii_signs(text: str) -> str:
