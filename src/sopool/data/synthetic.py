@@ -40,7 +40,7 @@ def make_agreement(graphs: int = 200, most_nodes: int = 32, seed: int = 0) -> Pa
 def _graph(random: np.random.Generator, agree: bool, most_nodes: int) -> Graph:
     nodes = 8 * int(random.integers(1, most_nodes // 8 + 1))
     a = np.repeat([1.0, -1.0], nodes // 2)
-    equal = np.arange(nodes // 2) < nodes // 8 * (3 if agree else 1)  # of those with a = 1; likewise with a = -1
+    equal = np.arange(nodes // 2) < nodes // 8 * (3 if agree else 1)  # among nodes with a = 1, and also with a = -1
     b = a * np.where(np.concatenate([equal, equal]), 1.0, -1.0)
     shuffled = random.permutation(np.stack([a, b], axis=1))
     return Graph(nodes, _edges(random, nodes), "agree" if agree else "differ", node_attributes=shuffled)

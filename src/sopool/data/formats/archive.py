@@ -103,7 +103,9 @@ class TextZip(TextFolder):
     def _check(self, members: list[zipfile.ZipInfo]) -> None:
         for name in self._zip.namelist():
             if not _stays_inside(name):
-                raise DataError(f"the member {name!r} points outside the zip, so this file cannot be trusted.", self.path)
+                raise DataError(
+                    f"the member {name!r} points outside the zip, so this file cannot be trusted.", self.path
+                )
         name, times = max(Counter(self.names).items(), key=itemgetter(1), default=("", 0))
         if times > 1:
             raise DataError(f"the zip holds {name!r} {times} times, expected once.", self.path)
