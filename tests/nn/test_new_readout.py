@@ -92,7 +92,7 @@ def test_it_is_listed_by_what_the_decorator_says(energy):
     *_, found = (one.to_json(10) for one in about_all())
     expected = {"name": "energy", "formula": "sum_i (W^T h_i)^2", "cost": "N f r", "paper": "A paper"}
     assert expected.items() <= found.items()
-    assert (found["vector"], found["default"]) == ("is one", "rank = 4")
+    assert (found["vector"], found["default"]) == ("the output", "rank = 4")
     assert (found["parameters"], found["width"], found["hierarchical"]) == (40, 4, False)
 
 

@@ -67,5 +67,5 @@ def test_eigenpool_is_its_formula():
         lifted[rows] = vectors @ y[number].view(2, 3)
     torch.testing.assert_close(out.lift(y), lifted)
     assert out.graphs() is found.graphs
-    with pytest.raises(ValueError, match="needs clusters with 3 eigenvectors each, and the graphs come with 2"):
+    with pytest.raises(ValueError, match="needs clusters with 3 eigenvectors each, but the graphs have 2"):
         EigenPooling(3, vectors=3).pool(x, GraphStructure(batch.ptr, Neighbors(*empty, empty, found)))

@@ -9,8 +9,7 @@ from sopool.nn.pool.base import GraphPooling, PooledReadout, PoolingOutput
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout, pooling, readout
 
 # isort: off
-# Classes register themselves when they are imported: the order of these lines is that of READOUTS, of POOLINGS and of
-# what `sopool pools` lists.
+# Importing a class registers it, so these lines determine the order of READOUTS, of POOLINGS and of `sopool pools`.
 from sopool.nn.aggr.sum import SumAggregation
 from sopool.nn.aggr.mean import MeanAggregation
 from sopool.nn.aggr.max import MaxAggregation
@@ -28,7 +27,7 @@ from sopool.nn.pool.diff import DiffPooling
 from sopool.nn.pool.eigen import EigenPooling
 # isort: on
 
-# Those in files that are not named above come after them.
+# Import the remaining files, which registers their classes after those above.
 for package in (aggr, pool):
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         import_module(module.name)

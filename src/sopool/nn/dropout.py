@@ -1,4 +1,4 @@
-"""Dropout without a state: which values are dropped follows from a key, on every device alike."""
+"""Dropout without a state: a key determines which values are dropped, independently of the device."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from torch import Tensor
 from sopool.ops import backends
 from sopool.ops._autograd import transformed
 
-# Multipliers of murmur3's 32-bit finaliser and of a Weyl sequence, as signed numbers; products wrap around.
+# Multipliers of murmur3's 32-bit finalizer and of a Weyl sequence, as signed numbers; products wrap around.
 WEYL, FIRST, SECOND = -1640531527, -2048144789, -1028477387
 
 
@@ -17,12 +17,12 @@ class Dropout(NamedTuple):
     """Dropout for a stack of M models in one training step."""
 
     keys: Tensor
-    """A number for each model and step [M], int32."""
+    """A random key for each model and step ``[M]``, int32."""
     rates: Tensor
-    """The share of values to drop [M]."""
+    """The fraction of values to drop ``[M]``."""
 
     def __call__(self, values: Tensor, place: int = 0) -> Tensor:
-        """Drop some of ``values`` [M g, w] and scale the others up; ``place`` tells the uses in one step apart."""
+        """Drop some of ``values`` and scale up the others; ``place`` distinguishes several uses in one step."""
         per_model = values.view(self.keys.numel(), -1)
         keys = self.keys + place * WEYL
         if backends.serves(values) and not transformed():
@@ -34,7 +34,7 @@ class Dropout(NamedTuple):
 
 
 class _Drop(torch.autograd.Function):
-    """In one kernel; the gradient is dropped and scaled as the values are."""
+    """Dropout in one kernel. The gradient is dropped and scaled in the same way as the values."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, keys: Tensor, rates: Tensor) -> Tensor:
@@ -52,14 +52,14 @@ _drop: Callable[[Tensor, Tensor, Tensor], Tensor] = _Drop.apply
 
 
 def random_bits(keys: Tensor, count: int) -> Tensor:
-    """31 random bits for each key and position [M, count], int32, by two rounds of murmur3's finaliser."""
+    """Return 31 random bits for each key and position ``[M, count]``, int32, by two rounds of murmur3's finalizer."""
     bits = torch.arange(count, dtype=torch.int32, device=keys.device).mul_(WEYL).unsqueeze(0) ^ keys.unsqueeze(1)
     bits = _mix(_mix(bits).add_(keys.unsqueeze(1)))
     return bits.bitwise_and_(0x7FFFFFFF)
 
 
 def _mix(bits: Tensor) -> Tensor:
-    """Murmur3's finaliser, in place. The shifts are arithmetic, so what they pull in from the sign is masked away."""
+    """Apply murmur3's finalizer in place. Shifts are arithmetic, so the bits shifted in from the sign are masked."""
     for shift, multiplier in ((16, FIRST), (13, SECOND), (16, 1)):
         bits.bitwise_xor_((bits >> shift).bitwise_and_((1 << (32 - shift)) - 1))
         bits.mul_(multiplier)

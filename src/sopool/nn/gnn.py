@@ -1,12 +1,13 @@
-"""The seven message-passing networks of the paper, by name, and one for edges with labels.
+"""The seven message-passing networks of the paper, by name, and two for graphs with edge labels.
 
-    h_i <- relu(batch_norm(f(aggregate of h_j over the neighbours j of i and i itself)))
+    h_i <- relu(batch_norm(f(aggregate of h_j over the neighbors j of i and i itself)))
 
-f is a linear map, or a multi-layer perceptron linear-norm-relu-linear. From `"How Powerful are Graph Neural Networks?"
-<https://arxiv.org/abs/1810.00826>`_. Every node aggregates itself, so isolated nodes need no care.
+Here f is a linear layer or a multi-layer perceptron (linear, norm, ReLU, linear), as in `"How Powerful are Graph Neural
+Networks?" <https://arxiv.org/abs/1810.00826>`_. Every node also aggregates itself, so isolated nodes need no special
+treatment.
 
-GINE aggregates h_i + sum_j relu(h_j + t_ij), with t_ij a learned vector for the label of the edge from j to i. From
-`"Strategies for Pre-training Graph Neural Networks" <https://arxiv.org/abs/1905.12265>`_.
+GINE aggregates h_i + sum_j relu(h_j + t_ij), where t_ij is a learned vector for the label of the edge from j to i. It
+is from `"Strategies for Pre-training Graph Neural Networks" <https://arxiv.org/abs/1905.12265>`_.
 """
 
 from collections.abc import Sequence
@@ -28,15 +29,15 @@ from sopool.ops.segment.first_order import segment_spread
 
 
 class Variant(NamedTuple):
-    """What tells the networks apart."""
+    """The properties in which the networks differ."""
 
     how: How
     linears: int
-    """2: a multi-layer perceptron; 1: a linear map."""
+    """The number of linear layers: 2 for a multi-layer perceptron, 1 for a linear layer."""
     learn_eps: bool = False
-    """Whether a node itself has a learned weight 1 + eps."""
+    """Whether the node itself has a learned weight 1 + eps."""
     labelled: bool = False
-    """Whether messages depend on the labels of edges."""
+    """Whether messages depend on edge labels."""
 
 
 VARIANTS = {
@@ -53,17 +54,17 @@ VARIANTS = {
 
 
 class Blocks(torch.nn.ModuleList):
-    """The f of a layer, with the norm and the relu after it."""
+    """The function f of a message-passing layer, including batch normalization and ReLU."""
 
     def forward(self, x: Tensor, rows: Rows, out: Tensor | None = None) -> Tensor:
-        """[N, in] -> [N, out]; ``rows``: those of each model."""
+        """Map ``[N, F]`` to ``[N, H]``, given the rows of each model."""
         for block in self:
             x = block(x, rows, out if block is self[-1] else None)
         return x
 
 
 class EdgeVectors(torch.nn.Module):
-    """A learned vector for each edge label. For labels that are not known there is their mean."""
+    """A learned vector for each edge label; unknown labels get the mean of the known ones."""
 
     def __init__(self, labels: int, channels: int) -> None:
         super().__init__()
@@ -71,7 +72,7 @@ class EdgeVectors(torch.nn.Module):
         uniform(channels, self.weight)
 
     def forward(self, known: Tensor) -> Tensor:
-        """Those of all labels, then that of unknown ones [M, labels + 1, f]; ``known`` [M, labels] is 1 or 0."""
+        """Return the vectors of all L labels, then that of unknown ones ``[M, L + 1, F]``; ``known`` is ``[M, L]``."""
         weight = self.weight.view(-1, *self.weight.shape[-2:])
         known = known.view(-1, known.shape[-1], 1)
         mean = (known * weight).sum(1, keepdim=True) / known.sum(1, keepdim=True).clamp(min=1)
@@ -79,9 +80,23 @@ class EdgeVectors(torch.nn.Module):
 
 
 class GNN(torch.nn.Module):
-    """Message-passing layers of one variant; alone, or as a stack of models (see :mod:`sopool.nn.layers`).
+    """Message-passing layers of one variant, for one model or a stack of models (see :mod:`sopool.nn.layers`).
 
-    ``edge_labels``: how many there are, for a variant that uses them.
+    Args:
+        variant: The name of the variant, a key of ``VARIANTS``.
+        in_channels: Number of input features ``F``.
+        hidden: Width of the layers ``H``.
+        layers: Number of layers.
+        edge_labels: Number of edge labels, for a variant that uses them. Default: ``0``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+        >>> gnn = GNN("gin-0", in_channels=3, hidden=8, layers=2)
+        >>> layers = gnn(torch.randn(4, 3), neighbors_of(edge_index, 4), ptr=torch.tensor([0, 2, 4]))
+        >>> [tuple(h.shape) for h in layers]
+        [(4, 3), (4, 8), (4, 8)]
     """
 
     known: Tensor | None
@@ -91,7 +106,7 @@ class GNN(torch.nn.Module):
         check_name("GNN", variant, VARIANTS)
         self.how, linears, learn_eps, labelled = VARIANTS[variant]
         if labelled and not edge_labels:
-            raise ValueError(f"{variant} uses the labels of edges: edge_labels must be at least 1.")
+            raise ValueError(f"{variant} uses edge labels: edge_labels must be at least 1, not {edge_labels}.")
         self.hidden = hidden
         self.layers = torch.nn.ModuleList()
         self.edges = torch.nn.ModuleList()
@@ -100,12 +115,12 @@ class GNN(torch.nn.Module):
             self.layers.append(Blocks(NormedLinear(*pair) for pair in pairwise(widths)))
             if labelled:
                 self.edges.append(EdgeVectors(edge_labels, widths[0]))
-        # A buffer, so that it goes where the weights go: into stacks, checkpoints and files.
+        # A buffer is stacked and saved together with the weights.
         self.register_buffer("known", torch.ones(edge_labels) if labelled else None)
         self.eps = torch.nn.Parameter(torch.zeros(layers)) if learn_eps else None
 
     def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, models: int = 1) -> list[Tensor]:
-        """The input and the output of each layer [N, ...], ready to be joined."""
+        """Return the input and the output of each layer, ``[N, F]`` each."""
         rows = model_rows(ptr, models)
         out = [x]
         places: Sequence[Tensor | None] = [None] * len(self.layers)

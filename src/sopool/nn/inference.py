@@ -1,4 +1,4 @@
-"""A trained message-passing network made ready to predict."""
+"""Faster evaluation of a trained message-passing network."""
 
 import torch
 from torch import Tensor
@@ -15,13 +15,16 @@ from sopool.ops.numba.network import Layers, run_network
 
 
 class InferenceGNN(torch.nn.Module):
-    """What a :class:`~sopool.nn.gnn.GNN` gives in evaluation, without a gradient, up to rounding.
+    """A trained :class:`~sopool.nn.gnn.GNN` for faster evaluation without gradients.
 
-    A batch norm with fixed statistics is part of the linear map before it, once and for all; then compiled loops take
-    some graphs at a time through all layers. Where they do not serve (see :mod:`sopool.ops.numba.dispatch`) the network
-    itself does the work.
+    The output equals that of the network in evaluation mode up to rounding. Batch normalization is merged into the
+    preceding linear layers, and compiled loops take a few graphs at a time through all layers. Where the loops are not
+    available (see :mod:`sopool.ops.numba.dispatch`), the network itself is evaluated.
 
-    ``view`` [f, r], or [M, f, r] of a stack: with it all that comes out is H W, of all layers side by side [N, r].
+    Args:
+        gnn: The trained network.
+        view: A matrix W ``[F, R]``, or ``[M, F, R]`` for a stack. If given, the output is H W ``[N, R]``, where H is
+            the concatenation of all layers. Default: ``None``.
     """
 
     def __init__(self, gnn: GNN, view: Tensor | None = None) -> None:
@@ -31,7 +34,7 @@ class InferenceGNN(torch.nn.Module):
         self.merged = _merge_norms(gnn, view)
 
     def forward(self, x: Tensor, neighbors: Neighbors | Dense, ptr: Tensor, models: int = 1) -> list[Tensor]:
-        """The input and the output of each layer [N, ...], ready to be joined."""
+        """Return the input and the output of each layer, ``[N, F]`` each, or H W if ``view`` was given."""
         serves = compiled.serves(x) and not transformed()
         if serves and isinstance(neighbors, Neighbors) and self.merged.has_labels_for(neighbors):
             return run_network(x, neighbors, ptr, self.merged)
@@ -40,7 +43,7 @@ class InferenceGNN(torch.nn.Module):
 
 
 def _merge_norms(gnn: GNN, view: Tensor | None) -> Layers:
-    """The maps of all layers, one after the other [M, ...]: W diag(s) and b - mean s, with s = scale / deviation."""
+    """Merge batch normalization into the linear layers: W diag(s) and shift - mean s, where s = scale / deviation."""
     weights = list[Tensor]()
     biases = list[Tensor]()
     with torch.no_grad():

@@ -1,8 +1,8 @@
-"""Layers that serve one model, or a stack of models at once.
+"""Layers that work for one model or for a stack of models.
 
-Stacking M modules of one kind gives the same module with one more axis in front of each parameter, [M, ...]. A batch
-then holds the graphs of model 0, those of model 1 and so on, equally many for each: which rows belong to which model
-follows from ``ptr``. Nothing else in a layer changes.
+Stacking M modules of one kind gives one module whose parameters have an additional first dimension, ``[M, ...]``. A
+batch then contains the graphs of the first model, followed by those of the second model and so on, the same number for
+each, so that ``ptr`` determines which rows belong to which model.
 """
 
 import math
@@ -21,18 +21,34 @@ from sopool.ops.segment.segments import Segments
 
 
 def model_rows(ptr: Tensor, models: int) -> Rows:
-    """Where each model's rows lie, from where each graph's rows start [M g + 1]."""
+    """Return the rows of each of M models, given the first row of each graph ``[G + 1]``."""
     graphs = ptr.numel() - 1
     if graphs % models:
-        raise ValueError(f"{graphs} graphs cannot be shared evenly among {models} stacked models.")
+        raise ValueError(f"{graphs} graphs cannot be divided evenly among {models} stacked models.")
     return Rows(ptr[:: graphs // models] if graphs else ptr.new_zeros(models + 1))
 
 
 def project(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-    """H W, or H_m W_m for a stack of weights: [N, f], [f, h] or [M, f, h] -> [N, h].
+    """Multiply node features by a learned matrix, or by one matrix per model in a stack.
 
-    ``order`` [N] brings the rows into the order of graphs, if they do not lie so; the result's lie as those of H.
-    Under autocast in float32, as all that is pooled: of rows that were rounded first a small covariance would be lost.
+    Under autocast the product is computed in float32, since rounding the rows would lose small covariances.
+
+    Args:
+        x: Node features ``[N, F]``.
+        weight: The matrix ``[F, H]``, or the matrices ``[M, F, H]`` of a stack of M models.
+        ptr: The first row of each graph ``[G + 1]``.
+        order: A permutation ``[N]`` that sorts the rows by graph. Default: ``None``, if they are sorted.
+
+    Returns:
+        The products ``[N, H]``, in the order of ``x``.
+
+    Examples:
+        >>> import torch
+        >>> x, ptr = torch.randn(5, 3), torch.tensor([0, 2, 5])
+        >>> project(x, torch.randn(3, 4), ptr).shape
+        torch.Size([5, 4])
+        >>> project(x, torch.randn(2, 3, 4), ptr).shape  # a stack of two models with one graph each
+        torch.Size([5, 4])
     """
     x = promote(x)
     weight = promote(weight)
@@ -44,7 +60,7 @@ def project(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None)
 
 
 def attend(x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None, order: Tensor | None = None) -> Tensor:
-    """H^T (H q + b) of every graph, with one query or a stack: [N, f], [f, k] or [M, f, k] -> [G, f, k]."""
+    """Compute H^T (H q + b) for each graph: ``[N, F]`` and ``[F, K]`` or ``[M, F, K]`` -> ``[G, F, K]``."""
     if query.dim() == 2:
         return segment_attend(x, query, ptr, bias, order=order)
     score = project(x, query, ptr, order)
@@ -55,7 +71,7 @@ def attend(x: Tensor, query: Tensor, ptr: Tensor, bias: Tensor | None = None, or
 
 
 class Linear(torch.nn.Module):
-    """Scores of graphs, X W^T + b: [G, in] -> [G, out]."""
+    """Linear layer on graph embeddings, X W^T + b: ``[G, F]`` -> ``[G, H]``."""
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -64,12 +80,12 @@ class Linear(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw anew, as ``torch.nn.Linear`` does."""
+        """Reinitialize the parameters as ``torch.nn.Linear`` does."""
         uniform(self.weight.shape[-1], self.weight)
         uniform(self.weight.shape[-1], self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[G, in] -> [G, out], or [M g, in] -> [M g, out]."""
+        """Apply the layer to ``[G, F]``; in a stack, each model to its own ``G / M`` graphs."""
         if self.weight.dim() == 2:
             return F.linear(x, self.weight, self.bias)
         per_model = x.view(self.weight.shape[0], -1, x.shape[1])
@@ -77,7 +93,7 @@ class Linear(torch.nn.Module):
 
 
 class GraphNorm(torch.nn.Module):
-    """Batch norm over the graphs of a batch, those of each model by themselves: [G, channels] -> [G, channels]."""
+    """Batch normalization over the graphs of a batch, separately for each model: ``[G, F]`` -> ``[G, F]``."""
 
     running_mean: Tensor
     running_var: Tensor
@@ -90,7 +106,7 @@ class GraphNorm(torch.nn.Module):
         self.register_buffer("running_var", torch.ones(channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[G, channels] -> [G, channels], or [M g, channels] for a stack."""
+        """Normalize ``[G, F]``; in a stack, the ``G / M`` graphs of each model separately."""
         channels = x.shape[1]
         per_model = x.view(self.scale.numel() // channels, -1, channels)
         mean, variance = (tensor.view(-1, channels) for tensor in (self.running_mean, self.running_var))
@@ -101,7 +117,7 @@ class GraphNorm(torch.nn.Module):
         return torch.addcmul(self.shift.view(-1, 1, channels), centred, factor.unsqueeze(1)).view(x.shape)
 
     def _watch(self, per_model: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        """The statistics of the batch [M, channels], which the running ones follow."""
+        """Return the mean and the variance of the batch ``[M, F]``, and update the running statistics."""
         graphs = per_model.shape[1]
         batch_variance, batch_mean = torch.var_mean(per_model, dim=1, correction=0)
         with torch.no_grad():
@@ -111,7 +127,10 @@ class GraphNorm(torch.nn.Module):
 
 
 class NormedLinear(torch.nn.Module):
-    """relu(batch_norm(H W)): [N, in] -> [N, out]. The batch norm takes away any bias, so there is none."""
+    """Linear layer, batch normalization and ReLU: ``[N, F]`` -> ``[N, H]``.
+
+    There is no bias, since the batch normalization would remove it.
+    """
 
     running_mean: Tensor
     running_var: Tensor
@@ -126,12 +145,12 @@ class NormedLinear(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight anew, as ``torch.nn.Linear`` does."""
+        """Reinitialize the weight as ``torch.nn.Linear`` does."""
         bound = 1 / math.sqrt(self.weight.shape[-2])
         torch.nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, x: Tensor, rows: Rows, out: Tensor | None = None) -> Tensor:
-        """``rows``: those of each model. Where kernels do the work, they can write to a given place."""
+        """Apply the layer, given the rows of each model; kernels may write the result to ``out``."""
         tensors = [self.weight, self.scale, self.shift, self.running_mean, self.running_var]
         if self.weight.dim() == 2:
             tensors = [tensor.unsqueeze(0) for tensor in tensors]

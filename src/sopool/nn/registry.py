@@ -1,9 +1,9 @@
-"""Readouts and pooling layers by the names that the command line and the configs use.
+"""The registry of readouts and pooling layers, by the names that the command line and configurations use.
 
-A class enters the registry by a decorator, which also says what ``sopool pools`` shows of it:
+Two decorators register a class and describe it for ``sopool pools``:
 
-- :func:`readout` makes it the readout of a flat network;
-- :func:`pooling` makes it a layer for the blocks of a hierarchy.
+- :func:`readout` registers the readout of a flat model.
+- :func:`pooling` registers a pooling layer for the blocks of a hierarchical model.
 """
 
 import hashlib
@@ -24,54 +24,57 @@ from sopool.nn.pool.base import GraphPooling, PooledReadout, VectorFrom
 
 Layer = TypeVar("Layer", bound=type[torch.nn.Module])
 Make = Callable[..., Any]
-"""A class, or one with some of its options preset: called with the channels and the other options."""
+"""A class, possibly with preset options, that is called with the number of channels and further options."""
 
 SOPOOL = "Wang and Ji 2020, arXiv 2007.10467"
 GIN = "Xu et al. 2019, arXiv 1810.00826"
 OWN = "your own"
 
 READOUTS: dict[str, Callable[..., Aggregation]] = {}
-"""They see the nodes of a graph, not its edges: PyG's ``Aggregation`` contract."""
+"""Readouts that need only the nodes of a graph, by name. They follow PyG's ``Aggregation`` interface."""
 
 GRAPH_READOUTS: dict[str, tuple[Callable[..., GraphPooling], VectorFrom]] = {}
-"""Readouts by way of a smaller graph, and how a vector is made of it."""
+"""Readouts that also need the edges, by name: a pooling layer, and how its output becomes a vector."""
 
 POOLINGS: dict[str, Callable[..., GraphPooling]] = {}
-"""Layers that make graphs smaller, for the blocks of a hierarchy."""
+"""Pooling layers for the blocks of hierarchical models, by name."""
 
 NODES_OPTION: dict[str, str] = {}
-"""The option of a pooling layer that fixes the number of nodes left."""
+"""The option of a pooling layer that sets the number of nodes of its output, by the name of the layer."""
 
 SHIPPED: dict[tuple[str, bool], Make] = {}
-"""The package's own, by name and by whether they are for blocks; a user may put others into the dictionaries above."""
+"""The classes of this package, by name and by whether they are for blocks. Users may add others to the registries."""
 
 DESCRIBED: dict[str, tuple[Make, "About"]] = {}
-"""What :func:`readout` was told of each name, and the class it was told about."""
+"""The class and the description that :func:`readout` registered, by name."""
 
 ELSEWHERE = {"sopool", "torch", "torch_geometric", *sys.stdlib_module_names}
-"""Packages whose classes count by their names: a user does not edit them."""
+"""Packages whose classes are identified by name only, since users do not edit them."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What to know of a pooling. N nodes, E edges, f features, k nodes left or kept, r the rank, m eigenvectors."""
+    """The description of a pooling.
+
+    Costs use N nodes, E edges, f features, k nodes kept, rank r and m eigenvectors.
+    """
 
     name: str
     formula: str
     cost: str
-    """Multiplications for a batch, up to a factor."""
+    """The number of multiplications for a batch, up to a constant factor."""
     vector: str
-    """How a flat network gets a vector from it."""
+    """How a flat model obtains a vector from the output."""
     default: str
     paper: str
 
     def parameters(self, channels: int) -> int | None:
-        """Count those of a flat network's readout of ``channels`` features; None if it is not made without options."""
+        """Count the parameters of the readout in a flat model; ``None`` if it has required options."""
         made = self._made(channels)
         return None if made is None else _count(made)
 
     def width(self, channels: int) -> int | None:
-        """Return the width of what a flat network's classifier sees; None if it is not made without options."""
+        """Return the width of the graph embedding in a flat model; ``None`` if the readout has required options."""
         made = self._made(channels)
         return None if made is None else int(getattr(made, "out_channels", channels))
 
@@ -79,18 +82,18 @@ class About:
         try:
             with drawing_from(0):
                 return make_readout(self.name, channels)
-        except TypeError:  # a user's own may have options that must be given
+        except TypeError:  # a user's readout may have required options
             return None
 
     def block_parameters(self, channels: int) -> int | None:
-        """Count those of its first layer in a hierarchy; None if it is no layer."""
+        """Count the parameters of the first layer in a hierarchical model; ``None`` if it is not a pooling layer."""
         if self.name not in POOLINGS:
             return None
         with drawing_from(0):
             return _count(make_pooling(self.name, channels))
 
     def to_json(self, channels: int) -> dict[str, Any]:
-        """Return all that is known of it, for node features of width ``channels``."""
+        """Return the description for ``channels`` node features as a dictionary."""
         return asdict(self) | {
             "channels": channels,
             "parameters": self.parameters(channels),
@@ -109,24 +112,34 @@ def readout(
     *,
     formula: str,
     cost: str = "-",
-    vector: str = "is one",
+    vector: str = "the output",
     default: str | None = None,
     paper: str = OWN,
     options: Mapping[str, Any] | None = None,
     vector_from: VectorFrom | None = None,
 ) -> Callable[[Layer], Layer]:
-    """Register a class as the readout called ``name`` of flat networks.
+    """Register a class as a readout of flat models.
 
     Args:
-        name: What the command line and the configs call it.
-        formula: What ``sopool pools`` shows of it, like the four that follow.
-        cost: Multiplications for a batch, up to a factor.
-        vector: How a flat network gets a vector from it.
-        default: The options that matter and their values; if left out, all that have one.
-        paper: Where it is from.
-        options: Options that are preset, unlike those of the class itself.
-        vector_from: For a class that makes graphs smaller: how a vector is made of the nodes that are left, see
-            :class:`~sopool.nn.PooledReadout`. None for a class that gives a vector by itself.
+        name: The name for the command line and configurations.
+        formula: The formula that ``sopool pools`` shows.
+        cost: The number of multiplications for a batch, up to a constant factor. Default: ``"-"``.
+        vector: How a flat model obtains a vector from the output. Default: the output is the vector.
+        default: A description of the default options. Default: ``None``, which lists all options that have a default.
+        paper: The source. Default: ``"your own"``.
+        options: Preset options that differ from the defaults of the class. Default: ``None``.
+        vector_from: For a class that returns smaller graphs, ``"max-mean"`` or ``"concat"``, see
+            :class:`~sopool.nn.PooledReadout`. Default: ``None``, for a class that returns vectors.
+
+    Examples:
+        >>> from sopool.nn import READOUTS, SumAggregation, make_readout, readout
+        >>> @readout("doubled", formula="2 H^T 1")
+        ... class DoubledAggregation(SumAggregation):
+        ...     def pool(self, x, ptr):
+        ...         return 2 * super().pool(x, ptr)
+        >>> make_readout("doubled", channels=8)
+        DoubledAggregation(8)
+        >>> del READOUTS["doubled"]  # remove it again
     """
 
     def register(layer: Layer) -> Layer:
@@ -147,12 +160,22 @@ def readout(
 def pooling(
     name: str, *, options: Mapping[str, Any] | None = None, nodes_option: str | None = None
 ) -> Callable[[Layer], Layer]:
-    """Register a class as the pooling layer called ``name`` in the blocks of hierarchies.
+    """Register a class as a pooling layer for the blocks of hierarchical models.
 
     Args:
-        name: What the command line and the configs call it.
-        options: Options that are preset, unlike those of the class itself.
-        nodes_option: The option that fixes the number of nodes left, which is halved from block to block.
+        name: The name for the command line and configurations.
+        options: Preset options that differ from the defaults of the class. Default: ``None``.
+        nodes_option: The option that sets the number of nodes of the output; it is halved from block to block. Default:
+            ``None``, if the number of nodes depends on the input.
+
+    Examples:
+        >>> from sopool.nn import POOLINGS, TopKPooling, make_pooling, pooling
+        >>> @pooling("top-quarter", options={"ratio": 0.25})
+        ... class QuarterPooling(TopKPooling):
+        ...     pass
+        >>> make_pooling("top-quarter", channels=8)
+        QuarterPooling(8, ratio=0.25)
+        >>> del POOLINGS["top-quarter"]  # remove it again
     """
 
     def register(layer: Layer) -> Layer:
@@ -176,9 +199,19 @@ def _is_shipped(layer: type[torch.nn.Module]) -> bool:
 
 
 def make_readout(name: str, channels: int, **options: Any) -> Aggregation | PooledReadout:
-    """The readout called ``name`` for node features of width ``channels``, with its class's own options.
+    """Return a new readout of a flat model.
 
-    Those of :data:`GRAPH_READOUTS` have ``needs_graph``: they are called with the graphs, not with ``ptr`` alone.
+    A readout of :data:`GRAPH_READOUTS` has the attribute ``needs_graph``: it is called with the graphs instead of
+    ``ptr``.
+
+    Args:
+        name: The name of the readout, a key of :data:`READOUTS` or :data:`GRAPH_READOUTS`.
+        channels: Number of node features ``F``.
+        options: Options of the class.
+
+    Examples:
+        >>> make_readout("sopool-bimap", channels=16, rank=4)
+        BilinearSecondOrderAggregation(16, rank=4)
     """
     check_name("readout", name, makers(blocks=False))
     if name in GRAPH_READOUTS:
@@ -191,18 +224,28 @@ def make_readout(name: str, channels: int, **options: Any) -> Aggregation | Pool
 
 
 def make_pooling(name: str, channels: int, **options: Any) -> GraphPooling:
-    """The pooling layer called ``name`` for node features of width ``channels``."""
+    """Return a new pooling layer.
+
+    Args:
+        name: The name of the layer, a key of :data:`POOLINGS`.
+        channels: Number of node features ``F``.
+        options: Options of the class.
+
+    Examples:
+        >>> make_pooling("topkpool", channels=16, ratio=0.25)
+        TopKPooling(16, ratio=0.25)
+    """
     check_name("pooling layer", name, POOLINGS)
     return POOLINGS[name](channels, **options)
 
 
 def make_blocks(name: str, channels: int, blocks: int, options: dict[str, Any]) -> list[GraphPooling]:
-    """The poolings of a hierarchy, each after a layer of width ``channels``.
+    """Return the pooling layers of a hierarchical model, one for each block.
 
-    Where the number of nodes is fixed it is halved from block to block, as the other poolings do by their ratio.
+    If the number of nodes is fixed, it is halved from block to block.
     """
     if not 1 <= blocks <= 3:
-        raise ValueError(f"blocks={blocks}: a hierarchy has 1 to 3.")
+        raise ValueError(f"blocks={blocks}: a hierarchical model has 1 to 3 blocks.")
     first = make_pooling(name, channels, **options)
     option = NODES_OPTION.get(name)
     nodes = first.nodes
@@ -213,13 +256,13 @@ def make_blocks(name: str, channels: int, blocks: int, options: dict[str, Any]) 
 
 
 def default_options(name: str, blocks: bool) -> dict[str, Any]:
-    """Return the options of a pooling with the values they have where none are given, by name and without channels.
+    """Return the default options of a pooling: those of its class, updated by the presets of the registry.
 
-    These are the defaults of its class, overlaid by what the registry presets. An option that must be given has none.
+    Options without a default are left out.
 
     Args:
-        name: The name of a readout, or of a pooling layer.
-        blocks: Whether the pooling layer in the blocks of a hierarchy is meant, not the readout of a flat network.
+        name: The name of a readout or a pooling layer.
+        blocks: Whether the name is that of a pooling layer (a hierarchical model) instead of a readout (a flat model).
     """
     known = makers(blocks)
     check_name("pooling layer" if blocks else "readout", name, known)
@@ -227,7 +270,7 @@ def default_options(name: str, blocks: bool) -> dict[str, Any]:
 
 
 def makers(blocks: bool) -> dict[str, Make]:
-    """Return what makes each pooling layer of a hierarchy (``blocks``), or else each readout of a flat network."""
+    """Return the registered pooling layers if ``blocks`` is true, otherwise the readouts."""
     return dict(POOLINGS) if blocks else READOUTS | {name: make for name, (make, _) in GRAPH_READOUTS.items()}
 
 
@@ -241,20 +284,20 @@ def _defaults(make: Make) -> dict[str, Any]:
 
 
 def about_all() -> list[About]:
-    """Describe every readout there is now: the package's, then a user's own."""
+    """Describe all registered readouts: first those of this package, then those of the user."""
     own = own_readouts()
     shipped = {name: make for name, make in makers(blocks=False).items() if name not in own}
     return [_about(name, make) for name, make in (shipped | own).items()]
 
 
 def _about(name: str, make: Make) -> About:
-    """Return what the decorator was told; for a class without it, the first line of its docstring."""
+    """Return the registered description or, without one, the first line of the docstring of the class."""
     described, about = DESCRIBED.get(name, (None, None))
     if about is not None and described is make:
         return about
     said = (make.func if isinstance(make, partial) else make).__doc__ or "-"
-    words = re.sub(r":[\w:]+:`([^`]*)`", r"\1", said.strip().partition("\n")[0])  # no roles, as :math: is one
-    return About(name, words, "-", "is one", _listed_options(make), OWN)
+    words = re.sub(r":[\w:]+:`([^`]*)`", r"\1", said.strip().partition("\n")[0])  # remove roles such as :math:
+    return About(name, words, "-", "the output", _listed_options(make), OWN)
 
 
 def _listed_options(make: Make) -> str:
@@ -262,14 +305,15 @@ def _listed_options(make: Make) -> str:
 
 
 def own_readouts() -> dict[str, Make]:
-    """Return the readouts of flat networks that are not the package's, by name."""
+    """Return the readouts that the user registered, by name."""
     return {name: make for name, make in makers(blocks=False).items() if make is not SHIPPED.get((name, False))}
 
 
 def source_of(name: str) -> str:
-    """Return a hash of the source of a user's own pooling and its bases; for one of the package, an empty string.
+    """Return a hash of the source code of a user's pooling and its base classes.
 
-    Where there is no source, as for a class typed into a prompt, its qualified name stands for it.
+    For a pooling of this package, the result is an empty string. A class without source code, for example one typed
+    into a prompt, is represented by its qualified name.
     """
     makes = {blocks: makers(blocks).get(name) for blocks in (False, True)}
     own = [make for blocks, make in makes.items() if make is not None and make is not SHIPPED.get((name, blocks))]
@@ -277,7 +321,7 @@ def source_of(name: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16] if parts else ""
 
 
-@cache  # the class in memory stays as it is when its file is edited later
+@cache  # editing the file later does not change the class in memory
 def _parts(make: Make) -> list[str]:
     if isinstance(make, partial):
         given = f"{make.args} {sorted(make.keywords.items())}"

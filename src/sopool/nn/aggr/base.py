@@ -1,4 +1,4 @@
-"""What every readout here shares: PyG's ``Aggregation`` contract outside, rows and ``ptr`` inside."""
+"""The base class of readouts, which implements PyG's ``Aggregation`` interface."""
 
 import inspect
 from collections.abc import Callable
@@ -12,17 +12,32 @@ from sopool.nn.aggr.terms import Terms
 from sopool.ops.segment.segments import Segments, find_segments, is_traced
 
 PATH = ("__call__", "forward", "_pool", "pool")
-"""The methods that rows pass through."""
+"""The methods that define the result of a readout."""
 
 
 class SegmentAggregation(Aggregation):
-    """A readout written as one method, ``pool(x, ptr)``: [N, channels] -> [G, out_channels].
+    """Base class of readouts that are defined by one method, ``pool(x, ptr)``.
 
-    The rows come in segment order, ``ptr`` [G + 1] checked; this class does the rest of the contract: an index in any
-    order, further dimensions, ``dim``. ``channels`` is the width of the input, None if the readout takes any.
+    ``pool`` receives node features ``[N, F]`` sorted by graph and the checked ``ptr`` ``[G + 1]``, and returns ``[G,
+    out_channels]``. This class implements the rest of PyG's ``Aggregation`` interface: an unsorted ``index``, further
+    dimensions and ``dim``.
 
-    Bringing rows into order copies them. A readout whose operators read them where they lie is spared that if it asks
-    for the order: ``pool(x, ptr, order=None)``, with ``order`` [N] None where the rows lie as they should.
+    Sorting the rows copies them. To avoid that, a readout whose operators accept unsorted rows may define ``pool(x,
+    ptr, order=None)``. It then receives the rows as they are, and ``order`` ``[N]`` sorts them by graph (``None`` if
+    they are sorted).
+
+    Args:
+        channels: Number of node features ``F``. If ``None``, any width is accepted. Default: ``None``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.ops import segment_sum
+        >>> class SquareAggregation(SegmentAggregation):
+        ...     def pool(self, x, ptr):
+        ...         return segment_sum(x.square(), ptr)
+        >>> SquareAggregation()(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 0, 1]))
+        tensor([[5.],
+                [9.]])
     """
 
     _takes_order = False
@@ -38,24 +53,24 @@ class SegmentAggregation(Aggregation):
         self.channels = channels
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
-        """The formula of the readout: rows [N, channels], ``ptr`` [G + 1] -> [G, out_channels]."""
+        """Compute the readout of sorted rows: ``[N, F]`` and ``ptr`` ``[G + 1]`` -> ``[G, out_channels]``."""
         raise NotImplementedError(f"{type(self).__name__} must define pool(x, ptr).")
 
     def terms(self, x: Tensor) -> Terms | None:
-        """Take the readout of one graph's nodes [n, f] apart into what each adds; None if it is no sum over nodes.
+        """Return the terms that the nodes ``[N, F]`` of one graph add to the result.
 
-        Explanations are exact where they have it. Ask with :func:`terms_of`, which leaves out a class that inherits
-        this method and has another formula.
+        Explanations are exact with terms. The result is ``None`` if the readout is not a sum over nodes. Call
+        :func:`terms_of` instead, which ignores terms that a subclass with another formula inherits.
         """
         return None
 
     @property
     def out_channels(self) -> int | None:
-        """The width of the output, None where it depends on the input."""
+        """The width of the output; ``None`` if it depends on the input."""
         return self.channels
 
     def reset_parameters(self) -> None:
-        """Draw all learnable parameters anew."""
+        """Reinitialize all learnable parameters."""
 
     def __call__(
         self,
@@ -65,7 +80,7 @@ class SegmentAggregation(Aggregation):
         dim_size: int | None = None,
         dim: int = -2,
     ) -> Tensor:
-        """As PyG has it, but for a trace or a compiler: there an operator counts the graphs, anew in each batch."""
+        """Call PyG's class or, while tracing without ``dim_size``, let an operator count the graphs of each batch."""
         given = {"index": index, "ptr": ptr, "dim_size": dim_size, "dim": dim}
         if is_traced() and index is not None and dim_size is None:
             traced: Tensor = torch.nn.Module.__call__(self, x, **given)
@@ -81,10 +96,11 @@ class SegmentAggregation(Aggregation):
         dim_size: int | None = None,
         dim: int = -2,
     ) -> Tensor:
-        """Pool ``x`` [*, N, channels] over dimension ``dim`` (N): [*, G, out_channels]."""
+        """Pool ``x`` ``[*, N, F]`` over the dimension ``dim``, which gives ``[*, G, out_channels]``."""
         if x.dim() < 2:
             raise ValueError(
-                f"x has shape {list(x.shape)}: it needs rows and channels. For one channel: x.unsqueeze(-1)."
+                f"x has shape {list(x.shape)}: it needs at least two dimensions, rows and channels. "
+                "For a single channel, pass x.unsqueeze(-1)."
             )
         x = x.movedim(dim, -2)
         if self.channels is not None and x.shape[-1] != self.channels:
@@ -97,7 +113,7 @@ class SegmentAggregation(Aggregation):
         else:
             out = self._pool(x.flatten(0, -2), segments.repeat(x.shape[:-2].numel(), x.shape[-2]))
             out = out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1])
-        return out.movedim(-2, dim).contiguous()  # layers with heads go on with a view of it
+        return out.movedim(-2, dim).contiguous()  # PyG's layers with several heads call view() on it
 
     def _pool(self, x: Tensor, segments: Segments) -> Tensor:
         pool: Callable[..., Tensor] = self.pool
@@ -110,14 +126,14 @@ class SegmentAggregation(Aggregation):
 
 
 def inherits(layer: object, kind: type, *names: str) -> bool:
-    """Whether methods and properties of a layer, perhaps of a class of a user's own, are still those of ``kind``."""
+    """Return whether the class of ``layer`` has the methods and properties ``names`` unchanged from ``kind``."""
     return all(getattr(type(layer), name, None) is getattr(kind, name, None) for name in names)
 
 
 def terms_of(readout: torch.nn.Module, x: Tensor) -> Terms | None:
-    """Take a readout of one graph's nodes [n, f] apart; None where it is no sum over nodes, as far as is known.
+    """Return the terms of one graph with the nodes ``[N, F]``, or ``None`` if there are none.
 
-    Nothing is known of a class of a user's own that derives from one here and has another formula.
+    A user's class that derives from a readout of this package but changes its formula has no known terms.
     """
     if not isinstance(readout, SegmentAggregation):
         return None
@@ -126,14 +142,14 @@ def terms_of(readout: torch.nn.Module, x: Tensor) -> Terms | None:
 
 
 def repr_of(layer: torch.nn.Module) -> str:
-    """The channels of a readout or pooling, then what differs from the defaults.
+    """Return the representation of a layer: its channels and the options that differ from the defaults.
 
-    One of a user's own may be made with anything, tensors included, and need not keep it: then it is not shown.
+    Options that a user's class does not store as attributes are left out.
     """
     shown = [] if layer.channels is None else [str(layer.channels)]
     for name, parameter in inspect.signature(type(layer)).parameters.items():
         value = getattr(layer, name, parameter.default)
-        kept = not inspect.ismethod(value)  # else an option that has the name of a method
+        kept = not inspect.ismethod(value)  # an option may have the name of a method
         if name != "channels" and kept and repr(value) != repr(parameter.default):
             shown.append(f"{name}={value!r}")
     return f"{type(layer).__name__}({', '.join(shown)})"

@@ -14,7 +14,7 @@ from sopool.ops.segment.gram import promote
     "sopool-m-attn",
     formula="C = U H^T, H' = C H, A' = C A C^T",
     cost="N f k + E k",
-    vector="k nodes side by side",
+    vector="k nodes concatenated",
     default="k = 8; blocks 16, 8, 4",
     paper=SOPOOL,
     options={"heads": 8},

@@ -1,13 +1,12 @@
-"""Normalisations of second-order statistics, by name.
+"""Normalizations of second-order statistics, by name.
 
-H^T H grows with the number of nodes and is dominated by its largest entries; each of these tames one of the two.
-``"size"`` and ``"sqrt"`` make sense for any pooled values, ``"trace"`` and ``"matrix-sqrt"`` only for a symmetric
-matrix.
+H^T H grows with the number of nodes and is dominated by its largest entries; each normalization corrects one of these.
+``"size"`` and ``"sqrt"`` apply to all pooled values, ``"trace"`` and ``"matrix-sqrt"`` only to a symmetric matrix.
 
-Pooled values of any size that the type can hold are normalised as exactly as others, gradients included: each graph's
-are divided by its largest one before they are squared or added up. Pooled values close to the type's smallest number
-(in float32 below 1e-31, of features below 1e-15) count as zero. Where pooled values themselves are infinite (of
-features beyond 1e19), nothing is known of them, and results are infinite or NaN, never a finite number.
+To be exact for values of any magnitude, including gradients, the values of each graph are divided by the largest one
+before they are squared or summed. Values close to the smallest number of the type (in float32 below 1e-31, from
+features below 1e-15) count as zero. If pooled values are infinite (features above 1e19), the results are infinite or
+NaN, never finite.
 """
 
 import torch
@@ -23,26 +22,27 @@ ITERATIONS = 12
 FOR_VECTORS = (None, "size", "sqrt")
 FOR_MATRICES = (None, "size", "trace", "sqrt", "matrix-sqrt", "size+matrix-sqrt")
 DIVIDED = {None: "size", "matrix-sqrt": "size+matrix-sqrt"}
-"""Normalisations, and the same with a division by the size before."""
+"""Normalizations, each with the variant that first divides by the number of nodes."""
 
 
 def check_normalize(given: str | None, known: tuple[str | None, ...], owner: object) -> None:
-    """Raise unless ``given`` is one of ``known``, with the reason where another readout knows it."""
+    """Raise a ``ValueError`` unless ``given`` is one of ``known``."""
     if given in known:
         return
-    why = " It needs a symmetric matrix, and this readout gives none." if given in FOR_MATRICES else ""
-    raise ValueError(f"normalize={given!r} is not for {type(owner).__name__}.{why} Choose one of {list(known)}.")
+    why = " It needs a symmetric matrix, which this readout does not return." if given in FOR_MATRICES else ""
+    name = type(owner).__name__
+    raise ValueError(f"normalize={given!r} is not available for {name}.{why} Choose one of {list(known)}.")
 
 
 def widen_for(how: str | None, x: Tensor) -> Tensor:
-    """What is pooled, ready for a normalisation: half types in float32, since sums over many nodes overflow."""
+    """Convert half-precision values to float32 if a normalization follows, since sums over many nodes overflow."""
     return x if how is None else widen(x)
 
 
 def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None, rounding: float = 0.0) -> Tensor:
-    """Normalise [G, ...] by name; for a matrix-valued readout [G, f, f]. Half types are widened before.
+    """Normalize pooled values ``[G, ...]`` or matrices ``[G, F, F]``, which are not in half precision.
 
-    ``rounding``: what a trace that is 0 may come out as, which must not be blown up to 1.
+    ``rounding`` is an upper bound of the trace of a zero matrix after rounding, which must not be scaled up to 1.
     """
     if how is None:
         return pooled
@@ -59,40 +59,41 @@ def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None, rounding: flo
 
 
 def signed_sqrt(values: Tensor) -> Tensor:
-    """sign(v) sqrt(|v|), as v / sqrt(|v| + eps): its gradient stays finite at the exact zeros that ReLU makes.
+    """Compute sign(v) sqrt(abs(v)) as v / sqrt(abs(v) + eps), whose gradient is finite at zero.
 
-    A quotient, since the gradient of the reciprocal root is its cube, which vanishes for a v beyond 1e25.
+    It is a quotient since the gradient of the reciprocal root contains its cube, which underflows for v above 1e25.
     """
     return values / (values.abs() + EPS).sqrt()
 
 
 def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
-    r"""The square root of positive semi-definite matrices [G, f, f] by coupled Newton-Schulz iterations.
+    r"""Compute the square root of positive semi-definite matrices ``[G, F, F]`` by Newton-Schulz iterations.
 
     .. math::
         Y_0 = S / \|S\|_F, \; Z_0 = I, \quad
         T = \tfrac{1}{2} (3 I - Z Y), \; Y \leftarrow Y T, \; Z \leftarrow T Z,
         \quad \sqrt{S} \approx \sqrt{\|S\|_F} \, Y
 
-    Matrix products only, no eigendecomposition: gradients stay finite for equal and for zero eigenvalues (n < f).
-    An eigenvalue :math:`\lambda` is exact once :math:`1.5^{iterations}` is well above
-    :math:`(\|S\|_F / \lambda)^{1/2}`; smaller ones come out too small, never wrong in sign.
-    Half types are computed in float32. From `"Towards Faster Training of Global Covariance Pooling Networks by
-    Iterative Matrix Square Root Normalization"
-    <https://arxiv.org/abs/1712.01034>`_, which scales by the trace.
+    Only matrix products are needed, no eigendecomposition, so gradients are finite for equal and for zero eigenvalues
+    (n < F). An eigenvalue :math:`\lambda` is exact once :math:`1.5^{iterations}` is well above :math:`(\|S\|_F /
+    \lambda)^{1/2}`; smaller ones are underestimated but keep their sign. Half-precision input is computed in float32.
+    The method follows
+    `"Towards Faster Training of Global Covariance Pooling Networks by Iterative Matrix Square Root Normalization"
+    <https://arxiv.org/abs/1712.01034>`_,
+    which scales by the trace.
     """
     y, _, root = _newton_schulz(s, iterations)
     return (y * root).to(s.dtype)
 
 
 def inverse_matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:
-    """What S is to be multiplied with to give :func:`matrix_sqrt`, as exactly for zero eigenvalues as for others."""
+    """Return the matrix that, multiplied by S, gives :func:`matrix_sqrt`; zero eigenvalues are as exact as others."""
     _, z, root = _newton_schulz(s, iterations)
     return (z / root).to(s.dtype)
 
 
 def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Y, Z and the root of the norm."""
+    """Return Y, Z and the square root of the norm."""
     s = widen(s)
     scale = _largest_on_diagonal(s)
     scaled = s / scale
@@ -109,14 +110,17 @@ def _newton_schulz(s: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def upper_triangle(s: Tensor) -> Tensor:
-    """The upper triangle of symmetric [G, f, f] as [G, f (f + 1) / 2], inner products kept (off-diagonal x sqrt 2)."""
+    """Return the upper triangle of symmetric matrices, ``[G, F, F]`` -> ``[G, F (F + 1) / 2]``.
+
+    Off-diagonal entries are multiplied by sqrt(2), which preserves inner products.
+    """
     rows, columns = torch.triu_indices(s.shape[1], s.shape[2], device=s.device).unbind()
-    scale = torch.where(rows == columns, 1.0, 2.0).to(s.dtype).sqrt()  # the root in the type of S, as exact as it
+    scale = torch.where(rows == columns, 1.0, 2.0).to(s.dtype).sqrt()  # computed in the type of S
     return s[:, rows, columns] * scale
 
 
 def _unit(values: Tensor) -> Tensor:
-    """Each graph's values scaled to length one; all zeros stay zeros, with finite gradients."""
+    """Scale the values of each graph to unit length; zeros remain zeros, with finite gradients."""
     flat = values.flatten(1)
     scale = _scale(flat.detach().abs(), least=1.0).unsqueeze(1)
     scaled = flat / scale
@@ -125,14 +129,17 @@ def _unit(values: Tensor) -> Tensor:
 
 
 def _largest_on_diagonal(s: Tensor) -> Tensor:
-    """What to divide positive semi-definite matrices by: no entry is larger in magnitude [G, f, f] -> [G, 1, 1]."""
+    """Return the largest diagonal entry of positive semi-definite matrices, ``[G, F, F]`` -> ``[G, 1, 1]``.
+
+    No entry of the matrix is larger in magnitude.
+    """
     return _scale(s.detach().diagonal(dim1=1, dim2=2), least=_negligible(s)).view(-1, 1, 1)
 
 
 def _scale(values: Tensor, least: float) -> Tensor:
-    """The largest of each graph's values [G, n] -> [G]; 1 where it is not above ``least``, and NaN where it is NaN.
+    """Return the largest value of each graph, ``[G, n]`` -> ``[G]``, or 1 if it is at most ``least``.
 
-    It cancels out of what is computed with it, so it needs no gradient.
+    It is NaN if a value is NaN. It cancels out of the results, so it needs no gradient.
     """
     if not values.shape[1]:
         return values.new_ones(values.shape[0])
@@ -141,6 +148,6 @@ def _scale(values: Tensor, least: float) -> Tensor:
 
 
 def _negligible(values: Tensor) -> float:
-    """The number up to which pooled values count as zero: a gradient divides by them, and might overflow."""
+    """Return the number up to which pooled values count as zero, since gradients that divide by them might overflow."""
     kind = torch.finfo(values.dtype)
     return kind.tiny / kind.eps

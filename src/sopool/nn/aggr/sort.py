@@ -16,7 +16,7 @@ LEAST = 10
     "sortpool",
     formula="conv(conv(first k of H sorted by its last column))",
     cost="N log N + k f",
-    vector="two 1-D convolutions over k nodes in order",
+    vector="two 1-D convolutions over k sorted nodes",
     default="k: 60 % quantile of sizes, at least 10",
     paper="Zhang et al. 2018, AAAI, doi 10.1609/aaai.v32i1.11782",
 )
@@ -78,7 +78,7 @@ class SortConvolutionAggregation(SegmentAggregation):
         graphs = ptr.numel() - 1
         first = self._convolve(self._sorted(x, ptr), self.k, self.weight, self.bias)
         pairs = first.view(graphs, self.k, 16)[:, : self.k // 2 * 2].unflatten(1, (-1, 2)).amax(2)
-        windows = pairs.unfold(1, 5, 1).transpose(2, 3).flatten(2)  # [G, places, 80]
+        windows = pairs.unfold(1, 5, 1).transpose(2, 3).flatten(2)  # [G, K // 2 - 4, 80]
         second = self._convolve(windows.flatten(0, 1), self.k // 2 - 4, self.next_weight, self.next_bias)
         return second.view(graphs, self.out_channels) * (ptr.diff() > 0).unsqueeze(1)
 
@@ -96,5 +96,5 @@ class SortConvolutionAggregation(SegmentAggregation):
         there = place < ptr.diff().unsqueeze(1)
         at = (ptr[:-1].unsqueeze(1) + place).flatten()  # positions past the end of a graph are masked below
         rows = F.pad(order, (0, self.k)).index_select(0, at)
-        first = F.pad(x, (0, 0, 0, 1)).index_select(0, rows)  # one more row, since there may be no nodes
+        first = F.pad(x, (0, 0, 0, 1)).index_select(0, rows)  # an additional row, in case there are no nodes
         return first.masked_fill(~there.view(-1, 1), 0)

@@ -1,4 +1,4 @@
-"""The options shared by readouts whose result is a symmetric matrix."""
+"""The base class of readouts whose result is a symmetric matrix."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,29 +21,34 @@ from sopool.ops import segment_bilinear, segment_gram, segment_mean, segment_sum
 from sopool.ops.segment.gram import promote
 
 ROOTS = {"matrix-sqrt": None, "size+matrix-sqrt": "size"}
-"""Normalisations by a root, and what comes before it. S^(1/2) = S F, with F = S^(-1/2), is a sum over nodes as well."""
+"""Normalizations by a matrix root, each with the linear one that comes first.
+
+S^(1/2) = S F with F = S^(-1/2) is also a sum over nodes.
+"""
 
 
 class SymmetricAggregation(SegmentAggregation):
-    """Base of readouts that pool rows Z = H W (or H) into a symmetric matrix S, Z^T Z unless overridden.
+    """Base class of readouts that pool Z = H W (or Z = H) into a symmetric matrix S.
 
-    S is normalised, then flattened; the first moment is appended if asked for.
+    S is Z^T Z unless a subclass overrides :meth:`second_moment`. It is normalized, then flattened.
 
     Args:
-        channels: Number of node features.
-        rank: Width of the learned mapping W [channels, rank]; None for no mapping.
-        triangle: Keep the upper triangle only, off-diagonal entries times sqrt 2, so that inner products stay.
-        normalize: None (the paper), ``"size"`` (S / n), ``"trace"`` (S / tr S), ``"sqrt"`` (signed square root of each
-            entry, then length 1), ``"matrix-sqrt"`` (S^(1/2), by Newton-Schulz iterations) or ``"size+matrix-sqrt"``.
-        moments: ``(2,)`` (the paper) or ``(1, 2)``, which appends the first moment of Z: its sum, or its mean
-            with any ``normalize``.
-        lr_scale: How fast W learns beside all else; 1 in the paper. W is ``lr_scale`` times the parameter, which is
-            drawn so much larger: a step of Adam, whose length does not follow the gradient's, moves W so much less.
-            (A weight decay that is added to the gradient holds it down the more, by 1 / lr_scale^2.)
+        channels: Number of node features ``F``. If ``None``, any width is accepted.
+        rank: Width ``R`` of the learned mapping W ``[F, R]``. Default: ``None``, for no mapping.
+        triangle: Whether to keep only the upper triangle, with off-diagonal entries multiplied by sqrt(2), which
+            preserves inner products. Default: ``False``.
+        normalize: ``None`` (the paper's formula), ``"size"`` (S / n), ``"trace"`` (S / tr S), ``"sqrt"`` (signed square
+            root of each entry, then scaled to unit length), ``"matrix-sqrt"`` (S^(1/2), by Newton-Schulz iterations) or
+            ``"size+matrix-sqrt"`` ((S / n)^(1/2)). Default: ``None``.
+        moments: ``(2,)``, or ``(1, 2)`` to append the first moment of Z: its mean if ``normalize`` is given, otherwise
+            its sum. Default: ``(2,)``.
+        lr_scale: Learning rate of W relative to the other parameters when training with Adam. W is ``lr_scale`` times
+            the stored parameter, which is initialized correspondingly larger. An L2 penalty on the parameter acts more
+            strongly on W, by a factor of 1 / lr_scale^2. Default: ``1.0``.
     """
 
     rounding = 0.0
-    """What the trace of an S that is 0 may come out as."""
+    """An upper bound of the trace of a zero matrix after rounding."""
 
     def __init__(
         self,
@@ -60,9 +65,11 @@ class SymmetricAggregation(SegmentAggregation):
         check_normalize(normalize, FOR_MATRICES, self)
         self.moments = tuple(moments) if isinstance(moments, Iterable) else ()
         if self.moments not in ((2,), (1, 2)):
-            raise ValueError(f"moments={moments!r}: choose (2,), as the paper, or (1, 2) to append the first moment.")
+            raise ValueError(
+                f"moments={moments!r}: choose (2,), as in the paper, or (1, 2) to append the first moment."
+            )
         if not 0 < lr_scale < float("inf"):
-            raise ValueError(f"lr_scale={lr_scale!r}: it must be a positive number. To leave W as drawn, freeze it.")
+            raise ValueError(f"lr_scale={lr_scale!r}: it must be a positive number. To keep W fixed, freeze it.")
         self.rank = rank
         self.lr_scale = lr_scale
         self.triangle = triangle
@@ -73,34 +80,34 @@ class SymmetricAggregation(SegmentAggregation):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W anew, as ``torch.nn.Linear`` does."""
+        """Reinitialize W as ``torch.nn.Linear`` does."""
         if self.channels is not None:
             uniform(self.channels * self.lr_scale**2, self.weight)
 
     @property
     def mapping(self) -> Tensor | None:
-        """W, where there is one."""
+        """The mapping W; ``None`` if there is none."""
         return self.weight if self.weight is None or self.lr_scale == 1 else self.lr_scale * self.weight
 
     def second_moment(self, z: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """S [G, width, width]."""
+        """Return S, ``[G, width, width]``."""
         return segment_gram(z, z, ptr, order=order)
 
     @property
     def width(self) -> int | None:
-        """The number of rows and columns of S."""
+        """The number of rows and columns of S; ``None`` if it depends on the input."""
         return self.channels if self.rank is None else self.rank
 
     @property
     def out_channels(self) -> int | None:
-        """The width of the output, None where it depends on the input."""
+        """The width of the output; ``None`` if it depends on the input."""
         if self.width is None:
             return None
         second = self.width * (self.width + 1) // 2 if self.triangle else self.width**2
         return second + (self.width if 1 in self.moments else 0)
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """Map, pool, normalise, flatten."""
+        """Map, pool, normalize and flatten."""
         dtype = promote(x).dtype
         w = self.mapping
         x = widen_for(self.normalize, x)
@@ -116,7 +123,7 @@ class SymmetricAggregation(SegmentAggregation):
 
     @property
     def _only_products(self) -> bool:
-        """Whether Z^T Z is all that is wanted of Z: then the mapping is part of the product."""
+        """Whether the result depends on Z only through Z^T Z, so that one operator can compute it from H and W."""
         return self.moments == (2,) and inherits(self, SymmetricAggregation, "second_moment")
 
     def _finish(self, s: Tensor, ptr: Tensor) -> Tensor:
@@ -124,11 +131,11 @@ class SymmetricAggregation(SegmentAggregation):
         return upper_triangle(s) if self.triangle else s.flatten(1)
 
     def terms(self, x: Tensor) -> Terms | None:
-        """Take one graph apart: A = B = W."""
+        """Return the terms of one graph: A = B = W."""
         return self._terms(x, x) if inherits(self, SymmetricAggregation, "second_moment") else None
 
     def _terms(self, x: Tensor, rows: Tensor) -> Terms:
-        """Take S of ``rows`` apart, and the first moment of ``x``."""
+        """Return the terms of S for ``rows``, and of the first moment for ``x``."""
         weight = identity(x) if self.mapping is None else self.mapping
         products = Products(rows, weight, weight)
         linear = self.normalize

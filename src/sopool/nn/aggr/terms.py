@@ -1,13 +1,13 @@
-"""Readouts taken apart: what each node adds to what a graph is pooled into.
+"""The terms that each node adds to the result of a readout, for explanations.
 
-A readout here is a sum over nodes that something is made of, mostly nothing more than a vector:
+Most readouts here are functions of sums over nodes, mostly linear ones:
 
     S = sum_i (A^T h_i) (B^T h_i)^T,    s = sum_i V^T g_i,    embedding = finish(S, s)
 
-with A = B = W for bimap, A = U^T and B = I for m_attn, A = I and B = mu for attn. Where ``finish`` is linear, so is all
-that a linear classifier makes of it, and every node has its exact share. The rows of CovPool are centred, those of
-AttnPool weighted: there a node's term depends on the others by way of the mean, or of the softmax; with the root of the
-matrix by way of S^(-1/2), which B is multiplied with.
+with A = B = W for bimap, A = U^T and B = I for m_attn, and A = I and B = mu for attn. If ``finish`` is linear, the
+scores of a linear classifier are exact sums of contributions of the nodes. In CovPool the rows are centered, and in
+AttnPool they are weighted, so the term of a node also depends on the other nodes. With a matrix root, B is multiplied
+by S^(-1/2), which depends on all nodes as well.
 """
 
 from collections.abc import Callable
@@ -19,71 +19,71 @@ from torch import Tensor
 from sopool.nn.aggr.normalize import normalize_pooled
 
 LINEAR = (None, "size")
-"""Normalisations that leave a sum over nodes a sum over nodes."""
+"""Normalizations that are linear, so that the result remains a sum over nodes."""
 
 
 class Products(NamedTuple):
-    """S, of one graph."""
+    """The sum S of products, for one graph."""
 
     rows: Tensor
-    """h_i [n, f]."""
+    """The node features h_i, ``[N, F]``."""
     left: Tensor
-    """A [f, p]."""
+    """The matrix A, ``[F, P]``."""
     right: Tensor
-    """B [f, q]."""
+    """The matrix B, ``[F, Q]``."""
 
     def pooled(self) -> Tensor:
-        """S [p, q]."""
+        """Return S, ``[P, Q]``."""
         return (self.rows @ self.left).T @ (self.rows @ self.right)
 
     def shares(self, gradient: Tensor) -> Tensor:
-        """What each node adds to <gradient, S> [n]."""
+        """Return the contribution of each node to <gradient, S>, ``[N]``."""
         return ((self.rows @ self.left @ gradient) * (self.rows @ self.right)).sum(1)
 
     def pairs(self, gradient: Tensor) -> Tensor:
-        """What each pair of features adds to it [f, f]."""
+        """Return the contribution of each pair of features to <gradient, S>, ``[F, F]``."""
         return (self.left @ gradient @ self.right.T) * (self.rows.T @ self.rows)
 
 
 class Sums(NamedTuple):
-    """s, of one graph."""
+    """The first-order sum s, for one graph."""
 
     rows: Tensor
-    """g_i [n, f]."""
+    """The node features g_i, ``[N, F]``."""
     map: Tensor
-    """V [f, s]."""
+    """The matrix V, ``[F, P]``."""
 
     def pooled(self) -> Tensor:
-        """s [s]."""
+        """Return s, ``[P]``."""
         return self.rows.sum(0) @ self.map
 
     def shares(self, gradient: Tensor) -> Tensor:
-        """What each node adds to <gradient, s> [n]."""
+        """Return the contribution of each node to <gradient, s>, ``[N]``."""
         return self.rows @ (self.map @ gradient)
 
 
 class Terms(NamedTuple):
-    """The sums that a readout is made of, and how."""
+    """The sums that define a readout, and the function that turns them into the embedding."""
 
     second: Products | None
     first: Sums | None
     finish: Callable[..., Tensor]
-    """(the pooled values of those that are there) -> embedding [out]."""
+    """A function of the pooled values of ``parts`` that returns the embedding ``[out_channels]``."""
     exact: bool
     """Whether ``finish`` is linear."""
 
     @property
     def parts(self) -> list[Products | Sums]:
-        """Those that are there."""
+        """The sums that are not ``None``."""
         return [part for part in (self.second, self.first) if part is not None]
 
 
 def normalize_alone(pooled: Tensor, nodes: int, how: str | None, rounding: float = 0.0) -> Tensor:
-    """Normalise what was pooled of one graph with so many nodes, see :mod:`sopool.nn.aggr.normalize`."""
+    """Normalize the pooled values of one graph with ``nodes`` nodes, see :mod:`sopool.nn.aggr.normalize`."""
     ptr = torch.tensor([0, nodes], device=pooled.device)
     return normalize_pooled(pooled.unsqueeze(0), ptr, how, rounding).squeeze(0)
 
 
 def identity(x: Tensor) -> Tensor:
-    """Return the map that leaves rows [n, f] as they are [f, f]."""
+    """Return the identity matrix ``[F, F]`` for rows ``[N, F]``."""
     return torch.eye(x.shape[1], dtype=x.dtype, device=x.device)

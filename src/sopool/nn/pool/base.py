@@ -1,4 +1,4 @@
-"""What every layer that makes graphs smaller shares, and how a vector is made of what it leaves."""
+"""The base classes of pooling layers, and readouts of the smaller graphs that they return."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,37 +18,49 @@ from sopool.ops.segment.largest import segment_max
 from sopool.ops.segment.segments import Segments, check_edges, find_segments, owners
 
 VectorFrom = Literal["max-mean", "concat"]
-"""How a vector is made of the nodes that are left of a graph, see :class:`PooledReadout`."""
+"""How the nodes of a pooled graph become a vector, see :class:`PooledReadout`."""
 
 
 @dataclass(frozen=True, eq=False)
 class PoolingOutput:
-    """A batch of G smaller graphs, and as PyG has them: ``conv(pooled.x, pooled.edge_index, pooled.edge_weight)``."""
+    """A batch of G pooled graphs, which other layers of PyG accept.
+
+    Examples:
+        >>> import torch
+        >>> from torch_geometric.nn import GraphConv
+        >>> from sopool.nn import TopKPooling
+        >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+        >>> pooled = TopKPooling(8)(torch.randn(4, 8), edge_index, batch=torch.tensor([0, 0, 1, 1]))
+        >>> pooled.ptr
+        tensor([0, 1, 2])
+        >>> GraphConv(8, 16)(pooled.x, pooled.edge_index, pooled.edge_weight).shape
+        torch.Size([2, 16])
+    """
 
     x: Tensor
-    """Node features [n, out_channels]."""
+    """Node features ``[N', out_channels]`` of the N' nodes of all pooled graphs."""
     ptr: Tensor
-    """Where each graph's nodes start [G + 1]."""
+    """The first node of each graph ``[G + 1]``."""
     graphs: Callable[[], GraphStructure]
-    """Gives the graphs themselves: made when asked for, since the last block of a model needs none."""
+    """A function that returns the structure of the pooled graphs, which is computed only on demand."""
     lift: Callable[[Tensor], Tensor]
-    """Values of the new nodes back to the old ones, through the transposed map: [n, c] -> [N, c']."""
+    """A function that maps values of the pooled nodes back to the input nodes, ``[N', F]`` -> ``[N, F]``."""
     loss: Tensor | None = None
-    """What each graph adds to its loss in training [G]."""
+    """An additional loss of each graph for training ``[G]``, or ``None``."""
 
     @cached_property
     def batch(self) -> Tensor:
-        """The graph of each node [n]; G for a spare row."""
+        """The graph of each node ``[N']``; G for an unused row."""
         return owners(self.ptr, self.x.shape[0])
 
     @property
     def edge_index(self) -> Tensor:
-        """From each edge's source to its target [2, E]: edges that were kept, or all pairs where each has a weight."""
+        """The edges ``[2, E]`` from source to target: the edges that were kept, or all pairs for dense layers."""
         return self._edges[0]
 
     @property
     def edge_weight(self) -> Tensor:
-        """The weight of each edge [E], 1 where the layer gives none; learned ones may be negative."""
+        """The weight of each edge ``[E]``: 1 for edges that were kept. Learned weights may be negative."""
         return self._edges[1]
 
     @cached_property
@@ -57,10 +69,21 @@ class PoolingOutput:
 
 
 class GraphPooling(torch.nn.Module):
-    """A layer written as one method, ``pool(x, graphs)``, alone or as a stack (see :mod:`sopool.nn.layers`)."""
+    """Base class of pooling layers that are defined by one method, ``pool(x, graphs)``.
+
+    A layer works for one model or for a stack of models (see :mod:`sopool.nn.layers`).
+
+    Args:
+        channels: Number of node features ``F``.
+
+    Examples:
+        >>> from sopool.nn import POOLINGS, make_pooling
+        >>> all(isinstance(make_pooling(name, channels=8), GraphPooling) for name in POOLINGS)
+        True
+    """
 
     capturable = True
-    """Whether all shapes follow from shapes, so that a step can be captured into a CUDA graph."""
+    """Whether all shapes are determined by input shapes, so that a step can be captured into a CUDA graph."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -69,31 +92,32 @@ class GraphPooling(torch.nn.Module):
         self.channels = channels
 
     def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
-        """The formula: node features [N, channels] of a batch of graphs -> smaller graphs."""
+        """Pool a batch of graphs with node features ``[N, F]``."""
         raise NotImplementedError(f"{type(self).__name__} must define pool(x, graphs).")
 
     @property
     def out_channels(self) -> int:
-        """The width of the new nodes' features."""
+        """The number of features of the new nodes."""
         return self.channels
 
     @property
     def nodes(self) -> int | None:
-        """How many nodes each new graph has; None where that depends on the old one."""
+        """The number of nodes of each pooled graph; ``None`` if it depends on the input."""
         return None
 
     def reset_parameters(self) -> None:
-        """Draw all learnable parameters anew."""
+        """Reinitialize all learnable parameters."""
 
     def _check(self, x: Tensor, edge_index: Tensor) -> None:
-        """Raise unless these are nodes and edges as PyG has them."""
+        """Raise unless ``x`` and ``edge_index`` have valid shapes and types."""
         if x.dim() != 2 or x.shape[1] != self.channels:
             raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
         if not x.is_floating_point():
             raise TypeError(f"x has dtype {x.dtype}: pass floating-point features, for example x.float().")
         if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
             raise ValueError(
-                f"edge_index is {edge_index.dtype} of shape {list(edge_index.shape)}: it must be integers [2, edges]."
+                f"edge_index has dtype {edge_index.dtype} and shape {list(edge_index.shape)}: it must be integers of "
+                "shape [2, edges]."
             )
 
     def __repr__(self) -> str:
@@ -101,9 +125,12 @@ class GraphPooling(torch.nn.Module):
 
 
 def find_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None, batch_size: int | None) -> tuple[Tensor, Segments]:
-    """The graph of each node [N], one graph if that was left out, and where each graph's nodes lie."""
-    if isinstance(batch_size, Tensor):  # the fourth place is that of batch in PyG's layers
-        raise TypeError("batch_size is a tensor; it counts graphs. The third place is that of batch: give batch=.")
+    """Return the graph of each node ``[N]`` and the segments; without ``batch``, all nodes belong to one graph."""
+    if isinstance(batch_size, Tensor):  # PyG's pooling layers have batch as their fourth argument
+        raise TypeError(
+            "batch_size is a tensor: it must be the number of graphs. Unlike in PyG, batch is the third argument; "
+            "pass it as batch=."
+        )
     if batch is None:
         batch = edge_index.new_zeros(x.shape[0])
         batch_size = 1 if batch_size is None else batch_size
@@ -111,32 +138,51 @@ def find_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None, batch_size: 
 
 
 class EdgePooling(GraphPooling):
-    """One that takes graphs as PyG has them, too."""
+    """Base class of pooling layers that can also be called with PyG's ``x``, ``edge_index`` and ``batch``.
+
+    Args:
+        channels: Number of node features ``F``.
+    """
 
     def forward(
         self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> PoolingOutput:
-        """Pool graphs given as in PyG: ``x`` [N, channels], ``edge_index`` [2, E], ``batch`` [N] in order.
+        """Pool a batch of graphs in PyG's format.
 
-        Without spare rows: where a layer chooses nodes, that waits for the device.
+        Layers that select nodes synchronize with the device, since the number of selected nodes must be known.
+
+        Args:
+            x: Node features ``[N, F]``.
+            edge_index: Edges ``[2, E]``.
+            batch: The graph of each node ``[N]``, sorted. Default: ``None``, for a single graph.
+            batch_size: The number of graphs. Default: ``None``, which means ``batch.max() + 1``.
         """
         self._check(x, edge_index)
         batch, segments = find_batch(x, edge_index, batch, batch_size)
         if segments.order is not None and not torch.equal(batch, batch[segments.order]):
-            raise ValueError("batch is not in order: the nodes of a graph must lie side by side. Sort x and batch.")
+            raise ValueError("batch is not in order: the nodes of each graph must be consecutive. Sort x and batch.")
         check_edges(edge_index, batch)
         return self.pool_exactly(x, GraphStructure(segments.ptr, neighbors_of(edge_index, x.shape[0])))
 
     def pool_exactly(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
-        """As ``pool``, without spare rows."""
+        """Pool as ``pool`` does, but without unused rows in the output."""
         return self.pool(x, graphs)
 
 
 class PooledReadout(torch.nn.Module):
-    """A flat network's readout by way of a smaller graph; it needs the graphs, not only their nodes.
+    """A readout of flat models that first pools each graph; it needs the edges, not only the nodes.
 
-    - ``max-mean``: the largest and the mean value over the nodes that are left, side by side (SAGPool).
-    - ``concat``: all nodes that are left, one after the other; their number must be fixed.
+    Args:
+        pooling: The pooling layer.
+        vector_from: ``"max-mean"`` concatenates the maximum and the mean over the pooled nodes, as in SAGPool.
+            ``"concat"`` concatenates all pooled nodes, whose number must be fixed. Default: ``"max-mean"``.
+
+    Examples:
+        >>> from sopool.nn import DiffPooling, TopKPooling
+        >>> PooledReadout(TopKPooling(8)).out_channels
+        16
+        >>> PooledReadout(DiffPooling(8, clusters=4), vector_from="concat").out_channels
+        32
     """
 
     needs_graph = True
@@ -153,25 +199,25 @@ class PooledReadout(torch.nn.Module):
         return readout_width(self.pooling, self.vector_from)
 
     def forward(self, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
-        """Graph embeddings [G, out_channels], and what each graph adds to its loss [G]."""
+        """Return graph embeddings ``[G, out_channels]`` and the additional loss of each graph ``[G]``, or ``None``."""
         pooled = self.pooling.pool(x, graphs)
         return read_out(pooled, self.pooling, self.vector_from), pooled.loss
 
 
 def readout_width(pooling: GraphPooling, vector_from: VectorFrom) -> int:
-    """The width of what :func:`read_out` gives."""
+    """Return the width of the vectors that :func:`read_out` returns."""
     if vector_from == "max-mean":
         return 2 * pooling.out_channels
     if pooling.nodes is None:
         raise ValueError(
-            f"{pooling!r} leaves more nodes of larger graphs: they cannot be put side by side to a vector of one "
+            f"{pooling!r} keeps more nodes of larger graphs, so they cannot be concatenated to a vector of fixed "
             "width. Choose max-mean."
         )
     return pooling.nodes * pooling.out_channels
 
 
 def read_out(pooled: PoolingOutput, pooling: GraphPooling, vector_from: VectorFrom) -> Tensor:
-    """One vector of the nodes that ``pooling`` left of each graph [G, width]."""
+    """Return one vector for each pooled graph ``[G, width]``."""
     x = pooled.x
     ptr = pooled.ptr
     if vector_from == "concat":
@@ -182,7 +228,15 @@ def read_out(pooled: PoolingOutput, pooling: GraphPooling, vector_from: VectorFr
 def dense_pooled(
     x: Tensor, weights: Callable[[], Tensor], contribution: Tensor, ptr: Tensor, loss: Tensor | None = None
 ) -> PoolingOutput:
-    """Graphs of k nodes each: features [G, k, f], weights [G, k, k], what each old node gives to them [N, k]."""
+    """Return graphs of K nodes each, given their features, their edge weights and the contributions of the input nodes.
+
+    Args:
+        x: Node features ``[G, K, F]``.
+        weights: A function that returns the edge weights ``[G, K, K]``.
+        contribution: The contribution of each input node to each new node ``[N, K]``.
+        ptr: The first input node of each graph ``[G + 1]``.
+        loss: The additional loss of each graph ``[G]``. Default: ``None``.
+    """
     graphs, nodes, channels = x.shape
     new = torch.arange(0, (graphs + 1) * nodes, nodes, device=x.device)
     return PoolingOutput(

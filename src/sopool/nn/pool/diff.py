@@ -20,35 +20,50 @@ EPS = 1e-12
     "diffpool",
     formula="S = softmax(D^-1/2 (A + I) D^-1/2 H W), H' = S^T H, A' = S^T A S",
     cost="N f k + N k^2 + E k",
-    vector="k nodes side by side",
+    vector="k nodes concatenated",
     default="k = 8; blocks 16, 8, 4",
     paper="Ying et al. 2018, arXiv 1806.08804",
     vector_from="concat",
 )
 class DiffPooling(EdgePooling):
-    r"""Differentiable pooling (DiffPool) from the `"Hierarchical Graph Representation Learning with Differentiable
-    Pooling" <https://arxiv.org/abs/1806.08804>`_ paper: a graph convolution shares each node out among k clusters.
+    r"""Differentiable pooling (DiffPool), in which a graph convolution assigns nodes to soft clusters.
 
     .. math:: S = \mathrm{softmax}(D^{-1/2} (A + I) D^{-1/2} H W), \quad H' = S^{\top} H, \quad A' = S^{\top} A S
 
-    In training each graph's loss grows by :math:`\|A - S S^{\top}\|_F / n`, the root mean square of what the clusters
-    miss of its edges, and by the mean entropy of its nodes' shares. Of each graph by itself: where graphs are padded
-    to the largest, as in PyG's layer, both depend on its company. :math:`S S^{\top}` is never formed:
+    Each graph has two additional losses: the link loss :math:`\|A - S S^{\top}\|_F / n` and the mean entropy of the
+    rows of :math:`S`. Unlike in PyG's layer, which pads graphs to the largest one, they do not depend on the other
+    graphs of the batch. :math:`S S^{\top}` is never formed:
 
     .. math:: \|A - S S^{\top}\|^2 = \sum_{ij} A_{ij}^2 - 2 \sum_{ij} A_{ij} \, s_i \cdot s_j + \|S^{\top} S\|^2
 
-    The new weights are divided by the square roots of both nodes' degrees, for the layers that follow.
+    The new edge weights are divided by the square roots of the degrees of both nodes. From the paper
+    `"Hierarchical Graph Representation Learning with Differentiable Pooling" <https://arxiv.org/abs/1806.08804>`_.
 
     Args:
-        channels: Number of node features :math:`f`.
-        clusters: Number of nodes :math:`k` of each pooled graph.
-        link, entropy: Factors of the two losses.
+        channels: Number of node features ``F``.
+        clusters: Number of clusters ``K``, the nodes of each pooled graph. Default: ``8``.
+        link: Weight of the link loss. Default: ``1.0``.
+        entropy: Weight of the entropy loss. Default: ``1.0``.
+
+    Shapes:
+        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``batch`` ``[N]``
+        - **output:** a :class:`~sopool.nn.PoolingOutput` with node features ``[G * K, F]``
+
+    Examples:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+        >>> batch = torch.tensor([0, 0, 0, 1, 1])
+        >>> pooled = DiffPooling(8, clusters=4)(torch.randn(5, 8), edge_index, batch)
+        >>> pooled.x.shape, pooled.loss.shape
+        (torch.Size([8, 8]), torch.Size([2]))
     """
 
     def __init__(self, channels: int, clusters: int = 8, link: float = 1.0, entropy: float = 1.0) -> None:
         super().__init__(channels)
         if clusters < 2:
-            raise ValueError(f"clusters={clusters}: with fewer than 2 there is nothing to share out; take a sum.")
+            raise ValueError(
+                f"clusters={clusters}: it must be at least 2. A single cluster would be a sum; use sum instead."
+            )
         self.clusters = clusters
         self.link = link
         self.entropy = entropy
@@ -56,16 +71,16 @@ class DiffPooling(EdgePooling):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W anew, as ``torch.nn.Linear`` does."""
+        """Reinitialize W as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.weight)
 
     @property
     def nodes(self) -> int:
-        """The number of clusters."""
+        """The number of nodes of each pooled graph, ``clusters``."""
         return self.clusters
 
     def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
-        """S^T H, S^T A S and the losses."""
+        """Compute S^T H, S^T A S and the losses."""
         dtype = promote(x).dtype
         rows = widen(x)
         logits = propagate_normalized(project(rows, widen(self.weight), graphs.ptr), graphs.neighbors)
@@ -84,7 +99,7 @@ class DiffPooling(EdgePooling):
 
 
 def _link(share: Tensor, aggregated: Tensor, graphs: GraphStructure) -> Tensor:
-    """||A - S S^T||_F / n of each graph [G], given A S."""
+    """Return the link loss of each graph ``[G]``, given A S."""
     agreed = segment_sum((share * aggregated).sum(1, keepdim=True), graphs.ptr).squeeze(1)
     within = segment_gram(share, share, graphs.ptr).square().sum((1, 2))
     missed = squared_weights(graphs, like=share) - 2 * agreed + within
@@ -92,5 +107,5 @@ def _link(share: Tensor, aggregated: Tensor, graphs: GraphStructure) -> Tensor:
 
 
 def _entropy(logits: Tensor, share: Tensor) -> Tensor:
-    """-sum_j s_j log s_j of each node [N, 1]; from the logits, so that a share of zero needs no care."""
+    """Return the entropy of each node ``[N, 1]``, from the logits so that zeros in S need no special treatment."""
     return -(share * logits.log_softmax(1)).sum(1, keepdim=True)

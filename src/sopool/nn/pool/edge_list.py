@@ -1,4 +1,4 @@
-"""The edges of a batch of graphs as PyG has them: from a source, row 0, to a target, row 1, which aggregates it."""
+"""The edges of a batch of graphs in PyG's format: row 0 has the sources, row 1 the targets, which aggregate them."""
 
 import torch
 from torch import Tensor
@@ -9,14 +9,17 @@ from sopool.ops.segment.segments import owners
 
 
 def all_pairs(graphs: int, nodes: int, device: torch.device) -> Tensor:
-    """All pairs (i, j) of nodes of the same graph, row by row, where each graph has equally many [2, G k k]."""
+    """Return all pairs (i, j) of nodes of the same graph ``[2, G * K * K]``, row by row, for graphs of K nodes."""
     node = torch.arange(graphs * nodes, device=device).view(graphs, nodes)
     shape = (graphs, nodes, nodes)
     return torch.stack([node.unsqueeze(2).expand(shape).reshape(-1), node.unsqueeze(1).expand(shape).reshape(-1)])
 
 
 def list_edges(neighbors: Neighbors | Dense, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Edges [2, E] and their weights [E]: of all pairs of nodes where each has a weight, else 1 in the type of x."""
+    """Return the edges ``[2, E]`` and their weights ``[E]``.
+
+    For dense graphs these are all pairs of nodes; otherwise all weights are 1.
+    """
     if isinstance(neighbors, Dense):
         graphs, nodes, _ = neighbors.weights.shape
         return all_pairs(graphs, nodes, neighbors.weights.device).flip(0), neighbors.weights.reshape(-1)
@@ -24,7 +27,7 @@ def list_edges(neighbors: Neighbors | Dense, like: Tensor) -> tuple[Tensor, Tens
     target = owners(neighbors.ptr, neighbors.nodes.numel())
     to_itself = neighbors.nodes == target
     before = torch.cat([neighbors.ptr.new_zeros(1), to_itself.cumsum(0)])
-    # Every node is in its own list once more than its loops say: of each list the first such entry is no edge.
+    # Every node is listed once among its own neighbors in addition to its self-loops: the first such entry is no edge.
     own = to_itself & (before[:-1] == before[neighbors.ptr[target]])
     edge_index = torch.stack([neighbors.nodes, target])[:, ~own & (entry < neighbors.ptr[-1])]
     return edge_index, like.new_ones(edge_index.shape[1])

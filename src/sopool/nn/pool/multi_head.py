@@ -17,44 +17,63 @@ from sopool.ops.segment.segments import check_edges
 
 
 class DensePoolingOutput(NamedTuple):
-    """A batch of G smaller graphs of k nodes each.
+    """A batch of G pooled graphs of K nodes each.
 
-    Graph g's node h is row g k + h. All k x k edges are there, row by row, those of weight zero too.
+    Node k of graph g is row ``g * K + k``. All K * K pairs of a graph are edges, row by row, including those of weight
+    zero.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.nn import MultiHeadSecondOrderPooling
+        >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+        >>> pooled = MultiHeadSecondOrderPooling(8, heads=3)(torch.randn(2, 8), edge_index)
+        >>> pooled.edge_index.shape, pooled.adj.shape
+        (torch.Size([2, 9]), torch.Size([1, 3, 3]))
     """
 
     x: Tensor
-    """Node features [G k, channels]."""
+    """Node features ``[G * K, F]``."""
     edge_index: Tensor
-    """[2, G k k]."""
+    """Edges ``[2, G * K * K]``."""
     edge_weight: Tensor
-    """The entries of ``adj`` in the order of ``edge_index`` [G k k]."""
+    """The entries of ``adj`` in the order of ``edge_index``, ``[G * K * K]``."""
     batch: Tensor
-    """The graph of each node [G k]."""
+    """The graph of each node ``[G * K]``."""
     adj: Tensor
-    """A', adj[g, i, j] is the weight of the edge i -> j [G, k, k]."""
+    """The matrices A' ``[G, K, K]``; ``adj[g, i, j]`` is the weight of the edge i -> j."""
     contribution: Tensor
-    """C^T: what each node of the input gives to each of its graph's new nodes [N, k]."""
+    """C transposed ``[N, K]``: the contribution of each input node to each new node of its graph."""
 
 
 @pooling("sopool-m-attn", options={"heads": 16, "normalize": "adjacency"}, nodes_option="heads")
 class MultiHeadSecondOrderPooling(GraphPooling):
-    r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) from the `"Second-Order Pooling for Graph
-    Neural Networks" <https://arxiv.org/abs/2007.10467>`_ paper as a layer that shrinks each graph to :math:`k` nodes.
+    r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) as a pooling layer.
 
     .. math::
-        C = U H^{\top}, \quad H' = C H \in \mathbb{R}^{k \times f}, \quad A' = C A C^{\top} \in \mathbb{R}^{k \times k}
+        C = U H^{\top}, \quad H' = C H \in \mathbb{R}^{K \times F}, \quad A' = C A C^{\top} \in \mathbb{R}^{K \times K}
 
-    with :math:`A_{ij}` the summed weight of the edges :math:`i \to j`, ``edge_index[0] = i`` and ``edge_index[1] = j``.
-    Computed edge by edge; time and memory are linear in nodes and edges.
+    Here :math:`A_{ij}` is the summed weight of the edges :math:`i \to j` (``edge_index[0] = i``, ``edge_index[1] =
+    j``). Time and memory are linear in nodes and edges. From the paper
+    `"Second-Order Pooling for Graph Neural Networks" <https://arxiv.org/abs/2007.10467>`_.
 
     Args:
-        channels: Number of node features :math:`f`.
-        heads: Number of nodes :math:`k` of each pooled graph.
-        normalize: ``"degree"`` divides :math:`C` by the number of nodes, so that :math:`H'` is an average, and each
-            entry of :math:`A'` by the square roots of its row's and its column's sum of absolute values. (:math:`A'`
-            is signed: plain degrees may be negative.) ``"adjacency"`` does the latter only: :math:`H'` is the paper's
-            sum. None is the paper's formula, whose values explode: :math:`H'` grows with n, :math:`A'` with the number
-            of edges, block after block.
+        channels: Number of node features ``F``.
+        heads: Number of queries ``K``, the nodes of each pooled graph.
+        normalize: ``"adjacency"`` divides each entry of :math:`A'` by the square roots of the sums of absolute values
+            of its row and its column; :math:`A'` may be negative. ``"degree"`` also divides :math:`C` by the number of
+            nodes. ``None`` is the paper's formula, whose values grow from block to block. Default: ``"degree"``.
+
+    Shapes:
+        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``batch`` ``[N]``, ``edge_weight`` ``[E]``
+        - **output:** a :class:`~sopool.nn.DensePoolingOutput` with node features ``[G * K, F]``
+
+    Examples:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+        >>> batch = torch.tensor([0, 0, 0, 1, 1])
+        >>> pooled = MultiHeadSecondOrderPooling(8, heads=4)(torch.randn(5, 8), edge_index, batch)
+        >>> pooled.x.shape, pooled.adj.shape
+        (torch.Size([8, 8]), torch.Size([2, 4, 4]))
     """
 
     def __init__(self, channels: int, heads: int, normalize: str | None = "degree") -> None:
@@ -69,16 +88,16 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the queries anew, as ``torch.nn.Linear`` does."""
+        """Reinitialize the queries as ``torch.nn.Linear`` does."""
         uniform(self.channels, self.queries)
 
     @property
     def nodes(self) -> int:
-        """The number of heads."""
+        """The number of nodes of each pooled graph, ``heads``."""
         return self.heads
 
     def pool(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
-        """C H and C A C^T, as a batch of graphs for the next block."""
+        """Compute C H and C A C^T as a batch of graphs for the next block."""
         dtype = promote(x).dtype
         rows = widen_for(self.normalize, x)
         contribution = project(rows, widen_for(self.normalize, self.queries.mT), graphs.ptr)
@@ -99,14 +118,14 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         batch_size: int | None = None,
         edge_weight: Tensor | None = None,
     ) -> DensePoolingOutput:
-        """Pool a batch of graphs.
+        """Pool a batch of graphs in PyG's format.
 
         Args:
-            x: Node features [N, channels].
-            edge_index: Edges [2, E], directed; an edge given twice counts twice.
-            batch: The graph of each node [N], in any order; one graph if left out.
-            batch_size: The number of graphs, ``batch.max() + 1`` if left out.
-            edge_weight: The weights of edges [E], of any type, 1 if left out.
+            x: Node features ``[N, F]``.
+            edge_index: Directed edges ``[2, E]``; a repeated edge counts repeatedly.
+            batch: The graph of each node ``[N]``, in any order. Default: ``None``, for a single graph.
+            batch_size: The number of graphs. Default: ``None``, which means ``batch.max() + 1``.
+            edge_weight: The weight of each edge ``[E]``, of any type. Default: ``None``, which means 1.
         """
         self._check(x, edge_index)
         if edge_weight is not None and edge_weight.shape != (edge_index.shape[1],):
@@ -130,9 +149,11 @@ class MultiHeadSecondOrderPooling(GraphPooling):
 
 
 def normalize_by_degree(adj: Tensor) -> Tensor:
-    r"""Signed adjacencies [G, k, k] by absolute degree: :math:`A_{ij} / \sqrt{\sum_l |A_{il}| \sum_l |A_{lj}|}`.
+    r"""Divide signed adjacency matrices ``[G, K, K]`` by absolute degrees.
 
-    Of each graph's largest entry a part of ``EPS`` counts as nothing, whatever the size of the graph or the features.
+    .. math:: A_{ij} / \sqrt{\sum_l |A_{il}| \sum_l |A_{lj}|}
+
+    The entries are first divided by the largest one, so that the ``EPS`` added to the degrees is relative to it.
     """
     largest = adj.abs().amax((1, 2), keepdim=True)
     adj = adj / torch.where(largest > 0, largest, 1.0)
@@ -143,7 +164,7 @@ def normalize_by_degree(adj: Tensor) -> Tensor:
 
 
 def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-    """A x: each node sums over the targets of its edges."""
+    """Compute A x: each node sums over the targets of its edges."""
     targets = x.index_select(0, edge_index[1])
     if edge_weight is not None:
         targets = targets * edge_weight.unsqueeze(1).to(x.dtype)
@@ -151,7 +172,7 @@ def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Ten
 
 
 def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> DensePoolingOutput:
-    """Lay k nodes per graph end to end, with all k x k edges: shapes known without looking at values."""
+    """Concatenate graphs of K nodes with all K * K edges; shapes do not depend on values."""
     graphs, k, channels = pooled.shape
     return DensePoolingOutput(
         x=pooled.reshape(graphs * k, channels),

@@ -11,25 +11,36 @@ from sopool.ops.message_passing.structure import GraphStructure, propagate_norma
     "sagpool",
     formula="y = D^-1/2 (A + I) D^-1/2 H theta, then as topkpool",
     cost="N f + N log N + E",
-    vector="max and mean over the nodes left",
+    vector="max and mean of the kept nodes",
     default="k = n / 2",
     paper="Lee et al. 2019, arXiv 1904.08082",
     vector_from="max-mean",
 )
 class SelfAttentionPooling(SelectPooling):
-    r"""Self-attention graph pooling (SAGPool) from the `"Self-Attention Graph Pooling"
-    <https://arxiv.org/abs/1904.08082>`_ paper: a graph convolution scores the nodes.
+    r"""Self-attention graph pooling (SAGPool), in which a graph convolution scores the nodes.
 
     .. math:: y = D^{-1/2} (A + I) D^{-1/2} H \theta, \quad i = \mathrm{top}_{\lceil r n \rceil}(y), \quad
         H' = H_i \odot \tanh(y_i), \quad A' = A_{i, i}
 
-    An edge that is given several times, as between clusters, counts as often; PyG's layer leaves weights out.
+    Unlike in PyG's layer, edge weights and repeated edges count in the scores. From the paper
+    `"Self-Attention Graph Pooling" <https://arxiv.org/abs/1904.08082>`_.
 
     Args:
-        channels: Number of node features :math:`f`.
-        ratio: The share :math:`r` of nodes to keep.
+        channels: Number of node features ``F``.
+        ratio: The fraction :math:`r` of nodes to keep. Default: ``0.5``.
+
+    Shapes:
+        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``batch`` ``[N]``
+        - **output:** a :class:`~sopool.nn.PoolingOutput`
+
+    Examples:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+        >>> batch = torch.tensor([0, 0, 0, 1, 1])
+        >>> SelfAttentionPooling(8, ratio=0.5)(torch.randn(5, 8), edge_index, batch).ptr
+        tensor([0, 2, 3])
     """
 
     def score(self, x: Tensor, graphs: GraphStructure) -> Tensor:
-        """The convolution to one channel: first the map, so that one number for each node is sent around."""
+        """Return a graph convolution to one channel, which maps first so that one number per node is propagated."""
         return propagate_normalized(project(x, self.query, graphs.ptr), graphs.neighbors)
