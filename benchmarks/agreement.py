@@ -1,10 +1,10 @@
-"""Agreement with the authors' code: its three poolings at `--preset paper`, hidden 32, batch 32, on the same ten folds.
+"""Compare accuracies with those of the authors' code: three poolings, preset `paper`, hidden 32, batch 32, same folds.
 
     python -m benchmarks.agreement [--datasets MUTAG PTC ...] [--pools sopool-bimap ...] [--seeds 3] [--device cuda]
                                    [--runs DIR] [--json FILE]
 
-All seeds and folds of a data set are trained together, the data sets side by side in processes of their own. What is in
-the store already is not trained again. The authors' figures are those measured with their code on these folds.
+All seeds and folds of a data set are trained together, and each data set in a separate process. Runs that are already
+in the store are not trained again. The authors' accuracies were measured with their code on these folds.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from sopool.training.trainer import TrainingProgress
 
 PROTOCOLS = ("per-fold-max", "single-epoch")
 DATASETS = ("MUTAG", "PTC", "PROTEINS", "IMDB-BINARY", "IMDB-MULTI", "NCI1")
-AUTHORS = {  # per-fold-max, single-epoch, in per cent; IMDB-BINARY with hidden 64
+AUTHORS = {  # per-fold-max, single-epoch, in percent; IMDB-BINARY with hidden 64
     "sopool-bimap": {
         "MUTAG": (94.7, 88.8),
         "PTC": (74.7, 65.4),
@@ -40,7 +40,7 @@ AUTHORS = {  # per-fold-max, single-epoch, in per cent; IMDB-BINARY with hidden 
 
 
 def evaluate(name: str, args: argparse.Namespace) -> list[list[dict]]:
-    """Train all seeds of one data set; for each seed the results of all poolings."""
+    """Train all seeds of one data set, and return for each seed the results of all poolings."""
     store = load(name, args.root)
     runs = RunStore(args.runs)
     setting = Setting(hidden=64 if name == "IMDB-BINARY" else 32)

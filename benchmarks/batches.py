@@ -1,8 +1,8 @@
-"""Time to put a batch together: graphs drawn at random, their nodes, edges and features laid side by side.
+"""Measure the time to assemble a batch: random graphs with their nodes, edges and features.
 
     python -m benchmarks.batches FOLDER
 
-FOLDER has MUTAG.zip and REDDIT-BINARY.zip of the TU collection.
+FOLDER contains MUTAG.zip and REDDIT-BINARY.zip of the TU collection.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What several benchmarks share: where the data sets are, the clock, processes of their own, the versions."""
+"""Functions that several benchmarks share: data folder, timing, subprocesses and versions."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-"""The folder with NAME.zip files, where a script is told no other."""
+"""The default folder with NAME.zip files."""
 
 
 def make_parser(module_docstring: str | None) -> argparse.ArgumentParser:
@@ -28,12 +28,12 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def command(module: str, *arguments: object) -> list[str]:
-    """Return the command line that runs a benchmark in a process of its own."""
+    """Return the command line that runs a benchmark in a separate process."""
     return [sys.executable, "-m", module, *map(str, arguments)]
 
 
 def run_alone(module: str, *arguments: object, **environment: str) -> Any:
-    """Run a benchmark in a process of its own and return what it prints last, which is JSON."""
+    """Run a benchmark in a separate process and return the JSON that it prints last."""
     done = subprocess.run(
         command(module, *arguments), check=True, stdout=subprocess.PIPE, text=True, env=os.environ | environment
     )
@@ -42,6 +42,6 @@ def run_alone(module: str, *arguments: object, **environment: str) -> Any:
 
 def versions() -> str:
     """Return the system and the versions of Python and PyTorch in one line."""
-    import torch  # here, so that a process that measures its own memory need not import it
+    import torch  # imported late: processes that measure their own memory do not need it
 
     return f"{platform.machine()} {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}"

@@ -1,13 +1,14 @@
-"""Cross-validation, side by side: seconds per model-epoch of the same model trained in different ways.
+"""Compare the training time of cross-validation: seconds per model-epoch of the same model in several implementations.
 
     python -m benchmarks.cross_validation [--datasets MUTAG ...] [--threads 1 2] [--device cuda] [--json FILE]
     python -m benchmarks.cross_validation --check
 
-The job: SOPool bimap on GIN-0 (benchmarks/rivals/__init__.py has the model), 50 steps of 32 graphs of one of ten
-stratified folds, then the accuracy on all graphs, those to train and those to test. The rivals train the first fold,
-sopool all ten, and its time is divided by ten. Each contender runs in a process of its own, in turn, over and over,
-with each number of threads; what counts is the number it is fastest with. Time is the median over the epochs of all
-rounds, the first epochs of each process left out. Reading the data and building the model do not count.
+The task is SOPool bimap on GIN-0 (the model is described in benchmarks/rivals/__init__.py): 50 steps of 32 graphs of
+one of ten stratified folds, then the accuracy on all training and test graphs. The other implementations train the
+first fold; sopool trains all ten, and its time is divided by ten. Each implementation runs in a separate process, in
+alternation, several times and with each number of threads; its fastest number of threads counts. The time is the median
+over the epochs of all rounds, without the first epochs of each process. Loading the data and building the model are not
+timed.
 """
 
 import argparse
@@ -39,14 +40,14 @@ from sopool.training.runs.store import RunStore
 DATASETS = ("MUTAG", "IMDB-BINARY", "PROTEINS", "NCI1")
 WARM_UP = 2
 UNSTEADY = 1.25
-"""Rounds that differ by more than this say that something else used the machine."""
+"""If rounds differ by more than this factor, the machine was probably busy with something else."""
 
 Timer = Callable[[str, Path, str, int], list[float]]
-"""(data set, root, device, epochs) -> seconds per model-epoch, once for each epoch after warming up."""
+"""A function (data set, root, device, epochs) -> seconds per model-epoch of each epoch after warm-up."""
 
 
 class Job(NamedTuple):
-    """What a trainer is given."""
+    """The input of a trainer."""
 
     store: PackedGraphs
     features: NodeFeatures
@@ -65,13 +66,13 @@ def prepare(name: str, root: Path) -> Job:
 
 
 def time_rival(trainer: Callable, name: str, root: Path, device: str, epochs: int) -> list[float]:
-    """Time a trainer of one model. Its accuracies are Python numbers, so it has waited for the device by then."""
+    """Time a trainer of one model. It returns accuracies as Python numbers, so it has synchronized with the device."""
     run = trainer(*prepare(name, root), seed=0, device=device)
     return [seconds(run.epoch) for _ in range(WARM_UP + epochs)][WARM_UP:]
 
 
 def time_sopool(name: str, root: Path, device: str, epochs: int) -> list[float]:
-    """Time all ten folds in banks, as ``sopool evaluate`` trains them; on a CPU the threads are worker processes."""
+    """Time all ten folds in banks, as ``sopool evaluate`` trains them; on a CPU, threads are worker processes."""
     workers = torch.get_num_threads() if device == "cpu" else 1
     with tempfile.TemporaryDirectory() as folder:
         runs = RunStore(folder)
@@ -91,7 +92,7 @@ CONTENDERS: dict[str, Timer] = {
 
 
 def measure(args: argparse.Namespace) -> dict:
-    """Seconds of every epoch: data set -> contender -> threads -> rounds."""
+    """Return the seconds of every epoch as data set -> implementation -> threads -> rounds."""
     results: dict = {}
     for turn in range(args.rounds):
         for name in args.datasets:
@@ -109,7 +110,7 @@ def in_a_process(name: str, contender: str, threads: int, args: argparse.Namespa
 
 
 class Best(NamedTuple):
-    """A contender's time with the number of threads that suits it."""
+    """The time of an implementation with its fastest number of threads."""
 
     seconds: float
     threads: int
@@ -158,19 +159,19 @@ def machine(device: str) -> dict[str, str]:
 
 
 def check(root: Path) -> None:
-    """Raise unless the rivals are the same model, and learn."""
+    """Raise an error unless all implementations are the same model and learn."""
     job = prepare("MUTAG", root)
     check_same_model(job)
     for trainer in (authors.AuthorsTrainer, pyg.PygTrainer):
         run = trainer(*job, seed=0)
         curve = [run.epoch() for _ in range(30)]
-        train, test = (median(accuracies) for accuracies in zip(*curve[20:], strict=True))  # one epoch alone is jumpy
+        train, test = (median(accuracies) for accuracies in zip(*curve[20:], strict=True))  # a single epoch is noisy
         print(f"{trainer.__name__}: accuracy, median of epochs 21 to 30: train {train:.3f}, test {test:.3f}")
         assert train > 0.85, "it does not learn"
 
 
 def check_same_model(job: Job) -> None:
-    """With equal weights, in float64: equal logits and gradients in training, equal logits in evaluation."""
+    """Check in float64, with equal weights, that training logits and gradients and evaluation logits are equal."""
     rows = job.features.rows().double()
     graphs = authors.make_graphs(job.store, rows, job.labels)[:BATCH]
     data = Batch.from_data_list(pyg.make_graphs(job.store, rows, job.labels)[:BATCH])
@@ -179,7 +180,7 @@ def check_same_model(job: Job) -> None:
     theirs = pyg.Model(job.features.width, 2).double()
     with torch.no_grad():
         for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-            one.uniform_(-0.3, 0.3)  # all of them, the batch norms' too, which start as ones and zeros
+            one.uniform_(-0.3, 0.3)  # including batch norms, which start as ones and zeros
             other.copy_(one)
     logits = []
     for model, given in ((ours, graphs), (theirs, data)):
@@ -203,12 +204,16 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--datasets", nargs="+", default=DATASETS, metavar="NAME")
     parser.add_argument("--root", type=Path, default=DATA, help="the folder with NAME.zip files (%(default)s)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers to choose the best of (1 2)")
+    parser.add_argument(
+        "--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads; the best one counts (1 2)"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--rounds", type=int, default=3, help="processes for each contender (%(default)s)")
-    parser.add_argument("--epochs", type=int, default=5, help="timed in each process (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="processes per implementation (%(default)s)")
+    parser.add_argument("--epochs", type=int, default=5, help="timed epochs per process (%(default)s)")
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
-    parser.add_argument("--check", action="store_true", help="see that the rivals are one model and learn, no timing")
+    parser.add_argument(
+        "--check", action="store_true", help="check that all implementations agree and learn; no timing"
+    )
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(args.threads[0])

@@ -1,11 +1,11 @@
-"""`GraphClassifier` with nothing tuned, on the ten folds that the poolings are compared on.
+"""Evaluate `GraphClassifier` with default settings on the ten folds that are used to compare poolings.
 
     python -m benchmarks.defaults MUTAG PROTEINS [--device cuda] [--pools sopool-bimap sum-avg] [--networks 1]
     python -m benchmarks.defaults MUTAG --set dropout=0.0 --options rank=16,normalize=matrix-sqrt --held-out
 
-Each fold's classifier sees its training graphs alone; the test fold is scored once. Beside it belongs what the `fair`
-protocol says of GIN with Sum/Avg: `sopool evaluate DATA --pool sum-avg --preset paper`. To choose a default by,
-`--held-out` scores a tenth of the training graphs instead, which the classifier does not see, and no test fold.
+The classifier of each fold sees its training graphs only, and the test fold is scored once. Compare the result with GIN
+and Sum/Avg under the `fair` protocol: `sopool evaluate DATA --pool sum-avg --preset paper`. To choose a default, use
+`--held-out`: it scores a tenth of the training graphs, which the classifier does not see, and no test fold.
 """
 
 import json
@@ -28,9 +28,9 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--pools", nargs="+", default=["sopool-bimap"])
     parser.add_argument("--networks", type=int, default=5, help="that vote")
-    parser.add_argument("--set", help="of the classifier, such as average=0.0,dropout=0.2")
-    parser.add_argument("--options", help="of the pooling, such as rank=16")
-    parser.add_argument("--held-out", action="store_true", help="score training graphs that were held out")
+    parser.add_argument("--set", help="arguments of the classifier, such as average=0.0,dropout=0.2")
+    parser.add_argument("--options", help="options of the pooling, such as rank=16")
+    parser.add_argument("--held-out", action="store_true", help="score held-out training graphs instead of test folds")
     args = parser.parse_args()
     options = named_values("--options", args.options) if args.options else {}
     given = named_values("--set", args.set) if args.set else {}

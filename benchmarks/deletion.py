@@ -1,9 +1,10 @@
-"""What is left of a prediction when nodes are deleted, those first that an explanation names first.
+"""Measure how predictions change when nodes are deleted in the order of their importance in an explanation.
 
     python -m benchmarks.deletion MUTAG [--pools sopool-bimap,sum] [--epochs 50]
 
-A model is trained on four fifths of a data set and explained on the rest. The sooner the margin of the predicted class
-falls, the better the explanation has found what the model looks at; deleting at random is what it has to beat.
+A model is trained on four fifths of a data set and explained on the rest. The faster the margin of the predicted class
+decreases, the better the explanation has identified the nodes that the model uses. The baseline deletes nodes in random
+order.
 """
 
 from collections.abc import Sequence
@@ -28,16 +29,16 @@ DRAWS = 10
 
 
 class Deletion(NamedTuple):
-    """What is left of the predictions for whole graphs, of each graph, for each share of its nodes deleted."""
+    """The remaining margins and probabilities for each graph and each fraction of deleted nodes."""
 
     margins: np.ndarray
-    """The margin of the class that the whole graph gets [graphs, shares]."""
+    """The margin of the class predicted for the whole graph, ``[graphs, fractions]``."""
     probabilities: np.ndarray
-    """Its probability [graphs, shares]."""
+    """The probability of this class, ``[graphs, fractions]``."""
 
 
 def main() -> None:
-    """Train, explain, delete, print."""
+    """Train a model, explain it, delete nodes and print a table."""
     parser = make_parser(__doc__)
     parser.add_argument("data", nargs="?", default="MUTAG")
     parser.add_argument("--root")
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 def delete_by_each(model: GraphClassifier, store: PackedGraphs) -> dict[str, Deletion]:
-    """Delete in the order of each kind of explanation, and at random."""
+    """Delete nodes in the order of each kind of explanation, and in random order."""
     explained = model.explain(store, top=0)
     kind = "its share" if all(one.exact for one in explained) else "its share, approximate"
     shares = [one.margin().nodes for one in explained]
@@ -74,7 +75,7 @@ def delete_by_each(model: GraphClassifier, store: PackedGraphs) -> dict[str, Del
 
 
 def by_gradient(model: GraphClassifier, store: PackedGraphs) -> list[np.ndarray]:
-    """Return gradient x input features of each node [n], of the margin of the predicted class."""
+    """Return gradient times input features of each node ``[N]``, for the margin of the predicted class."""
     ensemble = model.ensemble_
     chosen = model.predict_proba(store).argmax(1)
     weights = margins(len(model.classes_))
@@ -97,9 +98,9 @@ def at_random(model: GraphClassifier, store: PackedGraphs) -> Deletion:
 def delete_in_order(
     classifier: GraphClassifier, store: PackedGraphs, orders: Sequence[np.ndarray], shares: Sequence[float]
 ) -> Deletion:
-    """Delete shares of each graph's nodes, those first that ``orders`` [n] name first; one node always stays.
+    """Delete fractions of the nodes of each graph in the order ``orders`` ``[N]``; at least one node remains.
 
-    A share is rounded to whole nodes, up, so that any but 0 deletes some.
+    A fraction is rounded up to a whole number of nodes, so every fraction but 0 deletes at least one.
     """
     plain = replace(store.to("cpu"), labels=None, classes=())
     cut = [
@@ -127,9 +128,9 @@ def _count(share: float, nodes: int) -> int:
 
 
 def without_nodes(graph: PackedGraphs, nodes: Tensor) -> PackedGraphs:
-    """Return a store of one graph without these nodes and the edges at them; the other nodes keep their order."""
+    """Return a store of one graph without the given nodes and their edges; the other nodes keep their order."""
     if len(graph) != 1:
-        raise ValueError(f"A store of {len(graph)} graphs was given: take one, store[0].")
+        raise ValueError(f"A store of {len(graph)} graphs was given: pass one graph, such as store[0].")
     stays = torch.ones(graph.num_nodes, dtype=torch.bool)
     stays[nodes] = False
     number = stays.cumsum(0) - 1

@@ -1,8 +1,8 @@
-"""What second-order pooling gains over Sum/Avg, as the paper has it and as it comes out.
+"""Draw the gains of second-order pooling over Sum/Avg, as published and as measured here.
 
     python -m benchmarks.gains docs/results/table2.json docs/images/gains.svg
 
-Draws a picture: equal figures give equal files.
+Equal results give equal files.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ PROTOCOLS = {
     "fair": ("#0072B2", "same protocol, fair"),
 }
 WIDE = 4
-"""Panels side by side."""
+"""The number of panels per row."""
 CLAIM = ("#D55E00", "the paper's tables: unlike protocols")
 
 
 def draw(found: Reproduction) -> Figure:
-    """A panel for each line of the table, a line for each data set."""
+    """Draw a panel for each row of the table, with a line for each data set."""
     declared = found.compared("declared")
     rows = list(dict.fromkeys((one.row, one.against) for one in declared))
     wide = min(len(rows), WIDE)
@@ -54,7 +54,7 @@ def draw(found: Reproduction) -> Figure:
 
 
 def mark(panel: Axes, height: float, test: Comparison, colour: str) -> None:
-    """A gain with its interval."""
+    """Draw a gain with its interval."""
     panel.plot([100 * test.low, 100 * test.high], [height] * 2, color=colour, linewidth=1.6)
     panel.plot(100 * test.difference, height, "o", color=colour, markersize=4.5)
 
@@ -71,7 +71,7 @@ def frame(panel: Axes, title: str, datasets: tuple[str, ...]) -> None:
 
 
 def save(make: Callable[[], Figure], path: Path) -> None:
-    """Draw into a file."""
+    """Save the figure to a file."""
     with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
         make().savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 

@@ -1,9 +1,10 @@
-"""What the paper leaves open of hierarchies, judged on held-out training graphs: the test folds are not looked at.
+"""Compare options of hierarchical models that the paper does not specify, on held-out training graphs only.
 
     python -m benchmarks.hierarchy_options [--data PROTEINS] [--epochs 40] [--device cuda] [--runs FOLDER]
 
-Three blocks, preset paper, a tenth of each training fold held out: the accuracy at the epoch that is best there, mean
-and deviation over ten folds. Every pooling has as many options to choose from.
+Models have three blocks and preset `paper`, and a tenth of each training fold is held out. The table shows the accuracy
+on the held-out graphs at the best epoch, as mean and standard deviation over ten folds. Every pooling has the same
+number of options. Test folds are not used.
 """
 
 from dataclasses import replace
@@ -34,7 +35,7 @@ OPTIONS = {
 
 
 def held_out(store, pool, options, args) -> np.ndarray:
-    """The accuracy of each fold on its held-out graphs."""
+    """Return the accuracy of each fold on its held-out graphs."""
     request = Request([pool], epochs=args.epochs, blocks=3, preset="paper", pool_options=options)
     runs = RunStore(args.runs)
     evaluator = Evaluator(store, request, runs)

@@ -1,11 +1,11 @@
-"""Data sets from their TU text, and from the cache: how long, and how much memory.
+"""Measure time and memory of loading data sets from TU text files and from the cache.
 
     python -m benchmarks.load_datasets FOLDER [NAME ...] [--pyg] [--rounds 3]
 
-FOLDER has NAME.zip files. Each load runs in a process of its own; time is the median over the rounds and does not count
-imports; memory is the largest peak of the whole process, imports included (they alone take 300 MB). With --pyg PyG's
-TUDataset reads the same files, once, unpacked beforehand (COLLAB: a minute and 6.5 GB). The cache column loads what an
-earlier call kept.
+FOLDER contains NAME.zip files. Each load runs in a separate process. The time is the median over the rounds, without
+imports; the memory is the largest peak of the whole process, including imports (which alone take 300 MB). With --pyg,
+PyG's TUDataset also reads the same files once, already unpacked (COLLAB: a minute and 6.5 GB). The cache column loads
+the files that an earlier call cached.
 """
 
 import argparse
@@ -62,12 +62,12 @@ def measure(reader: str, folder: Path, name: str, cache: str, rounds: int) -> di
 
 
 def unpacked(folder: Path, name: str, into: Path) -> Path:
-    """The files where TUDataset looks for them."""
+    """Unpack the files to the folder in which TUDataset expects them."""
     raw = into / name / "raw"
     raw.mkdir(parents=True)
     with zipfile.ZipFile(folder / f"{name}.zip") as archive:
         for member in archive.namelist():
-            # In pieces: a child's peak memory starts from what this process has.
+            # Copy in pieces: the peak memory of a child process starts from the memory of this process.
             with archive.open(member) as source, (raw / Path(member).name).open("wb") as target:
                 shutil.copyfileobj(source, target)
     return into
@@ -81,7 +81,7 @@ def show(folder: Path, names: list[str], rounds: int, pyg: bool) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             cache = f"{scratch}/cache"
             text = measure("zip", folder, name, cache, rounds)
-            measure("cache", folder, name, cache, 1)  # fills it
+            measure("cache", folder, name, cache, 1)  # fills the cache
             kept = measure("cache", folder, name, cache, rounds)
             row = [f"{text['seconds']:.2f}", f"{text['mb']:,.0f}", f"{kept['seconds']:.3f}", f"{kept['mb']:,.0f}"]
             if pyg:
@@ -98,7 +98,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--pyg", action="store_true", help="PyTorch Geometric beside it")
+    parser.add_argument("--pyg", action="store_true", help="also measure PyG's TUDataset")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", choices=READERS, help=argparse.SUPPRESS)
     args = parser.parse_args()

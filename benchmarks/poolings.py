@@ -1,11 +1,11 @@
-"""Every pooling on real graphs: parameters, time and memory of a step, and of the usual padded or dense way beside it.
+"""Measure parameters, step time and memory of every pooling on real graphs, and of padded or dense implementations.
 
     python -m benchmarks.poolings [--data MUTAG,PROTEINS,DD] [--device cuda] [--threads 2] [--batch 128] [--json FILE]
 
-Flat: node features H of width 160, a batch of graphs, forward and backward to H and to the parameters. Hierarchies: a
-whole model of 3 blocks, hidden 128, forward and backward. The largest graph of the data set is in the batch. On a GPU
-also captured into a CUDA graph, as a bank's steps are: without the time that starting kernels takes. Memory is what is
-allocated over the graphs at the peak; on a CPU what a process of its own grows by, which needs Linux.
+Readouts: node features H of width 160 of a batch of graphs, forward and backward to H and the parameters. Hierarchies:
+a whole model of 3 blocks, hidden 128, forward and backward. The batch includes the largest graph of the data set. On a
+GPU, steps are also captured into a CUDA graph, as in a bank, which excludes the time of kernel launches. Memory is the
+peak above that of the graphs; on a CPU it is the growth of a separate process, which requires Linux.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def contenders():
 
 
 def prepare(name, data, args):
-    """A function that gives, for a number of graphs, the layer or model and what does one step with it."""
+    """Return a function that, for a number of graphs, returns the layer or model and a function that runs one step."""
     store = cached_load(data, args.root)
     blocks = BLOCKS if name.endswith("blocks") else 0
     pool = name.split(",")[0].split(" ")[0]
@@ -85,12 +85,12 @@ cached_load = cache(load)
 
 
 def run_one(name, data, args) -> dict:
-    """Measure one contender in this process."""
+    """Measure one implementation in this process."""
     torch.set_num_threads(args.threads)
     try:
         make = prepare(name, data, args)
         cuda = args.device != "cpu"
-        make(4, largest=False)[1]()  # the first use of the libraries
+        make(4, largest=False)[1]()  # initializes the libraries
         layer, once = make(args.batch)
         if cuda:
             before = torch.cuda.memory_allocated()
@@ -99,12 +99,12 @@ def run_one(name, data, args) -> dict:
             torch.cuda.synchronize()
             peak = torch.cuda.max_memory_allocated() - before
         else:
-            Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here on
+            Path("/proc/self/clear_refs").write_text("5")  # resets the peak
             before = memory("VmRSS")
             once()
             peak = memory("VmHWM") - before
         found = {"ms": timed(once, cuda), "peak_mb": peak / 2**20}
-        # PyG's ways wait for the device, and so does a pooling that cannot be captured.
+        # PyG's implementations synchronize with the device, and so do poolings that cannot be captured.
         if cuda and not name.endswith("(rival)") and all(getattr(one, "capturable", True) for one in layer.modules()):
             run_aside(once)
             found["captured_ms"] = timed(capture(once).replay, cuda)
@@ -114,7 +114,7 @@ def run_one(name, data, args) -> dict:
 
 
 def timed(once, cuda: bool) -> float:
-    """Milliseconds, the median of some steps."""
+    """Return the median time of several steps in milliseconds."""
 
     def finished() -> None:
         once()
@@ -125,7 +125,7 @@ def timed(once, cuda: bool) -> float:
 
 
 def memory(kind: str) -> int:
-    """Bytes of this process: VmRSS now, VmHWM at its peak."""
+    """Return the memory of this process in bytes: VmRSS (current) or VmHWM (peak)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(kind))
 
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--only", help="contenders by name, with semicolons between them")
+    parser.add_argument("--only", help="names of implementations, separated by semicolons")
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     parser.add_argument("--one", nargs=2, metavar=("DATA", "NAME"), help=argparse.SUPPRESS)
     args = parser.parse_args()

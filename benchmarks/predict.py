@@ -1,12 +1,13 @@
-"""Predictions per second of a trained model, beside a DataLoader loop of PyG over ``Data`` objects.
+"""Measure predictions per second of a trained model, compared with a PyG ``DataLoader`` loop over ``Data`` objects.
 
     python -m benchmarks.predict [--device cuda] [--graphs 20000] [--threads 2] [--parts speed,command,memory]
 
-speed    The same network (GIN-0, bilinear second-order pooling) on the same graphs, MUTAG's over and over. PyG's figure
-         leaves out the making of the ``Data`` objects, as does that of a packed store the packing; a row for a list of
-         ``Data`` has it. Of PyG's batch sizes, threads and workers the best counts, with all networks on each batch.
-command  ``sopool predict`` from its start to its end, on JSON lines and on a packed store.
-memory   ``sopool predict`` on generated graphs that come through a pipe: the most memory it had after so many of them.
+speed    The same network (GIN-0, bilinear second-order pooling) on the same graphs, repetitions of MUTAG. The time of
+         PyG excludes the creation of ``Data`` objects, and that of a packed store excludes packing; a separate row for
+         a list of ``Data`` includes it. The best of PyG's batch sizes, threads and workers counts, with all networks
+         applied to each batch.
+command  The whole ``sopool predict`` command, on JSON lines and on a packed store.
+memory   ``sopool predict`` on generated graphs from a pipe: the peak memory after several numbers of graphs.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from sopool.data.graphs import PackedGraphs, concatenate
 BATCHES = (64, 256, 1024)
 MODELS = (1, 5)
 STOPS = (10_000, 100_000, 1_000_000)
-"""Graphs after which memory is looked at."""
+"""Numbers of graphs after which memory is measured."""
 console = Console(width=None if sys.stdout.isatty() else 120)
 
 
@@ -49,7 +50,9 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--graphs", type=int, default=20_000)
     parser.add_argument("--threads", type=int, default=cores())
-    parser.add_argument("--workers", default="0", help="of PyG's DataLoader, several after commas: the best counts")
+    parser.add_argument(
+        "--workers", default="0", help="workers of PyG's DataLoader, separated by commas; the best counts"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", default="speed")
     given = parser.parse_args()
@@ -81,7 +84,7 @@ def speed(
     workers: list[int],
     rounds: int,
 ) -> None:
-    """Print a table of all contenders, measured in turns, with the best round of each."""
+    """Print a table of all implementations, measured in alternation, with the best round of each."""
     features = models[1].encoder_.transform(many).rows()
     loaded = make_graphs(many, features, torch.zeros(len(many), dtype=torch.long))
     data = to_pyg(many)
@@ -100,7 +103,7 @@ def speed(
         for name, work in contenders.items():
             before = time.process_time()
             wall_time = seconds(work)
-            if turn:  # the first is to warm up
+            if turn:  # the first round is for warm-up
                 times[name].append((wall_time, time.process_time() - before))
     wall = {name: len(many) / min(one for one, _ in each) for name, each in times.items()}
     cpu = {name: len(many) / min(one for _, one in each) for name, each in times.items()}
@@ -117,7 +120,7 @@ def speed(
 
 @torch.no_grad()
 def by_pyg(networks: list[Model], graphs: list, size: int, workers: int, count: int, device: str) -> np.ndarray:
-    """The usual loop."""
+    """Predict with the usual PyG loop."""
     parts = []
     with threads(count):
         for batch in DataLoader(graphs, size, num_workers=workers, pin_memory=device != "cpu"):
@@ -127,13 +130,13 @@ def by_pyg(networks: list[Model], graphs: list, size: int, workers: int, count: 
 
 
 def whole_command(folder: Path, many: PackedGraphs, given: argparse.Namespace) -> None:
-    """Graphs per second from the start of the command to its end, and as it says itself: without its start."""
+    """Return graphs per second over the whole command, and as the command reports it, without its start-up time."""
     write_jsonl(many, folder / "many.jsonl")
     save_graphs(many, folder / "many.graphs")
     table = Table("sopool predict", "graphs/s, with its start", "seconds of a core", "what it says")
     for n, source in product(MODELS, ("many.jsonl", "many.graphs")):
         line = [*_command(folder, n, given), str(folder / source), "-o", str(folder / "out.csv")]
-        subprocess.run(line, check=True, capture_output=True, env=_threads(given))  # what is cached is cached now
+        subprocess.run(line, check=True, capture_output=True, env=_threads(given))  # fills all caches
         start = time.perf_counter()
         before = os.times()
         done = subprocess.run(line, check=True, capture_output=True, text=True, env=_threads(given))
@@ -146,7 +149,7 @@ def whole_command(folder: Path, many: PackedGraphs, given: argparse.Namespace) -
 
 
 def memory(folder: Path, given: argparse.Namespace) -> None:
-    """Looked up while the command runs, which the pipe keeps from lagging behind; needs Linux."""
+    """Measure memory while the command reads from a pipe, which keeps it close to its input. This requires Linux."""
     line = [*_command(folder, 5, given), "-"]
     table = Table("graphs so far", "most memory", "graphs/s")
     start = time.perf_counter()
@@ -164,7 +167,7 @@ def memory(folder: Path, given: argparse.Namespace) -> None:
 
 
 def generated(count: int) -> Iterator[bytes]:
-    """JSON lines of random trees with a few rings, of 10 to 26 nodes with MUTAG's labels."""
+    """Yield JSON lines of random trees with a few rings, with 10 to 26 nodes and the labels of MUTAG."""
     random = np.random.default_rng(0)
     names = np.array(["C", "C", "C", "N", "O", "F", "Cl"])
     for _ in range(count):

@@ -1,10 +1,10 @@
-"""What the Ray executor costs and gains on this machine, beside the local one; and how good its guess at memory is.
+"""Measure the overhead and the speed-up of the Ray executor on this machine, and the accuracy of its memory estimate.
 
     python -m benchmarks.ray_overhead [--part memory] [--epochs 20] [--banks 40] [--root FOLDER]
 
-Overhead: many banks of one model and one short epoch, on workers that have been used before, against the same banks
-trained here one after the other. Speed-up: ten folds of MUTAG (hidden 32, batch 32, 50 steps) with one, two and more
-workers. Memory: what a bank is estimated to take, and what a fresh process grew by while it trained one epoch of it.
+Overhead: many small banks with one short epoch on warm workers, compared with the same banks trained sequentially
+in this process. Speed-up: ten folds of MUTAG (hidden 32, batch 32, 50 steps) with one, two and more workers. Memory:
+the estimate for a bank, and the growth of a new process while it trains the bank for one epoch.
 """
 
 import argparse
@@ -50,18 +50,20 @@ CASES = [
 
 def main() -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--epochs", type=int, default=20, help="of the speed-up")
-    parser.add_argument("--banks", type=int, default=40, help="of the overhead")
+    parser.add_argument("--epochs", type=int, default=20, help="epochs of the speed-up measurement")
+    parser.add_argument("--banks", type=int, default=40, help="number of banks of the overhead measurement")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of the speed-up, the first as its base")
-    parser.add_argument("--root", type=Path, default=DATA, help="where named data sets are")
-    parser.add_argument("--part", choices=PARTS, action="append", help="which tables; all if not given")
+    parser.add_argument(
+        "--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; the first is the baseline"
+    )
+    parser.add_argument("--root", type=Path, default=DATA, help="folder with the data sets")
+    parser.add_argument("--part", choices=PARTS, action="append", help="table to print; default: all")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         print(growth(*args.one, args.root))
         return
-    os.environ.update(RAY_worker_niceness="0")  # as the local workers have
+    os.environ.update(RAY_worker_niceness="0")  # the same niceness as local workers
     console = Console(width=120)
     for part in args.part or PARTS:
         console.print(PARTS[part](args))
@@ -73,7 +75,7 @@ def main() -> None:
 
 
 def timed(train: Train, request: Request, data: str, root: Path, workers: int | None) -> float:
-    """Seconds to train all first runs of a request into a new store."""
+    """Return the seconds to train all first runs of a request into a new store."""
     with tempfile.TemporaryDirectory() as folder:
         evaluator = Evaluator(load(data, root), request, RunStore(folder))
         configs = evaluator.first_runs()
@@ -84,7 +86,7 @@ def timed(train: Train, request: Request, data: str, root: Path, workers: int | 
 
 @contextmanager
 def ray_of(cores: int) -> Iterator[None]:
-    """A cluster of this machine alone, with so many cores."""
+    """Start a Ray cluster on this machine with the given number of cores."""
     ray.init("local", num_cpus=cores, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield
@@ -93,7 +95,7 @@ def ray_of(cores: int) -> Iterator[None]:
 
 
 def overhead(args: argparse.Namespace) -> Table:
-    """Settings that differ in batch size are banks of their own."""
+    """Measure the overhead per bank; settings with different batch sizes form separate banks."""
     settings = [Setting(hidden=4, batch_size=2 + number) for number in range(args.banks // 2)]
     request = Request(["sum"], ["single-epoch"], settings=settings, epochs=1, folds=2, steps=1)
     first = replace(request, settings=settings[:1])
@@ -132,7 +134,7 @@ def speed_up(args: argparse.Namespace) -> Table:
     for workers in args.workers:
         local = median(timed(train_all, request, "MUTAG", args.root, workers) for _ in range(args.repeats))
         with ray_of(workers):
-            timed(train_on_ray, replace(request, epochs=1), "MUTAG", args.root, None)  # now the workers are there
+            timed(train_on_ray, replace(request, epochs=1), "MUTAG", args.root, None)  # starts the workers
             on_ray = median(timed(train_on_ray, request, "MUTAG", args.root, None) for _ in range(args.repeats))
         base = base or (local, on_ray)
         cells = [f"{local:.1f}", f"{base[0] / local:.2f}", f"{on_ray:.1f}", f"{base[1] / on_ray:.2f}"]
@@ -195,7 +197,7 @@ def _needs(data: str, pool: str, setting: Setting, root: Path) -> tuple[Needs, l
 
 
 def growth(data: str, pool: str, hidden: str, batch: str, root: Path) -> int:
-    """Bytes that this process grows by at most, over what it has once the tables are there and the code is compiled."""
+    """Return the largest growth of this process in bytes, after the tables are built and the code is compiled."""
     torch.set_num_threads(1)
     evaluator, configs = _bank(data, pool, Setting(int(hidden), int(batch)), root)
     tables = tables_for(evaluator.store, TableFacts("test", None, edge_labels=False), "cpu")

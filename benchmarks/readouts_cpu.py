@@ -1,10 +1,10 @@
-"""Readouts on a CPU against the two usual ways: time and memory of forward + backward to the node features.
+"""Compare readouts on a CPU with two common implementations: time and memory of forward + backward to node features.
 
     python -m benchmarks.readouts_cpu [--threads 2] [--rounds 3] [--json FILE] [--plot FILE]
 
-Each contender runs in a process of its own, in turn, over and over: how fast an allocation is depends on what was
-freed before, and that must not depend on who ran first. Time is the median over all rounds. Memory is what the process
-grows by at its peak, over the inputs and the first use of the libraries.
+Each implementation runs in a separate process, in alternation and several times, because the speed of an allocation
+depends on what was freed before. The time is the median over all rounds. The memory is the peak growth of the process,
+after the inputs are allocated and the libraries were used once.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def contenders(bimap, attn):
 
 
 def run_one(like: str, name: str, threads: int) -> dict:
-    """Time one contender in this process."""
+    """Time one implementation in this process."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     sizes = torch.from_numpy(draw_sizes(like, BATCHES[like]))

@@ -1,12 +1,12 @@
-"""Forms of second-order pooling, judged on held-out training graphs: the test folds are not looked at.
+"""Compare variants of second-order pooling on held-out training graphs. Test folds are not used, except by `--final`.
 
     python -m benchmarks.search --data PROTEINS [--device cuda] [--runs FOLDER] [--json FILE]
     python -m benchmarks.search --data PROTEINS --forms "sum-avg, normed;normed" --final
 
-From the paper's setting (GIN-0, bimap, hidden 32, batch 32, dropout on the scores) one thing is changed at a time, then
-several. A tenth of each training fold is held out, `--repeats` times over. The figure of a fold is the accuracy on its
-held-out graphs at the epoch that is best for the *other* folds: the best epoch of a fold itself would flatter forms
-whose curves jump. `search_forms.py` has the forms, `search_page.py` makes tables of the figures.
+Starting from the paper's setting (GIN-0, bimap, hidden 32, batch 32, dropout on the scores), one option is changed at a
+time, then several. A tenth of each training fold is held out, `--repeats` times. The score of a fold is the accuracy on
+its held-out graphs at the epoch that is best for the *other* folds; its own best epoch would favor variants with noisy
+curves. `search_forms.py` defines the variants, `search_page.py` prints the tables.
 """
 
 import argparse
@@ -36,7 +36,10 @@ READOUTS[BOTH] = BothMomentsAggregation
 
 
 def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> list[Run]:
-    """One for each fold and repeat, which holds out other graphs; under `--final` they look at the test folds, once."""
+    """Return one run for each fold and repeat; repeats hold out different graphs.
+
+    With `--final`, the runs score the test folds, once.
+    """
     request = Request([form.pool], epochs=args.epochs, seed=args.seed, preset="paper", pool_options=form.options)
     runs = RunStore(args.runs)
     evaluator = Evaluator(store, request, runs)
@@ -59,9 +62,10 @@ def trained_runs(store: PackedGraphs, form: Form, args: argparse.Namespace) -> l
 
 
 def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
-    """What `fair` reports of the first three runs of each fold, and what all (five) reach by the mean probability.
+    """Return the `fair` accuracy of the first three runs of each fold, and that of the ensemble of all (five) runs.
 
-    `mixed_folds`, where there are more than three: what these reach with the others of the form that was given first.
+    With more than three runs, `mixed_folds` has the ensemble of these three and the later runs of the first given
+    variant.
     """
     trained = trained_runs(store, form, args)
     labels = store.labels.numpy()
@@ -78,14 +82,14 @@ def final(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str
 
 
 def vote(trained: Sequence[Run], fold: int, labels: np.ndarray) -> float:
-    """The accuracy of the runs of a fold together."""
+    """Return the accuracy of the ensemble of the runs of a fold."""
     runs = [run.predictions for run in trained if run.config.fold == fold]
     probabilities = sum(softmax(one["test_logits"], axis=1) for one in runs)
     return float((probabilities.argmax(1) == labels[runs[0]["test_graphs"]]).mean())
 
 
 def held_out(store: PackedGraphs, form: Form, args: argparse.Namespace) -> dict[str, Any]:
-    """The accuracy of each fold on its held-out graphs, at the epoch that is best for the other folds."""
+    """Return the accuracy of each fold on its held-out graphs, at the epoch that is best for the other folds."""
     trained = trained_runs(store, form, args)
     curves = np.array([run.curves["validation_accuracy"] for run in trained]).reshape(args.repeats, 10, -1).mean(0)
     others = (curves.sum(0) - curves) / 9
@@ -104,20 +108,20 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--data", nargs="+", default=["PROTEINS"])
     parser.add_argument("--root", type=Path, default=DATA)
-    parser.add_argument("--forms", help="only these, separated by semicolons")
-    parser.add_argument("--part", default="1/1", help="of the forms: 2/4 is the second of four parts")
+    parser.add_argument("--forms", help="names of variants, separated by semicolons; default: all")
+    parser.add_argument("--part", default="1/1", help="part of the variants: 2/4 is the second of four parts")
     parser.add_argument("--epochs", type=int, help="200; with --final 350")
     parser.add_argument("--repeats", type=int, help="2; with --final 5")
     parser.add_argument(
         "--final",
         action="store_true",
-        help="the fair protocol, and all runs of a fold together: reads the test folds",
+        help="score the test folds: the fair protocol, and the ensemble of all runs of a fold",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the runs; folds stay the same")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further form after so many")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the runs; folds do not change")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further variant after this time")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
-    parser.add_argument("--json", type=Path, help="add the figures to this file, a line each")
+    parser.add_argument("--json", type=Path, help="append the results to this file, one line per variant")
     args = parser.parse_args()
     args.epochs = args.epochs or (350 if args.final else 200)
     args.repeats = args.repeats or (5 if args.final else 2)
@@ -127,7 +131,7 @@ def main() -> None:
     try:
         forms = {name: form_of(name) for name in names}
     except KeyError as error:
-        parser.error(f"{error} is not a form: search_forms.py has them.")
+        parser.error(f"{error} is not a variant: search_forms.py defines them.")
     args.first = forms[names[0]]
     for data in args.data:
         store = load(data, args.root)

@@ -1,4 +1,4 @@
-"""The forms of second-order pooling that `search.py` compares, and the first-order ones beside them."""
+"""The variants of second-order pooling that `search.py` compares, and first-order variants for reference."""
 
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -7,18 +7,18 @@ from typing import Any
 BIMAP = "bimap (paper)"
 SUM = "sum-avg (paper)"
 STANDARDIZED = "standardized"
-"""The name of a readout of `standardized.py`."""
+"""The name of the first readout of `standardized.py`."""
 BOTH = "both"
-"""The name of the other one."""
+"""The name of its second readout."""
 AVERAGED = ", averaged"
 LARGE_BATCH = ", batch 128"
 ENDS: dict[str, dict[str, Any]] = {AVERAGED: {"average": 0.99}, LARGE_BATCH: {"batch_size": 128}}
-"""What a name may end with, and how the runs of that form then differ."""
+"""Suffixes of names, and how the runs of such a variant differ."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What differs from the paper's setting."""
+    """The differences of a variant from the paper's setting."""
 
     pool: str = "sopool-bimap"
     options: dict[str, Any] = field(default_factory=dict)
@@ -35,26 +35,29 @@ DROPOUTS = {
     "light dropout": (ON_EMBEDDING, {"dropout": 0.2}),
     "no dropout": ({}, NO_DROPOUT),
 }
-"""Kinds of dropout: what differs in the model, and in its training."""
+"""Kinds of dropout: the differences in the model and in its training."""
 
 
 def normed(pool: str = "sopool-bimap", options: dict | None = None, run: dict | None = None, **model: Any) -> Form:
-    """A batch norm of the graph embedding and dropout after it, instead of on the scores."""
+    """Return the variant with a batch norm of the graph embedding, and dropout after it instead of on the scores."""
     return Form(pool, options or {}, NORM | ON_EMBEDDING | model, run or {})
 
 
 def standardized(power: float = 0.5) -> dict[str, Any]:
-    """What makes a model one with the readout of `standardized.py`, whatever its pooling was."""
+    """Return the changes that replace the pooling of a model by the standardized readout of `standardized.py`."""
     return {"pool": STANDARDIZED, "pool_options": {"power": power}}
 
 
 def slow(normalize: str | None = None, rank: int = 32) -> dict[str, Any]:
-    """Options of bimap: W learns ten times more slowly than the rest."""
+    """Return options of bimap with a learning rate of W that is a tenth of that of the other parameters."""
     return {"normalize": normalize, "lr_scale": 0.1} | ({} if rank == 32 else {"rank": rank})
 
 
 def slow_forms() -> dict[str, Form]:
-    """With all ways to drop, to normalise and two ranks: `slow, rank 16, size, matrix-sqrt, no dropout` is one."""
+    """Return variants with all kinds of dropout and normalization and two ranks.
+
+    An example is `slow, rank 16, size, matrix-sqrt, no dropout`.
+    """
     found = {}
     for rank, normalize in product((32, 16), (None, "size", "matrix-sqrt", "size+matrix-sqrt")):
         parts = ["slow", *([] if rank == 32 else [f"rank {rank}"]), *(normalize.split("+") if normalize else [])]
@@ -64,7 +67,7 @@ def slow_forms() -> dict[str, Form]:
 
 
 def both(normalize: str | None = None) -> dict[str, Any]:
-    """What makes a model one with the first moment of H beside a slow bimap, whatever its pooling was."""
+    """Return the changes that replace the pooling of a model by the first moment of H and a slow bimap."""
     return {"pool": BOTH, "pool_options": slow(normalize)}
 
 
@@ -159,7 +162,7 @@ FORMS = {
 
 
 def form_of(name: str) -> Form:
-    """By its name, which may end with some of ``ENDS``."""
+    """Return the variant with a given name, which may end with some of ``ENDS``."""
     for end, run in ENDS.items():
         if name.endswith(end):
             form = form_of(name.removesuffix(end))

@@ -1,4 +1,4 @@
-"""Graph sizes drawn like those of real data sets: quantiles measured on them, straight lines between."""
+"""Draw graph sizes like those of real data sets, by linear interpolation of measured quantiles."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ QUANTILES = {
 
 
 def draw_sizes(like: str, graphs: int, seed: int = 0) -> np.ndarray:
-    """Draw the number of nodes of each of ``graphs`` graphs. The largest of the data set is among them."""
+    """Draw the number of nodes of each of ``graphs`` graphs, including the largest of the data set."""
     levels = np.random.default_rng(seed).random(graphs)
     levels[graphs // 2] = 1
     return np.interp(levels, LEVELS, QUANTILES[like]).astype(int)

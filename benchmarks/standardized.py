@@ -1,4 +1,4 @@
-"""Readouts that were tried in the search (see docs/results/search.md), and did not earn a place in the package."""
+"""Readouts that were tested in the search (see docs/results/search.md) but did not become part of the package."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,14 @@ from sopool.ops.many_models.model_rows import EPS, MOMENTUM
 
 
 class StandardizedSecondOrderAggregation(SymmetricAggregation):
-    r"""The moments of mapped features that are standardised over all nodes of a batch, and scaled by the size.
+    r"""Moments of mapped features that are standardized over all nodes of a batch, and scaled by the graph size.
 
     .. math::
         Z = (H W - \mu) / \sigma, \quad n^{-p} \, (Z^{\top} Z, \; Z^{\top} \mathbf{1})
 
-    After a ReLU all features are positive, and H^T H is mostly the product of their means, times the size of the graph.
-    Taking away the mean of a graph loses what tells graphs apart (CovPool); this takes away that of all nodes.
+    After a ReLU all features are non-negative, and H^T H is dominated by the product of their means, times the size of
+    the graph. Subtracting the mean of each graph discards information that distinguishes graphs (CovPool); this readout
+    subtracts the mean over all nodes of the batch instead.
     """
 
     running_mean: Tensor
@@ -32,7 +33,7 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
         self.register_buffer("running_var", torch.ones(rank))
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """The moments of H W are corrected afterwards, graph by graph: the nodes are read once."""
+        """Compute the moments of H W and standardize them afterwards for each graph, so that nodes are read once."""
         z = project(x, self.weight, ptr, order)
         rank = z.shape[1]
         models = self.running_mean.numel() // rank
@@ -49,7 +50,7 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
         return out if 1 not in self.moments else torch.cat([out, first.flatten(0, 1)], dim=1)
 
     def _statistics(self, first: Tensor, second: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and one over the deviation of all nodes [M, 1, rank], as a batch norm has them."""
+        """Return the mean and 1 / deviation of all nodes, ``[M, 1, R]``, as in batch norm."""
         mean = self.running_mean.view(len(first), -1)
         variance = self.running_var.view(len(first), -1)
         if self.training and first.shape[1]:
@@ -65,18 +66,18 @@ class StandardizedSecondOrderAggregation(SymmetricAggregation):
 
 
 class BothMomentsAggregation(BilinearSecondOrderAggregation):
-    r"""The first moment of H, all of it, beside the second of H W: with a linear head, Sum/Avg is a special case.
+    """The first moment of H and the second moment of H W; with a linear classifier, Sum/Avg is a special case.
 
-    For training alone: it has no `triangle` or `moments`, and can be neither folded nor explained.
+    This is for training only: it has no `triangle` or `moments`, and supports neither folding nor explanations.
     """
 
     @property
     def out_channels(self) -> int:
-        """f + r^2."""
+        """Return F + R^2."""
         return self.channels + self.rank**2
 
     def pool(self, x: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
-        """The mean of H if the second moment is divided by the size."""
+        """Return both moments; the first is the mean of H if the second is divided by the size."""
         mean = self.normalize is not None and "size" in self.normalize
         first = segment_mean(x, ptr, order) if mean else segment_sum(x, ptr, order)
         return torch.cat([first, super().pool(x, ptr, order)], dim=1)

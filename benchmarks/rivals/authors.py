@@ -1,8 +1,8 @@
-"""The way of the research code behind the GIN and SOPool papers, written anew.
+"""A reimplementation of the method of the research code behind the GIN and SOPool papers.
 
-Graphs are Python objects. A batch is put together from them at each step: features concatenated, one block-diagonal
-sparse COO matrix for all edges and self-loops, on the CPU, then moved. A loop over graphs pools them, one row of the
-result at a time. Two things are kinder than there: evaluation keeps no autograd graph, and there is no progress bar.
+Graphs are Python objects. Each step assembles a batch on the CPU (concatenated features and one block-diagonal sparse
+COO matrix of all edges and self-loops) and moves it to the device. A loop over graphs pools them, one row of the result
+at a time. Two things are faster than in the original: evaluation keeps no autograd graph, and there is no progress bar.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,24 @@ EVALUATION_BATCH = 64
 
 
 class Graph(NamedTuple):
-    """One graph, as the model gets it."""
+    """One graph, as the model expects it."""
 
     edges: Tensor
-    """[2, e], int64: both directions, no self-loops added."""
+    """Edges ``[2, E]``, int64, in both directions and without self-loops."""
     features: Tensor
-    """[n, d]."""
+    """Node features ``[N, F]``."""
     label: int
 
 
 def make_graphs(store: PackedGraphs, rows: Tensor, labels: Tensor) -> list[Graph]:
-    """One object for each graph of the store, with its ``rows`` [N, d] of features."""
+    """Return one object for each graph of the store; ``rows`` ``[N, F]`` are the features of all nodes."""
     edges = store.edge_index.long().split(store.edge_ptr.diff().tolist(), dim=1)
     parts = rows.split(store.sizes.tolist())
     return [Graph(*one) for one in zip(edges, parts, labels.tolist(), strict=True)]
 
 
 class Layer(nn.Module):
-    """Sum over neighbors and self, then Linear, BN, ReLU, Linear, then BN, ReLU."""
+    """Sum over the neighbors and the node itself, then Linear, BN, ReLU, Linear, BN, ReLU."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Layer(nn.Module):
 
 
 class Model(nn.Module):
-    """GIN-0, all layers side by side, bilinear second-order pooling, one linear map."""
+    """GIN-0 with concatenated layers, bilinear second-order pooling and a linear classifier."""
 
     def __init__(self, channels: int, classes: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Model(nn.Module):
 
 
 def block_diagonal(graphs: Sequence[Graph]) -> Tensor:
-    """The adjacency matrices along the diagonal of a large one, self-loops added: sparse COO."""
+    """Return a sparse COO matrix with the adjacency matrices, including self-loops, on its diagonal."""
     shifted = []
     nodes = 0
     for graph in graphs:
@@ -92,7 +92,7 @@ def block_diagonal(graphs: Sequence[Graph]) -> Tensor:
 
 
 class AuthorsTrainer:
-    """One model on one fold."""
+    """A trainer of one model on one fold."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class AuthorsTrainer:
         self.device = device
 
     def epoch(self) -> tuple[float, float]:
-        """Train for an epoch, then evaluate all graphs: accuracy on those to train and on those to test."""
+        """Train for an epoch, then return the accuracies on training and test graphs."""
         self.model.train()
         self.loss = 0.0
         for _ in range(STEPS):

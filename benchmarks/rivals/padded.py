@@ -1,6 +1,7 @@
-"""The dense way to train many models at once: every graph padded to the largest, adjacency as a dense matrix.
+"""The dense way to train many models at once: graphs are padded to the largest one and adjacency matrices are dense.
 
-Shapes never change, so on a GPU a step is captured once and replayed. It pays with the square of the largest graph.
+Shapes are constant, so on a GPU a step is captured once and replayed. Memory and time grow with the square of the
+largest graph.
 """
 
 from itertools import pairwise
@@ -19,7 +20,7 @@ from sopool.training.bank.sampling import draw_batches
 MOMENTUM = 0.1
 EPS = 1e-5
 TOGETHER = 1 << 24
-"""Numbers in one array while scoring."""
+"""The number of values in one array during scoring."""
 
 
 class Norm(nn.Module):
@@ -35,7 +36,7 @@ class Norm(nn.Module):
         self.register_buffer("variance", torch.ones(models, 1, channels))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """[M, rows, channels], with [M, rows, 1] ones for real nodes."""
+        """Normalize ``[M, rows, F]``, with a mask ``[M, rows, 1]`` of real nodes."""
         mean = self.mean
         variance = self.variance
         if self.training:
@@ -49,7 +50,7 @@ class Norm(nn.Module):
 
 
 class Model(nn.Module):
-    """M times the model of :mod:`benchmarks.rivals`, without biases that a norm would take away again."""
+    """M copies of the model of :mod:`benchmarks.rivals`, without biases that a batch norm would cancel."""
 
     def __init__(self, models: int, channels: int, classes: int, hidden: int) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class Model(nn.Module):
         self.head_bias = nn.Parameter(torch.zeros(models, 1, classes))
 
     def forward(self, x: Tensor, adjacency: Tensor, mask: Tensor) -> Tensor:
-        """[M, B, n, channels], [M, B, n, n], [M, B, n, 1] -> scores [M, B, classes]."""
+        """Return scores ``[M, B, classes]`` from ``[M, B, n, F]``, ``[M, B, n, n]`` and ``[M, B, n, 1]``."""
         models, batch, nodes, _ = x.shape
         rows = mask.flatten(1, 2)
         states = [x.flatten(1, 2)]
@@ -78,7 +79,7 @@ class Model(nn.Module):
 
 
 class PaddedBank:
-    """M models, each on graphs of its own."""
+    """M models, each with its own graphs."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class PaddedBank:
             self.replay = capture(self._step)
 
     def train(self) -> float:
-        """One epoch; the mean loss."""
+        """Train for one epoch and return the mean loss."""
         self.model.train()
         draws = draw_batches(range(len(self.trains)), self.epochs, self.trains, self.steps, self.batch)
         self.epochs += 1
@@ -133,13 +134,13 @@ class PaddedBank:
         self.total += loss.detach()
 
     def __call__(self, graphs: Tensor) -> Tensor:
-        """Scores of graphs by number: [M, B] -> [M, B, classes]."""
+        """Return the scores ``[M, B, classes]`` of graphs given by their numbers ``[M, B]``."""
         scores: Tensor = self.model(self.x[graphs], self.adjacency[graphs], self.mask[graphs])
         return scores
 
     @torch.no_grad()
     def score(self) -> np.ndarray:
-        """Scores of all graphs by all models [M, G, classes]."""
+        """Return the scores of all graphs by all models, ``[M, G, classes]``."""
         self.model.eval()
         models = len(self.trains)
         graphs, nodes = self.x.shape[:2]
@@ -150,7 +151,10 @@ class PaddedBank:
 
 
 def pad(store: PackedGraphs, features: NodeFeatures, device: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Features [G, n, d], a mask of real nodes [G, n, 1] and adjacency with loops [G, n, n], n that of the largest."""
+    """Return padded features ``[G, n, F]``, a mask of real nodes ``[G, n, 1]`` and adjacency matrices ``[G, n, n]``.
+
+    The adjacency matrices include self-loops, and n is the number of nodes of the largest graph.
+    """
     graphs = len(store)
     nodes = int(store.sizes.max())
     owner = torch.arange(graphs).repeat_interleave(store.sizes)

@@ -1,4 +1,4 @@
-"""The usual ways to write each pooling: PyG's layers where there are some, else padding to the largest graph."""
+"""Common implementations of each pooling: layers of PyG where they exist, otherwise padding to the largest graph."""
 
 import torch
 from torch_geometric.nn import SAGPooling, TopKPooling, dense_diff_pool
@@ -12,15 +12,15 @@ from torch_geometric.nn.aggr import (
 from torch_geometric.utils import to_dense_adj, to_dense_batch
 
 CAPACITY = 6e9
-"""Bytes of padded adjacencies above which a dense pooling is not tried."""
+"""The size of padded adjacency matrices, in bytes, above which a dense pooling is not run."""
 
 
 class RefusedError(RuntimeError):
-    """It would not fit into memory."""
+    """Raised if an implementation would not fit into memory."""
 
 
 class Padded(torch.nn.Module):
-    """Nodes padded to the largest graph, then a formula on [G, most, f]."""
+    """Nodes padded to the largest graph, then a formula on ``[G, most, F]``."""
 
     def __init__(self, channels, width, formula):
         super().__init__()
@@ -49,7 +49,7 @@ RIVALS = (*PADDED, "sum", "mean", "max", "attnpool", "sortpool", "topkpool", "sa
 
 
 class Sorted(torch.nn.Module):
-    """PyG's sorting and torch's convolutions, as in DGCNN."""
+    """PyG's sorting and PyTorch's convolutions, as in DGCNN."""
 
     def __init__(self, channels, k):
         super().__init__()
@@ -63,7 +63,7 @@ class Sorted(torch.nn.Module):
 
 
 class Selected(torch.nn.Module):
-    """PyG's layers that keep half of the nodes, and the maximum and mean of what is left."""
+    """Layers of PyG that keep half of the nodes, and the maximum and mean of the remaining nodes."""
 
     def __init__(self, pool):
         super().__init__()
@@ -75,7 +75,7 @@ class Selected(torch.nn.Module):
 
 
 class Assigned(torch.nn.Module):
-    """PyG's DiffPool on padded adjacencies, with one dense convolution for the shares."""
+    """PyG's DiffPool on padded adjacency matrices, with one dense convolution for the assignment."""
 
     def __init__(self, channels, clusters=8):
         super().__init__()
@@ -92,7 +92,7 @@ class Assigned(torch.nn.Module):
 
 
 def rival(name, channels, batch, options, device):
-    """The layer, and what it makes of node features."""
+    """Return the layer, and a function that applies it to node features."""
     size = batch.ptr.numel() - 1
     index = torch.repeat_interleave(torch.arange(size, device=device), batch.ptr.diff())
     neighbors = batch.neighbors

@@ -1,4 +1,4 @@
-"""The way of a PyTorch Geometric user: ``Data`` objects, ``DataLoader``, ``GINConv``, ``to_dense_batch``.
+"""The usual PyTorch Geometric training loop: ``Data`` objects, ``DataLoader``, ``GINConv``, ``to_dense_batch``.
 
 It trains one model at a time.
 """
@@ -21,10 +21,10 @@ EVALUATION_BATCH = 256
 
 
 def make_graphs(store: PackedGraphs, rows: Tensor, labels: Tensor) -> list[Data]:
-    """One ``Data`` for each graph of the store, with its ``rows`` [N, d] of features."""
+    """Return one ``Data`` for each graph of the store; ``rows`` ``[N, F]`` are the features of all nodes."""
     edges = store.edge_index.long().split(store.edge_ptr.diff().tolist(), dim=1)
     parts = rows.split(store.sizes.tolist())
-    # Copies, not views: PyG would carry the storage of the whole data set along.
+    # Copies, not views: with views, PyG would copy the storage of the whole data set.
     return [
         Data(x=x.clone(), edge_index=edge_index.clone(), y=y)
         for x, edge_index, y in zip(parts, edges, labels.split(1), strict=True)
@@ -49,7 +49,7 @@ class RandomBatches:
 
 
 def gin(channels: int, hidden: int) -> nn.Module:
-    """One layer."""
+    """Return one GIN layer."""
     conv: nn.Module = GINConv(
         nn.Sequential(
             nn.Linear(channels, hidden),
@@ -64,7 +64,7 @@ def gin(channels: int, hidden: int) -> nn.Module:
 
 
 class Model(nn.Module):
-    """GIN-0, all layers side by side, bilinear second-order pooling, one linear map."""
+    """GIN-0 with concatenated layers, bilinear second-order pooling and a linear classifier."""
 
     def __init__(self, channels: int, classes: int, hidden: int = HIDDEN) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Model(nn.Module):
         self.head = nn.Linear(RANK * RANK, classes)
 
     def forward(self, data: Data) -> Tensor:
-        """Scores [G, classes]."""
+        """Return the scores ``[G, classes]``."""
         states = [data.x]
         for layer in self.layers:
             states.append(layer(states[-1], data.edge_index))
@@ -83,7 +83,7 @@ class Model(nn.Module):
 
 
 class PygTrainer:
-    """One model on one fold."""
+    """A trainer of one model on one fold."""
 
     def __init__(
         self,
@@ -109,12 +109,12 @@ class PygTrainer:
         self.device = device
 
     def epoch(self) -> tuple[float, float]:
-        """Train for an epoch, then evaluate all graphs: accuracy on those to train and on those to test."""
+        """Train for an epoch, then return the accuracies on training and test graphs."""
         self.train()
         return self.score()
 
     def train(self) -> None:
-        """One epoch."""
+        """Train for one epoch."""
         self.model.train()
         total = torch.zeros((), device=self.device)
         for data in self.loader:
@@ -127,12 +127,12 @@ class PygTrainer:
         self.loss = total.item() / len(self.loader)
 
     def score(self) -> tuple[float, float]:
-        """Accuracy on the graphs to train and on those to test."""
+        """Return the accuracies on training and test graphs."""
         return self.accuracy(self.train_loader), self.accuracy(self.test_loader)
 
     @torch.no_grad()
     def accuracy(self, loader: DataLoader) -> float:
-        """Of the graphs that a loader gives."""
+        """Return the accuracy on the graphs of a loader."""
         self.model.eval()
         right = torch.zeros((), dtype=torch.long, device=self.device)
         for data in loader:

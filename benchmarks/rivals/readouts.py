@@ -1,4 +1,4 @@
-"""The usual ways to write the second-order readouts: padding, a loop over the graphs, or adding up weighted rows."""
+"""Common implementations of second-order readouts: padding, a loop over graphs, or sums of weighted rows."""
 
 import torch
 from torch import Tensor
@@ -8,9 +8,9 @@ from torch_geometric.utils import to_dense_batch
 def padded_bimap(
     x: Tensor, weight: Tensor, batch: Tensor, graphs: int | None = None, largest: int | None = None
 ) -> Tensor:
-    """Return W^T H^T H W of each graph by padding all graphs to the largest: [G, rank^2].
+    """Return W^T H^T H W of each graph ``[G, R^2]``, by padding all graphs to the largest one.
 
-    Without the number of ``graphs`` and the nodes of the ``largest``, both are read from ``batch``.
+    If ``graphs`` (the number of graphs) and ``largest`` (the largest size) are missing, they are read from ``batch``.
     """
     z, _ = to_dense_batch(x @ weight, batch, max_num_nodes=largest, batch_size=graphs)
     pooled: Tensor = torch.bmm(z.transpose(1, 2), z).flatten(1)
@@ -18,10 +18,10 @@ def padded_bimap(
 
 
 def looped_bimap(x: Tensor, weight: Tensor, ptr: Tensor) -> Tensor:
-    """Return the same by a product for each graph."""
+    """Return W^T H^T H W of each graph, by a matrix product for each graph."""
     return torch.stack([z.t() @ z for z in (x @ weight).split(ptr.diff().tolist())]).flatten(1)
 
 
 def index_add_attn(x: Tensor, query: Tensor, batch: Tensor, graphs: int) -> Tensor:
-    """Return H^T H mu of each graph by adding up weighted rows: [G, channels]."""
+    """Return H^T H mu of each graph ``[G, F]``, by adding up weighted rows."""
     return x.new_zeros(graphs, x.shape[1]).index_add(0, batch, x * (x @ query))

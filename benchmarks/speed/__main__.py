@@ -1,11 +1,11 @@
-"""Speed and memory on this machine: readouts beside their floor, the bank beside other ways to train the same model.
+"""Measure speed and memory: readouts compared with a lower bound (floor), the bank with other implementations.
 
     python -m benchmarks.speed [--device cuda] [--quick] [--part readouts,bank] [--models 1,10] [--data MUTAG,NCI1]
                                [--scale models,graphs,width,nodes] [--profile] [-o FILE] [--json] [--plot FOLDER]
     python -m benchmarks.speed --from FILE [--plot FOLDER]
 
-A list is given with commas. Every figure is measured in this run, the speeds that the floors are made of, too. The
-figures are written piece by piece, so that an interruption costs no more than the piece at hand.
+Lists are separated by commas. All figures are measured in this run, including the bandwidth and the arithmetic speed
+that the floors are based on. Results are written after each part, so an interruption loses only the current part.
 """
 
 import argparse
@@ -27,11 +27,11 @@ from sopool.data import load
 from sopool.errors import UserError
 
 WIDTH = 160
-"""Of the tables in a file or a pipe."""
+"""The width of tables in a file or a pipe."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, or read what was measured before; then show and draw. Return the exit code."""
+    """Measure, or read earlier results; then print and draw them. Return the exit code."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     code = 0
@@ -70,12 +70,12 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--device", default="auto", help="auto, cpu or cuda")
     add("--data", default="MUTAG", help="data sets that the bank trains on (%(default)s)")
-    add("--root", type=Path, help="folder where named data sets are looked for first")
+    add("--root", type=Path, help="folder in which named data sets are searched first")
     add("--models", type=whole_numbers, help="models in a bank (1,10 on a CPU, 1,10,60,240 on a GPU)")
-    add("--part", default=",".join(PARTS), help="what to measure (%(default)s)")
-    add("--scale", default="models", help="what is varied in the bank: models, graphs, width, nodes (%(default)s)")
+    add("--part", default=",".join(PARTS), help="parts to measure (%(default)s)")
+    add("--scale", default="models", help="quantities to vary in the bank: models, graphs, width, nodes (%(default)s)")
     add("--quick", action="store_true", help="use fewer graphs and repeats")
-    add("--profile", action="store_true", help="show the operators that the bank spends its training time in")
+    add("--profile", action="store_true", help="show the slowest operators of training in the bank")
     add("-o", "--output", type=Path, help="write all figures to this file, as JSON")
     add("--json", action="store_true", help="print the figures as JSON instead of tables")
     add("--plot", type=Path, metavar="FOLDER", help="draw the figures into this folder")
@@ -84,12 +84,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def whole_numbers(text: str) -> list[int]:
-    """Read a list such as 1,10."""
+    """Parse a list such as 1,10."""
     return [int(part) for part in text.split(",")]
 
 
 def measure(request: Request, output: Path | None) -> tuple[Results, int]:
-    """Measure, and write the figures piece by piece. Return what was measured and the exit code."""
+    """Measure and write the results after each part. Return the results and the exit code."""
     results = Results(machine(request.device))
     try:
         for results in run(request, lambda line: print(line, file=sys.stderr, flush=True)):
@@ -97,7 +97,7 @@ def measure(request: Request, output: Path | None) -> tuple[Results, int]:
                 with whole_file(output) as temporary:
                     temporary.write_text(to_text(results))
     except KeyboardInterrupt:
-        print("Stopped. What was measured until then is shown.", file=sys.stderr)
+        print("Interrupted. The results so far follow.", file=sys.stderr)
         return results, 130
     except torch.OutOfMemoryError as error:
         print(f"Not enough memory: try --quick, or fewer --models. {str(error).splitlines()[0]}", file=sys.stderr)
@@ -106,7 +106,7 @@ def measure(request: Request, output: Path | None) -> tuple[Results, int]:
 
 
 def show(results: Results, as_json: bool) -> None:
-    """Print tables, what was left out, profiles and the machine; or all figures as JSON."""
+    """Print tables, skipped measurements, profiles and the machine; or all results as JSON."""
     if as_json:
         print(to_text(results))
         return
@@ -118,7 +118,7 @@ def show(results: Results, as_json: bool) -> None:
 
 
 def to_text(results: Results) -> str:
-    """Write the figures as JSON."""
+    """Return the results as JSON text."""
     return json.dumps(results.to_json(), indent=2, allow_nan=False)
 
 

@@ -1,6 +1,6 @@
-"""The bank beside a trainer of PyG's kind and a padded bank: seconds per model-epoch, and memory.
+"""Compare the bank with a PyG trainer and a padded bank: seconds per model-epoch, and memory.
 
-A model-epoch: 50 steps of 32 graphs, hidden 32, bimap at the preset of the paper, then the scores of all graphs.
+A model-epoch has 50 steps of 32 graphs (hidden 32, bimap, preset `paper`), followed by scoring all graphs.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +23,13 @@ from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import GraphTables
 
 TABLE = {"cpu": 1 << 30, "cuda": 1 << 34}
-"""Bytes of dense adjacency from which on padding is not tried."""
+"""The size of the dense adjacency matrices, in bytes, from which padding is not run."""
 PATIENCE = 2e11
-"""Operations on it in an epoch from which on padding is not tried on a CPU: some ten seconds."""
+"""The number of operations per epoch from which padding is not run on a CPU: about ten seconds."""
 
 
 class Contender(Protocol):
-    """Trains for an epoch, then scores all graphs; both end with numbers on the host."""
+    """An implementation that trains for an epoch and scores all graphs; both return numbers on the host."""
 
     def train(self) -> object:
         """Train for an epoch."""
@@ -51,12 +51,12 @@ class SopoolBank:
         return self.bank.run_epoch()
 
     def score(self) -> object:
-        """Score all graphs by each model."""
+        """Score all graphs with each model."""
         return self.bank.scores(self.graphs)
 
 
 def pyg_trainer(job: Job, point: Point) -> PygTrainer:
-    """Train one model, the first."""
+    """Return a PyG trainer of the first model."""
     assert job.store.labels is not None
     train, _, test = job.splits(point)[0]
     sizes = {"hidden": point.width, "batch": point.graphs, "steps": point.steps}
@@ -64,7 +64,7 @@ def pyg_trainer(job: Job, point: Point) -> PygTrainer:
 
 
 def padded_bank(job: Job, point: Point) -> PaddedBank:
-    """Train all models in dense arrays."""
+    """Return a bank of all models in dense arrays."""
     trains = [split.train for split in job.splits(point)]
     return PaddedBank(job.store, job.features, trains, point.width, point.graphs, point.steps, job.device)
 
@@ -86,7 +86,7 @@ def measure_bank(
     effort: Effort,
     report: Callable[[str], None],
 ) -> None:
-    """Measure all contenders along one scale, into ``results``; PyG once for any number of models."""
+    """Measure all implementations along one scale and add them to ``results``; PyG once for any number of models."""
     if results.product_speed is None:
         report("bank: speed of a large product")
         results.product_speed = product_speed(device, effort.repeats)
@@ -101,7 +101,7 @@ def measure_bank(
 def _try(
     results: Results, way: str, job: Job, point: Point, scale: str, epochs: int, report: Callable[[str], None]
 ) -> None:
-    """Measure, or note why not; only a rival may be left out."""
+    """Measure, or record why that failed; only other implementations may be skipped."""
     models = 1 if way == "PyG" else point.models
     where = f"{job.store.name}, {job.nodes:.0f} nodes per graph"
     name = f"{way}, {where}, models: {models}, graphs per batch: {point.graphs}, width: {point.width}"
@@ -119,9 +119,9 @@ def _try(
 
 
 def measure(way: str, job: Job, point: Point, scale: str, speed: float, epochs: int) -> BankRow:
-    """Measure one contender at one point.
+    """Measure one implementation at one point.
 
-    The first epoch shows the memory; on a GPU steps are captured in it and in the second.
+    The first epoch determines the memory. On a GPU, steps are captured during the first two epochs.
     """
     made: list[Contender] = []
 
@@ -153,7 +153,7 @@ def measure(way: str, job: Job, point: Point, scale: str, speed: float, epochs: 
 
 
 def reason_against(job: Job, point: Point) -> str | None:
-    """Return why padding makes no sense here; None if it does."""
+    """Return the reason why padding is not feasible here, or None."""
     graphs = len(job.store)
     most = int(job.store.sizes.max())
     table = 4 * graphs * most**2
@@ -166,7 +166,7 @@ def reason_against(job: Job, point: Point) -> str | None:
 
 
 def profile_epoch(job: Job, point: Point, rows: int = 25) -> str:
-    """Return a table of the operators that a training epoch spends its time in, the slowest first."""
+    """Return a table of the operators of a training epoch, the slowest first."""
     bank = SopoolBank(job, point)
     bank.train()
     on_gpu = kind(job.device) == "cuda"

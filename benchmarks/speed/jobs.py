@@ -1,4 +1,4 @@
-"""What is trained: a data set, how many models, batches and layers of which size; and what that takes at least."""
+"""Training tasks: data set, number of models, batch size and layer width, and the operations they require."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,17 +18,17 @@ from sopool.training.runs.config import RunConfig
 FOLDS = 10
 MODELS = {"cpu": (1, 10), "cuda": (1, 10, 60, 240)}
 BESIDE = {"cpu": 4, "cuda": 60}
-"""Models in the bank where something else is varied."""
+"""The number of models in the bank when another quantity is varied."""
 VALUES: Mapping[str, Sequence[int]] = {"graphs": (8, 32, 128), "width": (16, 32, 64, 128), "nodes": (10, 30, 100, 300)}
 SCALES = ("models", *VALUES)
 
 
 class Point(NamedTuple):
-    """What is trained on a data set."""
+    """One configuration to train on a data set."""
 
     models: int
     graphs: int = BATCH
-    """In a batch."""
+    """The batch size."""
     width: int = HIDDEN
     steps: int = STEPS
 
@@ -54,18 +54,18 @@ class Job:
         return [replace(run, fold=m % FOLDS, seed=m // FOLDS) for m in range(point.models)]
 
     def splits(self, point: Point) -> list[Split]:
-        """Return which graphs each run trains on."""
+        """Return the training graphs of each run."""
         return [self.splitter(config) for config in self.configs(point)]
 
     def fit(self, point: Point) -> Point:
-        """Return a point whose batches have no more graphs than there are to train on."""
+        """Return a point whose batch size does not exceed the number of training graphs."""
         return point._replace(graphs=min(point.graphs, *(len(split.train) for split in self.splits(point))))
 
     def operations(self, point: Point) -> float:
-        """Return the operations of the matrix products in a model-epoch, as the model is written.
+        """Return the number of operations of the matrix products in a model-epoch.
 
-        The backward of a product with weights is two more of its size, only that features want no gradient; that of a
-        Gram matrix is one more.
+        The backward pass of a product with weights takes two more products of the same size (one for input features,
+        which need no gradient), and that of a Gram matrix one more.
         """
         first = self.features.width * (point.width + RANK)
         weights = first + (2 * LAYERS - 1) * point.width**2 + LAYERS * point.width * RANK
@@ -80,7 +80,7 @@ class Job:
 def prepare(store: PackedGraphs, device: str) -> Job:
     """Compute the features and folds of a data set."""
     if store.labels is None:
-        raise DataError(f"{store.name} has no labels: there is nothing to learn.")
+        raise DataError(f"{store.name} has no graph labels, which training requires.")
     features = encoder_for(store, "test").transform(store)
     return Job(store, features, Splitter(store.labels.cpu().numpy()), device)
 
@@ -88,7 +88,7 @@ def prepare(store: PackedGraphs, device: str) -> Job:
 def plan_points(
     stores: Sequence[PackedGraphs], scale: str, models: Sequence[int], beside: int, device: str, steps: int = STEPS
 ) -> Iterator[tuple[Job, Point]]:
-    """Yield all points of one scale: each number of ``models``, or ``beside`` of them where another thing is varied."""
+    """Yield all points of one scale: each number of ``models``, or ``beside`` models if another quantity is varied."""
     if scale == "nodes":
         for nodes in VALUES[scale]:
             yield prepare(random_graphs(nodes), device), Point(beside, steps=steps)
@@ -101,7 +101,7 @@ def plan_points(
 
 
 def random_graphs(nodes: int, graphs: int = 188, labels: int = 7, seed: int = 0) -> PackedGraphs:
-    """Make as many graphs and node labels as MUTAG has, all of one size: rings with as many chords as nodes."""
+    """Return as many graphs and node labels as MUTAG has, all of one size: rings with as many chords as nodes."""
     random = np.random.default_rng(seed)
     ring = np.stack([np.arange(nodes), np.roll(np.arange(nodes), 1)], axis=1)
     made = []

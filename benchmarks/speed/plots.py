@@ -1,4 +1,4 @@
-"""The results as pictures: log-log, with the floor drawn in."""
+"""Log-log plots of the results, including the floor."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {"sopool": "#0072B2", "PyG": "#D55E00", "padded": "#009E73", "index_add": "#009E73"}
-"""From Okabe and Ito's, told apart with any colour vision."""
+"""Colors of Okabe and Ito, which are distinguishable with any color vision."""
 FLOOR = "#555555"
 COLUMNS = 3
 
 
 def plot_results(results: Results, folder: Path) -> list[Path]:
-    """Draw all results: ``readouts.svg``, and ``bank-models.svg`` and so on; equal results give equal files."""
+    """Draw all results to ``readouts.svg``, ``bank-models.svg`` and so on; equal results give equal files."""
     from matplotlib import style
 
     written = []
@@ -70,7 +70,7 @@ def _frame(panel: "Axes", title: str, x: str, y: str) -> None:
 
 
 def _draw_readouts(results: Results) -> "Figure":
-    """Draw time against the bytes that must move: the floor is one line for all readouts and sizes."""
+    """Draw time against the bytes that must be moved; the floor is one line for all readouts and sizes."""
     names = list(dict.fromkeys(row.readout for row in results.readouts))
     note = f"{_where(results)}\nhollow: forward, full: forward + backward"
     drawn, panels = _figure(len(names), note, sharex=True, sharey=True)
@@ -106,7 +106,7 @@ def _points(panel: "Axes", way: str, rows: Sequence[ReadoutRow]) -> None:
 
 
 def _draw_bank(scale: str, rows: Sequence[BankRow], results: Results) -> "Figure":
-    """Draw seconds per model-epoch against what is varied, a panel for each data set."""
+    """Draw seconds per model-epoch against the varied quantity, with a panel for each data set."""
     names = list(dict.fromkeys(row.data for row in rows))
     note = f"{_where(results)}\nfloor: the matrix products alone, at the speed of a large one"
     drawn, panels = _figure(len(names), note, sharey=True)
@@ -126,7 +126,7 @@ def _draw_bank(scale: str, rows: Sequence[BankRow], results: Results) -> "Figure
 def _line(panel: "Axes", way: str, rows: Sequence[BankRow], here: Sequence[BankRow]) -> None:
     places = [row.at for row in rows]
     times = [row.seconds for row in rows]
-    if way == "PyG" and rows[0].scale == "models":  # one after the other: the same for any number
+    if way == "PyG" and rows[0].scale == "models":  # trains sequentially, so the time is the same for any number
         places = [min(row.at for row in here), max(row.at for row in here)]
         times = times[:1] * 2
     panel.plot(places, times, "o-", color=COLOURS[way], linewidth=1.2, markersize=4, label=way)

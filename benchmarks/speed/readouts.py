@@ -1,6 +1,6 @@
-"""Second-order readouts beside their floor, and beside the usual way to write them.
+"""Compare second-order readouts with their floor and with common implementations.
 
-The floor is what must move through memory, at the speed of a plain copy:
+The floor is the time to move the required data at the bandwidth of a plain copy:
 
     forward               H read, S written
     forward + backward    H read twice, dH written, S and dS once each
@@ -27,36 +27,36 @@ GRAPHS = {
 
 
 class Batch(NamedTuple):
-    """The graphs of a batch, side by side."""
+    """A batch of graphs."""
 
     x: Tensor
-    """[N, channels]."""
+    """Node features ``[N, F]``."""
     ptr: Tensor
-    """Where each graph starts [G + 1]."""
+    """The row at which each graph starts ``[G + 1]``."""
     owner: Tensor
-    """Whose each node is [N]."""
+    """The graph of each node ``[N]``."""
     largest: int
-    """Nodes of the largest graph."""
+    """The number of nodes of the largest graph."""
 
     @property
     def graphs(self) -> int:
-        """How many there are."""
+        """Return the number of graphs."""
         return len(self.ptr) - 1
 
 
 class Case(NamedTuple):
-    """One way to compute one readout."""
+    """One implementation of one readout."""
 
     readout: str
     way: str
     pool: Callable[[Batch], Tensor]
     weights: Sequence[Tensor]
     outputs: int
-    """Numbers it gives for each graph."""
+    """The number of output values per graph."""
 
 
 def make_batch(like: str, graphs: int, device: str, channels: int = CHANNELS) -> Batch:
-    """Make graphs with sizes like those of a data set, and random features that want a gradient."""
+    """Return graphs with sizes like those of a data set, and random features that require a gradient."""
     sizes = torch.from_numpy(draw_sizes(like, graphs)).to(device)
     ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
     owner = torch.arange(graphs, device=device).repeat_interleave(sizes)
@@ -65,7 +65,7 @@ def make_batch(like: str, graphs: int, device: str, channels: int = CHANNELS) ->
 
 
 def make_cases(device: str, channels: int = CHANNELS, rank: int = RANK) -> Iterator[Case]:
-    """Yield each readout as sopool computes it, then as it is usually written, with the same weights."""
+    """Yield each readout in sopool and in common implementations, with the same weights."""
 
     def padded(batch: Batch) -> Tensor:
         return padded_bimap(batch.x, weight, batch.owner, batch.graphs, batch.largest)
@@ -84,14 +84,14 @@ def make_cases(device: str, channels: int = CHANNELS, rank: int = RANK) -> Itera
 
 
 def floor_bytes(batch: Batch, outputs: int, backward: bool) -> int:
-    """Return the bytes that must move, with so many ``outputs`` for each graph."""
+    """Return the bytes that must be moved, for the given number of ``outputs`` per graph."""
     h = batch.x.nbytes
     s = batch.graphs * outputs * batch.x.element_size()
     return 3 * h + 2 * s if backward else h + s
 
 
 class Work(NamedTuple):
-    """A call to measure, and the bytes that go in and come out."""
+    """A call to measure, and the bytes of its inputs and outputs."""
 
     call: Callable[[], object]
     inputs: int
@@ -99,7 +99,7 @@ class Work(NamedTuple):
 
 
 def make_work(case: Case, batch: Batch, backward: bool) -> Work:
-    """Return a call that pools; with ``backward`` it computes the gradients of nodes and weights as well."""
+    """Return a call that pools; with ``backward`` it also computes the gradients of nodes and weights."""
     wanted = [batch.x, *case.weights]
     inputs = batch.ptr.nbytes + sum(tensor.nbytes for tensor in wanted)
     towards = torch.ones(batch.graphs, case.outputs, device=batch.x.device)
@@ -122,7 +122,7 @@ def measure_case(
 ) -> ReadoutRow:
     """Measure time and memory of one case."""
     work = make_work(case, batch, backward)
-    work.call()  # kernels are compiled, libraries take their workspace
+    work.call()  # compiles kernels and allocates workspaces
     peak = work.inputs + peak_bytes(work.call, device)
     moved = floor_bytes(batch, case.outputs, backward)
     return ReadoutRow(
@@ -140,7 +140,7 @@ def measure_case(
 
 
 def measure_readouts(results: Results, device: str, effort: Effort, report: Callable[[str], None]) -> None:
-    """Measure all readouts on all sizes, into ``results``; leave out a rival that needs more memory than there is."""
+    """Measure all readouts on all sizes and add them to ``results``; skip other implementations that lack memory."""
     torch.manual_seed(0)
     report("readouts: bandwidth of a copy")
     results.bandwidth = copy_bandwidth(device, effort.repeats)

@@ -1,4 +1,4 @@
-"""What was measured, on which machine; to JSON and back."""
+"""Measured results with a description of the machine, and their JSON format."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -27,14 +27,14 @@ UNITS = {
 
 @dataclass(frozen=True)
 class ReadoutRow:
-    """One readout, one way, on graphs of one kind of sizes."""
+    """The result of one implementation of a readout for one distribution of sizes."""
 
     like: str
     graphs: int
     nodes: int
     readout: str
     backward: bool
-    """Whether gradients of the nodes and the weights are computed as well."""
+    """Whether gradients of nodes and weights are computed as well."""
     way: str
     milliseconds: float
     floor_milliseconds: float
@@ -44,14 +44,14 @@ class ReadoutRow:
 
 @dataclass(frozen=True)
 class BankRow:
-    """Training one way, at one place of one scale."""
+    """The result of one training implementation at one point of a scale."""
 
     scale: str
     data: str
     way: str
     models: int
     graphs: int
-    """In a batch."""
+    """The batch size."""
     width: int
     nodes: float
     steps: int
@@ -63,18 +63,18 @@ class BankRow:
 
     @property
     def seconds(self) -> float:
-        """Training and scoring, per model-epoch."""
+        """Seconds of training and scoring per model-epoch."""
         return self.train_seconds + self.score_seconds
 
     @property
     def at(self) -> float:
-        """The place on its scale."""
+        """Return the position on the scale."""
         return float(getattr(self, self.scale))
 
 
 @dataclass
 class Results:
-    """All figures of one run of the benchmark."""
+    """All results of one run of the benchmark."""
 
     machine: dict[str, Any]
     readouts: list[ReadoutRow] = field(default_factory=list)
@@ -82,18 +82,18 @@ class Results:
     bank: list[BankRow] = field(default_factory=list)
     product_speed: float | None = None
     notes: list[str] = field(default_factory=list)
-    """What was left out, and why."""
+    """Skipped measurements, with reasons."""
     profiles: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Return every figure, with units and machine."""
+        """Return all results, with units and machine."""
         return {"format": FORMAT, "units": UNITS, **asdict(self)}
 
     @classmethod
     def from_json(cls, saved: Any) -> "Results":
-        """Make the results of what :meth:`to_json` gave; raise a ``DataError`` for anything else."""
+        """Read results from the output of :meth:`to_json`; raise a ``DataError`` for other input."""
         if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-            raise DataError(f'this is not what --output wrote: "format" is not {FORMAT!r}.')
+            raise DataError(f'this file was not written by --output: "format" is not {FORMAT!r}.')
         found = {item.name: saved[item.name] for item in fields(cls)}
         found["readouts"] = [ReadoutRow(**row) for row in found["readouts"]]
         found["bank"] = [BankRow(**row) for row in found["bank"]]
@@ -101,7 +101,7 @@ class Results:
 
 
 def machine(device: str) -> dict[str, Any]:
-    """Return what the figures hold for: device, cores and versions."""
+    """Return the device, the number of cores and the versions."""
     return environment(device) | {
         "cores": cores(),
         "cuda": torch.version.cuda,

@@ -1,4 +1,4 @@
-"""Measure what was asked for, piece by piece."""
+"""Run the requested measurements part by part."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ PARTS = ("readouts", "bank")
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure, where, on which data sets."""
+    """The measurements to run, the device and the data sets."""
 
     device: str
     stores: Sequence[PackedGraphs] = ()
     parts: Sequence[str] = PARTS
     scales: Sequence[str] = ("models",)
     models: Sequence[int] | None = None
-    """None for what suits the device."""
+    """The numbers of models; None for defaults that depend on the device."""
     effort: Effort = FULL
     profile: bool = False
 
@@ -36,23 +36,23 @@ class Request:
         for scale in self.scales:
             check_name("scale", scale, SCALES)
         if any(count < 1 for count in self.models or ()):
-            raise SettingError(f"a bank of {min(self.models or ())} models is not possible: it has at least 1.")
+            raise SettingError(f"--models {min(self.models or ())} is not possible: a bank has at least 1 model.")
         if self.profile and "bank" not in self.parts:
-            raise SettingError("the profile is that of the bank, which is not among the parts to measure.")
+            raise SettingError("--profile needs the bank: add bank to --part.")
 
     @property
     def counts(self) -> Sequence[int]:
-        """The numbers of models, where they are varied."""
+        """Return the numbers of models, if they are varied."""
         return self.models or MODELS[kind(self.device)]
 
     @property
     def beside(self) -> int:
-        """The number of models where something else is varied: the most that were asked for."""
+        """Return the number of models if another quantity is varied: the largest requested number."""
         return max(self.models) if self.models else BESIDE[kind(self.device)]
 
 
 def run(request: Request, report: Callable[[str], None]) -> Iterator[Results]:
-    """Measure, say what comes next by ``report``, and yield all results so far after each piece."""
+    """Run the measurements, announce each by ``report``, and yield all results so far after each part."""
     results = Results(machine(request.device))
     device = request.device
     if ":" in device:
@@ -61,7 +61,7 @@ def run(request: Request, report: Callable[[str], None]) -> Iterator[Results]:
         measure_readouts(results, device, request.effort, report)
         yield results
     if "bank" in request.parts:
-        # As each worker of an evaluation trains: small operators gain nothing from more.
+        # One thread, as in each worker of an evaluation: small operators do not benefit from more.
         with threads(1 if kind(device) == "cpu" else torch.get_num_threads()):
             yield from _bank(request, results, report)
 

@@ -1,4 +1,4 @@
-"""The results as tables for the terminal."""
+"""Tables of the results for the terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, zip_longest
@@ -23,7 +23,7 @@ def machine_line(machine: Mapping[str, Any]) -> str:
 
 
 def readout_tables(results: Results) -> list[Table]:
-    """Make a table for each readout: the floor, sopool and the usual way, on each kind of sizes."""
+    """Return a table for each readout: floor, sopool and the common implementation, for each distribution of sizes."""
     names = dict.fromkeys(row.readout for row in results.readouts)
     return [_readout_table(name, [row for row in results.readouts if row.readout == name], results) for name in names]
 
@@ -54,7 +54,7 @@ def _ratio(row: ReadoutRow) -> str:
 
 
 def bank_tables(results: Results) -> list[Table]:
-    """Make a table for each scale and data set."""
+    """Return a table for each scale and data set."""
     groups: dict[tuple[str, str], list[BankRow]] = {}
     for row in results.bank:
         groups.setdefault((row.scale, row.data), []).append(row)
@@ -85,7 +85,7 @@ def _bank_cells(row: BankRow, ours: BankRow) -> list[str]:
 
 
 def find(rows: Sequence[BankRow], way: str, at: float) -> BankRow | None:
-    """Return the row of a contender at a place of a scale. PyG's stands for any number of models."""
+    """Return the row of an implementation at a position of a scale. That of PyG holds for any number of models."""
     for row in rows:
         if row.way == way and (row.at == at or (way == "PyG" and row.scale == "models")):
             return row
@@ -93,7 +93,7 @@ def find(rows: Sequence[BankRow], way: str, at: float) -> BankRow | None:
 
 
 def _fixed(scale: str, row: BankRow) -> str:
-    """Say what is the same in all rows."""
+    """Return a description of the quantities that are equal in all rows."""
     words = {"graphs": "graphs per batch", "width": "wide", "models": "models"}
     return "".join(f", {getattr(row, name)} {said}" for name, said in words.items() if name != scale)
 
@@ -108,7 +108,7 @@ def _table(title: str, left: Iterable[str], right: Iterable[str]) -> Table:
 
 
 def _add(table: Table, facts: Sequence[str], lines: Sequence[tuple[str, ...]]) -> None:
-    """Add lines that belong together, with what they have in common beside the first ones."""
+    """Add lines that belong together, with their common ``facts`` in the first column."""
     for fact, line in zip_longest(facts, lines):
         if line is not None:
             table.add_row(fact or "", *line)
@@ -116,11 +116,11 @@ def _add(table: Table, facts: Sequence[str], lines: Sequence[tuple[str, ...]]) -
 
 
 def figure(number: float) -> str:
-    """Write a number with three significant digits, never as a power of ten."""
+    """Format a number with three significant digits, without an exponent."""
     exponent = int(f"{number:.2e}".partition("e")[2])
     return f"{number:,.{max(0, 2 - exponent)}f}"
 
 
 def place(at: float) -> str:
-    """Write a place on a scale: a whole number as such."""
+    """Format a position on a scale; whole numbers have no decimal point."""
     return f"{at:,.10g}"

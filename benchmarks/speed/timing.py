@@ -1,4 +1,4 @@
-"""Time, memory, and the two speeds of a machine that floors are made of. All of it is measured, nothing looked up."""
+"""Measure time, memory, and the bandwidth and arithmetic speed of the machine, from which floors are computed."""
 
 import gc
 from collections.abc import Callable
@@ -11,25 +11,25 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.common import seconds
 
 COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}
-"""Bytes that are copied to measure the bandwidth: more than any cache holds."""
+"""Bytes that are copied to measure the bandwidth, more than fit into any cache."""
 QUEUEING = 20_000_000
-"""Cycles for which a GPU waits while calls are queued: so their time is the device's, not the host's."""
+"""Cycles for which a GPU waits while calls are queued, so that the device is timed and not the host."""
 PRODUCT = {"cpu": 1024, "cuda": 8192}
-"""Rows and columns of the product that the speed of arithmetic is measured by."""
+"""The number of rows and columns of the matrix product that measures the arithmetic speed."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """The amount of measurements."""
 
     share: float
-    """Of the graphs that the readouts are given."""
+    """The fraction of the graphs that is used for readouts."""
     repeats: int
-    """Timed calls of a readout."""
+    """The number of timed calls of a readout."""
     epochs: int
-    """Timed epochs of a bank."""
+    """The number of timed epochs of a bank."""
     steps: int = 50
-    """Batches in an epoch."""
+    """Batches per epoch."""
 
 
 FULL = Effort(share=1.0, repeats=15, epochs=5)
@@ -42,9 +42,9 @@ def kind(device: str) -> str:
 
 
 def median_seconds(work: Callable[[], object], device: str, repeats: int) -> float:
-    """Return the median time of a call, after one to warm up.
+    """Return the median time of a call, after one call for warm-up.
 
-    On a GPU calls follow each other without a wait, as they do in training.
+    On a GPU, calls follow each other without synchronization, as in training.
     """
     work()
     if kind(device) != "cuda":
@@ -61,7 +61,7 @@ def median_seconds(work: Callable[[], object], device: str, repeats: int) -> flo
 
 
 def peak_bytes(work: Callable[[], object], device: str) -> int:
-    """Return the peak of the memory that the tensors made by ``work`` take."""
+    """Return the peak memory of the tensors that ``work`` allocates."""
     if kind(device) == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
@@ -81,16 +81,16 @@ def peak_bytes(work: Callable[[], object], device: str) -> int:
 
 
 def copy_bandwidth(device: str, repeats: int) -> float:
-    """Return the bytes per second, read and written ones added up, of a large copy."""
+    """Return the bytes per second (read and written) of a large copy."""
     source = torch.zeros(COPIED[kind(device)] // 4, device=device)
     target = torch.empty_like(source)
     return 2 * COPIED[kind(device)] / median_seconds(lambda: target.copy_(source), device, repeats)
 
 
 def product_speed(device: str, repeats: int) -> float:
-    """Return the operations per second of a large product that is as exact as float32.
+    """Return the operations per second of a large matrix product with the precision of float32.
 
-    On a GPU that may be three passes in the shorter TF32, which is how the kernels multiply; the faster way counts.
+    On a GPU this may be three passes in TF32, which the kernels use; the faster method counts.
     """
     rows = PRODUCT[kind(device)]
     x = torch.rand(rows, rows, device=device)
@@ -111,7 +111,7 @@ def product_speed(device: str, repeats: int) -> float:
 
 
 def clean_up() -> None:
-    """Give memory back, so that one contender does not live on what another left."""
+    """Release memory, so that an implementation does not reuse what another one left."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -33,7 +33,7 @@ def test_it_is_what_networkx_leaves(number, data):
 
 
 def test_one_graph_at_a_time():
-    with pytest.raises(ValueError, match="take one"):
+    with pytest.raises(ValueError, match="pass one graph"):
         without_nodes(DIRECTED, torch.tensor([0]))
 
 

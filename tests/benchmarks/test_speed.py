@@ -280,8 +280,8 @@ def test_a_rival_that_does_not_fit_is_left_out_and_we_are_not(mutag, small_machi
     [
         ({"parts": ["readout"]}, "there is no part 'readout'. Did you mean 'readouts'"),
         ({"scales": ["edges"]}, "there is no scale 'edges'"),
-        ({"models": [4, 0]}, "a bank of 0 models"),
-        ({"parts": ["readouts"], "profile": True}, "not among the parts"),
+        ({"models": [4, 0]}, "--models 0 is not possible"),
+        ({"parts": ["readouts"], "profile": True}, "--profile needs the bank"),
     ],
 )
 def test_refused_requests(changes, message):
@@ -307,7 +307,7 @@ def interrupted(error):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (KeyboardInterrupt(), 130, "What was measured until then is shown"),
+        (KeyboardInterrupt(), 130, "The results so far follow"),
         (torch.OutOfMemoryError("CUDA out of memory.\nMore."), 1, "fewer --models. CUDA out of memory."),
     ],
 )
