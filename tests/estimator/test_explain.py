@@ -59,7 +59,7 @@ def test_one_model_has_no_spread():
 @pytest.mark.parametrize("wrong", [2, -1, "even", 1.0, True])
 def test_a_margin_is_that_of_a_class(wrong):
     found = tiny().fit(STORE, LABELS).explain(STORE[FULL[:1]])[0]
-    with pytest.raises(ValueError, match=f"number={wrong!r}: it must be a place in classes, 0 to 1"):
+    with pytest.raises(ValueError, match=f"number={wrong!r}: it must be a position in classes, 0 to 1"):
         found.margin(wrong)
 
 

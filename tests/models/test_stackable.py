@@ -116,8 +116,8 @@ class Nameless(SegmentAggregation):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (Untold, r"mine makes \[2, 4\] of 2 graphs with 130 features, and says that it makes \[2, 130\].*out_channels"),
-        (lambda: Nameless(), "Nameless does not say how wide its result is"),
+        (Untold, r"mine returns shape \[2, 4\] for 2 graphs with 130 features, but its out_channels says \[2, 130\]"),
+        (lambda: Nameless(), "Nameless does not define the width of its output"),
     ],
 )
 def test_those_of_another_width_than_they_say(make, says, monkeypatch):

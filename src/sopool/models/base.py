@@ -1,4 +1,4 @@
-"""What flat and hierarchical classifiers share."""
+"""The base class of flat and hierarchical classifiers."""
 
 from typing import NamedTuple
 
@@ -12,57 +12,71 @@ from sopool.ops.message_passing.neighbors import Neighbors
 
 
 class Scored(NamedTuple):
-    """What a model says of a batch of graphs."""
+    """The output of a classifier for a batch of graphs.
+
+    Examples:
+        >>> import torch
+        >>> Scored(torch.zeros(3, 2)).penalty is None
+        True
+    """
 
     scores: Tensor
-    """Of each class [G, classes]."""
+    """The score of each class ``[G, C]``."""
     penalty: Tensor | None = None
-    """What each graph adds to its loss in training [G]; None where the pooling asks for nothing."""
+    """An additional loss of each graph for training ``[G]``; ``None`` if the pooling has none."""
 
 
 class Classifier(torch.nn.Module):
-    """Graphs to scores of classes; one model, or a stack of them (see :func:`sopool.models.stack`)."""
+    """Base class of graph classifiers, for one model or a stack of models (see :func:`sopool.models.stack`).
+
+    Examples:
+        >>> from sopool.models import ModelConfig, make_model, stack
+        >>> config = ModelConfig(pool="sum", hidden=8)
+        >>> models = [make_model(config, in_channels=3, classes=2) for _ in range(5)]
+        >>> isinstance(models[0], Classifier), stack(models).models
+        (True, 5)
+    """
 
     config: ModelConfig
     heads: torch.nn.ModuleList
 
     @property
     def models(self) -> int:
-        """How many models are stacked in it."""
+        """The number of stacked models; 1 for a single model."""
         weight = next(self.heads.parameters())
         return weight.shape[0] if weight.dim() == 3 else 1
 
     @property
     def capturable(self) -> bool:
-        """Whether a step can be captured into a CUDA graph: all of its layers say so."""
+        """Whether a step can be captured into a CUDA graph, which depends on all layers."""
         return all(getattr(layer, "capturable", True) for layer in self.modules() if layer is not self)
 
     def know(self, labels: Tensor) -> None:
-        """Make edge labels unknown that are not among these [labels], bool."""
+        """Mark the known edge labels; ``labels`` is boolean, with one entry for each label."""
         for layer in self.modules():
             if isinstance(layer, GNN) and layer.known is not None:
                 layer.known.copy_(labels)
 
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
-        """Graph embeddings [G, ...], one or several, each with what it adds to the loss of a graph [G]."""
+        """Return one or several graph embeddings ``[G, F]``, each with the additional loss of each graph."""
         raise NotImplementedError(f"{type(self).__name__} must define embed(x, neighbors, ptr).")
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
-        """Features [N, in], the neighbors of each node, where each graph starts [G + 1] -> scores and penalties."""
+        """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
         raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, dropout).")
 
     def score(self, embedding: Tensor, head: torch.nn.Module, place: int, dropout: Dropout | None) -> Tensor:
-        """A head's scores of embeddings, with dropout where the configuration wants it."""
+        """Return the scores of a head, with dropout on the embedding or on the scores as configured."""
         if dropout is not None and self.config.dropout_on == "embedding":
             embedding = dropout(embedding, place)
         scores: Tensor = head(embedding)
         return dropout(scores, place) if dropout is not None and self.config.dropout_on == "logits" else scores
 
     def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Tensor:
-        """The scores of :meth:`classify` [G, classes]."""
+        """Return the scores ``[G, C]`` of :meth:`classify`."""
         return self.classify(x, neighbors, ptr, dropout).scores
 
 
 def add(total: Tensor | None, more: Tensor | None) -> Tensor | None:
-    """The sum of what is there."""
+    """Add two tensors, either of which may be ``None``."""
     return more if total is None else total if more is None else total + more

@@ -1,4 +1,4 @@
-"""What kind of model: everything that decides its shape."""
+"""The configuration of a model: everything that determines its architecture."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
@@ -13,7 +13,7 @@ DropoutOn = Literal["embedding", "logits"]
 Head = Literal["per-block", "sum-readout"]
 
 RANDOM = "-random"
-"""How the names of frozen poolings end."""
+"""The suffix of the names of poolings with random, fixed parameters."""
 LATER: dict[str, Any] = {
     "blocks": 0,
     "head": "per-block",
@@ -24,7 +24,8 @@ LATER: dict[str, Any] = {
     "head_hidden": 0,
     "pool_source": "",
 }
-"""Fields that the first files did not have, with the values that those files stand for. Values here never change."""
+"""Fields that the first file format did not have, with the values that are assumed for such files. Never change these
+values."""
 FIRST_FLAT_DEFAULTS: dict[str, dict[str, Any]] = {
     "sopool": {"triangle": False, "normalize": None, "moments": [2]},
     "sopool-bimap": {"rank": 32, "triangle": False, "normalize": None, "moments": [2], "lr_scale": 1.0},
@@ -44,14 +45,14 @@ FIRST_BLOCK_DEFAULTS: dict[str, dict[str, Any]] = {
     "sagpool": {"ratio": 0.5},
     "eigenpool": {"vectors": 2, "size": 4},
 }
-"""What the options of the poolings were, where none were given, in files that do not tell: in flat models, and in the
-blocks of a hierarchy. These tables are frozen: a registry's default may change, and an entry here may not, or earlier
-models would predict differently and earlier runs would lose their names. An option that is added to a pooling later
-enters with the value that leaves the pooling as it was."""
+"""The default options of poolings for files that do not contain them: in flat models (``FIRST_FLAT_DEFAULTS``) and in
+the blocks of hierarchical models. These tables are frozen. The defaults of the registry may change, but a changed entry
+here would change the predictions of earlier models and the keys of earlier runs. Add a new option of a pooling with the
+value that keeps its previous behavior."""
 
 
 class Setting(NamedTuple):
-    """What a grid varies."""
+    """The hyperparameters that a grid search varies."""
 
     hidden: int = 32
     batch_size: int = 32
@@ -61,43 +62,54 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A classifier: message-passing layers, one readout, linear scores; or a hierarchy of blocks."""
+    """The architecture of a flat or a hierarchical classifier.
+
+    Examples:
+        >>> config = ModelConfig(pool="sopool-bimap", pool_options={"rank": 16}, hidden=64)
+        >>> config.effective_options["rank"]
+        16
+        >>> ModelConfig(pool="sopool-m-attn", blocks=2).network
+        'gin-0, 2 blocks, per-block'
+    """
 
     gnn: str = "gin-0"
-    """One of :data:`sopool.nn.gnn.VARIANTS`."""
+    """The message-passing layers, a key of ``sopool.nn.gnn.VARIANTS``."""
     pool: str = "sopool-bimap"
-    """One of :data:`sopool.nn.READOUTS` or :data:`sopool.nn.GRAPH_READOUTS`; in a hierarchy one of
-    :data:`sopool.nn.POOLINGS`."""
+    """The pooling: a key of :data:`sopool.nn.READOUTS` or :data:`sopool.nn.GRAPH_READOUTS`, or in a hierarchical model
+    of :data:`sopool.nn.POOLINGS`."""
     pool_options: dict[str, Any] = field(default_factory=dict)
-    """Those that were given, by the user or by a preset."""
+    """The options of the pooling that were set by the user or by a preset."""
     hidden: int = 32
+    """The width of the message-passing layers."""
     layers: int = 4
-    """Message-passing layers of a flat model; the input features are pooled as well, as one layer more."""
+    """The number of message-passing layers of a flat model. The input features are pooled as well, like another layer.
+    """
     join: Join = "concat"
-    """All layers side by side through one readout and one linear map, or each through its own, the scores added."""
+    """How a flat model uses its layers: ``"concat"`` concatenates them before one readout and one linear classifier;
+    ``"per-layer"`` gives each layer its own and adds the scores."""
     dropout_on: DropoutOn = "embedding"
-    """Where dropout goes: before the linear map, or on the scores as in the authors' code."""
+    """Where dropout is applied: on the graph embedding, or on the scores as in the authors' code."""
     blocks: int = 0
-    """Blocks of one message-passing layer and one pooling; 0 for a flat model."""
+    """The number of blocks, each of one message-passing layer and one pooling; 0 for a flat model."""
     head: Head = "per-block"
-    """Of a hierarchy: scores of each block, averaged (the paper); or the blocks' readouts summed, then a multi-layer
-    perceptron (SAGPool)."""
+    """The classifier of a hierarchical model: ``"per-block"`` averages the scores of all blocks (the paper);
+    ``"sum-readout"`` sums the readouts of the blocks and applies a multi-layer perceptron (SAGPool)."""
     block_readout: VectorFrom = "max-mean"
-    """What a block's classifier sees of its nodes."""
+    """How the nodes of a block become a vector for its classifier."""
     frozen: bool = False
-    """Whether the parameters of the readout, or of the blocks' poolings, stay as they were drawn."""
+    """Whether the parameters of the readout, or of the pooling layers, keep their random initial values."""
     edge_labels: int = 0
-    """How many edge labels a GNN that uses them knows; 0 for the others."""
+    """The number of edge labels, for message-passing layers that use them; otherwise 0."""
     pooled_norm: bool = False
-    """Whether a flat model's graph embeddings go through a batch norm, over the graphs of a batch, before all else."""
+    """Whether the graph embeddings of a flat model are batch normalized before the classifier."""
     head_hidden: int = 0
-    """Units of a hidden layer between a flat model's graph embedding and its linear map; 0: there is none."""
+    """The number of units of a hidden layer between the graph embedding and the linear classifier of a flat model; 0
+    for none."""
     pool_source: str = ""
-    """Which version of a readout of the user's own, see :func:`sopool.nn.registry.source_of`; empty for all others."""
+    """A hash of the source code of a user's readout, see :func:`sopool.nn.registry.source_of`; otherwise empty."""
     pool_defaults: dict[str, Any] = field(default_factory=dict)
-    """All options of the pooling with the values that hold where ``pool_options`` has none: those of the registry at
-    the time when the configuration was made. They are kept with it, so that a later version, whose registry may have
-    other defaults, makes the same model. Empty for a readout of the user's own."""
+    """The options of the pooling that apply where ``pool_options`` has none. They are stored with the configuration, so
+    that later versions with other defaults create the same model. Empty for a user's readout."""
 
     def __post_init__(self) -> None:
         if not self.pool_defaults:
@@ -105,14 +117,14 @@ class ModelConfig:
 
     @classmethod
     def from_json(cls, saved: Any, where: str = "config") -> "ModelConfig":
-        """Return the configuration with these fields, of a file; ``DataError`` names the one that cannot be."""
+        """Return the configuration with the fields of a file; a ``DataError`` names an invalid field."""
         found = SAVED(saved, where)
         if "pool_defaults" not in saved and not found["pool_source"]:
             found["pool_defaults"] = dict(_first_defaults(found["pool"], found["blocks"]))
         return cls(**found)
 
     def canonical(self) -> dict[str, Any]:
-        """Return what names the model in a run's key: without what the first files did not tell, unless it differs."""
+        """Return the fields that identify the model in the key of a run, without those at their first default."""
         saved = asdict(self)
         first = _first_defaults(self.pool, self.blocks)
         saved["pool_defaults"] = {
@@ -124,28 +136,28 @@ class ModelConfig:
 
     @property
     def effective_options(self) -> dict[str, Any]:
-        """All options that the pooling is made with."""
+        """All options with which the pooling is created."""
         return self.pool_defaults | self.pool_options
 
     @property
     def pool_name(self) -> str:
-        """The pooling as the command line has it."""
+        """The name of the pooling on the command line."""
         return self.pool + RANDOM if self.frozen else self.pool
 
     @property
     def network(self) -> str:
-        """What stands before the pooling, in words."""
+        """A description of the model without its pooling."""
         blocks = f", {self.blocks} block{'s' if self.blocks > 1 else ''}, {self.head}" if self.blocks else ""
         return self.gnn + blocks
 
 
 def without_defaults(saved: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Leave out fields that have one of these ``defaults``."""
+    """Leave out the fields whose values equal their ``defaults``."""
     return {name: value for name, value in saved.items() if name not in defaults or value != defaults[name]}
 
 
 def _defaults_now(pool: str, blocks: int, source: str) -> dict[str, Any]:
-    """Return what the registry says today, as JSON has it; nothing for a readout that is not the package's own."""
+    """Return the current defaults of the registry in JSON types; nothing for a user's readout."""
     known = makers(bool(blocks)).keys() - (() if blocks else own_readouts().keys())
     found = default_options(pool, bool(blocks)) if pool in known and not source else {}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
@@ -165,7 +177,7 @@ OPTIONS = list_of(OPTION, most=8)
 
 
 def _option(value: Any, where: str) -> Any:
-    """Check an option of a pooling: one value, or a short list of them."""
+    """Check an option of a pooling, which is one value or a short list of values."""
     return OPTIONS(value, where) if type(value) is list else OPTION(value, where)
 
 

@@ -1,4 +1,4 @@
-"""The flat classifier of the paper: message passing, one readout over all layers, linear scores."""
+"""The flat classifier of the paper: message passing, one readout of all layers, and a linear classifier."""
 
 import torch
 from torch import Tensor
@@ -17,7 +17,24 @@ from sopool.ops.message_passing.structure import GraphStructure
 
 
 class FlatClassifier(Classifier):
-    """Graphs to scores of classes; one model, or a stack of them (see :func:`sopool.models.stack`)."""
+    """A classifier that pools once, after the last message-passing layer.
+
+    It is one model or a stack of models (see :func:`sopool.models.stack`).
+
+    Args:
+        config: The architecture.
+        in_channels: Number of input features ``F``.
+        classes: Number of classes ``C``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+        >>> model = FlatClassifier(ModelConfig(hidden=8, layers=2), in_channels=3, classes=2)
+        >>> model(torch.randn(4, 3), neighbors_of(edge_index, 4), ptr=torch.tensor([0, 2, 4])).shape
+        torch.Size([2, 2])
+    """
 
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
@@ -34,14 +51,14 @@ class FlatClassifier(Classifier):
         self.heads = torch.nn.ModuleList(Linear(config.head_hidden or width, classes) for width in pooled)
 
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
-        """One graph embedding [G, ...], or one for each layer, with what each graph adds to its loss [G]."""
+        """Return one graph embedding, or one for each layer, each with the additional loss of each graph."""
         layers = self.gnn(x, neighbors, ptr, self.models)
         layers = [join(layers)] if self.config.join == "concat" else layers
         graphs = GraphStructure(ptr, neighbors)
         return [read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
-        """Features [N, in], the neighbors of each node, where each graph starts [G + 1] -> scores [G, classes]."""
+        """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
         total: Tensor | None = None
         penalty: Tensor | None = None
         for place, (pooled, extra) in enumerate(self.embed(x, neighbors, ptr)):
@@ -51,7 +68,7 @@ class FlatClassifier(Classifier):
         return Scored(total, penalty)
 
     def head(self, pooled: Tensor, place: int, dropout: Dropout | None = None) -> Tensor:
-        """What a graph embedding [G, ...], the one at a place in :meth:`embed`, says for each class [G, classes]."""
+        """Return the scores ``[G, C]`` of one of the graph embeddings of :meth:`embed`, given its position there."""
         if self.norms:
             pooled = self.norms[place](pooled)
         if self.hidden:
@@ -60,7 +77,7 @@ class FlatClassifier(Classifier):
 
 
 def read(readout: torch.nn.Module, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
-    """A graph embedding [G, ...] by either kind of readout, with what each graph adds to its loss [G]."""
+    """Return the graph embedding of either kind of readout, and the additional loss of each graph or ``None``."""
     if isinstance(readout, PooledReadout):
         pooled: tuple[Tensor, Tensor | None] = readout(x, graphs)
         return pooled
@@ -68,17 +85,17 @@ def read(readout: torch.nn.Module, x: Tensor, graphs: GraphStructure) -> tuple[T
 
 
 def readout_widths(config: ModelConfig, in_channels: int) -> list[int]:
-    """What each readout sees of a node: all layers side by side, or one layer each."""
+    """Return the input width of each readout: that of all layers together, or of each layer."""
     layers = [in_channels] + [config.hidden] * config.layers
     return [sum(layers)] if config.join == "concat" else layers
 
 
 def pooled_width(readout: torch.nn.Module, channels: int) -> int:
-    """The width of what a readout makes of ``channels``; those of PyG that are used here keep it."""
+    """Return the output width of a readout; a PyG aggregation without ``out_channels`` keeps the width of its input."""
     width = getattr(readout, "out_channels", channels)
     if width is None:
         raise ValueError(
-            f"{type(readout).__name__} does not say how wide its result is: give SegmentAggregation.__init__ the "
-            "channels, or the class an out_channels of its own."
+            f"{type(readout).__name__} does not define the width of its output. Pass channels to "
+            "SegmentAggregation.__init__, or define out_channels in the class."
         )
     return int(width)

@@ -1,12 +1,12 @@
-"""Parameters that stay as they were drawn."""
+"""Parameters that keep their initial values."""
 
 import torch
 
 
 def freeze(module: torch.nn.Module, every: bool) -> None:
-    """Make its parameters buffers: there, saved and stacked as before, but out of reach of any optimiser.
+    """Turn parameters into buffers, which are saved and stacked as before but not trained.
 
-    ``every`` one, or those alone that want no gradient.
+    With ``every`` all parameters are frozen, otherwise only those that require no gradient.
     """
     for owner in module.modules():
         for name, parameter in list(owner.named_parameters(recurse=False)):

@@ -1,6 +1,7 @@
-"""Hierarchies: blocks of one message-passing layer and one pooling, each on the graphs that the one before left.
+"""Hierarchical classifiers: blocks of one message-passing layer and one pooling, on smaller and smaller graphs.
 
-The paper's model, after `"Self-Attention Graph Pooling" <https://arxiv.org/abs/1904.08082>`_, with either head:
+This is the paper's model, which follows `"Self-Attention Graph Pooling" <https://arxiv.org/abs/1904.08082>`_, with one
+of two heads:
 
     per-block     scores = mean over blocks b of  readout(H_b) W_b
     sum-readout   scores = MLP(sum over blocks b of  readout(H_b)),  widths w - w/2 - w/4 - classes
@@ -22,7 +23,25 @@ from sopool.ops.message_passing.structure import GraphStructure
 
 
 class HierarchicalClassifier(Classifier):
-    """Graphs to scores of classes by way of smaller graphs; one model, or a stack of them."""
+    """A classifier that pools step by step, in blocks of one message-passing layer and one pooling.
+
+    It is one model or a stack of models (see :func:`sopool.models.stack`).
+
+    Args:
+        config: The architecture.
+        in_channels: Number of input features ``F``.
+        classes: Number of classes ``C``.
+
+    Examples:
+        >>> import torch
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.ops.message_passing.neighbors import neighbors_of
+        >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+        >>> config = ModelConfig(pool="diffpool", blocks=2, hidden=8)
+        >>> model = HierarchicalClassifier(config, in_channels=3, classes=2)
+        >>> model(torch.randn(4, 3), neighbors_of(edge_index, 4), ptr=torch.tensor([0, 2, 4])).shape
+        torch.Size([2, 2])
+    """
 
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
@@ -40,15 +59,15 @@ class HierarchicalClassifier(Classifier):
             return [Linear(width, classes) for width in widths]
         if len(set(widths)) > 1:
             raise ValueError(
-                f"The readouts of the blocks have the widths {widths}: they cannot be summed. Choose the head "
-                "per-block, or max-mean readouts."
+                f"The readouts of the blocks have the widths {widths} and cannot be summed. Choose "
+                'head="per-block" or block_readout="max-mean".'
             )
         width = widths[0]
         pairs = [(width, max(1, width // 2)), (max(1, width // 2), max(1, width // 4)), (max(1, width // 4), classes)]
         return [Linear(*pair) for pair in pairs]
 
     def blocks(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[PoolingOutput]:
-        """What each block leaves."""
+        """Return the pooled graphs of each block."""
         graphs = GraphStructure(ptr, neighbors)
         left = list[PoolingOutput]()
         for gnn, pool in zip(self.gnns, self.pools, strict=True):
@@ -61,12 +80,12 @@ class HierarchicalClassifier(Classifier):
         return left
 
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
-        """The readout of each block [G, ...], with what each graph adds to its loss [G]."""
+        """Return the readout of each block ``[G, F]``, with the additional loss of each graph ``[G]`` or ``None``."""
         left = self.blocks(x, neighbors, ptr)
         return [(self._read(block, pool), block.loss) for block, pool in zip(left, self.pools, strict=True)]
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
-        """Features [N, in], the neighbors of each node, where each graph starts [G + 1] -> scores [G, classes]."""
+        """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
         embedded = self.embed(x, neighbors, ptr)
         penalty: Tensor | None = None
         for _, extra in embedded:

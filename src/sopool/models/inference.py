@@ -1,4 +1,4 @@
-"""A trained model made ready to predict."""
+"""Faster prediction with a trained model."""
 
 import copy
 
@@ -10,13 +10,23 @@ from sopool.nn.gnn import GNN
 from sopool.nn.inference import InferenceGNN
 
 MAPPED = (BilinearSecondOrderAggregation, CovarianceAggregation)
-"""They use their rows in no other way than as H W. What a class that derives from them does is not known."""
+"""Readouts that use the node features H only as H W. Subclasses are excluded, since they may differ."""
 
 
 def prepare_for_inference(model: Classifier) -> Classifier:
-    """A copy for evaluation alone, without gradients, on a CPU: the same scores up to rounding, sooner.
+    """Return a copy of a trained model that predicts faster on a CPU, without gradients.
 
-    Where a readout begins with a linear map of all layers, that map goes into the network before it.
+    The scores equal those of the model in evaluation mode up to rounding. If the readout starts with a linear mapping,
+    the mapping is merged into the message-passing network.
+
+    Args:
+        model: The trained model, or a stack of models.
+
+    Examples:
+        >>> from sopool.models import ModelConfig, make_model
+        >>> model = make_model(ModelConfig(hidden=8), in_channels=3, classes=2)
+        >>> prepare_for_inference(model).training
+        False
     """
     out = copy.deepcopy(model).eval()
     if isinstance(out, FlatClassifier) and len(out.readouts) == 1:

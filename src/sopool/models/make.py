@@ -1,4 +1,4 @@
-"""From a configuration to a model, and to what it must be told about each graph."""
+"""Functions that create a model from its configuration."""
 
 from sopool.data.analysis.spectral import ClusterSpec
 from sopool.models.base import Classifier
@@ -11,13 +11,34 @@ from sopool.nn.registry import make_pooling, make_readout
 
 
 def make_model(config: ModelConfig, in_channels: int, classes: int) -> Classifier:
-    """A flat model, or a hierarchy where there are blocks."""
+    """Return a new model: hierarchical if the configuration has blocks, otherwise flat.
+
+    Args:
+        config: The architecture.
+        in_channels: Number of input features ``F``.
+        classes: Number of classes ``C``.
+
+    Examples:
+        >>> from sopool.models import ModelConfig
+        >>> type(make_model(ModelConfig(), in_channels=7, classes=2)).__name__
+        'FlatClassifier'
+        >>> type(make_model(ModelConfig(pool="topkpool", blocks=2), in_channels=7, classes=2)).__name__
+        'HierarchicalClassifier'
+    """
     kind = HierarchicalClassifier if config.blocks else FlatClassifier
     return kind(config, in_channels, classes)
 
 
 def clusters_for(config: ModelConfig) -> ClusterSpec | None:
-    """The clusters that a model needs beforehand; None for all but EigenPool."""
+    """Return the spectral clusters that EigenPool needs to be computed in advance; ``None`` for other poolings.
+
+    Examples:
+        >>> from sopool.models import ModelConfig
+        >>> clusters_for(ModelConfig(pool="eigenpool")).vectors
+        8
+        >>> clusters_for(ModelConfig(pool="sum")) is None
+        True
+    """
     if config.pool != "eigenpool":
         return None
     if config.blocks:

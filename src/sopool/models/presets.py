@@ -1,4 +1,4 @@
-"""From names to model configurations, and how they are trained."""
+"""Presets: model configurations and training hyperparameters by name."""
 
 import inspect
 import math
@@ -31,41 +31,42 @@ FIRST_ORDER = ("sum", "mean", "max")
 LEARNED = ("sopool-bimap", "sopool-attn", "sopool-m-attn")
 SECOND_ORDER = ("sopool", *LEARNED)
 FROZEN = {name + RANDOM: name for name in LEARNED}
-"""Controls: W, mu or U stay as they were drawn, all else is trained. So one sees what learning them buys."""
+"""Controls, in which W, mu or U keep their random initial values and everything else is trained."""
 POOLS = (*READOUTS, *GRAPH_READOUTS, "sum-avg", *FROZEN)
-"""``sum-avg`` is the paper's rule: the sum where nodes carry labels (bioinformatics), the mean where they do not
-(social networks)."""
+"""All names of poolings. ``sum-avg`` is the paper's rule: the sum if nodes have labels or attributes, otherwise the
+mean."""
 KINDS: dict[Any, tuple[type, str]] = {
     bool: (bool, "true or false"),
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
     NoneType: (NoneType, "none"),
 }
-"""What an option may be declared as, what is then taken, and what that is called."""
+"""For each type of an option: the accepted type and its name in messages."""
 HIERARCHICAL = (*POOLINGS, *(name for name, trained in FROZEN.items() if trained in POOLINGS))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the models of a preset look and are trained, where nothing else is asked for."""
+    """The architecture and the training hyperparameters of a preset."""
 
     gnn: str = "gin-0"
     head: Head = "per-block"
     dropout_on: DropoutOn = "embedding"
     sums_dropout_on: DropoutOn = "logits"
-    """Of first-order pools in flat models: on the embedding of each layer it costs them accuracy."""
+    """Where dropout is applied in flat models with a first-order pooling; on the embedding it reduces their accuracy.
+    """
     divides: bool = True
-    """Whether flat second-order pools are divided by the number of nodes where ``sum-avg`` is the mean."""
+    """Whether second-order poolings of flat models divide by the number of nodes where ``sum-avg`` is the mean."""
     bimap: Mapping[str, Any] = field(default_factory=lambda: {"lr_scale": 0.1})
     """Options of ``sopool-bimap``."""
     attention_bias: bool = False
     setting: Setting = field(default_factory=Setting)
     steps: int | None = 50
-    """Batches in an epoch; None: as many as a pass over the training graphs has."""
+    """The number of batches per epoch; ``None`` for one pass over the training graphs."""
     halve_every: int = 50
     weight_decay: float = 0.0
     average: float = 0.99
-    """How much of the running mean of a model's parameters stays at each step."""
+    """The decay of the running mean of the parameters; 0 for no averaging."""
     patience: int | None = None
 
 
@@ -89,8 +90,8 @@ PRESETS: dict[Preset, Recipe] = {
         patience=50,
     ),
 }
-"""``default``: the model as we would have it. ``best``: the most accurate form that was found. ``paper``: as the
-authors' code has it. ``sagpool``: the hierarchy, optimiser and stopping of SAGPool."""
+"""``default``: the recommended model. ``best``: the most accurate variant that was found. ``paper``: the authors' code.
+``sagpool``: the hierarchical model, optimizer and early stopping of SAGPool."""
 
 
 def model_config(
@@ -103,20 +104,30 @@ def model_config(
     block_readout: VectorFrom = "max-mean",
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> ModelConfig:
-    """A model for a data set: flat, or a hierarchy of some ``blocks``; ``options`` are those of the pooling's class.
+    """Return the configuration of a model for a data set.
 
-    In a flat model first-order pools score each layer by itself and add the scores, as GIN does, with dropout on them;
-    the others see all layers side by side, with dropout on what is pooled. Where nodes have neither labels nor
-    attributes, second-order pools are divided by the number of nodes; the mapping of ``sopool-bimap`` learns slowly.
-    With ``best`` it has a lower rank, and the root of the matrix is taken. With ``paper`` nothing is divided, slow or a
-    root, all dropout is on the scores and the attentional pooling has a bias, as in the authors' code.
+    In flat models, first-order poolings score each layer separately and add the scores, as GIN does, with dropout on
+    the scores. Other poolings receive the concatenation of all layers, with dropout on the graph embedding. If nodes
+    have neither labels nor attributes, second-order poolings divide by the number of nodes. The mapping of
+    ``sopool-bimap`` has a reduced learning rate; with ``best`` it also has a lower rank and the matrix square root. The
+    preset ``paper`` does none of this, applies dropout to the scores, and has a bias in attentional pooling.
+
+    Args:
+        store: The data set.
+        gnn: The message-passing layers.
+        pool: The pooling.
+        preset: The preset. Default: ``"default"``.
+        blocks: The number of blocks of a hierarchical model, 1 to 3. Default: ``0``, for a flat model.
+        head: The classifier of a hierarchical model. Default: ``None``, for that of the preset.
+        block_readout: How the nodes of a block become a vector. Default: ``"max-mean"``.
+        options: Options of the pooling, which override those of the preset.
     """
     recipe = PRESETS[preset]
     check_name("GNN", gnn, VARIANTS)
     pool, frozen = _known(pool, blocks), pool in FROZEN
     if blocks:
         if not 1 <= blocks <= 3:
-            raise SettingError(f"{blocks} blocks are not possible: 1 to 3 are.")
+            raise SettingError(f"blocks={blocks}: a hierarchical model has 1 to 3 blocks.")
         _check_edges(gnn, pool, blocks)
         return _checked(
             ModelConfig(
@@ -158,7 +169,7 @@ def model_config(
 
 
 def share_options(pools: Sequence[str], blocks: int, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Which of the ``options`` each pooling gets: those it has. A ``SettingError`` for one that none of them has."""
+    """Return the options that each pooling has; raise a ``SettingError`` for an option that none of them has."""
     has = {pool: options_of(pool, blocks) for pool in pools}
     for name in options:
         if not any(name in own for own in has.values()):
@@ -170,12 +181,12 @@ def share_options(pools: Sequence[str], blocks: int, options: Mapping[str, Any])
 
 
 def options_of(pool: str, blocks: int = 0) -> list[str]:
-    """The names of a pooling's options."""
+    """Return the names of the options of a pooling."""
     return list(_declared(pool, blocks))
 
 
 def _declared(pool: str, blocks: int) -> dict[str, Any]:
-    """A pooling's options, each with what it is declared as."""
+    """Return the options of a pooling with their type annotations."""
     trained = _known(pool, blocks)
     if trained == "sum-avg":
         return {}
@@ -184,14 +195,14 @@ def _declared(pool: str, blocks: int) -> dict[str, Any]:
 
 
 def _known(pool: str, blocks: int) -> str:
-    """The pooling's own name, that of a control without ``-random``; a ``SettingError`` if there is none such."""
-    added = [name for name in READOUTS if name not in POOLS]  # by a user, since
+    """Return the name of the pooling without ``-random``; raise a ``SettingError`` if it is unknown."""
+    added = [name for name in READOUTS if name not in POOLS]  # registered by the user
     check_name("hierarchical pooling" if blocks else "pooling", pool, HIERARCHICAL if blocks else (*POOLS, *added))
     return FROZEN.get(pool, pool)
 
 
 def check_config(config: ModelConfig) -> None:
-    """Raise a ``DataError`` unless a model can be made with this configuration, as one from a file may not."""
+    """Raise a ``DataError`` if no model can be created from a configuration, for example one from a file."""
     try:
         if config.blocks:
             _check_edges(config.gnn, config.pool, config.blocks)
@@ -201,7 +212,7 @@ def check_config(config: ModelConfig) -> None:
 
 
 def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
-    """Raise a ``SettingError`` now for ``options`` that no model can be made with."""
+    """Return the configuration; raise a ``SettingError`` if no model can be created with these ``options``."""
     try:
         _check_kinds(options, _declared(config.pool, config.blocks))
         with planning():
@@ -215,55 +226,55 @@ def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
 
 
 def _check_kinds(options: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
-    """Raise a ``TypeError`` for a word where a number is needed, and the like; of other kinds nothing is said."""
+    """Raise a ``TypeError`` for an option of the wrong type, such as a string in place of a number."""
     for name, value in options.items():
         told = declared.get(name)
         kinds = get_args(told) if get_origin(told) in (Union, UnionType) else (told,)
         if not KINDS.keys() >= set(kinds):
             continue
         fits = (isinstance(value, KINDS[kind][0]) for kind in kinds)
-        if not (bool in kinds if isinstance(value, bool) else any(fits)):  # Python takes True for 1
+        if not (bool in kinds if isinstance(value, bool) else any(fits)):  # True is an int in Python
             raise TypeError(f"{name} must be {' or '.join(KINDS[kind][1] for kind in kinds)}.")
 
 
 def sort_size(sizes: Tensor) -> int:
-    """SortPool's k as DGCNN has it: the size that 60 % of the graphs do not exceed, at least 10."""
+    """Return SortPool's k as in DGCNN: the size that 60 % of the graphs do not exceed, but at least 10."""
     ordered = sizes.sort().values
     return max(LEAST, int(ordered[math.ceil(0.6 * len(ordered)) - 1]) if len(ordered) else LEAST)
 
 
 FITTED: dict[str, dict[str, Callable[[Tensor], Any]]] = {"sortpool": {"k": sort_size}}
-"""Options that are found from the sizes of a model's training graphs, and so for each fold anew, unless given: by the
-name of the pooling and of the option, how."""
+"""Functions that compute options from the sizes of the training graphs, by the names of the pooling and the option.
+They are computed for each fold, unless the user sets them."""
 
 
 def fit_options(config: ModelConfig, sizes: Callable[[], Tensor], given: Collection[str]) -> ModelConfig:
-    """Return the model for training graphs of the ``sizes``, asked for if need be; options that were ``given`` stay."""
+    """Return the configuration with the options of :data:`FITTED` for these sizes, except those that were ``given``."""
     found = {name: find(sizes()) for name, find in FITTED.get(config.pool, {}).items() if name not in given}
     return replace(config, pool_options=config.pool_options | found) if found else config
 
 
 def fitted_options(config: ModelConfig) -> dict[str, Any]:
-    """Return the options of :data:`FITTED`, whether they were found or given."""
+    """Return the values of the options of :data:`FITTED`, computed or given."""
     return {name: config.pool_options.get(name) for name in FITTED.get(config.pool, {})}
 
 
 def without_fitted(config: ModelConfig) -> ModelConfig:
-    """Return what models share whose options of :data:`FITTED` differ from fold to fold."""
+    """Return the configuration without the options of :data:`FITTED`, which may differ from fold to fold."""
     fitted = FITTED.get(config.pool, {})
     options = {name: value for name, value in config.pool_options.items() if name not in fitted}
     return replace(config, pool_options=options)
 
 
 def _check_edges(gnn: str, pool: str, blocks: int) -> None:
-    """What a pooling leaves has no edge labels; to k nodes it has weights, which a maximum over neighbours ignores."""
+    """Raise a ``SettingError`` if the GNN cannot process pooled graphs, which have weights but no edge labels."""
     if VARIANTS[gnn].labelled:
         raise SettingError(
-            f"{gnn} uses the labels of edges, and the smaller graphs of a hierarchy have none: "
-            "take another GNN, such as gin-0 or gcn, or a flat model (--blocks 0)."
+            f"{gnn} uses edge labels, and the smaller graphs of a hierarchy have none. "
+            "Use another GNN, such as gin-0 or gcn, or a flat model (blocks=0)."
         )
     if blocks > 1 and pool in ("sopool-m-attn", "diffpool") and VARIANTS[gnn].how == "max":
         raise SettingError(
-            f"{gnn} takes the largest value over neighbours, which edges with weights do not define, and {pool} leaves "
-            "such edges: take a GNN that sums or averages, such as gin-0 or gcn, or --blocks 1."
+            f"{gnn} takes the maximum over neighbors, which is not defined for the weighted edges that {pool} returns. "
+            "Use a GNN that sums or averages, such as gin-0 or gcn, or blocks=1."
         )

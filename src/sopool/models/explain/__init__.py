@@ -1,1 +1,1 @@
-"""Why a model scores a graph as it does."""
+"""Explanations of the scores that a model gives to a graph."""

@@ -1,4 +1,4 @@
-"""An explanation as it is handed to a user: names in place of numbers, all models of an ensemble together."""
+"""Explanations for users: with names of features and nodes, for all models of an ensemble."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -10,69 +10,92 @@ from sopool.models.explain.shares import PooledGraph, margins
 
 
 class NamedPair(NamedTuple):
-    """Two features that say something together, or one that speaks for itself."""
+    """The contribution of a pair of features, or of a single feature, to the margin of a class."""
 
     first: str
+    """The name of the first feature."""
     second: str | None
+    """The name of the second feature; ``None`` for a single feature."""
     value: float
-    """What it adds to the margin of a class."""
+    """The contribution to the margin of the class."""
     node: int
-    """Where most of it comes from."""
+    """The node that contributes most."""
     model: int
-    """Whose features these are: hidden units of one model have nothing to do with those of another."""
+    """The model of the ensemble. Hidden features of different models are unrelated."""
 
 
 class Margin(NamedTuple):
-    """Why one class rather than the others: its score less the mean of the others', node by node."""
+    """The margin of a class, which is its score minus the mean score of the other classes, by node."""
 
     total: float
+    """The margin."""
     bias: float
-    """What it is without any node."""
+    """The margin of a graph without nodes."""
     nodes: np.ndarray
-    """What each node adds [n]."""
+    """The contribution of each node ``[N]``."""
     spread: np.ndarray | None
-    """The standard deviation of that over the models [n]; None with one model."""
+    """The standard deviation of each contribution over the models ``[N]``; ``None`` for a single model."""
     rest: float
-    """What is left when bias and nodes are taken from the total: 0, up to rounding, where the explanation is exact."""
+    """The total minus the bias and all contributions; zero up to rounding if the explanation is exact."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a graph gets the class that it gets.
+    """The explanation of a prediction for one graph with N nodes and C classes.
 
-    Scores are what the softmax makes probabilities of. Of an ensemble they are the mean over its models, and so is all
-    that adds up to them.
+    Scores are the values before the softmax. For an ensemble of M models, scores and contributions are means over the
+    models.
+
+    Examples:
+        >>> import numpy as np
+        >>> explanation = Explanation(
+        ...     classes=["no", "yes"],
+        ...     probabilities=np.array([0.25, 0.75]),
+        ...     uncertainty=0.1,
+        ...     scores=np.array([-1.0, 2.0]),
+        ...     bias=np.array([0.0, 0.0]),
+        ...     each=np.array([[[-1.0, 0.5], [0.0, 1.5]]]),
+        ...     exact=True,
+        ...     pairs=[[], []],
+        ...     pooled=[],
+        ...     nodes=["C", "O"],
+        ... )
+        >>> explanation.prediction
+        'yes'
+        >>> explanation.margin().nodes.tolist()
+        [1.5, 1.5]
     """
 
     classes: list[Any]
+    """The classes, in the order of the arrays below."""
     probabilities: np.ndarray
-    """[classes]: what ``predict_proba`` gives."""
+    """The probability of each class ``[C]``, as ``predict_proba`` returns it."""
     uncertainty: float
-    """As ``predict_with_uncertainty`` has it."""
+    """The uncertainty of the prediction, as ``predict_with_uncertainty`` returns it."""
     scores: np.ndarray
-    """[classes]."""
+    """The score of each class ``[C]``."""
     bias: np.ndarray
-    """What the scores are without any node [classes]."""
+    """The score of each class for a graph without nodes ``[C]``."""
     each: np.ndarray
-    """What each node adds to each score in each model [models, n, classes]."""
+    """The contribution of each node to each score in each model ``[M, N, C]``."""
     exact: bool
-    """Whether ``contributions.sum(0) + bias`` are the scores; else they are gradient x input."""
+    """Whether ``contributions.sum(0) + bias`` equals the scores; otherwise contributions are gradient x input."""
     pairs: list[list[NamedPair]]
-    """For each class, the pairs of features that add most to its margin or take most from it; none for poolings that
-    are no sum over nodes."""
+    """For each class, the pairs of features that change its margin most; empty if the pooling is not a sum over nodes.
+    """
     pooled: list[PooledGraph]
-    """What m_attn makes of the graph, for each model; empty for other poolings."""
+    """The pooled graph of ``sopool-m-attn`` for each model; empty for other poolings."""
     nodes: list[str]
-    """The label of each node; empty texts where there are none."""
+    """The label of each node; empty strings if nodes have no labels."""
 
     @property
     def contributions(self) -> np.ndarray:
-        """What each node adds to the score of each class [n, classes]."""
+        """The contribution of each node to the score of each class ``[N, C]``."""
         return np.asarray(self.each.mean(0))
 
     @property
     def chosen(self) -> int:
-        """The number of the predicted class."""
+        """The position of the predicted class in ``classes``."""
         return int(self.probabilities.argmax())
 
     @property
@@ -81,10 +104,14 @@ class Explanation:
         return self.classes[self.chosen]
 
     def margin(self, number: int | None = None) -> Margin:
-        """Why the class with this place in ``classes``, the predicted one if left out, rather than the others."""
+        """Return the margin of a class over the others.
+
+        Args:
+            number: The position of the class in ``classes``. Default: ``None``, for the predicted class.
+        """
         number = self.chosen if number is None else number
         if isinstance(number, bool) or not isinstance(number, Integral) or number not in range(len(self.classes)):
-            raise ValueError(f"number={number!r}: it must be a place in classes, 0 to {len(self.classes) - 1}.")
+            raise ValueError(f"number={number!r}: it must be a position in classes, 0 to {len(self.classes) - 1}.")
         weights = margins(len(self.classes)).numpy()[number]
         each = self.each @ weights
         total = float(self.scores @ weights)
@@ -93,7 +120,7 @@ class Explanation:
         return Margin(total, bias, nodes, each.std(0) if len(each) > 1 else None, total - bias - float(nodes.sum()))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain dictionaries, lists and numbers."""
+        """Return the explanation as dictionaries, lists and numbers."""
         margin = self.margin()
         return {
             "prediction": self.prediction,

@@ -1,12 +1,12 @@
-"""Why a model scores a graph as it does: the share of each node, the most telling pairs of features, the pooled graph.
+"""The contributions of nodes and pairs of features to the scores of a graph, and the pooled graph.
 
     score_c = sum_i share_ic + bias_c
 
-holds exactly for a flat model whose readout is a sum over nodes (:mod:`sopool.nn.aggr.terms`) that goes into a linear
-map, through a batch norm or not; with a normalisation of each graph or a hidden layer between, shares are gradient x
-input on the pooled terms, <d score / d S, term of node i>; and for any other model gradient x input on the nodes'
-vectors. Message passing stays out of it: a node's vector already aggregates its neighbors, so its share is that of
-the node where it stands.
+This is exact for a flat model whose readout is a sum over nodes (:mod:`sopool.nn.aggr.terms`) followed by a linear
+classifier, with or without batch normalization. If each graph is normalized nonlinearly, or if there is a hidden layer,
+shares are gradient x input for the pooled terms, <d score / d S, term of node i>. For all other models they are
+gradient x input for the node vectors. Message passing is not explained: the vector of a node has already aggregated its
+neighbors, and its share is attributed to the node itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,70 +29,71 @@ from sopool.ops.message_passing.structure import GraphStructure, propagate
 
 
 class Feature(NamedTuple):
-    """A column of the vectors that are pooled."""
+    """A column of the pooled node vectors."""
 
     layer: int
-    """0 is the input."""
+    """The layer; 0 is the input."""
     column: int
+    """The column in the layer."""
 
 
 class Pair(NamedTuple):
-    """Two features that say something together: their product, summed over the nodes, times its weight."""
+    """The contribution of a pair of features: their product, summed over the nodes, times its weight."""
 
     first: Feature
     second: Feature | None
-    """None where a feature speaks for itself, in first-order sums."""
+    """The second feature; ``None`` for a single feature in a first-order sum."""
     value: float
-    """What it adds to the margin of a class."""
+    """The contribution to the margin of a class."""
     node: int
-    """Where most of it comes from."""
+    """The node that contributes most."""
 
 
 class PooledGraph(NamedTuple):
-    """What m_attn makes of a graph: k nodes."""
+    """The pooled graph of ``sopool-m-attn``, with K nodes."""
 
     contribution: Tensor
-    """C: what each node gives to each new one [k, n]."""
+    """C: the contribution of each node to each new node ``[K, N]``."""
     adjacency: Tensor
-    """A' [k, k]: the weight of new node j for i; edges lead from j to i."""
+    """A' ``[K, K]``: entry (i, j) is the weight of the edge from new node j to new node i."""
     shares: Tensor | None
-    """What each new node adds to the score of each class [k, classes]; None in a hierarchy, which goes on from here."""
+    """The contribution of each new node to the score of each class ``[K, C]``; ``None`` in a hierarchical model."""
 
 
 class Explained(NamedTuple):
-    """One model, one graph."""
+    """The explanation of one model's scores for one graph."""
 
     scores: Tensor
-    """[classes]."""
+    """The score of each class ``[C]``."""
     bias: Tensor
-    """What they are without any node [classes]; 0 for a hierarchy."""
+    """The scores of a graph without nodes ``[C]``; 0 for a hierarchical model."""
     contributions: Tensor
-    """The share of each node in each score [n, classes]."""
+    """The contribution of each node to each score ``[N, C]``."""
     exact: bool
-    """Whether shares and bias add up to the scores."""
+    """Whether contributions and bias add up to the scores."""
     pairs: list[list[Pair]]
-    """Of each class, those that add most to its margin or take most from it, the largest first."""
+    """For each class, the pairs that change its margin most, the largest first."""
     pooled: PooledGraph | None
 
 
 class _Part(NamedTuple):
-    """A readout with the head after it, taken apart."""
+    """The terms of a readout, with the gradients of the scores."""
 
     terms: Terms
     gradients: list[Tensor]
-    """d score / d pooled value, for each class [classes, ...] and part of the terms."""
+    """For each part of the terms, the gradients of the scores with respect to its pooled value, ``[C, ...]`` each."""
     features: list[Feature]
 
 
 def margins(classes: int) -> Tensor:
-    """M [classes, classes]: M scores are the margins, a class's score less the mean of the others'."""
+    """Return the matrix M ``[C, C]``: M scores is the score of each class minus the mean of the others."""
     others = torch.full((classes, classes), -1 / max(1, classes - 1), dtype=torch.float64)
     return others.fill_diagonal_(1.0)
 
 
 @torch.no_grad()
 def explain_graph(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -> Explained:
-    """Explain what a single model (no stack, no dropout) makes of one graph [n, in]; ``top`` pairs for each class."""
+    """Explain the scores of one model (not a stack) for one graph ``[N, F]``, with ``top`` pairs per class."""
     model.eval()
     ptr = torch.tensor([0, len(x)], device=x.device)
     graphs = GraphStructure(ptr, neighbors)
@@ -123,7 +124,7 @@ def _explain_flat(
 
 @torch.no_grad()
 def gradient_times_input(model: Classifier, x: Tensor, neighbors: Neighbors) -> Tensor:
-    """Of a node's input features, for each class [n, classes]: the usual explanation, of any model."""
+    """Return gradient x input of each node's features for each class ``[N, C]``, which works for any model."""
     ptr = torch.tensor([0, len(x)], device=x.device)
     return _gradient_times_input([x], lambda inputs: model.eval()(inputs[0], neighbors, ptr)[0])
 
@@ -147,7 +148,7 @@ def _gradients_of_terms(model: FlatClassifier, place: int, terms: Terms) -> list
 
 
 def _gradients(inputs: Sequence[Tensor], score: Callable[[list[Tensor]], Tensor]) -> Iterator[tuple[Tensor, ...]]:
-    """The gradient of each class's score in all inputs."""
+    """Yield the gradients of each class's score with respect to all inputs."""
     with torch.enable_grad():
         leaves = [tensor.detach().requires_grad_() for tensor in inputs]
         for one in score(leaves).unbind():
@@ -170,7 +171,7 @@ def _score(model: FlatClassifier, vectors: Sequence[Tensor], graphs: GraphStruct
 
 
 def _shares(parts: Sequence[_Part], number: int) -> Tensor:
-    """Of each node in the score of a class [n]."""
+    """Return the contribution of each node to the score of a class ``[N]``."""
     each = [
         term.shares(gradient[number])
         for part in parts
@@ -180,7 +181,7 @@ def _shares(parts: Sequence[_Part], number: int) -> Tensor:
 
 
 def _telling(parts: Sequence[_Part], weights: Tensor, top: int) -> list[Pair]:
-    """The pairs that matter most to the margin that ``weights`` [classes] make of the scores."""
+    """Return the pairs that contribute most to the margin that ``weights`` ``[C]`` define."""
     found = list[Pair]()
     for part in parts:
         for term, gradients in zip(part.terms.parts, part.gradients, strict=True):
@@ -208,7 +209,7 @@ def _largest(term: Products | Sums, gradient: Tensor, features: list[Feature], t
 
 
 def _pooled_graph(model: FlatClassifier, parts: Sequence[_Part], graphs: GraphStructure) -> PooledGraph | None:
-    """Of the readout of the last layer, or of all layers side by side."""
+    """Return the pooled graph of the last readout, if it is ``sopool-m-attn``."""
     readout = model.readouts[-1]
     terms = parts[-1].terms
     if not isinstance(readout, MultiHeadSecondOrderAggregation) or terms.second is None:
