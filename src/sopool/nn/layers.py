@@ -113,8 +113,8 @@ class GraphNorm(torch.nn.Module):
         if self.training and per_model.shape[1]:
             mean, variance = self._watch(per_model, mean, variance)
         factor = self.scale.view(-1, channels) * (variance + EPS).rsqrt()
-        centred = per_model - mean.unsqueeze(1)
-        return torch.addcmul(self.shift.view(-1, 1, channels), centred, factor.unsqueeze(1)).view(x.shape)
+        centered = per_model - mean.unsqueeze(1)
+        return torch.addcmul(self.shift.view(-1, 1, channels), centered, factor.unsqueeze(1)).view(x.shape)
 
     def _watch(self, per_model: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and the variance of the batch ``[M, F]``, and update the running statistics."""

@@ -140,8 +140,8 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         contribution = project(rows, widen_for(self.normalize, self.queries.t()), segments.ptr)
         if self.normalize == "degree":
             contribution = contribution / segment_sizes(segments.ptr, like=contribution).index_select(0, batch)
-        neighbours = _propagate(contribution, edge_index, edge_weight)
-        both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([rows, neighbours], 1)), segments.ptr)
+        neighbors = _propagate(contribution, edge_index, edge_weight)
+        both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([rows, neighbors], 1)), segments.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
         if self.normalize:
             adj = normalize_by_degree(adj)
