@@ -25,8 +25,8 @@ def test_our_figures_beside_the_papers(reproduced):
     text = " ".join(shown.stdout.split())
     for words in (
         "MUTAG, accuracy in per cent",
-        "95.3 +- 4.4 │ per-fold-max │",
-        "89.4 +- 5.6 │ single-epoch │",
+        "95.3 +- 4.4 per-fold-max ",
+        "89.4 +- 5.6 single-epoch ",
         "quoted: Xu et al.",
         "Gain over the baseline",
         "GIN-0 + SOPool_bimap, random",
@@ -66,7 +66,7 @@ def test_a_dry_run_trains_nothing(call):
     shown = call("reproduce", "table2", *SMALL, "--dry-run")
     assert shown.code == 0, shown.err
     text = " ".join(shown.out.split())
-    assert "│ MUTAG │ gin-0 │ sum-avg, sopool-bimap, sopool-bimap-random │ 24 │ 0 │ 48 │ 48 │" in text
+    assert "MUTAG gin-0 sum-avg, sopool-bimap, sopool-bimap-random 24 0 48 48 " in text
     assert "an estimate" in text
     assert not Path("runs").exists()
 

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -81,7 +82,7 @@ def test_compare(store, call):
     for words in ("fold", "seed", "7", "70.0 in epoch 2", "60.0", "torch", "2.6", "2.7"):
         assert words in shown
     assert "the same" in call("runs", "compare", one, one).out
-    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines()]
+    cells = [re.split(" {2,}", line.strip()) for line in shown.splitlines()]
     lines = {name: values for name, *values in cells}
     assert lines["fold"] == ["1", "2"]  # as the list of all runs has them
     assert lines["peak_memory"] == ["700.0 MB", "-"]

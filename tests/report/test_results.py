@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 
@@ -123,8 +124,8 @@ def test_no_gain_has_no_minus():
     """As in the report."""
     ours, theirs = (outcome("fair", tuple(one + less for one in FOLDS)) for less in (-0.0001, 0))
     pair = [Result("TOY", "gin-0", "sopool", ours), Result("TOY", "gin-0", "sum", theirs)]
-    (line,) = [line for line in shown(comparison_grid(compare(pair, "sum"))).splitlines() if " sopool " in line]
-    assert "│   +0.0 │  -0.0 to -0.0 │" in line
+    (line,) = [line for line in shown(comparison_grid(compare(pair, "sum"))).splitlines() if line.startswith("sopool ")]
+    assert re.search(r" \+0\.0 +-0\.0 to -0\.0 ", line)
 
 
 def test_refused():

@@ -8,23 +8,24 @@ from rich import box
 from rich.cells import cell_len
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 
     from sopool.report.grid import Grid
 
 PIECE = re.compile(r"[^/,;_-]*[/,;_-]+|[^/,;_-]+")
 """The pieces of a long word, which may be broken after these signs."""
-UNLIMITED = 100_000
+GAP = 2
+"""The number of spaces between two columns."""
 
 
 class TerminalTable:
     """A Rich renderable that shows a grid as a table, with its notes below, within the width of the terminal.
 
-    Figures are right-aligned. On a narrow terminal the text wraps between words, the lines between columns are left
-    out, and long words are broken, in this order. The sign ± is written +-, because some terminals and files accept
-    ASCII only, and bold cells look like the others.
+    Figures are right-aligned. On a narrow terminal the text wraps between words, and then long words are broken. The
+    sign ± is written +-, because some terminals and files accept ASCII only, and bold cells look like the others.
     """
 
     def __init__(self, grid: "Grid") -> None:
@@ -42,35 +43,24 @@ class TerminalTable:
         words = [_widest(column, str.split) for column in columns]
         pieces = [_widest(column, _pieces) for column in columns]
         whole = [natural[i] if self._grid.is_figure(i) else words[i] for i in range(len(columns))]
-        plain = options.max_width < sum(whole) + self._overhead(console, options, plain=False)
-        spare = options.max_width - self._overhead(console, options, plain)
-        widths = _share(spare, [pieces, words, whole], natural)
-        yield self._table(widths, plain)
+        spare = options.max_width - GAP * (len(columns) - 1)
+        yield Text(self._grid.title, style="italic")
+        yield self._table(_share(spare, [pieces, words, whole], natural))
+        if self._grid.notes:
+            yield Text("\n".join(map(_ascii_signs, self._grid.notes)), style="dim italic")
 
     def __rich_measure__(self, console: "Console", options: "ConsoleOptions") -> Measurement:
         """Return the smallest and the largest useful width."""
-        return Measurement.get(console, options, self._table(None, plain=False))
+        return Measurement.get(console, options, self._table(None))
 
-    def _overhead(self, console: "Console", options: "ConsoleOptions", plain: bool) -> int:
-        """Return the width of lines and padding."""
-        empty = self._table([1] * len(self._headings), plain, empty=True)
-        return Measurement.get(console, options.update(width=UNLIMITED), empty).maximum - len(self._headings)
-
-    def _table(self, widths: Sequence[int] | None, plain: bool, empty: bool = False) -> Table:
+    def _table(self, widths: Sequence[int] | None) -> Table:
         grid = self._grid
-        notes = "\n".join(map(_ascii_signs, grid.notes))
-        table = Table(title=grid.title, caption=notes or None, title_justify="left", caption_justify="left")
-        if plain:
-            table.box = box.SIMPLE_HEAD
-            table.show_edge = table.pad_edge = False
-            table.padding = (0, 1, 0, 0)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
         for number, name in enumerate(self._headings):
             width = None if widths is None else widths[number]
-            heading = "" if empty else _broken(name, width)
-            table.add_column(
-                heading, justify="right" if grid.is_figure(number) else "left", overflow="fold", width=width
-            )
-        for number, row in enumerate([] if empty else self._rows):
+            justify: JustifyMethod = "right" if grid.is_figure(number) else "left"
+            table.add_column(_broken(name, width), justify=justify, overflow="fold", width=width)
+        for number, row in enumerate(self._rows):
             if number in grid.sections:
                 table.add_section()
             table.add_row(*(_broken(cell, None if widths is None else widths[i]) for i, cell in enumerate(row)))
