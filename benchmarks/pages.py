@@ -28,7 +28,7 @@ ARROW = " → "
 
 
 def page(found: Reproduction) -> str:
-    """Return the tables of the page: accuracies under `fair`, those beside the paper's, and gains under `fair`."""
+    """Return the tables of the page: accuracies under `fair`, those next to the paper's, and gains under `fair`."""
     grids = [fair_grid(found), gains_grid(found)]
     if "per-fold-max" in found.protocols:
         grids.insert(1, paper_grid(found))
@@ -36,7 +36,7 @@ def page(found: Reproduction) -> str:
 
 
 def details(found: Reproduction) -> str:
-    """Return the other tables: each data set beside the paper, gains under all protocols with p-values, mean ranks.
+    """Return the other tables: each data set next to the paper, gains under all protocols with p-values, mean ranks.
 
     If each fold selected its hyperparameters, the selected ones are counted instead of showing the paper's figures.
     """
@@ -115,7 +115,7 @@ def chosen_grid(found: Reproduction) -> Grid:
 
 
 def tests_grid(found: Reproduction) -> Grid:
-    """Return the declared comparisons under every protocol, with p-values, beside the paper's gain."""
+    """Return the declared comparisons under every protocol, with p-values, next to the paper's gain."""
     tests = declared_tests(found)
     rows = []
     for key in dict.fromkeys(key[:3] for key in tests):

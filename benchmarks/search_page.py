@@ -1,4 +1,4 @@
-"""Print the tables of docs/results/search.md from the files beside it, as Markdown.
+"""Print the tables of docs/results/search.md from the files in its folder, as Markdown.
 
     python -m benchmarks.search_page
     python -m benchmarks.search_page --all

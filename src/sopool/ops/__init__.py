@@ -1,4 +1,4 @@
-"""Segment operators that all poolings are built from, and the choice of their backend.
+"""Segment operators that poolings are built from, and the choice of their backend.
 
 The functions work on tensors only. N is the number of rows (nodes), G the number of segments (graphs) and F the number
 of features; segment g has the rows ``ptr[g]:ptr[g + 1]``.

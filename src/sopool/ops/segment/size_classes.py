@@ -13,7 +13,7 @@ from torch_geometric.index import ptr2index
 
 # Values per chunk: 4 MB of float32 stay in the cache of a CPU, while a GPU needs few, large launches.
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
-# A segment of at least so many values is multiplied in place: gathering it would cost more than a separate call.
+# A segment with at least this many values is multiplied in place: gathering it would cost more than a separate call.
 LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
 
 

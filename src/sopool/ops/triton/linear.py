@@ -17,7 +17,7 @@ MOST_PROGRAMS = 1024
 EACH = 2
 """Tiles of rows per program, if there are enough rows; with fewer, loading the weights would dominate."""
 MOST_TILES = 6
-"""Tiles of weights that fit into the shared memory of a multiprocessor beside the rows."""
+"""Tiles of weights that fit into the shared memory of a multiprocessor together with the rows."""
 
 
 def multiply_rows(

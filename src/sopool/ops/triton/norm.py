@@ -95,7 +95,7 @@ def norm_relu_backward_kernel(
     ROWS: tl.constexpr,
     H: tl.constexpr,
 ) -> None:
-    """Compute dz = slope (g - mean(g) - z^ mean(g z^)) with z^ = (z - mean) / deviation and g = 0 where y is 0."""
+    """Compute dz = scale / deviation (g - mean(g) - z^ mean(g z^)), z^ = (z - mean) / deviation, g = 0 where y is 0."""
     model = tl.program_id(0)
     last = tl.num_programs(0) - 1
     column = tl.program_id(1) * H + tl.arange(0, H)
