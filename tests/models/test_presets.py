@@ -179,7 +179,7 @@ def test_an_edited_readout_of_the_user_s_own_has_other_runs(mutag, tmp_path, mon
     ("changes", "says"),
     [
         ({"pools": ["sum"], "blocks": 2}, "no hierarchical pooling 'sum'"),
-        ({"pools": ["topkpool"], "head": "per-block"}, "say how many --blocks"),
+        ({"pools": ["topkpool"], "head": "per-block"}, "blocks"),
         ({"pools": ["topkpool"], "blocks": 4}, "blocks=4: a hierarchical model has 1 to 3 blocks"),
         ({"pools": ["diffpool"], "blocks": 2, "gnn": "graphsage"}, "maximum over neighbors"),
         ({"pools": ["topkpool"], "blocks": 1, "gnn": "gine"}, "smaller graphs of a hierarchy have none"),

@@ -3,6 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sopool.ops._products  # noqa: F401 (registers sopool::product)
 from sopool.ops import segment_apply, segment_gram
 from sopool.ops.segment import size_classes as grouping
 from tests.helpers.backends import every_way, on_cpu

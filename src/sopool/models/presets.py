@@ -121,6 +121,12 @@ def model_config(
         head: The classifier of a hierarchical model. Default: ``None``, for that of the preset.
         block_readout: How the nodes of a block become a vector. Default: ``"max-mean"``.
         options: Options of the pooling, which override those of the preset.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> config = model_config(load("MUTAG"), "gin-0", "sopool-bimap", options={"rank": 16})
+        >>> config.pool_options
+        {'lr_scale': 0.1, 'rank': 16}
     """
     recipe = PRESETS[preset]
     check_name("GNN", gnn, VARIANTS)

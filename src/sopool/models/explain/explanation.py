@@ -10,7 +10,13 @@ from sopool.models.explain.shares import PooledGraph, margins
 
 
 class NamedPair(NamedTuple):
-    """The contribution of a pair of features, or of a single feature, to the margin of a class."""
+    """The contribution of a pair of features, or of a single feature, to the margin of a class.
+
+    Examples:
+        >>> pair = NamedPair(first="C", second="aromatic", value=0.5, node=3, model=0)
+        >>> f"{pair.first} with {pair.second}: {pair.value:+.1f}, most at node {pair.node}"
+        'C with aromatic: +0.5, most at node 3'
+    """
 
     first: str
     """The name of the first feature."""
@@ -25,7 +31,14 @@ class NamedPair(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """The margin of a class, which is its score minus the mean score of the other classes, by node."""
+    """The margin of a class, which is its score minus the mean score of the other classes, by node.
+
+    Examples:
+        >>> import numpy as np
+        >>> margin = Margin(total=2.0, bias=0.5, nodes=np.array([1.0, 0.5]), spread=None, rest=0.0)
+        >>> bool(margin.total == margin.bias + margin.nodes.sum() + margin.rest)
+        True
+    """
 
     total: float
     """The margin."""
