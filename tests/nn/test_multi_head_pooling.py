@@ -154,8 +154,8 @@ def test_compiles(fresh_compiler):
     ("changed", "says"),
     [
         ({"x": torch.ones(10, 4)}, r"x has shape \[10, 4\].*\[nodes, 3\]"),
-        ({"edge_index": torch.zeros(3, 5, dtype=torch.long)}, r"edge_index is torch.int64 of shape \[3, 5\]"),
-        ({"edge_index": torch.zeros(2, 5)}, "edge_index is torch.float32"),
+        ({"edge_index": torch.zeros(3, 5, dtype=torch.long)}, r"edge_index has dtype torch.int64 and shape \[3, 5\]"),
+        ({"edge_index": torch.zeros(2, 5)}, "edge_index has dtype torch.float32"),
         ({"edge_weight": torch.ones(3)}, r"edge_weight has shape \[3\] for 2 edges"),
         ({"edge_index": torch.tensor([[0, 3], [1, 10]])}, r"Edge 1 is \[3, 10\].*nodes 0 to 9"),
         ({"edge_index": torch.tensor([[0, 3], [1, 5]])}, r"Edge 1 is \[3, 5\] and joins graphs \[0, 3\]"),
