@@ -6,6 +6,7 @@ A command imports PyTorch and what is built on it only when it runs, so ``sopool
 import gc
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ from sopool.errors import UserError
 CLASSIFY = "Classify graphs"
 COMPARE = "Compare poolings"
 LIST = "List data sets and poolings"
-COMMANDS = {
+COMMANDS: dict[Callable[..., None], str | None] = {
     demo.demo: None,
     fit.fit: CLASSIFY,
     predict.predict: CLASSIFY,

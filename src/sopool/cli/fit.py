@@ -45,7 +45,7 @@ MEANING = (
     "The estimate comes from cross-validation. The saved model was trained on all graphs, so no test data is left for "
     "it; expect similar accuracy."
 )
-NO_ESTIMATE = "Its accuracy was not estimated; use --folds 5 for an estimate by cross-validation."
+NO_ESTIMATE = "Its accuracy was not estimated; use, e.g., --folds 5 for an estimate."
 UNBALANCED = (
     "balanced accuracy is far below accuracy, so many graphs of rare classes are misclassified. With --class-weight "
     "balanced all classes have the same weight in training, which finds more graphs of rare classes but may lower "

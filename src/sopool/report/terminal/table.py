@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PIECE = re.compile(r"[^/,;_-]*[/,;_-]+|[^/,;_-]+")
 """The pieces of a long word, which may be broken after these signs."""
+WORD = re.compile(r"\S+(?: \+- \S+)?")
+"""A word, or a mean with its standard deviation."""
 GAP = 2
 """The number of spaces between two columns."""
 
@@ -40,12 +42,13 @@ class TerminalTable:
         """Render the table within the available width."""
         columns = [[heading, *cells] for heading, *cells in zip(self._headings, *self._rows, strict=True)]
         natural = [_widest(column, str.splitlines) for column in columns]
-        words = [_widest(column, str.split) for column in columns]
+        words = [_widest(column, WORD.findall) for column in columns]
         pieces = [_widest(column, _pieces) for column in columns]
+        least = [_widest(column, PIECE.findall) for column in _in_words(columns)]
         whole = [natural[i] if self._grid.is_figure(i) else words[i] for i in range(len(columns))]
         spare = options.max_width - GAP * (len(columns) - 1)
         yield Text(self._grid.title, style="italic")
-        yield self._table(_share(spare, [pieces, words, whole], natural))
+        yield self._table(_share(spare, [least, pieces, words, whole], natural))
         if self._grid.notes:
             yield Text("\n".join(map(_ascii_signs, self._grid.notes)), style="dim italic")
 
@@ -104,7 +107,13 @@ def _broken(text: str, width: int | None) -> str:
 
 
 def _pieces(line: str) -> list[str]:
-    return [piece for word in line.split() for piece in PIECE.findall(word)]
+    """Return the pieces of the words of a line; a mean with its standard deviation is one piece."""
+    words = WORD.findall(line)
+    return [piece for word in words for piece in ([word] if " " in word else PIECE.findall(word))]
+
+
+def _in_words(columns: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[word for cell in column for word in cell.split()] for column in columns]
 
 
 def _break_word(word: str, width: int) -> str:
