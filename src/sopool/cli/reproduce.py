@@ -152,6 +152,7 @@ def reproduce(
 
     for grid in () if as_json else reproduction_grids(found):
         console.print(grid)
+        console.print()
     for note in reproduction_notes(found):
         console.print(note)
     console.print(f"{summary(tally, runs)} The results are in {kept}.")

@@ -95,6 +95,7 @@ def show_results(found: "EvaluationResults", reference: str | None, console: Con
 
     console.print(results_grid(found.results(), said))
     if compared := found.compare(reference):
+        console.print()
         console.print(comparison_grid(compared))
 
 
