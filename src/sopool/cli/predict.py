@@ -99,7 +99,7 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
     place = place_of(source)
     said = 0
 
-    def refuse(bad: "BadRow") -> None:
+    def report_bad_row(bad: "BadRow") -> None:
         nonlocal said
         error = place.error(bad.row, f"{bad.reason} Found {bad.text[:60]!r}.")
         if on_error == "raise":
@@ -110,7 +110,7 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
         elif said == SHOWN + 1:
             print_message("warning", "further skipped rows are not listed; --on-error raise stops at the first one.")
 
-    return refuse
+    return report_bad_row
 
 
 def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]") -> bool:

@@ -412,9 +412,9 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _predict(self, graphs: Any) -> Prediction:
         with threads(1) as cores:  # the other cores process other parts of the graphs
             store, features = self._encode(graphs, level=4)
-            return self.vote(check_finite(self.ensemble_.scores(store, features, cores), store, "scores"))
+            return self.combine(check_finite(self.ensemble_.scores(store, features, cores), store, "scores"))
 
-    def vote(self, scores: Tensor) -> Prediction:
+    def combine(self, scores: Tensor) -> Prediction:
         """Average the models and return their joint prediction.
 
         Args:

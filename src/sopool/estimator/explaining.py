@@ -61,11 +61,11 @@ def _together(
 ) -> Explanation:
     """Combine the explanations of all models into one."""
     scores = torch.stack([one.scores for one in found])
-    voted = classifier.vote(scores.unsqueeze(1))
+    combined = classifier.combine(scores.unsqueeze(1))
     return Explanation(
         classes=classifier.classes_.tolist(),
-        probabilities=voted.probabilities[0],
-        uncertainty=float(voted.uncertainty[0]),
+        probabilities=combined.probabilities[0],
+        uncertainty=float(combined.uncertainty[0]),
         scores=scores.mean(0).numpy(),
         bias=torch.stack([one.bias for one in found]).mean(0).numpy(),
         each=torch.stack([one.contributions for one in found]).numpy(),

@@ -68,7 +68,7 @@ def predict_stream(
     model: GraphClassifier,
     chunks: Iterable[GraphChunk],
     count: Count,
-    refuse: Callable[[BadRow], None],
+    report_bad_row: Callable[[BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
     """Predict and ``write`` each chunk while the next one is read.
@@ -79,7 +79,7 @@ def predict_stream(
         model: The fitted classifier.
         chunks: The graphs, in chunks.
         count: The totals to update.
-        refuse: Called with each row that cannot be predicted.
+        report_bad_row: Called with each row that cannot be predicted.
         write: Called with the predictions of each chunk.
     """
     with threads(1) as cores, one_threaded_pool(1) as other:
@@ -89,8 +89,8 @@ def predict_stream(
                 before.result()
             for one in chunk.bad:
                 count.bad += 1
-                refuse(one)
-            before = other.submit(_predict_chunk, model, chunk, cores, count, refuse, write)
+                report_bad_row(one)
+            before = other.submit(_predict_chunk, model, chunk, cores, count, report_bad_row, write)
         if before is not None:
             before.result()
 
@@ -100,7 +100,7 @@ def _predict_chunk(
     chunk: GraphChunk,
     cores: int,
     count: Count,
-    refuse: Callable[[BadRow], None],
+    report_bad_row: Callable[[BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
     """Predict one chunk, update the totals and write the predictions.
@@ -113,12 +113,12 @@ def _predict_chunk(
     with advise("to predict", partial(_largest_row, chunk)):
         features = model.ensemble_.encode(chunk.graphs)
         scores = model.ensemble_.scores(chunk.graphs, features, cores)
-        found = model.vote(scores)
+        found = model.combine(scores)
     left_out = {graph: (largest_number(chunk.graphs[graph]), overflow_reason("scores")) for graph in overflows(scores)}
     left_out |= dict.fromkeys(chunk.graphs.empty, ("0 nodes", NO_NODES))
     for graph, why in sorted(left_out.items()):
         count.bad += 1
-        refuse(BadRow(chunk.rows[graph], *why))
+        report_bad_row(BadRow(chunk.rows[graph], *why))
     values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
     rows = enumerate(zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True))
     made = [Predicted(*row) for graph, row in rows if graph not in left_out]

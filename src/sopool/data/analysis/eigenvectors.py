@@ -4,7 +4,7 @@ import numpy as np
 
 LARGE = 400
 """The number of nodes above which the dense method, whose cost is cubic, is slower."""
-ROOM = 4_000_000
+CAPACITY = 4_000_000
 """The number of matrix entries that are processed together."""
 
 
@@ -40,7 +40,7 @@ def laplacian_vectors(source: np.ndarray, target: np.ndarray, sizes: np.ndarray,
     out = np.zeros((int(ptr[-1]), count), np.float32)
     for size in np.unique(sizes[sizes > 0]):
         which = np.flatnonzero(sizes == size)
-        step = max(1, ROOM // int(size) ** 2)
+        step = max(1, CAPACITY // int(size) ** 2)
         for some in (which[at : at + step] for at in range(0, len(which), step)):
             mine = np.isin(owner, some)
             number = np.searchsorted(some, owner[mine])
