@@ -67,7 +67,7 @@ def evaluate(name: str, args: argparse.Namespace) -> list[list[dict]]:
 
 
 def show(results: dict[str, list[list[dict]]]) -> None:
-    table = Table(title="as in the authors' code: per cent, mean over seeds (each seed), ten folds")
+    table = Table(title="as in the authors' code: percent, mean over seeds (each seed), ten folds")
     for column in ("", "pooling", "protocol", "sopool", "authors' code", "difference"):
         table.add_column(column, justify="right" if column == "difference" else "left", no_wrap=True)
     lines = [

@@ -50,7 +50,7 @@ def main() -> None:
     train, test = next(iter(stratified_folds(store.labels.numpy(), 5)))
     tested = store[test.tolist()]
     names = [f"{100 * share:.0f} %" for share in SHARES]
-    print(f"{given.data}: margin left (in per cent of the whole graph's) / probability left, {len(test)} test graphs\n")
+    print(f"{given.data}: margin left (in percent of the whole graph's) / probability left, {len(test)} test graphs\n")
     print(f"| pooling | deleted first | {' | '.join(names)} |\n|---|---|{'---|' * len(names)}")
     for pool in given.pools.split(","):
         model = GraphClassifier(pool=pool, epochs=given.epochs, random_state=0, device="cpu")

@@ -24,7 +24,7 @@ def test_our_figures_beside_the_papers(reproduced):
     assert shown.exit_code == 0, shown.output
     text = " ".join(shown.stdout.split())
     for words in (
-        "MUTAG, accuracy in per cent",
+        "MUTAG, accuracy in percent",
         "95.3 +- 4.4 per-fold-max ",
         "89.4 +- 5.6 single-epoch ",
         "quoted: Xu et al.",

@@ -76,7 +76,7 @@ def word_cells(texts: Iterable[str]) -> list[Cell]:
 
 
 def accuracy_cell(mean: float, std: float | None) -> Cell:
-    """Show fractions as per cent; the spread where it is known."""
+    """Show fractions as percent; the spread where it is known."""
     return Cell(f"{100 * mean:.1f}" + ("" if std is None else f" ± {100 * std:.1f}"), mean)
 
 

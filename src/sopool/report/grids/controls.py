@@ -32,7 +32,7 @@ def controls_grid(results: Sequence[ControlResult]) -> Grid:
     ]
     columns = ["data set"] * (len(datasets) > 1) + ["control", "sees", "accuracy"]
     columns += ["folds"] * (len(folds) > 1) + ["chosen", "seconds"]
-    title = "Controls under fair, accuracy in per cent" + (f": {shared}" if shared else "")
+    title = "Controls under fair, accuracy in percent" + (f": {shared}" if shared else "")
     return Grid(title, columns, rows, columns.index("accuracy"), [SPREAD, CHOSEN])
 
 

@@ -17,7 +17,7 @@ def estimate_grid(figures: Mapping[str, Any]) -> Grid:
         rows.append([Cell(name), NONE if mean is None else accuracy_cell(mean, std)])
     rows.append([Cell("accuracy of the most frequent class"), accuracy_cell(figures["largest_class"], None)])
     return Grid(
-        f"Estimate by {figures['folds']}-fold cross-validation, per cent",
+        f"Estimate by {figures['folds']}-fold cross-validation, percent",
         ["", "on unseen graphs"],
         rows,
         notes=[

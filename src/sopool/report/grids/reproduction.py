@@ -37,7 +37,7 @@ def reproduction_grid(found: Reproduction) -> Grid:
         *("ours less the paper's", "not above"),
     ]
     notes = [
-        "Per cent: mean ± standard deviation over the test folds. Ours less the paper's: in points, under the protocol "
+        "Percent: mean ± standard deviation over the test folds. Ours less the paper's: in points, under the protocol "
         "of the paper's figure; empty where nothing was run or that is not known. Not above: controls whose mean is as "
         "high under fair.",
         *(f"Not run: {name}: {why}" for name, why in found.not_run.items()),
@@ -106,7 +106,7 @@ def dataset_grid(found: Reproduction, dataset: str) -> Grid:
     headings = map(protocol_heading, found.protocols)
     columns = ["", "paper", "paper's\nprotocol", *headings, "ours -\npaper's", "note"]
     notes = [f"Not run: {found.not_run[dataset]}"] if dataset in found.not_run else []
-    return Grid(f"{dataset}, accuracy in per cent", columns, rows, [0, 2, len(columns) - 1], notes, sections)
+    return Grid(f"{dataset}, accuracy in percent", columns, rows, [0, 2, len(columns) - 1], notes, sections)
 
 
 def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[PaperRow, TableCell]]:

@@ -22,7 +22,7 @@ from sopool.report.grid import (
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.protocols.protocols import PROTOCOLS
 
-SPREAD = "Per cent: mean ± standard deviation (ddof=0) over the test folds; the runs of a fold are averaged first."
+SPREAD = "Percent: mean ± standard deviation (ddof=0) over the test folds; the runs of a fold are averaged first."
 CHOICES = "Several epochs: median (range). Several settings: how many folds chose each."
 OUTCOME = ("accuracy", "folds\nx runs", "epoch", "hidden/batch/\nlr/dropout")
 """The columns of :func:`outcome_cells`."""
@@ -43,7 +43,7 @@ def results_grid(rows: Sequence[Result], said: Sequence[str] = ()) -> Grid:
         for row in rows
     ]
     return Grid(
-        f"Accuracy by cross-validation, per cent{shared}",
+        f"Accuracy by cross-validation, percent{shared}",
         [*own, "pool", *OUTCOME, "seconds"],
         lines,
         len(own) + 1,
