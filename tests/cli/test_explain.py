@@ -62,7 +62,7 @@ def test_of_a_row_and_an_id_it_says_which_it_takes(wanted, row, model, call, tmp
         (["MODEL", "GRAPHS", "-g", "99"], "no graph is in row 99"),
         (["MODEL", "GRAPHS", "-g", "6"], "the graph has no nodes"),
         (["MODEL", "GRAPHS", "-g", "nobody"], "no graph has the id 'nobody'"),
-        (["none.sopool", "MUTAG", "-g", "0"], "cannot be read"),
+        (["none.sopool", "MUTAG", "-g", "0"], "there is no such file. Expected a model"),
         (["MODEL", "none.jsonl", "-g", "0"], "no such file"),
         (["MODEL", "MUTAG", "-g", "0", "-o", "nowhere/page.html"], "the folder nowhere does not exist"),
         (["MODEL", "MUTAG", "-g", "0", "-o", "why.svg"], "must end in .html or .json"),

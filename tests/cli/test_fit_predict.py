@@ -194,7 +194,7 @@ def test_without_a_prediction_no_file_is_written(model, call, tmp_path, text, me
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["none.sopool", "MUTAG"], "cannot be read"),
+        (["none.sopool", "MUTAG"], "there is no such file. Expected a model"),
         (["MODEL", "none.jsonl"], "no such file"),
         (["MODEL", "MUTAG", "-o", "out.txt"], "must end in .csv or .jsonl"),
         (["MODEL", "MUTAG", "-o", "nowhere/out.csv"], "the folder nowhere does not exist"),

@@ -130,6 +130,12 @@ def test_the_tables_fit_the_terminal(tmp_path, monkeypatch):
         ("address='auto': no cluster.", "--address auto: no cluster."),
         ("device='cuda:1' is not there", "--device cuda:1 is not there"),
         ("raise max_atoms=2000, or", "raise --max-atoms 2000, or"),
+        ("no column 'toxc' (label_column). Found: toxic.", "no column 'toxc' (--label-column). Found: toxic."),
+        ("no property 'toxc' (label_property).", "no property 'toxc' (--label-column)."),
+        ("Give its name as label_column, or labelled=False to read no labels.", "Give its name as --label-column."),
+        ("Give its name as smiles_column; the first line", "Give its name as --smiles-column; the first line"),
+        ("Found: smiles, label_column.", "Found: smiles, label_column."),
+        ("give that folder as root or SOPOOL_DATA", "give that folder as --root or SOPOOL_DATA"),
         ("rank=16 is an option of a pooling", "rank=16 is an option of a pooling"),
     ],
 )

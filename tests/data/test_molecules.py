@@ -73,7 +73,7 @@ def test_bad_molecules_are_listed_with_their_reasons(capfd):
     ]
     reasons = [item.reason for item in bad]
     assert reasons[0] == reasons[4] == reasons[5] == "The SMILES is empty."
-    assert reasons[1] == "RDKit cannot parse it."
+    assert reasons[1] == "RDKit cannot parse the molecule."
     assert "valence for atom # 1 C" in reasons[2]
     assert reasons[3] == "The label is missing."
     assert capfd.readouterr() == ("", "")  # RDKit writes to both unless it is told not to
@@ -91,10 +91,10 @@ def test_labels_of_a_list_stay_as_they_are():
 
 
 def test_raise_stops_at_the_first(tmp_path):
-    with pytest.raises(DataError, match=r"^molecule 1: RDKit cannot parse it. Found 'x'.$"):
+    with pytest.raises(DataError, match=r"^molecule 1: RDKit cannot parse the molecule. Found 'x'.$"):
         smiles_to_store(["C", "x", "y"], on_error="raise")
     path = write(tmp_path / "a.csv", "smiles,label\nC,1\n\nx,0\n")
-    with pytest.raises(DataError, match=r"a\.csv, line 4: RDKit cannot parse it. Found 'x'") as caught:
+    with pytest.raises(DataError, match=r"a\.csv, line 4: RDKit cannot parse the molecule. Found 'x'") as caught:
         read_smiles_csv(path, on_error="raise")
     assert caught.value.line == 4
     assert caught.value.path == path
@@ -107,7 +107,7 @@ def test_raise_stops_at_the_first(tmp_path):
 
 def test_nothing_good_is_an_error(tmp_path):
     with pytest.raises(
-        DataError, match=r"0 of 2 molecules can be read. The first problem: molecule 0: RDKit cannot parse it"
+        DataError, match=r"0 of 2 molecules can be read. The first problem: molecule 0: RDKit cannot parse the molecule"
     ):
         smiles_to_store(["x", "y"])
     with pytest.raises(
@@ -164,7 +164,7 @@ def test_molecules_without_labels(tmp_path):
     store, bad = read_smiles_csv(write(tmp_path / "a.csv", "smiles\nC\n\nxx\nCC\n"), labelled=False)
     assert store.labels is None
     assert len(store) == 2
-    assert bad == [BadRow(4, "xx", "RDKit cannot parse it.")]
+    assert bad == [BadRow(4, "xx", "RDKit cannot parse the molecule.")]
 
 
 @pytest.mark.parametrize("more", ["", 'f,CCCC,1\n"g,CCCCC,0\n'], ids=["never", "by the next one"])

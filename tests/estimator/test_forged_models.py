@@ -125,7 +125,9 @@ def test_a_large_file_that_is_no_model_is_not_read(tmp_path, monkeypatch):
         file.write((2**23).to_bytes(8, "little") + b"{}")
         file.truncate(2**30)
     monkeypatch.setattr("sopool._files.sealed.check_seal", lambda *_: pytest.fail("all of it was read"))
-    with pytest.raises(DataError, match="truncated or damaged: the header cannot be read"):
+    with pytest.raises(
+        DataError, match="not a file written by sopool, or truncated or damaged: the header cannot be read"
+    ):
         GraphClassifier.load(path)
 
 

@@ -226,7 +226,7 @@ def test_versions_and_other_files(content, reload, tmp_path):
         reload(seal(arrays, header | {"format": "sopool model 2"}))
     with pytest.raises(DataError, match="the format is 'sopool graphs 1', expected a 'sopool model'"):
         reload(seal(arrays, header | {"format": "sopool graphs 1"}))
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(DataError, match="there is no such file"):
         GraphClassifier.load(tmp_path / "none.sopool")
     with pytest.raises(DataError, match="cannot be read"):
         GraphClassifier.load(tmp_path)

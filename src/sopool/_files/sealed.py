@@ -48,7 +48,7 @@ TYPES = {
 MOST_FACTS = 2**24
 """The largest header with facts about a model or a run, in bytes."""
 HEADER: Check = record({"__metadata__": mapping_of(text(most=MOST_FACTS))}, more=anything)
-NOT_WHOLE = "truncated or damaged: the header cannot be read."
+NOT_WHOLE = "not a file written by sopool, or truncated or damaged: the header cannot be read."
 
 Facts = TypeVar("Facts")
 

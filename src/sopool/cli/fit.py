@@ -188,7 +188,7 @@ class Work:
             nonlocal done
             done += 1
             told = f"fold {done} of {folds}: accuracy {100 * scores['accuracy']:.1f} %"
-            print_progress(f"{told} ({self.tally.elapsed:,.0f} s)")
+            print_progress(f"{told} (after {self.tally.elapsed:,.0f} s)")
             report(TrainingProgress(0, 0, where=f"{done} of {folds} folds"))
 
         with training_progress(self.tally) as report:

@@ -103,11 +103,21 @@ GroupedJsonOption = Annotated[
 Value = TypeVar("Value")
 ARGUMENT = re.compile(r"\b(address|blocks|device|executor|max_atoms|root|workers)=(['\"]?)([\w:./-]*\w)\2")
 """A Python argument with a value in a message of the library."""
+NAMED = re.compile(
+    r"(\(|\bas )(label_column|label_property|root|smiles_column)\b(?:, or labelled=False to read no labels)?"
+)
+"""A Python argument that a message names without a value; commands have no option for ``labelled``."""
 
 
 def with_flags(message: str) -> str:
     """Replace Python arguments such as ``workers=2`` in a message by options such as ``--workers 2``."""
-    return ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} {found[3]}", message)
+    message = ARGUMENT.sub(lambda found: f"{_option(found[1])} {found[3]}", message)
+    return NAMED.sub(lambda found: found[1] + _option(found[2]), message)
+
+
+def _option(argument: str) -> str:
+    """Return the option of a Python argument; ``--label-column`` also names a property."""
+    return f"--{argument.replace('label_property', 'label_column').replace('_', '-')}"
 
 
 def names(option: str, text: str) -> list[str]:

@@ -128,6 +128,10 @@ def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
     place = choose_device(device)
     try:
         facts, file = read_sealed(path, MOST_BYTES, _facts)
+    except FileNotFoundError as error:
+        raise DataError(
+            "there is no such file. Expected a model written by sopool fit or GraphClassifier.save.", path
+        ) from error
     except OSError as error:
         raise DataError(f"the model cannot be read ({error.strerror}).", path) from error
     with blamed_on(path, "this model cannot be used: "):

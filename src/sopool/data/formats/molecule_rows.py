@@ -85,7 +85,7 @@ def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_at
     except (ValueError, RuntimeError) as error:
         raise DataError(f"RDKit rejects the molecule: {str(error).strip()}.") from error
     if molecule is None:
-        raise DataError("RDKit cannot parse it.")
+        raise DataError("RDKit cannot parse the molecule.")
     if not molecule.GetNumAtoms():
         raise DataError("The molecule has no atoms.")
     return graph_of_molecule(molecule)
