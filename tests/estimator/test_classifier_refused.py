@@ -115,7 +115,7 @@ def test_numbers_too_large_to_score_are_refused_by_name(ask):
 @pytest.mark.parametrize("name", ["node_labels", "node_attributes"])
 def test_graphs_unlike_those_of_the_training_are_refused_by_what_they_lack(name):
     model = tiny().fit(STORE, LABELS)
-    with pytest.raises(DataError, match=f"has no {name}, which the model needs"):
+    with pytest.raises(DataError, match=f"the graphs have no {name}, which the model needs"):
         model.predict(replace(STORE, **{name: None}, **({"node_label_names": ()} if name == "node_labels" else {})))
 
 

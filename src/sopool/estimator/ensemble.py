@@ -59,7 +59,8 @@ class Ensemble:
         """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""
         lacking = next((name for name in self.encoder.fields if getattr(store, name) is None), None)
         if lacking:
-            raise DataError(f"{store.name} has no {lacking}, which the model needs: its training graphs had them.")
+            reason = f"the graphs have no {lacking}, which the model needs: its training graphs had them."
+            raise DataError(f"{store.name}: {reason}")
         return self.encoder.transform(store)
 
     def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
