@@ -76,6 +76,7 @@ def check_kind(given: object, kind: type, needed: str) -> None:
 
 def check_name(kind: str, name: str, known: Collection[str]) -> None:
     """Raise unless ``name`` is one of the ``known`` names; the message suggests a similar one."""
+    check_kind(name, str, f"the {kind} must be given by its name")
     if name not in known:
         raise SettingError(f"there is no {kind} {name!r}.{suggest(name, known)} Known: {', '.join(known)}.")
 
@@ -83,11 +84,14 @@ def check_name(kind: str, name: str, known: Collection[str]) -> None:
 def suggest(given: str, known: Collection[str]) -> str:
     """Return " Did you mean ...?" with the known name most similar to ``given``, or an empty string if none is similar.
 
+    A name of which ``given`` is a whole word, as ``"gin"`` is of ``"gin-0"``, comes before names spelled similarly.
     Upper and lower case make no difference. Very long strings are not compared, because that takes too much memory.
     """
     spelled = {name.lower(): name for name in known}
     longest = max(map(len, spelled), default=0)
-    close = get_close_matches(given.lower(), spelled, n=1) if len(given) <= 2 * longest else []
+    close = [name for name in spelled if given.lower() in name.split("-")]
+    if not close and len(given) <= 2 * longest:
+        close = get_close_matches(given.lower(), spelled, n=1)
     return f" Did you mean {spelled[close[0]]!r}?" if close else ""
 
 

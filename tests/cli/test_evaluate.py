@@ -99,6 +99,7 @@ def test_the_reference_can_be_chosen(evaluated, call):
         (["--dropout", "1"], "dropout rate must be at least 0 and below 1, but 1.0 was given"),
         (["--pool", "sopool-bimap,sopool-bimapp"], "Did you mean 'sopool-bimap'?"),
         (["--gnn", "gin0"], "Did you mean 'gin-0'?"),
+        (["--gnn", "gin"], "Did you mean 'gin-0'?"),
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
         (["--reference", "sum"], "--reference sum is not one of the evaluated poolings: sopool-bimap"),
         (["--device", "tpu"], "there is no device 'tpu'"),

@@ -79,6 +79,11 @@ def test_the_help_fits_the_terminal(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", *EXAMPLES])
+def test_flags_do_not_look_as_if_they_took_a_value(name, tmp_path):
+    assert "bool" not in shown([*name.split(), "--help"], tmp_path).lower()
+
+
+@pytest.mark.parametrize("name", ["", *EXAMPLES])
 def test_every_help_text_is_a_sentence(name):
     command = found(name)
     texts = {one.name: one.help for one in command.params if not getattr(one, "hidden", False)} | {"": command.help}

@@ -44,7 +44,7 @@ def test_tables_by_name_or_by_ending(store, call, tmp_path, form, begins):
         (["runs", "--format", "pdf"], "--format"),
         (["runs", "-o", "report.pdf"], "must end in .html, .md, .tex or .csv, or --format must name"),
         (["runs", "--reference", "summ"], "Did you mean 'sum'?"),
-        (["runs", "--reference", "covpool"], "there is no pooling among these runs 'covpool'. Known: "),
+        (["runs", "--reference", "covpool"], "there is no stored pooling 'covpool'. Known: "),
     ],
 )
 def test_mistakes(store, call, tmp_path, arguments, says):

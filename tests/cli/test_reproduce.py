@@ -105,8 +105,8 @@ def test_data_sets_of_the_whole_table_that_are_not_here_are_left_out(call, monke
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--datasets", "DD"], "there is no data set of table2 'DD'"),
-        (["--gnns", "gcn"], "there is no GNN of table2 'gcn'"),
+        (["--datasets", "DD"], "there is no table2 data set 'DD'"),
+        (["--gnns", "gcn"], "there is no table2 GNN 'gcn'"),
         (["--pools", "sopool-bimapp"], "Did you mean 'sopool-bimap'?"),
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
         (["--seeds", "-1"], "numbers of at least 0"),

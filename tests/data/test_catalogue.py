@@ -125,7 +125,10 @@ def test_a_bad_download_leaves_nothing(tmp_path, monkeypatch, content):
 
 def test_without_a_network_the_error_names_places_and_ways_out(tmp_path, monkeypatch):
     no_network(monkeypatch)
-    says = r"NCI1 was not found.*could not be downloaded.*Searched: .*root.*package.*give the path of your own file"
+    says = (
+        r"NCI1 was not found.*could not be downloaded.*Searched: .*root.*this folder does not exist.*package.*"
+        "give the path of your own file"
+    )
     with pytest.raises(DataError, match=says):
         load("NCI1", tmp_path / "root")
     with server(tmp_path, monkeypatch), pytest.raises(DataError, match=r"[Nn]ot [Ff]ound"):

@@ -195,7 +195,7 @@ def test_an_edited_readout_of_the_user_s_own_has_other_runs(mutag, tmp_path, mon
         ({"pools": ["topkpool"], "blocks": 1, "pool_options": {"ratio": "half"}}, "ratio must be a number"),
         (
             {"pools": ["sopool-attn-random", "sum-avg"], "pool_options": {"bias": True, "ratio": 1}},
-            "option ratio, which was given as 1. Options: sopool-attn-random has bias, normalize; sum-avg has none",
+            "option ratio=1. Their options: sopool-attn-random has bias, normalize; sum-avg has none",
         ),
         ({"pools": ["topkpool"], "blocks": 1, "block_readout": "concat"}, "cannot be concatenated"),
     ],

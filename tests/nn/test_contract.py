@@ -146,6 +146,11 @@ def test_wrong_width_and_wrong_type(name):
         make_readout(name, 0)
 
 
+def test_a_number_of_channels_that_is_no_integer():
+    with pytest.raises(ValueError, match=r"channels=8\.0: it must be the number of node features, an integer"):
+        make_readout("sopool-bimap", 8.0)
+
+
 @every_readout
 def test_features_of_another_type_than_the_parameters(name):
     """As NumPy's are, beside a network in float32."""

@@ -20,7 +20,7 @@ from sopool.cli.options import (
     SourceArgument,
     names,
 )
-from sopool.cli.output import error_console, print_result
+from sopool.cli.output import error_console, print_progress, print_result
 from sopool.errors import check_name
 
 
@@ -57,6 +57,9 @@ def controls(
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
     results = []
     for name in wanted:
-        with error_console().status(Text(f"{name}: {CONTROLS[name].sees}")):
+        console, shown = error_console(), f"{name}: {CONTROLS[name].sees}"
+        if not console.is_terminal:  # where the status is not shown
+            print_progress(shown)
+        with console.status(Text(shown)):
             results.append(run_control(name, store, folds, seed, runs))
     print_result(as_json, lambda: [one.to_json() for one in results], lambda: controls_grid(results))

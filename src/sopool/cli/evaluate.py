@@ -52,14 +52,16 @@ def evaluate(
     ] = "sopool-bimap",
     protocol: Annotated[
         str,
-        typer.Option(metavar=LIST, help="How epoch and setting are selected: any of fair, single-epoch, per-fold-max."),
+        typer.Option(
+            metavar=LIST, help="How epoch and hyperparameters are selected: any of fair, single-epoch, per-fold-max."
+        ),
     ] = "fair",
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="POOL",
             help="Pooling that the others are compared with.",
-            show_default="first first-order pooling",
+            show_default="first listed sum, mean or max",
         ),
     ] = None,
     preset: Annotated[

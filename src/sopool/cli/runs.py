@@ -7,12 +7,13 @@ import typer
 
 from sopool.cli.options import JsonOption
 from sopool.cli.output import output_console, print_result
-from sopool.cli.typer_app import EXAMPLES, Command, epilog
+from sopool.cli.typer_app import EXAMPLES, Command, SafeGroup, epilog
 
 if TYPE_CHECKING:
     from sopool.training.runs.store import RunStore
 
 app = typer.Typer(
+    cls=SafeGroup,
     help="List, compare and delete stored runs.",
     epilog=epilog(EXAMPLES["runs"]),
     no_args_is_help=False,

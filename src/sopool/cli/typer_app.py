@@ -65,6 +65,10 @@ class UsageMistake(typer.BadParameter):
 class SafeGroup(TyperGroup):
     """A command group whose usage errors, which Typer prints, are escaped."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters; the help shows no type for flags."""
+        return _flags_without_type(super().get_params(ctx))
+
     def make_context(self, *given: Any, **named: Any) -> Any:
         """Parse the options of the group."""
         with _safe_mistakes():
@@ -93,6 +97,10 @@ def _safe_mistakes() -> Iterator[None]:
 class Command(TyperCommand):
     """A command that rejects a list option given twice; of other options, the last value counts."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters; the help shows no type for flags."""
+        return _flags_without_type(super().get_params(ctx))
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments after checking how often each option is given."""
         if not ctx.resilient_parsing:
@@ -102,6 +110,14 @@ class Command(TyperCommand):
                     why = f"given {times} times. Give it once, with a comma-separated list."
                     raise typer.BadParameter(why, ctx=ctx, param=option)
         return super().parse_args(ctx, args)
+
+
+def _flags_without_type(params: list[Any]) -> list[Any]:
+    """Give flags an empty metavar; newer versions of Typer show ``<bool>``, as if a flag took a value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
 
 
 def epilog(lines: list[str]) -> str:

@@ -118,7 +118,7 @@ def summarise(
         raise DataError("there is no complete run in this folder, so there is nothing to report.", store.folder)
     if reference not in (None, "sum-avg"):
         pools = dict.fromkeys(seeds[0].shared.model.pool_name for seeds in experiments)
-        check_name("pooling among these runs", reference, pools)
+        check_name("stored pooling", reference, pools)
     known: dict[str, DatasetFacts | None] = {}
     entries: list[Entry] = []
     whole: set[str] = set()

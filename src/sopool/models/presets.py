@@ -181,7 +181,7 @@ def share_options(pools: Sequence[str], blocks: int, options: Mapping[str, Any])
         if not any(name in own for own in has.values()):
             each = "; ".join(f"{pool} has {', '.join(own) or 'none'}" for pool, own in has.items())
             raise SettingError(
-                f"no pooling has the option {name}, which was given as {options[name]}. Options: {each}."
+                f"none of the poolings given has the option {name}={options[name]}. Their options: {each}."
             )
     return {pool: {name: value for name, value in options.items() if name in has[pool]} for pool in pools}
 

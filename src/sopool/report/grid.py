@@ -122,7 +122,7 @@ COMPARISON = ("gain,\npoints", "95 % interval", "p")
 
 
 def comparison_cells(test: Comparison) -> list[Cell]:
-    """Show what a paired test found; the gain is strong where the interval leaves out 0."""
+    """Show what a paired test found; the gain is strong where the interval excludes 0."""
     return [points_cell(test.difference, test.clear), Cell(interval_words(test), test.low), p_cell(test.p)]
 
 

@@ -78,8 +78,8 @@ def test_it_says_where_it_departs_from_the_paper():
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ({"datasets": ["DD"]}, "no data set of table2 'DD'"),
-        ({"gnns": ["gcn"]}, "no GNN of table2 'gcn'"),
+        ({"datasets": ["DD"]}, "no table2 data set 'DD'"),
+        ({"gnns": ["gcn"]}, "no table2 GNN 'gcn'"),
         ({"pools": ["sopool-bimp"]}, "Did you mean 'sopool-bimap'"),
         ({"protocols": ["fare"]}, "Did you mean 'fair'"),
         ({"seeds": []}, "one or more"),

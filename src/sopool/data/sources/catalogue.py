@@ -147,7 +147,7 @@ def find(name: str, root: str | Path | None = None) -> FoundDataset:
     """
     searched = []
     for folder in _roots(root):
-        searched.append(f"{folder} (root or SOPOOL_DATA)")
+        searched.append(f"{folder} (root or SOPOOL_DATA{'' if folder.is_dir() else '; this folder does not exist'})")
         for path in (folder / f"{name}.zip", folder / name, folder / f"{name}.txt", folder / f"{name}.graphs"):
             if path.exists():
                 return FoundDataset("root", path, searched)
@@ -235,7 +235,7 @@ def _is_path(source: str | Path) -> bool:
 def _download(name: str, found: FoundDataset, progress: DownloadProgress | None) -> Path:
     ways = (
         f"Searched: {'; '.join(found.searched)}. Put {name}.zip of the TU collection (or a folder {name} with its "
-        "files) into a folder and give that folder as root or SOPOOL_DATA; or give the path of your own file."
+        "files) into a folder and give that folder as root, --root or SOPOOL_DATA; or give the path of your own file."
     )
     if name == "PTC":
         raise DataError(f"PTC was not found. {NOTES['PTC']} {ways}")

@@ -57,9 +57,9 @@ class TableSelection:
     def check(self) -> None:
         """Raise ``SettingError`` for anything that the table does not have and that cannot be added to it."""
         for dataset in self.datasets or ():
-            check_name(f"data set of {self.table.name}", dataset, self.table.datasets)
+            check_name(f"{self.table.name} data set", dataset, self.table.datasets)
         for gnn in self.gnns or ():
-            check_name(f"GNN of {self.table.name}", gnn, self.table.gnns)
+            check_name(f"{self.table.name} GNN", gnn, self.table.gnns)
         for pool in self.pools or ():
             check_name("pooling", pool, HIERARCHICAL if self.table.hierarchical else POOLS)
         for protocol in self.protocols:

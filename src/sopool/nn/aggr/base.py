@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -48,8 +49,8 @@ class SegmentAggregation(Aggregation):
 
     def __init__(self, channels: int | None = None) -> None:
         super().__init__()
-        if channels is not None and channels < 1:
-            raise ValueError(f"channels={channels}: it must be the number of node features, at least 1.")
+        if channels is not None and (not isinstance(channels, Integral) or channels < 1):
+            raise ValueError(f"channels={channels!r}: it must be the number of node features, an integer from 1.")
         self.channels = channels
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from sopool.training.protocols.outcome import Outcome, average
 from sopool.training.protocols.protocols import PROTOCOLS
 
 NAMES = ("data set", "network", "pooling", "variant")
-OPTIMISM = "Optimism: what per-fold-max reports above fair"
+OPTIMISM = "Optimism: per-fold-max minus fair, in points"
 
 
 def accuracy_grid(summary: Summary) -> Grid:
@@ -57,7 +57,7 @@ def accuracy_grid(summary: Summary) -> Grid:
         told = "; ".join(
             f"{pool} on {', '.join(data for _, data in same)}" for pool, same in groupby(rules, itemgetter(0))
         )
-        notes.append(f"sum-avg, the paper's rule, stands here as what it comes to: {told}.")
+        notes.append(f"sum-avg is listed as the pooling that the paper's rule selects: {told}.")
     return Grid("Accuracy", columns, rows, len(NAMES) + 1, notes).without_empty()
 
 
@@ -75,7 +75,7 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
             ]
         )
     columns = [*NAMES, "against", "seeds", *COMPARISON]
-    notes = [paired_test_note(gain.comparison for gain in gains), "Bold: the interval leaves out 0."]
+    notes = [paired_test_note(gain.comparison for gain in gains), "Bold: the interval excludes 0."]
     return Grid(f"Differences under {protocol_label(protocol)}", columns, rows, len(NAMES) + 2, notes).without_empty()
 
 

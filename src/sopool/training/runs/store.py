@@ -171,7 +171,9 @@ class RunStore:
         """Return the only key that begins with ``prefix``; raise ``DataError`` if there is none or more than one."""
         found = [key for key in self._keys() if prefix and key.startswith(prefix)]
         if not found:
-            raise DataError(f"no run has a key that begins with {prefix!r}. See the list of runs.", self.folder)
+            raise DataError(
+                f"no run has a key that begins with {prefix!r}: `sopool runs --all` lists the keys.", self.folder
+            )
         if len(found) > 1:
             some = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
             raise DataError(
