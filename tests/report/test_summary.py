@@ -59,7 +59,7 @@ def test_the_reference_is_the_papers_rule_or_what_is_asked_for(tmp_path):
 
 
 def test_what_the_papers_rule_comes_to_is_told(summary, tmp_path):
-    told = "sum-avg, the paper's rule, stands here as what it comes to: "
+    told = "The paper's rule sum-avg stands for "
     assert f"{told}sum on TOY, {ODD}." in accuracy_grid(summary).notes
     without = fill(tmp_path, pools=(("mean", 0.6), ("covpool", 0.7)), looks=("test",), hidden=(8,))
     assert told not in " ".join(accuracy_grid(summarise(without)).notes)
@@ -154,8 +154,8 @@ def test_optimism_is_over_the_seeds_that_have_both_protocols(tmp_path):
     assert shown["optimism, points"] == expected["optimism, points"]
     assert shown["fair"] != expected["fair"]
     assert shown["seeds"].text == "per-fold-max, single-epoch: 0; fair: 0, 1"
-    assert "Optimism: what per-fold-max reports above fair, over the seeds that have both." in found.notes
-    assert "Optimism: what per-fold-max reports above fair." in alone.notes
+    assert "Optimism: per-fold-max minus fair, over the seeds that have both." in found.notes
+    assert "Optimism: per-fold-max minus fair." in alone.notes
 
 
 def test_no_optimism_without_a_seed_that_has_both_protocols(tmp_path):

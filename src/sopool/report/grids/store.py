@@ -28,7 +28,7 @@ from sopool.training.protocols.outcome import Outcome, average
 from sopool.training.protocols.protocols import PROTOCOLS
 
 NAMES = ("data set", "network", "pooling", "variant")
-OPTIMISM = "Optimism: what per-fold-max reports above fair"
+OPTIMISM = "Optimism: per-fold-max minus fair"
 
 
 def accuracy_grid(summary: Summary) -> Grid:
@@ -57,7 +57,7 @@ def accuracy_grid(summary: Summary) -> Grid:
         told = "; ".join(
             f"{pool} on {', '.join(data for _, data in same)}" for pool, same in groupby(rules, itemgetter(0))
         )
-        notes.append(f"sum-avg, the paper's rule, stands here as what it comes to: {told}.")
+        notes.append(f"The paper's rule sum-avg stands for {told}.")
     return Grid("Accuracy", columns, rows, len(NAMES) + 1, notes).without_empty()
 
 
@@ -75,7 +75,7 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
             ]
         )
     columns = [*NAMES, "against", "seeds", *COMPARISON]
-    notes = [paired_test_note(gain.comparison for gain in gains), "Bold: the interval leaves out 0."]
+    notes = [paired_test_note(gain.comparison for gain in gains), "Bold: the interval does not contain 0."]
     return Grid(f"Differences under {protocol_label(protocol)}", columns, rows, len(NAMES) + 2, notes).without_empty()
 
 
@@ -96,7 +96,7 @@ def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
             ]
         )
     columns = [*NAMES, *OUTCOME, "balanced accuracy", "ROC AUC"]
-    title = f"In detail under {protocol_label(protocol)}"
+    title = f"Details under {protocol_label(protocol)}"
     return Grid(title, columns, rows, len(NAMES), [SPREAD, CHOICES]).without_empty()
 
 
@@ -132,9 +132,9 @@ def cost_grid(entries: Sequence[Entry]) -> Grid:
         )
     columns = [*NAMES, "device", "runs", "model-epochs", "device seconds", "ms per model-epoch", "peak memory"]
     notes = [
-        "Device seconds: a run's share of the time of the bank it was trained in, training and scoring; workers side "
-        "by side count each for itself. Peak memory: of the process that trained, on a GPU what PyTorch had allocated "
-        "there, the most of any run; a dash where no run recorded it."
+        "Device seconds: time for training and scoring, summed over workers; runs that were trained together share it "
+        "equally. Peak memory: the largest of all runs, of the training process or, on a GPU, allocated by PyTorch; a "
+        "dash if it was not recorded."
     ]
     return Grid("Time and memory", columns, rows, len(NAMES) + 1, notes).without_empty()
 
