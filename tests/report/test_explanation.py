@@ -10,9 +10,10 @@ import pytest
 
 from sopool.data import DegreeEncoder, load
 from sopool.data.pack import Graph, pack
+from sopool.models.explain.explanation import Explanation
 from sopool.report.explanation.drawing import AGAINST, FOR, MARKED, NEUTRAL, colour, marked, signed
 from sopool.report.explanation.graph_picture import MOST, layout, picture_of
-from sopool.report.explanation.page import Subject, explanation_page, nodes_grid
+from sopool.report.explanation.page import Subject, explanation_page, nodes_grid, pairs_grid
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 from tests.helpers.seen import Seen
 from tests.report.test_page import Outline, contrast
@@ -103,9 +104,10 @@ def test_the_table_names_the_nodes_in_order_of_what_they_add():
     grid = nodes_grid(found, margin)
     nodes = [int(row[0].text) for row in grid.rows]
     assert nodes == np.argsort(-np.abs(margin.nodes), kind="stable")[:15].tolist()
-    assert [row[2].text for row in grid.rows] == ["for" if margin.nodes[node] > 0 else "against" for node in nodes]
+    assert grid.columns[:3] == ["node", "label", "margin"]
+    assert [row[2].text for row in grid.rows] == [signed(float(margin.nodes[node])) for node in nodes]
     left = float(margin.nodes.sum() - margin.nodes[nodes].sum())
-    assert grid.notes == [f"The other nodes ({graph.num_nodes - 15}) contribute {signed(left)}."]
+    assert grid.notes[0] == f"The other nodes ({graph.num_nodes - 15}) contribute {signed(left)} to the margin."
     assert all(len(row) == len(grid.columns) for row in grid.rows)
 
 
@@ -114,10 +116,47 @@ def test_of_many_classes_the_table_has_the_most_probable():
     found = tiny(encoder=DegreeEncoder()).fit(STORE, names[np.arange(40) % 8]).explain(STORE[0])[0]
     grid = nodes_grid(found, found.margin())
     likely = sorted(names[np.argsort(-found.probabilities, kind="stable")[:5]])
-    assert grid.columns[-5:] == [f"contribution to score of {name}" for name in likely]
+    assert grid.columns[-5:] == [f"score of class {name}" for name in likely]
     assert grid.notes[-1] == "Only the scores of the 5 most probable classes are shown."
     node = int(grid.rows[0][0].text)
     assert grid.rows[0][-1].text == signed(float(found.contributions[node, names.tolist().index(likely[-1])]))
+
+
+@pytest.mark.parametrize(
+    ("bias", "nodes", "exact", "reason"),
+    [
+        (3.0, -1.0, True, "the bias outweighs them"),
+        (3.0, -1.0, False, "the bias outweighs them"),
+        (0.0, -1.0, False, "what is not attributed to nodes outweighs them"),
+        (-1.0, 3.0, True, None),
+    ],
+)
+def test_it_says_why_a_class_is_predicted_against_its_nodes(bias, nodes, exact, reason):
+    found = Explanation(
+        classes=[0, 1],
+        probabilities=np.array([0.3, 0.7]),
+        uncertainty=0.1,
+        scores=np.array([-1.0, 1.0]),
+        bias=np.array([-bias, bias]) / 2,
+        each=np.array([[[-nodes, nodes]]]) / 2,
+        exact=exact,
+        pairs=[[], []],
+        pooled=[],
+        nodes=["C"],
+    )
+    words = Text(explanation_page(found, Subject(pack([Graph(1, [])]), "graph 0"))).words
+    assert "Why graph 0 is assigned to class 1" in words
+    assert ("the nodes argue against class 1" in words) == (reason is not None)
+    assert reason is None or f"but {reason}." in words
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_pairs_name_their_model_only_if_there_are_several(models):
+    found = tiny(pool="sopool-bimap", n_models=models).fit(STORE, LABELS).explain(STORE[0])[0]
+    grid = pairs_grid(found)
+    assert ("model" in grid.columns) == (models > 1)
+    assert any(note.startswith("Model:") for note in grid.notes) == (models > 1)
+    assert all(len(row) == len(grid.columns) for row in grid.rows)
 
 
 def test_molecules_are_drawn_as_such():

@@ -55,6 +55,7 @@ def explanation_page(explanation: Explanation, subject: Subject) -> str:
         exact=explanation.exact,
         margin={name: signed(getattr(margin, name)) for name in ("total", "bias", "rest")},
         nodes_total=signed(float(margin.nodes.sum())),
+        outweighed=_outweighed(explanation, margin),
         picture=picture,
         drawn=drawn,
         largest=signed(float(np.abs(margin.nodes).max(initial=0))).lstrip("+"),
@@ -66,9 +67,18 @@ def explanation_page(explanation: Explanation, subject: Subject) -> str:
     )
 
 
+def _outweighed(explanation: Explanation, margin: Margin) -> str:
+    """Say what makes the margin positive if the nodes together argue against the predicted class."""
+    if margin.total <= 0 or margin.nodes.sum() >= 0:
+        return ""
+    if explanation.exact or margin.bias + margin.nodes.sum() > 0:
+        return "the bias outweighs them"
+    return "what is not attributed to nodes outweighs them"
+
+
 def percent(share: float) -> str:
-    """Format a fraction as a percentage with one decimal."""
-    return f"{100 * share:.1f} %"
+    """Format a fraction as a percentage with one decimal, never broken across lines."""
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
 def classes_grid(explanation: Explanation) -> Grid:
@@ -81,14 +91,16 @@ def classes_grid(explanation: Explanation) -> Grid:
         figures = [Cell(percent(share), share)]
         figures += [_figure(float(value)) for value in (explanation.scores[number], margin.total, margin.bias)]
         rows.append([Cell(str(name), strong=strong), *figures])
-    many = len(explanation.each) > 1
-    note = "Probabilities and scores are means over the models." if many else ""
-    return Grid(
-        "Probability, score and margin of each class",
-        ["class", "probability", "score", "margin", "bias part of margin"],
-        rows,
-        notes=[note] * many,
-    )
+    notes = ["Bias: the part of the margin that does not depend on the nodes."]
+    if len(explanation.each) > 1:
+        notes.append("Probabilities and scores are means over the models.")
+    if len(explanation.classes) > 2:
+        notes.append(
+            "Margin: the score of a class minus the mean score of the others. The class with the highest "
+            "probability is predicted."
+        )
+    columns = ["class", "probability", "score", "margin", "bias"]
+    return Grid("Probability, score and margin of each class", columns, rows, notes=notes)
 
 
 def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
@@ -102,41 +114,48 @@ def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
             if margin.spread is None
             else Cell(signed(float(margin.spread[node])).lstrip("+"), float(margin.spread[node]))
         )
-        words = [
-            Cell(str(node), node),
-            Cell(explanation.nodes[node]),
-            Cell("for" if margin.nodes[node] > 0 else "against"),
-        ]
+        words = [Cell(str(node), node), Cell(explanation.nodes[node])]
         figures = [_figure(float(value)) for value in (margin.nodes[node], *explanation.contributions[node][likely])]
         rows.append([*words, figures[0], spread, *figures[1:]])
-    columns = ["node", "label", "direction", "contribution to margin", "standard deviation over models"]
-    columns += [f"contribution to score of {explanation.classes[number]}" for number in likely]
+    columns = ["node", "label", "margin", "s.d."]
+    columns += [f"score of class {explanation.classes[number]}" for number in likely]
     left = len(margin.nodes) - len(rows)
-    notes = (
-        [f"The other nodes ({left:,}) contribute {signed(float(margin.nodes.sum() - margin.nodes[order].sum()))}."]
-        if left
-        else []
+    rest = signed(float(margin.nodes.sum() - margin.nodes[order].sum()))
+    notes = [f"The other nodes ({left:,}) contribute {rest} to the margin."] if left else []
+    notes.append(
+        f"Margin: contribution to the margin of class {explanation.prediction}; positive values argue for the class."
     )
+    if margin.spread is not None:
+        notes.append("S.d.: standard deviation of this contribution over the models.")
     if len(likely) < len(explanation.classes):
         notes.append(f"Only the scores of the {len(likely)} most probable classes are shown.")
-    return Grid("Nodes that contribute most", columns, rows, words=3, notes=notes).without_empty()
+    return Grid("Nodes that contribute most", columns, rows, words=2, notes=notes).without_empty()
 
 
 def pairs_grid(explanation: Explanation) -> Grid:
     """Tabulate the pairs of features that contribute most to the margin of the predicted class."""
+    models = len(explanation.each)
     rows = []
     for pair in explanation.pairs[explanation.chosen]:
         name = explanation.nodes[pair.node]
-        at = f"{pair.node} ({name})" if name else str(pair.node)
         words = [
             Cell(pair.first),
             Cell("the same" if pair.second == pair.first else pair.second or "-"),
-            Cell(f"node {at}"),
-            Cell(str(pair.model + 1)),
+            Cell(f"{pair.node} ({name})" if name else str(pair.node)),
+            Cell(str(pair.model + 1) if models > 1 else ""),
         ]
         rows.append([*words, _figure(pair.value)])
-    columns = ["first feature", "second feature", "largest in", "model", "contribution to margin"]
-    return Grid("Pairs of features that contribute most", columns, rows, words=4)
+    notes = [
+        "Node: the node at which the pair contributes most.",
+        f"Margin: contribution of the pair, over all nodes, to the margin of class {explanation.prediction}.",
+    ]
+    if models > 1:
+        notes.append(
+            f"Model: the model that the units belong to. Values are divided by the number of models ({models}), so "
+            "that they are parts of the mean margin."
+        )
+    columns = ["first feature", "second feature", "node", "model", "margin"]
+    return Grid("Pairs of features that contribute most", columns, rows, words=4, notes=notes).without_empty()
 
 
 def _figure(value: float) -> Cell:
@@ -184,6 +203,6 @@ def _pooled_grid(explanation: Explanation, gives: np.ndarray, shares: np.ndarray
     columns = [
         "pooled node",
         "original nodes with the largest weights",
-        *([] if shares is None else ["contribution to margin"]),
+        *([] if shares is None else ["margin"]),
     ]
     return Grid("Composition of the pooled nodes", columns, rows, words=2)

@@ -96,7 +96,7 @@ def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
             ]
         )
     columns = [*NAMES, *OUTCOME, "balanced accuracy", "ROC AUC"]
-    title = f"In detail under {protocol_label(protocol)}"
+    title = f"Details under {protocol_label(protocol)}"
     return Grid(title, columns, rows, len(NAMES), [SPREAD, CHOICES]).without_empty()
 
 
@@ -132,9 +132,9 @@ def cost_grid(entries: Sequence[Entry]) -> Grid:
         )
     columns = [*NAMES, "device", "runs", "model-epochs", "device seconds", "ms per model-epoch", "peak memory"]
     notes = [
-        "Device seconds: a run's share of the time of the bank it was trained in, training and scoring; workers side "
-        "by side count each for itself. Peak memory: of the process that trained, on a GPU what PyTorch had allocated "
-        "there, the most of any run; a dash where no run recorded it."
+        "Device seconds: time for training and scoring, summed over workers; runs that were trained together share it "
+        "equally. Peak memory: the largest of all runs, of the training process or, on a GPU, allocated by PyTorch; a "
+        "dash if it was not recorded."
     ]
     return Grid("Time and memory", columns, rows, len(NAMES) + 1, notes).without_empty()
 

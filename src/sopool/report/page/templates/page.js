@@ -18,6 +18,15 @@
     return key === "color" || key === "fillcolor" ? colour(value) : value;
   };
 
+  // Beside long names a phone has no space for the chart: break names and titles into two lines.
+  const narrow = ({ xaxis, yaxis }) => {
+    const names = yaxis.categoryarray;
+    if (!names) return;
+    const ticktext = names.map((name) => name.replace(/^(.*?, .*?), /, "$1,<br>"));
+    Object.assign(yaxis, { tickmode: "array", tickvals: names, ticktext, tickfont: { size: 10 } });
+    xaxis.title = { ...xaxis.title, text: xaxis.title.text.replace(/, (?=with )/, ",<br>") };
+  };
+
   const draw = (plot) => {
     const spec = JSON.parse(plot.parentElement.querySelector("script").textContent);
     const { data, layout } = painted(spec);
@@ -27,6 +36,7 @@
     base.hoverlabel = { bgcolor: colour("raised"), font: { color: colour("ink") } };
     layout.xaxis = { ...axis, automargin: true, ...layout.xaxis };
     layout.yaxis = { ...axis, automargin: true, ...layout.yaxis };
+    if (plot.clientWidth < 480) narrow(layout);
     plot.dataset.drawn = "yes";
     return Plotly.react(plot, data, { ...base, ...layout }, { displayModeBar: false, responsive: true });
   };
