@@ -46,7 +46,7 @@ def test_the_tables(evaluated):
 def test_progress_is_plain_lines_where_there_is_no_terminal(evaluated):
     lines = evaluated[1].stderr.splitlines()
     assert 2 <= len(lines) <= 20
-    assert lines[-1].startswith("100 %: 56/56 model-epochs, 28/28 runs, accuracy ")
+    assert lines[-1].startswith("100 %: 56/56 model-epochs, 28/28 runs, held-out accuracy ")
     assert is_plain(evaluated[1].stderr)
 
 

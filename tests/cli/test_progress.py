@@ -33,7 +33,7 @@ def test_what_was_found_does_not_make_the_rest_look_quick(clock):
         tally.add(TrainingProgress(2, 1, 0.5))
     assert tally.trained == 12
     assert tally.left == pytest.approx(1000 - 552)  # 2 model-epochs in 2 s
-    assert tally.facts() == ["5/10 runs", "accuracy 50.0 %", "0:07:28 left"]
+    assert tally.facts() == ["5/10 runs", "held-out accuracy 50.0 %", "0:07:28 left"]
 
 
 def test_accuracy_is_that_of_late_and_weighs_models(clock):
@@ -94,5 +94,5 @@ def test_the_bar(clock):
     bar.close()
     text = console.file.getvalue()
     assert "training" in text
-    assert "15 %  9/10 runs  accuracy 84.3 %  0:01:25 left" in text
+    assert "15 %  9/10 runs  held-out accuracy 84.3 %  0:01:25 left" in text
     assert "…" not in text

@@ -69,7 +69,7 @@ class Tally:
 
     @property
     def accuracy(self) -> float | None:
-        """The mean accuracy in the latest reports; None before the first."""
+        """The mean accuracy on graphs held out from training, in the latest reports; None before the first."""
         models = sum(count for count, _ in self._recent)
         return sum(count * accuracy for count, accuracy in self._recent) / models if models else None
 
@@ -85,7 +85,7 @@ class Tally:
         """Return the number of runs and, if known, the accuracy, the remaining time and the current work."""
         facts = [f"{self.finished:,}/{self.runs:,} {self.unit}"]
         if self.accuracy is not None:
-            facts.append(f"accuracy {100 * self.accuracy:.1f} %")
+            facts.append(f"held-out accuracy {100 * self.accuracy:.1f} %")
         if self.left is not None:
             facts.append(f"{timedelta(seconds=round(self.left))} left")
         if self.where:
