@@ -75,7 +75,7 @@ def test_graphs_and_labels_that_cannot_be_are_refused(graphs, y, message):
         ({"class_weight": {"even": -1}}, "finite numbers of at least 0"),
         ({"pool": "sopol"}, "Did you mean 'sopool'"),
         ({"pool_options": {"rank": 0}}, "cannot be made with rank=0"),
-        ({"pool_options": {"rnk": 3}}, "the option rnk, which was given as 3. Options: sopool-bimap has rank, "),
+        ({"pool_options": {"rnk": 3}}, "has the option rnk=3. Their options: sopool-bimap has rank, "),
         ({"gnn": "gin"}, "there is no GNN 'gin'"),
         ({"device": "tpu"}, "no device 'tpu'"),
         ({"lr": 1e30, "epochs": 1}, "use a learning rate below 1e"),
