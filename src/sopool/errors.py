@@ -50,6 +50,8 @@ class SettingError(UserError):
 class MissingPackageError(UserError, ImportError):
     """The error for an optional package that is needed but not installed; also an ``ImportError``."""
 
+    path: None  # this error is not about a file; an ImportError may have the path of a module here
+
 
 class ResourceError(UserError):
     """The error for too little memory, or for a device or cluster that is not available."""
