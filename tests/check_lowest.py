@@ -38,6 +38,7 @@ SMOKE = (
     "tests/cli/test_fit_predict.py",
     "tests/cli/test_help.py",
     "tests/cli/test_report.py",
+    "tests/test_extras.py",
 )
 """Fast tests that use every dependency; Ray needs a cluster, which is marked as slow."""
 ON_RAY = "tests/experiments/executors/test_ray_executor.py::test_no_core_has_two_banks_at_a_time"

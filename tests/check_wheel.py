@@ -1,5 +1,6 @@
-"""Build the wheel, install it into a new environment with nothing else, and use it from there."""
+"""Build the wheel, install it into a new environment, and use it there: without any extra, then with the commands."""
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -8,18 +9,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-USE = """
-import importlib.metadata, importlib.resources, torch
-import sopool, sopool.nn
+FILES = """
+import importlib.metadata, importlib.resources, sopool
 from pathlib import Path
 assert importlib.metadata.version("sopool") == sopool.__version__
 assert (importlib.resources.files(sopool) / "py.typed").is_file()
 assert "site-packages" in Path(sopool.__file__).parts, sopool.__file__
-x, batch = torch.randn(9, 4), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1, 1])
-for name in sopool.nn.READOUTS:
-    assert sopool.nn.make_readout(name, 4)(x, batch).shape[0] == 2
-print("the wheel installs and works:", sopool.__version__)
 """
+LEAN = (ROOT / "tests" / "helpers" / "lean_core.py").read_text()
 
 
 def main() -> None:
@@ -30,12 +27,19 @@ def main() -> None:
         (wheel,) = home.glob("*.whl")
         venv.create(home / "env", with_pip=True)
         python = home / "env" / "bin" / "python"
-        constraints = str(ROOT / "constraints.txt")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel], check=True)
-        subprocess.run([python, "-c", USE], check=True, cwd=folder)
-        evaluate = [python.with_name("sopool"), "evaluate", "MUTAG", "--epochs", "1", "--steps", "1", "--folds", "2"]
+        install = [python, "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt")]
+        command = python.with_name("sopool")
+        subprocess.run([*install, wheel], check=True)
+        subprocess.run([python, "-c", FILES + LEAN], check=True, cwd=folder)
+        shown = subprocess.run([command, "demo"], cwd=folder, capture_output=True, text=True)
+        advice = re.fullmatch(r"error: .+: pip install '(.+)'\.\n", shown.stderr)
+        assert shown.returncode == 2, shown
+        assert advice, shown
+        print("the wheel installs and works without any extra")
+        subprocess.run([*install, advice[1]], check=True)
+        evaluate = [command, "evaluate", "MUTAG", "--epochs", "1", "--steps", "1", "--folds", "2"]
         subprocess.run(evaluate, check=True, cwd=folder, stdout=subprocess.DEVNULL)
-        print("and so does sopool evaluate, without any extra")
+        print("and so does sopool evaluate, with", advice[1])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from sopool._runtime.signals import STOPPING, exit_code, kill_workers, leave_lost_terminal
 from sopool._runtime.visible import visible
+from sopool.errors import MissingPackageError
 
 
 class Stopped(KeyboardInterrupt):
@@ -32,6 +33,9 @@ def main() -> None:
         from sopool.cli import main as command
 
         command()
+    except MissingPackageError as error:  # raised by the import; a command prints its own errors
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     except BaseException as error:
         # A module that is being imported may raise another exception from it.
         if not received or (isinstance(error, SystemExit) and not _came_of_it(error)):

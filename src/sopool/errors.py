@@ -47,8 +47,10 @@ class SettingError(UserError):
     """The error for an option or argument with an invalid value; a ``ValueError``."""
 
 
-class MissingPackageError(UserError):
-    """The error for an optional package that is needed but not installed."""
+class MissingPackageError(UserError, ImportError):
+    """The error for an optional package that is needed but not installed; also an ``ImportError``."""
+
+    path: None  # this error is not about a file; an ImportError may have the path of a module here
 
 
 class ResourceError(UserError):

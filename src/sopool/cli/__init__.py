@@ -9,6 +9,10 @@ import warnings
 from collections.abc import Callable
 from typing import Annotated
 
+from sopool._runtime.packages import EXTRAS, require
+
+require("the command sopool", *EXTRAS["cli"])
+
 import typer
 
 from sopool import __version__

@@ -1,11 +1,11 @@
 """``sopool evaluate``."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sopool._runtime.packages import require
 from sopool.cli.loading import load_source, print_copies_note, source_files, stored_files
 from sopool.cli.options import (
     LIST,
@@ -39,7 +39,7 @@ from sopool.cli.training import (
     training_device,
     training_executor,
 )
-from sopool.errors import MissingPackageError, SettingError
+from sopool.errors import SettingError
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluator
@@ -238,10 +238,7 @@ def _check_plot(path: Path, files: list[str | Path]) -> None:
 
     check_file(path, *files)
     check_picture(path)
-    if find_spec("matplotlib") is None:
-        raise MissingPackageError(
-            "--plot needs matplotlib, which is not installed: pip install 'sopool[report]'.", path
-        )
+    require("--plot", "matplotlib")
 
 
 def _how(evaluator: "Evaluator") -> list[str]:

@@ -68,12 +68,12 @@ def explain(
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.find_graph import find_graph, has_id, row_number
     from sopool.estimator import GraphClassifier
-    from sopool.report.page.render import check_extras
+    from sopool.report.page.render import check_page
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, "html", "json")
     if chosen == "html":
-        check_extras("jinja2")
+        check_page()
     classifier = GraphClassifier.load(model, device)
     found = find_graph(source, graph, classifier.ensemble_.fields, root, smiles_column, label_column, max_atoms)
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):

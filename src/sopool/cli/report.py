@@ -31,7 +31,7 @@ def report(
     root: RootOption = None,
 ) -> None:
     """Write a report of all stored runs: a web page that works offline, or tables for a paper."""
-    from sopool.report.page.render import check_extras
+    from sopool.report.page.render import check_page
     from sopool.report.write import FORMATS
     from sopool.training.runs.store import RunStore
 
@@ -45,7 +45,7 @@ def report(
     if not runs.is_dir():
         raise DataError("this folder of runs does not exist.", runs)
     if form == "html":
-        check_extras("jinja2", "plotly")
+        check_page("plotly")
     from sopool.experiments.summary import summarise
 
     with _bar() as progress:

@@ -1,5 +1,9 @@
 """Read, convert and store data sets of graphs, and encode the features of their nodes."""
 
+from sopool._runtime.packages import EXTRAS, require
+
+require("sopool.data", *EXTRAS["estimator"])
+
 from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features.encoders import (
     AttributeEncoder,

@@ -1,5 +1,9 @@
 """Experiments: cross-validation of poolings, grids of hyperparameters, comparisons and statistics."""
 
+from sopool._runtime.packages import EXTRAS, require
+
+require("sopool.experiments", *EXTRAS["estimator"])
+
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.evaluation import Evaluation, Evaluator, Request, make_grid
 from sopool.experiments.results import ComparedResult, EvaluationResults, Result

@@ -6,8 +6,9 @@ RDKit's search for rings takes memory quadratic in their length and number: a ri
 from importlib import import_module
 from typing import Any
 
+from sopool._runtime.packages import require
 from sopool.data.formats.molfile import molfile_size
-from sopool.errors import DataError, MissingPackageError
+from sopool.errors import DataError
 
 ATOMS_PER_RING = 8
 """One ring is allowed per this many of the allowed atoms. DNA has about that ratio; large fullerenes have more rings.
@@ -23,10 +24,8 @@ RAISE = "Increase max_atoms to read it."
 
 def rdkit_module(module: str) -> Any:
     """Return a module of RDKit; raise a ``MissingPackageError`` if it is not installed."""
-    try:
-        return import_module(f"rdkit.{module}")
-    except ImportError as error:
-        raise MissingPackageError("Reading molecules needs RDKit: pip install 'sopool[chem]'") from error
+    require("reading molecules", "rdkit")
+    return import_module(f"rdkit.{module}")
 
 
 def from_smiles(chem: Any, text: str, max_atoms: int) -> Any:

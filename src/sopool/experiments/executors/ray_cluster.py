@@ -14,7 +14,8 @@ from typing import Any, TextIO, cast
 import numpy as np
 import torch
 
-from sopool.errors import MissingPackageError, ResourceError, SettingError, UserError
+from sopool._runtime.packages import require
+from sopool.errors import ResourceError, SettingError, UserError
 from sopool.experiments.executors.needs import Resources
 
 PORT = 6379
@@ -185,10 +186,9 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
 
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingPackageError("training on a Ray cluster needs Ray: pip install 'sopool[cluster]'.") from error
+    require("training on a Ray cluster", "ray")
+    import ray
+
     return ray
 
 

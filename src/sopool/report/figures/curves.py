@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sopool._files.atomic import whole_file
-from sopool.errors import DataError, MissingPackageError, SettingError
+from sopool._runtime.packages import require
+from sopool.errors import DataError, SettingError
 from sopool.experiments.curves import band
 from sopool.training.runs.record import Run
 
@@ -42,12 +43,8 @@ def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
     path = Path(path)
     check_picture(path)
     split = _split(series)
-    try:
-        from matplotlib import style
-    except ImportError as error:
-        raise MissingPackageError(
-            "plotting needs matplotlib, which is not installed: pip install 'sopool[report]'."
-        ) from error
+    require("plotting", "matplotlib")
+    from matplotlib import style
 
     with style.context(["default", {"svg.hashsalt": "sopool", "font.size": 9}]):
         figure = _draw(series, split)

@@ -13,7 +13,7 @@ from sopool.report.grids.controls import controls_grid
 from sopool.report.grids.reproduction import reproduction_grid, setup_note
 from sopool.report.grids.store import accuracy_grid, confusion_grid, cost_grid, details_grid, gains_grid, tests_grid
 from sopool.report.page.charts import Chart, accuracy_chart, curves_chart, gains_chart, ranks_chart
-from sopool.report.page.render import check_extras, page_file, render
+from sopool.report.page.render import check_page, page_file, render
 from sopool.training.protocols.protocols import PROTOCOLS
 
 MEANINGS = {
@@ -39,7 +39,7 @@ class Drawn(NamedTuple):
 
 def page(summary: Summary) -> str:
     """Return the report as HTML."""
-    check_extras("plotly")
+    check_page("plotly")
     from plotly.offline import get_plotlyjs
 
     return render("page.html", plotly=get_plotlyjs(), script=page_file("page.js"), **_content(summary))

@@ -1,19 +1,14 @@
 """Self-contained HTML pages, rendered from the files in ``templates``."""
 
 from importlib.resources import files
-from importlib.util import find_spec
 from typing import Any
 
-from sopool.errors import MissingPackageError
+from sopool._runtime.packages import require
 
 
-def check_extras(*modules: str) -> None:
-    """Raise a ``MissingPackageError`` if one of the optional modules that a page needs is not installed."""
-    for module in modules:
-        if find_spec(module) is None:
-            raise MissingPackageError(
-                f"writing an HTML page needs {module}, which is not installed: pip install 'sopool[report]'."
-            )
+def check_page(*modules: str) -> None:
+    """Raise a ``MissingPackageError`` unless a page can be made here; it may need ``modules`` besides Jinja."""
+    require("writing an HTML page", "jinja2", *modules)
 
 
 def page_file(name: str) -> str:
@@ -23,7 +18,7 @@ def page_file(name: str) -> str:
 
 def render(template: str, **content: Any) -> str:
     """Render a template with the shared style sheet; all values are escaped unless they are marked as safe."""
-    check_extras("jinja2")
+    check_page()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
