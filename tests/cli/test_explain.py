@@ -11,7 +11,7 @@ def test_a_page(model, graphs, call, tmp_path):
     assert shown.code == 0
     assert "The exact explanation is in page.html" in " ".join(shown.err.split())
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "Why graph 2 of graphs.jsonl is classified as" in page
+    assert "Why graph 2 of graphs.jsonl is assigned to class" in page
     assert "The true class is" in page
 
 
