@@ -132,7 +132,7 @@ def grid(found: list[dict[str, Any]]) -> Grid:
     rows = [
         [Cell(data), Cell(model), *(each.get(how, NONE) for how in NORMALIZE)] for (data, model), each in cells.items()
     ]
-    return Grid("Held-out accuracy", ["data set", "model", *(f'`"{how}"`' for how in NORMALIZE)], rows, 2)
+    return Grid("Held-out accuracy", ["data set", "model", *NORMALIZE], rows, 2)
 
 
 def _text(folds: list[dict[str, float]]) -> str:
