@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.common import DATA, make_parser
-from sopool.data import load
+from sopool.data import PackedGraphs, load
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.training.runs.store import RunStore
@@ -34,17 +34,16 @@ OPTIONS = {
 }
 
 
-def held_out(store, pool, options, args) -> np.ndarray:
+def held_out(store: PackedGraphs, request: Request, folder: Path, device: str = "cpu") -> np.ndarray:
     """Return the accuracy of each fold on its held-out graphs."""
-    request = Request([pool], epochs=args.epochs, blocks=3, preset="paper", pool_options=options)
-    runs = RunStore(args.runs)
+    runs = RunStore(folder)
     evaluator = Evaluator(store, request, runs)
     configs = [
         replace(config, looks="validation", repeat=0, encoder=evaluator.encoders["validation"])
         for config in evaluator.final_runs()
         if config.repeat == 1
     ]
-    train_all(store, runs, configs, args.device)
+    train_all(store, runs, configs, device)
     trained = [runs.load(config) for config in configs]
     return np.array([run.curves["validation_accuracy"][run.chosen_epoch] for run in trained])
 
@@ -62,7 +61,8 @@ def main() -> None:
     table = Table("pooling", "options", "held-out accuracy, %", title=f"{args.data}, 3 blocks, {args.epochs} epochs")
     for pool in args.pools.split(","):
         for options in OPTIONS[pool]:
-            folds = 100 * held_out(store, pool, options, args)
+            request = Request([pool], epochs=args.epochs, blocks=3, preset="paper", pool_options=options)
+            folds = 100 * held_out(store, request, args.runs, args.device)
             said = ", ".join(f"{name}={value}" for name, value in options.items())
             table.add_row(pool, said, f"{folds.mean():.1f} ± {folds.std():.1f}")
             print(pool, said, folds.round(1).tolist(), flush=True)

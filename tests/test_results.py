@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import pages, search_page
+from benchmarks import multi_head_scale, pages, search_page
 from sopool.report.papers import grid_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,6 +57,12 @@ def test_page_has_the_table_of_the_nine_sets(script, page):
     made = rows(grid_markdown(module.grid(module.figures())))
     assert made
     assert set(made) <= set(rows((ROOT / "docs" / page).read_text()))
+
+
+def test_page_of_hierarchies_has_the_comparison_of_normalizations():
+    made = rows(grid_markdown(multi_head_scale.grid(multi_head_scale.figures())))
+    assert made
+    assert set(made) <= set(rows((ROOT / "docs" / "hierarchy.md").read_text()))
 
 
 def page_of(figures):

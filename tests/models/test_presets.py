@@ -11,6 +11,7 @@ from sopool.data import load, make_agreement, stratified_folds
 from sopool.errors import SettingError, UserError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.models import make_model
+from sopool.models.config import FIRST_BLOCK_DEFAULTS
 from sopool.models.presets import (
     FROZEN,
     HIERARCHICAL,
@@ -22,6 +23,7 @@ from sopool.models.presets import (
     sort_size,
 )
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, BilinearSecondOrderAggregation
+from sopool.nn.registry import default_options
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.store import RunStore
 
@@ -227,3 +229,19 @@ def test_a_maximum_over_neighbours_is_fine_where_edges_have_no_weights(tmp_path)
     store = make_agreement(20)
     for changes in ({"pools": ["diffpool"], "blocks": 1}, {"pools": ["topkpool"], "blocks": 3}):
         runs(store, tmp_path, gnn="graphsage", protocols=["single-epoch"], folds=2, **changes)
+
+
+@pytest.mark.parametrize("pool", ["sopool-m-attn", "sopool-m-attn-random"])
+@pytest.mark.parametrize("preset", ["paper", "sagpool"])
+def test_presets_of_published_results_keep_the_first_defaults_of_blocks(preset, pool, mutag):
+    """So that the keys of their stored runs, which leave out the first defaults, stay the same."""
+    config = model_config(mutag, "gcn", pool, preset, blocks=2)
+    assert config.effective_options == FIRST_BLOCK_DEFAULTS["sopool-m-attn"]
+    assert not {"pool_options", "pool_defaults"} & {name for name, value in config.canonical().items() if value}
+    given = model_config(mutag, "gcn", pool, preset, blocks=2, options={"normalize": "norm"})
+    assert given.effective_options["normalize"] == "norm"
+
+
+def test_blocks_have_the_defaults_of_the_registry(mutag):
+    config = model_config(mutag, "gcn", "sopool-m-attn", blocks=2)
+    assert config.effective_options == default_options("sopool-m-attn", blocks=True)

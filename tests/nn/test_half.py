@@ -12,7 +12,7 @@ from tests.helpers.strategies import draw_rows, ptr_of
 
 SIZES = [70_000, 0, 5]
 halves = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
-WAYS = ["degree", "adjacency"]
+WAYS = ["norm", "degree", "adjacency"]
 MATRICES = ["size", "trace", "sqrt", "matrix-sqrt", "size+matrix-sqrt"]
 READOUTS = [
     ("mean", {}),

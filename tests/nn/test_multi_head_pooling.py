@@ -109,24 +109,42 @@ def test_degree_does_not_see_the_scale_of_features_nor_the_size(exponent, n):
     assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(exponent=st.floats(-25, 30), seed=seeds)
+def test_norm_is_exact_for_features_of_any_magnitude(dtype, exponent, seed):
+    """H' grows as H does, by 10**exponent; batches unsorted, with a graph of zeros, one without nodes and one node."""
+    pool = MultiHeadSecondOrderPooling(3, 4, "norm").to(dtype)
+    batch = torch.tensor([2, 0, 0, 2, 4, 2, 0, 3])
+    x = draw_rows(seed, 8, 3).masked_fill((batch == 4).unsqueeze(1), 0)
+    scaled = (x * 10**exponent).to(dtype).requires_grad_()
+    found = pool(scaled, torch.empty(2, 0, dtype=torch.long), batch, 5).x
+    queries = pool.queries.detach().double()
+    graphs = [scaled.detach().double()[batch == g] for g in range(5)]
+    want = torch.cat([queries @ h.T @ h / (h.norm() if h.any() else 1) for h in graphs])
+    torch.testing.assert_close(found.double(), want, rtol=1e-4, atol=1e-5 * want.abs().max().item())
+    (gradient,) = torch.autograd.grad(found.sum(), scaled)
+    assert gradient.isfinite().all()
+
+
 def test_slopes_of_the_degree_where_an_edge_counts_for_almost_nothing():
     adj = torch.tensor([[[1.0, 3e-7], [2e-7, 1e-6]]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(normalize_by_degree, adj, eps=1e-8)
 
 
-def test_degree_of_nothing_is_nothing():
+@pytest.mark.parametrize("normalize", ["degree", "norm"])
+def test_degree_of_nothing_is_nothing(normalize):
     empty = torch.empty(2, 0, dtype=torch.long)
     x = draw_rows(0, 4, 3).requires_grad_()
-    out = layer("degree")(x, empty)
+    out = layer(normalize)(x, empty)
     assert torch.equal(out.adj, torch.zeros_like(out.adj))
     (gradient,) = torch.autograd.grad(out.adj.sum() + out.x.sum(), x)
     assert gradient.isfinite().all()
-    none = layer("degree")(x[:0], empty)
+    none = layer(normalize)(x[:0], empty)
     assert torch.equal(none.x, torch.zeros(2, 3))
     assert none.adj.shape == (1, 2, 2)
 
 
-@pytest.mark.parametrize("normalize", [None, "degree"])
+@pytest.mark.parametrize("normalize", [None, "degree", "norm"])
 def test_gradients(normalize):
     pool = layer(normalize)
     x = draw_rows(0, 5, 3).requires_grad_()

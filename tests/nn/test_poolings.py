@@ -114,7 +114,7 @@ def test_diffpool(sizes, seed):
         torch.testing.assert_close(out.loss[g], 0.7 * link + 0.2 * entropy, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("normalize", ["degree", "adjacency", None])
+@pytest.mark.parametrize("normalize", ["norm", "degree", "adjacency", None])
 @given(sizes=sizes, seed=seeds)
 def test_multi_head_pooling_is_the_layer_for_edges(normalize, sizes, seed):
     """As a block it gives what the layer that takes ``edge_index`` gives; that one has A[i, j] from i to j."""
@@ -245,12 +245,14 @@ def test_hierarchies_halve_the_number_of_nodes():
 
 def test_normalising_the_adjacency_only():
     x, edge_index, _ = random_graphs([5], 0)
-    plain, adjacency, degree = (
-        MultiHeadSecondOrderPooling(CHANNELS, 3, how).double() for how in (None, "adjacency", "degree")
+    plain, adjacency, degree, norm = (
+        MultiHeadSecondOrderPooling(CHANNELS, 3, how).double() for how in (None, "adjacency", "degree", "norm")
     )
-    for other in (adjacency, degree):
+    for other in (adjacency, degree, norm):
         other.load_state_dict(plain.state_dict())
-    outs = [layer(x, edge_index) for layer in (plain, adjacency, degree)]
+    outs = [layer(x, edge_index) for layer in (plain, adjacency, degree, norm)]
     torch.testing.assert_close(outs[1].x, outs[0].x)
     torch.testing.assert_close(outs[1].adj, normalize_by_degree(outs[0].adj))
     torch.testing.assert_close(outs[2].x, outs[0].x / 5)
+    torch.testing.assert_close(outs[3].x, outs[0].x / x.norm())
+    torch.testing.assert_close(outs[3].adj, outs[1].adj)

@@ -25,7 +25,7 @@ def test_default_options_are_those_of_a_layer_made_without_options(name, blocks)
     [
         ("sum", False, {}),
         ("sopool-m-attn", False, {"heads": 8, "normalize": None}),
-        ("sopool-m-attn", True, {"heads": 16, "normalize": "adjacency"}),
+        ("sopool-m-attn", True, {"heads": 16, "normalize": "norm"}),
         ("covpool", False, {"rank": 32, "triangle": False, "normalize": None, "moments": (2,)}),
         ("diffpool", False, {"clusters": 8, "link": 1.0, "entropy": 1.0}),
         ("diffpool", True, {"clusters": 16, "link": 1.0, "entropy": 1.0}),

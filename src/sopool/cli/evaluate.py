@@ -1,7 +1,7 @@
 """``sopool evaluate``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -213,6 +213,7 @@ def evaluate(
 
     evaluator = Evaluator(store, request, RunStore(runs))
     _say_divided(evaluator)
+    _say_continued(evaluator)
     found, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
     console = output_console(stderr=as_json)
@@ -263,3 +264,24 @@ def _say_divided(evaluator: "Evaluator") -> None:
             f"{', '.join(divided)}: divided by the number of nodes, because nodes have neither labels nor attributes. "
             "Use --pool-options normalize=none (or matrix-sqrt) to avoid this.",
         )
+
+
+def _say_continued(evaluator: "Evaluator") -> None:
+    """Print which poolings have earlier defaults, as runs of the store do."""
+    from sopool.nn.registry import default_options
+
+    for pool in evaluator.continued:
+        model = evaluator.models[pool]
+        now = default_options(model.pool, bool(model.blocks))
+        used = model.effective_options
+        changed = {name: used[name] for name in now if name not in model.pool_options and used[name] != now[name]}
+        current = {name: now[name] for name in changed}
+        print_message(
+            "note",
+            f"{pool}: the store has runs of this request with {_listed(changed)}, the default when they were trained, "
+            f"and this evaluation continues them. Use --pool-options {_listed(current)} for the current default.",
+        )
+
+
+def _listed(options: dict[str, Any]) -> str:
+    return ",".join(f"{name}={'none' if value is None else value}" for name, value in options.items())

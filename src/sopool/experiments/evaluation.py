@@ -223,6 +223,8 @@ class Evaluator:
         given = (request.preset, request.blocks, request.head, request.block_readout)
         self.models = {pool: model_config(store, request.gnn, pool, *given, own) for pool, own in self.options.items()}
         self._folds = evaluation_folds(store, request.folds, held_out="fair" in request.protocols)
+        self.continued = self._continue_stored()
+        """The poolings that have earlier defaults than the current ones, because the store has such runs."""
 
     def evaluate(
         self,
@@ -295,6 +297,21 @@ class Evaluator:
             block_readout=request.block_readout,
             pool_options=dict(request.pool_options),
         )
+
+    def _continue_stored(self) -> list[str]:
+        """Use the earlier defaults of poolings if the store has runs of the request with them, to find these again."""
+        now = self.models
+        first = {pool: model.with_first_defaults() for pool, model in now.items()}
+        changed = [pool for pool, model in first.items() if model.canonical() != now[pool].canonical()]
+        self.models = first
+        if any(self._is_stored(self._requested(pool)) for pool in changed):
+            return changed
+        self.models = now
+        return []
+
+    def _is_stored(self, requested: RequestedPool) -> bool:
+        keys = (*requested.test, *requested.validation, *requested.chosen)
+        return any((self.runs.folder / key).is_dir() for key in keys)
 
     def _requested(self, pool: str) -> RequestedPool:
         keys = {looks: tuple(run.key for run in self._grid(pool, looks)) for looks in self._first_looks}

@@ -1,6 +1,6 @@
 """The configuration of a model: everything that determines its architecture."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, record, text, value_check, whole
@@ -133,6 +133,11 @@ class ModelConfig:
             if name not in self.pool_options and (name not in first or value != first[name])
         }
         return without_defaults(saved, LATER | {"pool_defaults": {}})
+
+    def with_first_defaults(self) -> "ModelConfig":
+        """Return the configuration with the first defaults of its pooling, with which earlier runs were trained."""
+        first = _first_defaults(self.pool, self.blocks)
+        return replace(self, pool_defaults={name: first.get(name, now) for name, now in self.pool_defaults.items()})
 
     @property
     def effective_options(self) -> dict[str, Any]:

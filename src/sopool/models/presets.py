@@ -60,6 +60,8 @@ class Recipe:
     bimap: Mapping[str, Any] = field(default_factory=lambda: {"lr_scale": 0.1})
     """Options of ``sopool-bimap``."""
     attention_bias: bool = False
+    first_defaults: bool = False
+    """Whether poolings in blocks have their first default options: the published results of the preset had them."""
     setting: Setting = field(default_factory=Setting)
     steps: int | None = 50
     """The number of batches per epoch; ``None`` for one pass over the training graphs."""
@@ -76,12 +78,15 @@ PRESETS: dict[Preset, Recipe] = {
         bimap={"lr_scale": 0.1, "rank": 16, "normalize": "matrix-sqrt"},
         setting=Setting(dropout=0.0),
     ),
-    "paper": Recipe(dropout_on="logits", divides=False, bimap={}, attention_bias=True, average=0.0),
+    "paper": Recipe(
+        dropout_on="logits", divides=False, bimap={}, attention_bias=True, first_defaults=True, average=0.0
+    ),
     "sagpool": Recipe(
         gnn="gcn",
         head="sum-readout",
         sums_dropout_on="embedding",
         bimap={},
+        first_defaults=True,
         setting=Setting(hidden=128, batch_size=128, lr=5e-4, dropout=0.5),
         steps=None,
         halve_every=0,
@@ -110,7 +115,8 @@ def model_config(
     the scores. Other poolings receive the concatenation of all layers, with dropout on the graph embedding. If nodes
     have neither labels nor attributes, second-order poolings divide by the number of nodes. The mapping of
     ``sopool-bimap`` has a reduced learning rate; with ``best`` it also has a lower rank and the matrix square root. The
-    preset ``paper`` does none of this, applies dropout to the scores, and has a bias in attentional pooling.
+    preset ``paper`` does none of this, applies dropout to the scores, and has a bias in attentional pooling. In the
+    blocks of ``paper`` and ``sagpool``, ``sopool-m-attn`` has ``normalize="adjacency"``.
 
     Args:
         store: The data set.
@@ -135,19 +141,17 @@ def model_config(
         if not 1 <= blocks <= 3:
             raise SettingError(f"blocks={blocks}: a hierarchical model has 1 to 3 blocks.")
         _check_edges(gnn, pool, blocks)
-        return _checked(
-            ModelConfig(
-                gnn=gnn,
-                pool=pool,
-                pool_options=dict(options),
-                dropout_on=recipe.dropout_on,
-                blocks=blocks,
-                head=recipe.head if head is None else head,
-                block_readout=block_readout,
-                frozen=frozen,
-            ),
-            options,
+        config = ModelConfig(
+            gnn=gnn,
+            pool=pool,
+            pool_options=dict(options),
+            dropout_on=recipe.dropout_on,
+            blocks=blocks,
+            head=recipe.head if head is None else head,
+            block_readout=block_readout,
+            frozen=frozen,
         )
+        return _checked(config.with_first_defaults() if recipe.first_defaults else config, options)
     plain = not (has_node_labels(store) or has_node_attributes(store))
     if pool == "sum-avg":
         pool = "mean" if plain else "sum"

@@ -81,9 +81,14 @@ class SegmentAggregation(Aggregation):
         dim_size: int | None = None,
         dim: int = -2,
     ) -> Tensor:
-        """Call PyG's class or, while tracing without ``dim_size``, let an operator count the graphs of each batch."""
+        """Call PyG's class or, while tracing without ``dim_size``, count the graphs of each batch."""
         given = {"index": index, "ptr": ptr, "dim_size": dim_size, "dim": dim}
         if is_traced() and index is not None and dim_size is None:
+            if ptr is None and torch.compiler.is_dynamo_compiling():
+                # Without fullgraph=True this breaks the graph, as in PyG's class; further down more frames would break.
+                graphs = int(index.max()) + 1 if index.numel() else 0
+                torch._check(graphs >= 0)
+                given["dim_size"] = graphs
             traced: Tensor = torch.nn.Module.__call__(self, x, **given)
             return traced
         out: Tensor = super().__call__(x, **given)

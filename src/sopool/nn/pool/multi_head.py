@@ -1,3 +1,5 @@
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -9,11 +11,14 @@ from sopool.nn.layers import project
 from sopool.nn.pool.base import GraphPooling, PoolingOutput, dense_pooled, find_batch
 from sopool.nn.pool.edge_list import all_pairs
 from sopool.nn.registry import pooling
-from sopool.ops import segment_gram, segment_spread
+from sopool.ops import segment_gram, segment_spread, segment_sum
 from sopool.ops.message_passing.structure import GraphStructure, propagate
-from sopool.ops.segment.first_order import segment_sizes
+from sopool.ops.segment.first_order import segment_amax, segment_sizes
 from sopool.ops.segment.gram import promote
-from sopool.ops.segment.segments import check_edges
+from sopool.ops.segment.segments import Segments, check_edges
+
+Spread = Callable[[Tensor], Tensor]
+"""A function that copies the value of each graph to its nodes, ``[G, 1]`` -> ``[N, 1]``."""
 
 
 class DensePoolingOutput(NamedTuple):
@@ -45,7 +50,7 @@ class DensePoolingOutput(NamedTuple):
     """C transposed ``[N, K]``: the contribution of each input node to each new node of its graph."""
 
 
-@pooling("sopool-m-attn", options={"heads": 16, "normalize": "adjacency"}, nodes_option="heads")
+@pooling("sopool-m-attn", options={"heads": 16}, nodes_option="heads")
 class MultiHeadSecondOrderPooling(GraphPooling):
     r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) as a pooling layer.
 
@@ -60,8 +65,10 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         channels: Number of node features ``F``.
         heads: Number of queries ``K``, the nodes of each pooled graph.
         normalize: ``"adjacency"`` divides each entry of :math:`A'` by the square roots of the sums of absolute values
-            of its row and its column; :math:`A'` may be negative. ``"degree"`` also divides :math:`C` by the number of
-            nodes. ``None`` is the paper's formula, whose values grow from block to block. Default: ``"degree"``.
+            of its row and its column; :math:`A'` may be negative. ``"norm"`` also divides :math:`C` by the Frobenius
+            norm of the graph's :math:`H`, so that :math:`H'` is as large as the features and grows with the square root
+            of the number of nodes. ``"degree"`` divides :math:`C` by the number of nodes instead. ``None`` is the
+            paper's formula, whose values grow from block to block. Default: ``"norm"``.
 
     Shapes:
         - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``batch`` ``[N]``, ``edge_weight`` ``[E]``
@@ -76,12 +83,14 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         (torch.Size([8, 8]), torch.Size([2, 4, 4]))
     """
 
-    def __init__(self, channels: int, heads: int, normalize: str | None = "degree") -> None:
+    def __init__(self, channels: int, heads: int, normalize: str | None = "norm") -> None:
         super().__init__(channels)
         if heads < 1:
             raise ValueError(f"heads={heads}: it must be at least 1.")
-        if normalize not in ("degree", "adjacency", None):
-            raise ValueError(f"normalize={normalize!r}: choose 'degree', 'adjacency', or None for the paper's formula.")
+        if normalize not in ("norm", "degree", "adjacency", None):
+            raise ValueError(
+                f"normalize={normalize!r}: choose 'norm', 'degree', 'adjacency', or None for the paper's formula."
+            )
         self.heads = heads
         self.normalize = normalize
         self.queries = torch.nn.Parameter(torch.empty(heads, channels))
@@ -100,10 +109,8 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         """Compute C H and C A C^T as a batch of graphs for the next block."""
         dtype = promote(x).dtype
         rows = widen_for(self.normalize, x)
-        contribution = project(rows, widen_for(self.normalize, self.queries.mT), graphs.ptr)
-        if self.normalize == "degree":
-            share = 1 / segment_sizes(graphs.ptr, like=contribution)
-            contribution = contribution * segment_spread(share, graphs.ptr, x.shape[0])
+        spread = partial(segment_spread, ptr=graphs.ptr, num_rows=x.shape[0])
+        contribution = self._contribution(rows, Segments(graphs.ptr), spread)
         aggregated = propagate(contribution, graphs.neighbors) - contribution
         both = segment_gram(contribution, torch.cat([rows, aggregated], 1), graphs.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
@@ -137,15 +144,37 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         check_edges(edge_index, batch)
         dtype = promote(x).dtype
         rows = widen_for(self.normalize, x)
-        contribution = project(rows, widen_for(self.normalize, self.queries.t()), segments.ptr)
-        if self.normalize == "degree":
-            contribution = contribution / segment_sizes(segments.ptr, like=contribution).index_select(0, batch)
+        contribution = self._contribution(rows, segments, lambda values: values.index_select(0, batch))
         neighbors = _propagate(contribution, edge_index, edge_weight)
         both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([rows, neighbors], 1)), segments.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
         if self.normalize:
             adj = normalize_by_degree(adj)
         return _as_batch(pooled.to(dtype), adj.to(dtype), contribution.to(dtype))
+
+    def _contribution(self, rows: Tensor, segments: Segments, spread: Spread) -> Tensor:
+        """Return C transposed ``[N, K]``, divided as ``normalize`` says."""
+        queries = widen_for(self.normalize, self.queries.mT)
+        if self.normalize == "norm":
+            rows = unit_norm(rows, segments, spread)
+        contribution = project(rows, queries, segments.ptr)
+        if self.normalize == "degree":
+            contribution = contribution * spread(1 / segment_sizes(segments.ptr, like=contribution))
+        return contribution
+
+
+def unit_norm(x: Tensor, segments: Segments, spread: Spread) -> Tensor:
+    """Divide the rows ``[N, F]`` of each graph by their Frobenius norm; rows of zeros stay zero.
+
+    They are first divided by the largest entry of their graph, so that neither squares nor gradients overflow.
+    """
+    kind = torch.finfo(x.dtype)
+    with torch.no_grad():  # the scale cancels out, so it needs no gradient
+        largest = segment_amax(segments.sort(x.abs().amax(1, keepdim=True)), segments.ptr)
+        scale = torch.where(largest <= kind.tiny / kind.eps, 1.0, largest)
+    scaled = x * spread(1 / scale)
+    squares = segment_sum(segments.sort(scaled.square().sum(1, keepdim=True)), segments.ptr)
+    return scaled * spread(torch.where(squares == 0, 1.0, squares).rsqrt())
 
 
 def normalize_by_degree(adj: Tensor) -> Tensor:

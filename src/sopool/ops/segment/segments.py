@@ -180,8 +180,9 @@ def _check_index_values(index: Tensor, size: int) -> None:
         if int(high) >= size:
             at = int((index >= size).nonzero()[0])
             raise ValueError(
-                f"index[{at}] is {int(index[at])}, but there are only {size} segments (dim_size={size}): "
-                f"pass a dim_size of at least {int(high) + 1}."
+                f"Encountered invalid 'dim_size' (got '{size}' but expected >= '{int(high) + 1}'): index[{at}] is "
+                f"{int(index[at])}, but there are only {size} segments (dim_size={size}). "
+                f"Pass a dim_size of at least {int(high) + 1}."
             )
     elif index.device.type == "cuda":
         torch._assert_async((low >= 0) & (high < size), "index must lie between 0 and dim_size - 1.")
