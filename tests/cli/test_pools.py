@@ -77,7 +77,10 @@ def test_options_of_poolings(call):
     (found,) = json.loads(call("evaluate", "MUTAG", *options, *words).out)
     assert found["pool_options"] == {"heads": 3, "normalize": None}
     assert found["block_readout"] == "concat"
-    for bad, says in (("haeds=3", "Their options: sopool-m-attn has heads, normalize"), ("heads=0", "it must be at least 1")):
+    for bad, says in (
+        ("haeds=3", "Their options: sopool-m-attn has heads, normalize"),
+        ("heads=0", "it must be at least 1"),
+    ):
         shown = call("evaluate", "MUTAG", *options, "--pool-options", bad)
         assert shown.code == 2
         assert says in " ".join(shown.err.split())
