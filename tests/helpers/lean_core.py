@@ -37,7 +37,7 @@ for name in READOUTS:
 for name in POOLINGS:
     pooling = make_pooling(name, 4)
     if name != "eigenpool":  # its clusters are computed with SciPy and scikit-learn
-        assert pooling(x, edge_index, batch).x.isfinite().all(), name
+        assert pooling(x, edge_index, batch=batch).x.isfinite().all(), name
 
 steps = {module.name: partial(import_module, module.name) for module in iter_modules(sopool.__path__, "sopool.")}
 steps["sopool.GraphClassifier"] = partial(getattr, sopool, "GraphClassifier")
