@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -46,9 +47,7 @@ class SelectPooling(GraphPooling):
         nonlinearity: str | Callable[[Tensor], Tensor] = "tanh",
     ) -> None:
         super().__init__(channels)
-        if min_score is None:
-            _check_ratio(ratio)
-        self.ratio: Any = ratio  # None is possible beside min_score, as in PyG
+        self.ratio: Any = _checked(ratio) if min_score is None else ratio  # PyG's tests pass None beside min_score
         self.min_score = min_score
         self.multiplier = multiplier
         self.nonlinearity = nonlinearity
@@ -183,13 +182,17 @@ class TopKPooling(SelectPooling):
         return project(x, query, graphs.ptr)
 
 
-def _check_ratio(ratio: Any) -> None:
-    if isinstance(ratio, bool) or not isinstance(ratio, int | float):
+def _checked(ratio: Any) -> int | float:
+    """Return the ratio as an int or a float, since its type says what it means."""
+    if isinstance(ratio, bool) or not isinstance(ratio, Real):
         raise TypeError(f"ratio={ratio!r}: pass a fraction of nodes (a float) or a number of nodes (an int).")
-    if isinstance(ratio, int) and ratio < 1:
-        raise ValueError(f"ratio={ratio}: the number of nodes to keep must be at least 1.")
-    if isinstance(ratio, float) and not 0 < ratio <= 1:
+    if isinstance(ratio, Integral):
+        if ratio < 1:
+            raise ValueError(f"ratio={ratio}: the number of nodes to keep must be at least 1.")
+        return int(ratio)
+    if not 0 < ratio <= 1:
         raise ValueError(
             f"ratio={ratio}: the fraction of nodes to keep must be above 0 and at most 1. Pass an int for a number of "
             "nodes."
         )
+    return float(ratio)
