@@ -412,3 +412,37 @@ def test_a_vector_of_samples(case):
     samples = torch.stack([arguments["x"], 2 - arguments["x"]])
     got = torch.func.vmap(lambda x: layer(**arguments | {"x": x}).x)(samples)
     torch.testing.assert_close(got, torch.stack([layer(**arguments | {"x": x}).x for x in samples]))
+
+
+class Traced(torch.nn.Module):
+    """The tensors of a result: torch.jit.trace does not know pytrees."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x, edge_index, batch):
+        out = self.layer(x, edge_index, batch=batch, batch_size=len(SIZES))
+        return out.x, out.edge_index, out.batch, out.lift(out.x)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@every_weighted_layer
+def test_traced_on_one_batch_and_run_on_another(case):
+    """EigenPool is left out: its clusters are computed by NumPy."""
+    layer = layer_of(case)
+    first, second = graphs_of(), graphs_of([3, 4, 0, 9, 1, 7], 1)
+    traced = torch.jit.trace(Traced(layer), tuple(first[name] for name in ("x", "edge_index", "batch")))
+    got = traced(second["x"], second["edge_index"], second["batch"])
+    torch.testing.assert_close(got, Traced(layer)(second["x"], second["edge_index"], second["batch"]))
+
+
+@every_weighted_layer
+def test_exported_on_one_batch_and_run_on_another(case):
+    """The program returns the same class, with all its tensors."""
+    layer = layer_of(case)
+    first, second = graphs_of(), graphs_of([3, 4, 0, 9, 1, 7], 1)
+    nodes, edges = torch.export.Dim("nodes"), torch.export.Dim("edges")
+    dynamic = {"x": {0: nodes}, "edge_index": {1: edges}, "batch": {0: nodes}, "batch_size": None}
+    program = torch.export.export(layer, (), first, dynamic_shapes=dynamic).module()
+    assert_same(program(**second), layer(**second))

@@ -190,7 +190,7 @@ def _checked(ratio: Any) -> int | float:
         if ratio < 1:
             raise ValueError(f"ratio={ratio}: the number of nodes to keep must be at least 1.")
         return int(ratio)
-    if not 0 < ratio <= 1:
+    if not 0 < float(ratio) <= 1:
         raise ValueError(
             f"ratio={ratio}: the fraction of nodes to keep must be above 0 and at most 1. Pass an int for a number of "
             "nodes."

@@ -2,7 +2,6 @@
 
 from typing import Literal, NamedTuple
 
-import torch
 from torch import Tensor
 
 from sopool.ops.segment.segments import owners
@@ -64,9 +63,7 @@ class Edges(NamedTuple):
         number = self.edge_index.shape[1]
         # Sorted by the pair of nodes, equal edges are consecutive and have one place in the sum.
         pairs, order = (target * like.shape[0] + source).sort()
-        first = torch.ones_like(pairs)
-        first[1:] = (pairs[1:] != pairs[:-1]).to(pairs.dtype)
-        place = first.cumsum(0) - 1
+        place = pairs.diff(prepend=pairs.new_full((1,), -1)).ne(0).cumsum(0) - 1
         mine = weights.index_select(0, order)
         sums = mine.new_zeros(number).index_add(0, place, mine)
         graph = owners(ptr, like.shape[0]).index_select(0, target.index_select(0, order))

@@ -1,7 +1,8 @@
 """Select the nodes with the highest scores of each graph, and the edges between them.
 
 Where the number of selected nodes is not known without waiting for the device, the number of rows follows from shapes
-alone, and some spare rows at the end belong to no graph. On a CPU there are no spare rows.
+alone, and some spare rows at the end belong to no graph. On a CPU there are no spare rows. Their number is never an
+integer in Python, so that a traced or exported program selects as many nodes of another batch as it should.
 """
 
 import math
@@ -51,22 +52,23 @@ def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool 
     """
     ptr = graphs.ptr
     count = score.numel()
-    number = graphs.ptr.numel() - 1
+    number = ptr.numel() - 1
     keep = _keep(ptr.diff(), ratio)
     new = torch.cat([keep.new_zeros(1), keep.cumsum(0)])
-    if isinstance(graphs.neighbors, Dense):
-        exact = True
-        nodes = graphs.neighbors.weights.shape[1]
-        rows = number * (min(ratio, nodes) if isinstance(ratio, int) else math.ceil(ratio * nodes - ROUNDING))
-    else:
-        exact = score.device.type == "cpu" if exact is None else exact
-        rows = int(new[-1]) if exact else _capacity(number, count, ratio)
+    order = rank(score, ptr, None)
+    dense = isinstance(graphs.neighbors, Dense)
+    if not dense and (score.device.type == "cpu" if exact is None else exact):
+        graph = owners(ptr, count)
+        place = torch.arange(count, device=score.device) - ptr.index_select(0, graph)
+        at = (place < torch.cat([keep, keep.new_zeros(1)]).index_select(0, graph)).nonzero().squeeze(1)
+        return Selection(order.index_select(0, at), new, None, count)
+    rows = _capacity(number, count, graphs.neighbors, ratio)
     place = torch.arange(rows, device=score.device)
     graph = owners(new, rows)
-    spare = None if exact else graph >= number
+    spare = None if dense else graph >= number
     graph = graph.clamp(max=max(0, number - 1))
     at = (ptr[graph] + place - new[graph]).clamp(max=max(0, count - 1))
-    return Selection(rank(score, ptr, None).index_select(0, at), new, spare, count)
+    return Selection(order.index_select(0, at), new, spare, count)
 
 
 def _keep(sizes: Tensor, ratio: float) -> Tensor:
@@ -76,8 +78,14 @@ def _keep(sizes: Tensor, ratio: float) -> Tensor:
     return (sizes.double() * ratio - ROUNDING).ceil().long()
 
 
-def _capacity(graphs: int, nodes: int, ratio: float) -> int:
-    """Return an upper bound of the number of nodes that are kept, which follows from shapes alone."""
+def _capacity(graphs: int, nodes: int, neighbors: Adjacency, ratio: float) -> int:
+    """Return an upper bound of the number of nodes that are kept, which follows from shapes alone.
+
+    For dense graphs, which have equal sizes, it is the exact number.
+    """
+    if isinstance(neighbors, Dense):
+        size = neighbors.weights.shape[1]
+        return graphs * (min(ratio, size) if isinstance(ratio, int) else math.ceil(ratio * size - ROUNDING))
     return min(graphs * ratio, nodes) if isinstance(ratio, int) else math.ceil(ratio * nodes) + graphs
 
 
