@@ -446,3 +446,13 @@ def test_exported_on_one_batch_and_run_on_another(case):
     dynamic = {"x": {0: nodes}, "edge_index": {1: edges}, "batch": {0: nodes}, "batch_size": None}
     program = torch.export.export(layer, (), first, dynamic_shapes=dynamic).module()
     assert_same(program(**second), layer(**second))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the compiler's own, of what it does where a graph breaks
+@every_weighted_layer
+def test_compiled(case, fresh_compiler):
+    layer = layer_of(case)
+    compiled = torch.compile(layer, backend="aot_eager", dynamic=True)
+    for sizes in (SIZES, [3, 4, 0, 9, 1, 7]):
+        assert_same(compiled(**graphs_of(sizes)), layer(**graphs_of(sizes)))

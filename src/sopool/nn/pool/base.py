@@ -46,10 +46,6 @@ class GraphPooling(torch.nn.Module):
         """Pool a batch of graphs with node features ``[N, F]``."""
         raise NotImplementedError(f"{type(self).__name__} must define pool(x, graphs).")
 
-    def pool_exactly(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
-        """Pool as ``pool`` does, but without unused rows in the output."""
-        return self.pool(x, graphs)
-
     @property
     def out_channels(self) -> int:
         """The number of features of the new nodes."""
@@ -97,7 +93,7 @@ class EdgePooling(GraphPooling):
                 "argument. Pass batch=..., or edge_weight.float() if these are weights."
             )
         x, graphs, order = sorted_graphs(self, x, Edges(edge_index, edge_weight), batch, batch_size)
-        pooled = self.pool_exactly(x, graphs)
+        pooled = self.pool(x, graphs)
         return pooled if order is None else pooled.reordered(order)
 
 

@@ -68,10 +68,6 @@ class SelectPooling(GraphPooling):
         """Score the nodes, keep the best, and scale them by their scores."""
         return self._select(x, graphs)
 
-    def pool_exactly(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
-        """Pool as ``pool`` does, but without unused rows in the output."""
-        return self._select(x, graphs, exact=True)
-
     def forward(
         self,
         x: Tensor,
