@@ -175,7 +175,7 @@ class PoolingOutput:
         """The graph of each node ``[N']``; G for an unused row."""
         return owners(self.ptr, self.x.shape[0])
 
-    @property
+    @cached_property
     def adj(self) -> Tensor | None:
         """Edge weights of dense layers ``[G, K, K]``: ``adj[g, i, j]`` for the edge i -> j; otherwise ``None``."""
         neighbors = self.graphs().neighbors
@@ -258,10 +258,13 @@ def _unflatten(leaves: Any, context: Context) -> PoolingOutput:
     edges = Edges(given.pop("edge_index"), given.pop("edge_weight", None), given.pop("edge_attr", None))
     batch = given.pop("batch")
     adj = given.pop("adj", None)
-    neighbors = edges if adj is None else Dense(adj.mT)
+
+    def graphs() -> GraphStructure:  # later, since the leaves are not always tensors
+        return GraphStructure(given["ptr"], edges if adj is None else Dense(adj.mT))
+
     made = LIFTS[kind](**lift) if kind else lift["lift"]
-    out = PoolingOutput(make_graphs=lambda: GraphStructure(given["ptr"], neighbors), lift=made, loss=loss, **given)
-    out.__dict__ |= {"_edges": edges, "batch": batch}  # instead of computing them again
+    out = PoolingOutput(make_graphs=graphs, lift=made, loss=loss, **given)
+    out.__dict__ |= {"_edges": edges, "batch": batch, "adj": adj}  # instead of computing them again
     return out
 
 
