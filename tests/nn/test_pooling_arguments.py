@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.nn import GCNConv
 
 from sopool.nn import (
     DiffPooling,
@@ -105,5 +106,7 @@ def test_what_single_layers_refuse():
     for ratio, error in ((0.0, ValueError), (1.5, ValueError), (0, ValueError), (None, TypeError), (True, TypeError)):
         with pytest.raises(error, match=f"ratio={ratio}"):
             TopKPooling(3, ratio)
+    with pytest.raises(TypeError, match="The GNN of the scores cannot be chosen"):
+        SelfAttentionPooling(3, 0.5, GCNConv)
     with pytest.raises(ValueError, match="tanhh"):
         TopKPooling(3, nonlinearity="tanhh")

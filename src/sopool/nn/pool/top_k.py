@@ -47,6 +47,8 @@ class SelectPooling(GraphPooling):
         nonlinearity: str | Callable[[Tensor], Tensor] = "tanh",
     ) -> None:
         super().__init__(channels)
+        if not (min_score is None or isinstance(min_score, Real)):  # the third argument of PyG's SAGPooling is GNN
+            raise TypeError(f"min_score={min_score!r}: pass a number, or None. The GNN of the scores cannot be chosen.")
         self.ratio: Any = _checked(ratio) if min_score is None else ratio  # PyG's tests pass None beside min_score
         self.min_score = min_score
         self.multiplier = multiplier
@@ -127,10 +129,11 @@ class SelectPooling(GraphPooling):
             chosen = select_above(value.detach().squeeze(1), graphs, self.min_score)
             return chosen, value.index_select(0, chosen.rows)
         # tanh is increasing, but it rounds large scores to 1: compare the scores themselves.
-        value = score if self.nonlinearity == "tanh" else self.activation(score)
+        late = self.nonlinearity == "tanh"
+        value = score if late else self.activation(score)
         chosen = select_top(value.detach().squeeze(1), graphs, self.ratio, exact)
         gate = value.index_select(0, chosen.rows)
-        return chosen, gate.tanh() if self.nonlinearity == "tanh" else gate
+        return chosen, self.activation(gate) if late else gate
 
 
 @pooling("topkpool")
