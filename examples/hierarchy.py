@@ -29,7 +29,7 @@ graph_of_node = batch.batch
 sizes = [batch.num_nodes]
 for heads in (8, 2):
     x = GraphConv(x.shape[1], 16)(x, edge_index, edge_weight).relu()
-    pooled = MultiHeadSecondOrderPooling(16, heads=heads)(x, edge_index, graph_of_node, edge_weight=edge_weight)
+    pooled = MultiHeadSecondOrderPooling(16, heads=heads)(x, edge_index, edge_weight, graph_of_node)
     if len(sizes) == 1:
         main_atoms = pooled.contribution[graph_of_node == 0].abs().argmax(0)
     x = pooled.x

@@ -12,8 +12,8 @@ from sopool._files.sealed import seal
 from sopool.data import Graph, pack
 from sopool.data.analysis import cluster_cache
 from sopool.data.analysis.cluster_cache import clusters_of
-from sopool.data.analysis.eigenvectors import LARGE, laplacian_vectors, leading_vectors
 from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
+from sopool.ops.message_passing.eigenvectors import LARGE, laplacian_vectors, leading_vectors
 from tests.helpers.training_graphs import little_store
 
 SPEC = ClusterSpec(size=3, vectors=2, levels=2)

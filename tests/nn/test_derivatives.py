@@ -112,10 +112,7 @@ POOLINGS = [DiffPooling(3, 2), SelfAttentionPooling(3), TopKPooling(3), MultiHea
 
 def all_of(pooled):
     """Whatever has a gradient, in one vector."""
-    if isinstance(pooled, tuple) and hasattr(pooled, "adj"):
-        return torch.cat([pooled.x.flatten(), pooled.adj.flatten()])
-    weights = getattr(pooled.graphs().neighbors, "weights", None)
-    parts = [pooled.x, pooled.lift(pooled.x), pooled.loss, weights]
+    parts = [pooled.x, pooled.lift(pooled.x), pooled.total_loss, pooled.adj]
     return torch.cat([part.flatten() for part in parts if part is not None])
 
 

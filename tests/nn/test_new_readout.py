@@ -114,10 +114,11 @@ def test_a_pooling_layer_is_added_in_the_same_way(registries):
             return x.sum(1, keepdim=True)
 
     assert make_pooling("scored", 3).ratio == 0.25
-    assert default_options("scored", blocks=True) == {"ratio": 0.25}
+    others = {"min_score": None, "multiplier": 1.0, "nonlinearity": "tanh"}
+    assert default_options("scored", blocks=True) == {"ratio": 0.25} | others
     assert make_readout("scored", 3).out_channels == 6
-    assert default_options("scored", blocks=False) == {"ratio": 0.5}
-    assert about_all()[-1].default == "ratio = 0.5"
+    assert default_options("scored", blocks=False) == {"ratio": 0.5} | others
+    assert about_all()[-1].default == "ratio = 0.5, min_score = None, multiplier = 1.0, nonlinearity = tanh"
     assert len(source_of("scored")) == 16
     x = torch.arange(12.0).view(4, 3)
     pooled = make_pooling("scored", 3)(x, torch.empty(2, 0, dtype=torch.long))

@@ -26,6 +26,7 @@ LATER: dict[str, Any] = {
 }
 """Fields that the first file format did not have, with the values that are assumed for such files. Never change these
 values."""
+SELECTING = {"ratio": 0.5, "min_score": None, "multiplier": 1.0, "nonlinearity": "tanh"}
 FIRST_FLAT_DEFAULTS: dict[str, dict[str, Any]] = {
     "sopool": {"triangle": False, "normalize": None, "moments": [2]},
     "sopool-bimap": {"rank": 32, "triangle": False, "normalize": None, "moments": [2], "lr_scale": 1.0},
@@ -33,16 +34,16 @@ FIRST_FLAT_DEFAULTS: dict[str, dict[str, Any]] = {
     "sopool-m-attn": {"heads": 8, "normalize": None},
     "covpool": {"rank": 32, "triangle": False, "normalize": None, "moments": [2]},
     "sortpool": {"k": 10},
-    "topkpool": {"ratio": 0.5},
-    "sagpool": {"ratio": 0.5},
+    "topkpool": SELECTING,
+    "sagpool": SELECTING,
     "diffpool": {"clusters": 8, "link": 1.0, "entropy": 1.0},
     "eigenpool": {"vectors": 8, "size": None},
 }
 FIRST_BLOCK_DEFAULTS: dict[str, dict[str, Any]] = {
     "sopool-m-attn": {"heads": 16, "normalize": "adjacency"},
     "diffpool": {"clusters": 16, "link": 1.0, "entropy": 1.0},
-    "topkpool": {"ratio": 0.5},
-    "sagpool": {"ratio": 0.5},
+    "topkpool": SELECTING,
+    "sagpool": SELECTING,
     "eigenpool": {"vectors": 2, "size": 4},
 }
 """The default options of poolings for files that do not contain them: in flat models (``FIRST_FLAT_DEFAULTS``) and in

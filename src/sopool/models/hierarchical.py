@@ -16,7 +16,8 @@ from sopool.models.frozen import freeze
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
 from sopool.nn.layers import Linear
-from sopool.nn.pool.base import GraphPooling, PoolingOutput, read_out, readout_width
+from sopool.nn.pool.base import GraphPooling, read_out, readout_width
+from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import make_blocks
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
@@ -82,7 +83,7 @@ class HierarchicalClassifier(Classifier):
     def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
         """Return the readout of each block ``[G, F]``, with the additional loss of each graph ``[G]`` or ``None``."""
         left = self.blocks(x, neighbors, ptr)
-        return [(self._read(block, pool), block.loss) for block, pool in zip(left, self.pools, strict=True)]
+        return [(self._read(block, pool), block.total_loss) for block, pool in zip(left, self.pools, strict=True)]
 
     def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
         """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""

@@ -5,7 +5,8 @@ from pkgutil import iter_modules
 
 from sopool.nn import aggr, pool
 from sopool.nn.aggr.base import SegmentAggregation
-from sopool.nn.pool.base import GraphPooling, PooledReadout, PoolingOutput
+from sopool.nn.pool.base import GraphPooling, PooledReadout
+from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout, pooling, readout
 
 # isort: off
@@ -20,7 +21,7 @@ from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
 from sopool.nn.aggr.covariance import CovarianceAggregation
 from sopool.nn.aggr.softmax_attention import SoftmaxAttentionAggregation
 from sopool.nn.aggr.sort import SortConvolutionAggregation
-from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling, DensePoolingOutput
+from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.nn.pool.top_k import TopKPooling
 from sopool.nn.pool.self_attention import SelfAttentionPooling
 from sopool.nn.pool.diff import DiffPooling
@@ -40,7 +41,6 @@ __all__ = [
     "AttentionalSecondOrderAggregation",
     "BilinearSecondOrderAggregation",
     "CovarianceAggregation",
-    "DensePoolingOutput",
     "DiffPooling",
     "EigenPooling",
     "GraphPooling",

@@ -51,7 +51,7 @@ class SegmentAggregation(Aggregation):
         super().__init__()
         if channels is not None and (not isinstance(channels, Integral) or channels < 1):
             raise ValueError(f"channels={channels!r}: it must be the number of node features, an integer from 1.")
-        self.channels = channels
+        self.channels: int | None = channels
 
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """Compute the readout of sorted rows: ``[N, F]`` and ``ptr`` ``[G + 1]`` -> ``[G, out_channels]``."""

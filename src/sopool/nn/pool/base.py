@@ -1,71 +1,22 @@
 """The base classes of pooling layers, and readouts of the smaller graphs that they return."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from sopool.nn.aggr.base import repr_of
-from sopool.nn.pool.edge_list import list_edges
-from sopool.ops import segment_apply, segment_mean
+from sopool.nn.pool.inputs import resembles_batch, sorted_graphs
+from sopool.nn.pool.output import PoolingOutput, SoftAssignment
+from sopool.ops import segment_mean
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.message_passing.edges import Edges
 from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.largest import segment_max
-from sopool.ops.segment.segments import Segments, check_edges, find_segments, owners
 
 VectorFrom = Literal["max-mean", "concat"]
 """How the nodes of a pooled graph become a vector, see :class:`PooledReadout`."""
-
-
-@dataclass(frozen=True, eq=False)
-class PoolingOutput:
-    """A batch of G pooled graphs, which other layers of PyG accept.
-
-    Examples:
-        >>> import torch
-        >>> from torch_geometric.nn import GraphConv
-        >>> from sopool.nn import TopKPooling
-        >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
-        >>> pooled = TopKPooling(8)(torch.randn(4, 8), edge_index, batch=torch.tensor([0, 0, 1, 1]))
-        >>> pooled.ptr
-        tensor([0, 1, 2])
-        >>> GraphConv(8, 16)(pooled.x, pooled.edge_index, pooled.edge_weight).shape
-        torch.Size([2, 16])
-    """
-
-    x: Tensor
-    """Node features ``[N', out_channels]`` of the N' nodes of all pooled graphs."""
-    ptr: Tensor
-    """The first node of each graph ``[G + 1]``."""
-    graphs: Callable[[], GraphStructure]
-    """A function that returns the structure of the pooled graphs, which is computed only on demand."""
-    lift: Callable[[Tensor], Tensor]
-    """A function that maps values of the pooled nodes back to the input nodes, ``[N', F]`` -> ``[N, F]``."""
-    loss: Tensor | None = None
-    """An additional loss of each graph for training ``[G]``, or ``None``."""
-
-    @cached_property
-    def batch(self) -> Tensor:
-        """The graph of each node ``[N']``; G for an unused row."""
-        return owners(self.ptr, self.x.shape[0])
-
-    @property
-    def edge_index(self) -> Tensor:
-        """The edges ``[2, E]`` from source to target: the edges that were kept, or all pairs for dense layers."""
-        return self._edges[0]
-
-    @property
-    def edge_weight(self) -> Tensor:
-        """The weight of each edge ``[E]``: 1 for edges that were kept. Learned weights may be negative."""
-        return self._edges[1]
-
-    @cached_property
-    def _edges(self) -> tuple[Tensor, Tensor]:
-        return list_edges(self.graphs().neighbors, like=self.x)
 
 
 class GraphPooling(torch.nn.Module):
@@ -108,33 +59,8 @@ class GraphPooling(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Reinitialize all learnable parameters."""
 
-    def _check(self, x: Tensor, edge_index: Tensor) -> None:
-        """Raise unless ``x`` and ``edge_index`` have valid shapes and types."""
-        if x.dim() != 2 or x.shape[1] != self.channels:
-            raise ValueError(f"x has shape {list(x.shape)}: {self!r} expects [nodes, {self.channels}].")
-        if not x.is_floating_point():
-            raise TypeError(f"x has dtype {x.dtype}: pass floating-point features, for example x.float().")
-        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
-            raise ValueError(
-                f"edge_index has dtype {edge_index.dtype} and shape {list(edge_index.shape)}: it must be integers of "
-                "shape [2, edges]."
-            )
-
     def __repr__(self) -> str:
         return repr_of(self)
-
-
-def find_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None, batch_size: int | None) -> tuple[Tensor, Segments]:
-    """Return the graph of each node ``[N]`` and the segments; without ``batch``, all nodes belong to one graph."""
-    if isinstance(batch_size, Tensor):  # PyG's pooling layers have batch as their fourth argument
-        raise TypeError(
-            "batch_size is a tensor: it must be the number of graphs. Unlike in PyG, batch is the third argument; "
-            "pass it as batch=."
-        )
-    if batch is None:
-        batch = edge_index.new_zeros(x.shape[0])
-        batch_size = 1 if batch_size is None else batch_size
-    return batch, find_segments(x.shape[0], x.device, index=batch, dim_size=batch_size)
 
 
 class EdgePooling(GraphPooling):
@@ -145,28 +71,30 @@ class EdgePooling(GraphPooling):
     """
 
     def forward(
-        self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None, batch_size: int | None = None
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
     ) -> PoolingOutput:
         """Pool a batch of graphs in PyG's format.
 
-        Layers that select nodes synchronize with the device, since the number of selected nodes must be known.
-
         Args:
             x: Node features ``[N, F]``.
-            edge_index: Edges ``[2, E]``.
-            batch: The graph of each node ``[N]``, sorted. Default: ``None``, for a single graph.
+            edge_index: Directed edges ``[2, E]``; a repeated edge counts repeatedly.
+            edge_weight: The weight of each edge ``[E]``. Default: ``None``, which means 1.
+            batch: The graph of each node ``[N]``, in any order. Default: ``None``, for a single graph.
             batch_size: The number of graphs. Default: ``None``, which means ``batch.max() + 1``.
         """
-        self._check(x, edge_index)
-        batch, segments = find_batch(x, edge_index, batch, batch_size)
-        if segments.order is not None and not torch.equal(batch, batch[segments.order]):
-            raise ValueError("batch is not in order: the nodes of each graph must be consecutive. Sort x and batch.")
-        check_edges(edge_index, batch)
-        return self.pool_exactly(x, GraphStructure(segments.ptr, neighbors_of(edge_index, x.shape[0])))
-
-    def pool_exactly(self, x: Tensor, graphs: GraphStructure) -> PoolingOutput:
-        """Pool as ``pool`` does, but without unused rows in the output."""
-        return self.pool(x, graphs)
+        if batch is None and edge_weight is not None and resembles_batch(edge_weight, x):
+            raise TypeError(
+                "edge_weight has integers, one for each node, and there is no batch: as in PyG, batch is the fourth "
+                "argument. Pass batch=..., or edge_weight.float() if these are weights."
+            )
+        x, graphs, order = sorted_graphs(self, x, Edges(edge_index, edge_weight), batch, batch_size)
+        pooled = self.pool(x, graphs)
+        return pooled if order is None else pooled.reordered(order)
 
 
 class PooledReadout(torch.nn.Module):
@@ -201,7 +129,7 @@ class PooledReadout(torch.nn.Module):
     def forward(self, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
         """Return graph embeddings ``[G, out_channels]`` and the additional loss of each graph ``[G]``, or ``None``."""
         pooled = self.pooling.pool(x, graphs)
-        return read_out(pooled, self.pooling, self.vector_from), pooled.loss
+        return read_out(pooled, self.pooling, self.vector_from), pooled.total_loss
 
 
 def readout_width(pooling: GraphPooling, vector_from: VectorFrom) -> int:
@@ -226,7 +154,11 @@ def read_out(pooled: PoolingOutput, pooling: GraphPooling, vector_from: VectorFr
 
 
 def dense_pooled(
-    x: Tensor, weights: Callable[[], Tensor], contribution: Tensor, ptr: Tensor, loss: Tensor | None = None
+    x: Tensor,
+    weights: Callable[[], Tensor],
+    contribution: Tensor,
+    ptr: Tensor,
+    loss: dict[str, Tensor] | None = None,
 ) -> PoolingOutput:
     """Return graphs of K nodes each, given their features, their edge weights and the contributions of the input nodes.
 
@@ -235,7 +167,7 @@ def dense_pooled(
         weights: A function that returns the edge weights ``[G, K, K]``.
         contribution: The contribution of each input node to each new node ``[N, K]``.
         ptr: The first input node of each graph ``[G + 1]``.
-        loss: The additional loss of each graph ``[G]``. Default: ``None``.
+        loss: The additional losses of each graph, ``[G]`` each. Default: ``None``.
     """
     graphs, nodes, channels = x.shape
     new = torch.arange(0, (graphs + 1) * nodes, nodes, device=x.device)
@@ -243,6 +175,6 @@ def dense_pooled(
         x.reshape(-1, channels),
         new,
         lambda: GraphStructure(new, Dense(weights())),
-        lambda y: segment_apply(contribution, y.reshape(graphs, nodes, y.shape[1]).transpose(1, 2), ptr),
-        loss,
+        SoftAssignment(contribution, ptr),
+        loss or {},
     )

@@ -3,8 +3,9 @@ from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.layers import project
-from sopool.nn.pool.base import EdgePooling, PoolingOutput, dense_pooled
+from sopool.nn.pool.base import EdgePooling, dense_pooled
 from sopool.nn.pool.multi_head import normalize_by_degree
+from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_gram, segment_mean, segment_sum
 from sopool.ops.message_passing.structure import GraphStructure, propagate, propagate_normalized, squared_weights
@@ -30,12 +31,13 @@ class DiffPooling(EdgePooling):
 
     .. math:: S = \mathrm{softmax}(D^{-1/2} (A + I) D^{-1/2} H W), \quad H' = S^{\top} H, \quad A' = S^{\top} A S
 
-    Each graph has two additional losses: the link loss :math:`\|A - S S^{\top}\|_F / n` and the mean entropy of the
-    rows of :math:`S`. Unlike in PyG's layer, which pads graphs to the largest one, they do not depend on the other
-    graphs of the batch. :math:`S S^{\top}` is never formed:
+    Each graph has two additional losses: ``loss["link"]`` is :math:`\|A - S S^{\top}\|_F / n`, and ``loss["entropy"]``
+    the mean entropy of the rows of :math:`S`. Unlike in PyG's layer, which pads graphs to the largest one, they do not
+    depend on the other graphs of the batch. :math:`S S^{\top}` is never formed:
 
     .. math:: \|A - S S^{\top}\|^2 = \sum_{ij} A_{ij}^2 - 2 \sum_{ij} A_{ij} \, s_i \cdot s_j + \|S^{\top} S\|^2
 
+    Edge weights count in all of this, with their absolute values in the degrees :math:`D`; repeated edges are added.
     The new edge weights are divided by the square roots of the degrees of both nodes. From the paper
     `"Hierarchical Graph Representation Learning with Differentiable Pooling" <https://arxiv.org/abs/1806.08804>`_.
 
@@ -46,15 +48,15 @@ class DiffPooling(EdgePooling):
         entropy: Weight of the entropy loss. Default: ``1.0``.
 
     Shapes:
-        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``batch`` ``[N]``
+        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``edge_weight`` ``[E]``, ``batch`` ``[N]``
         - **output:** a :class:`~sopool.nn.PoolingOutput` with node features ``[G * K, F]``
 
     Examples:
         >>> import torch
         >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
         >>> batch = torch.tensor([0, 0, 0, 1, 1])
-        >>> pooled = DiffPooling(8, clusters=4)(torch.randn(5, 8), edge_index, batch)
-        >>> pooled.x.shape, pooled.loss.shape
+        >>> pooled = DiffPooling(8, clusters=4)(torch.randn(5, 8), edge_index, batch=batch)
+        >>> pooled.x.shape, pooled.loss["link"].shape
         (torch.Size([8, 8]), torch.Size([2]))
     """
 
@@ -89,13 +91,15 @@ class DiffPooling(EdgePooling):
         pooled, adjacency = segment_gram(share, torch.cat([rows, aggregated], 1), graphs.ptr).split(
             [x.shape[1], self.clusters], dim=2
         )
-        loss = self.link * _link(share, aggregated, graphs)
-        loss = loss + self.entropy * segment_mean(_entropy(logits, share), graphs.ptr).squeeze(1)
+        loss = {
+            "link": (self.link * _link(share, aggregated, graphs)).to(dtype),
+            "entropy": (self.entropy * segment_mean(_entropy(logits, share), graphs.ptr).squeeze(1)).to(dtype),
+        }
 
         def weights() -> Tensor:
             return normalize_by_degree(adjacency).to(dtype)
 
-        return dense_pooled(pooled.to(dtype), weights, share.to(dtype), graphs.ptr, loss.to(dtype))
+        return dense_pooled(pooled.to(dtype), weights, share.to(dtype), graphs.ptr, loss)
 
 
 def _link(share: Tensor, aggregated: Tensor, graphs: GraphStructure) -> Tensor:

@@ -1,57 +1,20 @@
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
 from sopool.nn.aggr.normalize import EPS, widen_for
 from sopool.nn.layers import project
-from sopool.nn.pool.base import GraphPooling, PoolingOutput, dense_pooled, find_batch
-from sopool.nn.pool.edge_list import all_pairs
+from sopool.nn.pool.base import EdgePooling, dense_pooled
+from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import pooling
 from sopool.ops import segment_gram, segment_spread, segment_sum
 from sopool.ops.message_passing.structure import GraphStructure, propagate
 from sopool.ops.segment.first_order import segment_amax, segment_sizes
 from sopool.ops.segment.gram import promote
-from sopool.ops.segment.segments import Segments, check_edges
-
-Spread = Callable[[Tensor], Tensor]
-"""A function that copies the value of each graph to its nodes, ``[G, 1]`` -> ``[N, 1]``."""
-
-
-class DensePoolingOutput(NamedTuple):
-    """A batch of G pooled graphs of K nodes each.
-
-    Node k of graph g is row ``g * K + k``. All K * K pairs of a graph are edges, row by row, including those of weight
-    zero.
-
-    Examples:
-        >>> import torch
-        >>> from sopool.nn import MultiHeadSecondOrderPooling
-        >>> edge_index = torch.tensor([[0, 1], [1, 0]])
-        >>> pooled = MultiHeadSecondOrderPooling(8, heads=3)(torch.randn(2, 8), edge_index)
-        >>> pooled.edge_index.shape, pooled.adj.shape
-        (torch.Size([2, 9]), torch.Size([1, 3, 3]))
-    """
-
-    x: Tensor
-    """Node features ``[G * K, F]``."""
-    edge_index: Tensor
-    """Edges ``[2, G * K * K]``."""
-    edge_weight: Tensor
-    """The entries of ``adj`` in the order of ``edge_index``, ``[G * K * K]``."""
-    batch: Tensor
-    """The graph of each node ``[G * K]``."""
-    adj: Tensor
-    """The matrices A' ``[G, K, K]``; ``adj[g, i, j]`` is the weight of the edge i -> j."""
-    contribution: Tensor
-    """C transposed ``[N, K]``: the contribution of each input node to each new node of its graph."""
 
 
 @pooling("sopool-m-attn", options={"heads": 16}, nodes_option="heads")
-class MultiHeadSecondOrderPooling(GraphPooling):
+class MultiHeadSecondOrderPooling(EdgePooling):
     r"""Multi-head attentional second-order pooling (SOPool\ :sub:`m_attn`) as a pooling layer.
 
     .. math::
@@ -71,14 +34,14 @@ class MultiHeadSecondOrderPooling(GraphPooling):
             paper's formula, whose values grow from block to block. Default: ``"norm"``.
 
     Shapes:
-        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``batch`` ``[N]``, ``edge_weight`` ``[E]``
-        - **output:** a :class:`~sopool.nn.DensePoolingOutput` with node features ``[G * K, F]``
+        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``edge_weight`` ``[E]``, ``batch`` ``[N]``
+        - **output:** a :class:`~sopool.nn.PoolingOutput` with node features ``[G * K, F]``
 
     Examples:
         >>> import torch
         >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
         >>> batch = torch.tensor([0, 0, 0, 1, 1])
-        >>> pooled = MultiHeadSecondOrderPooling(8, heads=4)(torch.randn(5, 8), edge_index, batch)
+        >>> pooled = MultiHeadSecondOrderPooling(8, heads=4)(torch.randn(5, 8), edge_index, batch=batch)
         >>> pooled.x.shape, pooled.adj.shape
         (torch.Size([8, 8]), torch.Size([2, 4, 4]))
     """
@@ -109,72 +72,35 @@ class MultiHeadSecondOrderPooling(GraphPooling):
         """Compute C H and C A C^T as a batch of graphs for the next block."""
         dtype = promote(x).dtype
         rows = widen_for(self.normalize, x)
-        spread = partial(segment_spread, ptr=graphs.ptr, num_rows=x.shape[0])
-        contribution = self._contribution(rows, Segments(graphs.ptr), spread)
+        contribution = self._contribution(rows, graphs.ptr)
         aggregated = propagate(contribution, graphs.neighbors) - contribution
         both = segment_gram(contribution, torch.cat([rows, aggregated], 1), graphs.ptr)
         pooled, adj = both.split([self.channels, self.heads], dim=2)
         by_degree = normalize_by_degree if self.normalize else lambda weights: weights
         return dense_pooled(pooled.to(dtype), lambda: by_degree(adj).to(dtype), contribution.to(dtype), graphs.ptr)
 
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        batch: Tensor | None = None,
-        batch_size: int | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> DensePoolingOutput:
-        """Pool a batch of graphs in PyG's format.
-
-        Args:
-            x: Node features ``[N, F]``.
-            edge_index: Directed edges ``[2, E]``; a repeated edge counts repeatedly.
-            batch: The graph of each node ``[N]``, in any order. Default: ``None``, for a single graph.
-            batch_size: The number of graphs. Default: ``None``, which means ``batch.max() + 1``.
-            edge_weight: The weight of each edge ``[E]``, of any type. Default: ``None``, which means 1.
-        """
-        self._check(x, edge_index)
-        if edge_weight is not None and edge_weight.shape != (edge_index.shape[1],):
-            raise ValueError(
-                f"edge_weight has shape {list(edge_weight.shape)} for {edge_index.shape[1]} edges: "
-                "it must have one number per edge."
-            )
-        batch, segments = find_batch(x, edge_index, batch, batch_size)
-        check_edges(edge_index, batch)
-        dtype = promote(x).dtype
-        rows = widen_for(self.normalize, x)
-        contribution = self._contribution(rows, segments, lambda values: values.index_select(0, batch))
-        neighbors = _propagate(contribution, edge_index, edge_weight)
-        both = segment_gram(segments.sort(contribution), segments.sort(torch.cat([rows, neighbors], 1)), segments.ptr)
-        pooled, adj = both.split([self.channels, self.heads], dim=2)
-        if self.normalize:
-            adj = normalize_by_degree(adj)
-        return _as_batch(pooled.to(dtype), adj.to(dtype), contribution.to(dtype))
-
-    def _contribution(self, rows: Tensor, segments: Segments, spread: Spread) -> Tensor:
+    def _contribution(self, rows: Tensor, ptr: Tensor) -> Tensor:
         """Return C transposed ``[N, K]``, divided as ``normalize`` says."""
         queries = widen_for(self.normalize, self.queries.mT)
-        if self.normalize == "norm":
-            rows = unit_norm(rows, segments, spread)
-        contribution = project(rows, queries, segments.ptr)
+        contribution = project(unit_norm(rows, ptr) if self.normalize == "norm" else rows, queries, ptr)
         if self.normalize == "degree":
-            contribution = contribution * spread(1 / segment_sizes(segments.ptr, like=contribution))
+            share = 1 / segment_sizes(ptr, like=contribution)
+            contribution = contribution * segment_spread(share, ptr, rows.shape[0])
         return contribution
 
 
-def unit_norm(x: Tensor, segments: Segments, spread: Spread) -> Tensor:
+def unit_norm(x: Tensor, ptr: Tensor) -> Tensor:
     """Divide the rows ``[N, F]`` of each graph by their Frobenius norm; rows of zeros stay zero.
 
     They are first divided by the largest entry of their graph, so that neither squares nor gradients overflow.
     """
     kind = torch.finfo(x.dtype)
     with torch.no_grad():  # the scale cancels out, so it needs no gradient
-        largest = segment_amax(segments.sort(x.abs().amax(1, keepdim=True)), segments.ptr)
+        largest = segment_amax(x.abs().amax(1, keepdim=True), ptr)
         scale = torch.where(largest <= kind.tiny / kind.eps, 1.0, largest)
-    scaled = x * spread(1 / scale)
-    squares = segment_sum(segments.sort(scaled.square().sum(1, keepdim=True)), segments.ptr)
-    return scaled * spread(torch.where(squares == 0, 1.0, squares).rsqrt())
+    scaled = x * segment_spread(1 / scale, ptr, x.shape[0])
+    squares = segment_sum(scaled.square().sum(1, keepdim=True), ptr)
+    return scaled * segment_spread(torch.where(squares == 0, 1.0, squares).rsqrt(), ptr, x.shape[0])
 
 
 def normalize_by_degree(adj: Tensor) -> Tensor:
@@ -190,24 +116,3 @@ def normalize_by_degree(adj: Tensor) -> Tensor:
     out_degree = size.sum(2, keepdim=True)
     in_degree = size.sum(1, keepdim=True)
     return adj * (out_degree + EPS).rsqrt() * (in_degree + EPS).rsqrt()
-
-
-def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-    """Compute A x: each node sums over the targets of its edges."""
-    targets = x.index_select(0, edge_index[1])
-    if edge_weight is not None:
-        targets = targets * edge_weight.unsqueeze(1).to(x.dtype)
-    return torch.zeros_like(x).index_add(0, edge_index[0], targets)
-
-
-def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> DensePoolingOutput:
-    """Concatenate graphs of K nodes with all K * K edges; shapes do not depend on values."""
-    graphs, k, channels = pooled.shape
-    return DensePoolingOutput(
-        x=pooled.reshape(graphs * k, channels),
-        edge_index=all_pairs(graphs, k, pooled.device),
-        edge_weight=adj.reshape(-1),
-        batch=torch.arange(graphs, device=pooled.device).repeat_interleave(k, output_size=graphs * k),
-        adj=adj,
-        contribution=contribution,
-    )

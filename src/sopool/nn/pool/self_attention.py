@@ -22,22 +22,27 @@ class SelfAttentionPooling(SelectPooling):
     .. math:: y = D^{-1/2} (A + I) D^{-1/2} H \theta, \quad i = \mathrm{top}_{\lceil r n \rceil}(y), \quad
         H' = H_i \odot \tanh(y_i), \quad A' = A_{i, i}
 
-    Unlike in PyG's layer, edge weights and repeated edges count in the scores. From the paper
-    `"Self-Attention Graph Pooling" <https://arxiv.org/abs/1904.08082>`_.
+    It is called like PyG's ``SAGPooling``, and gives the same result as that layer with ``GNN=GCNConv`` and
+    ``bias=False``. Edge weights and repeated edges count in the scores, with their absolute values in :math:`D`. From
+    the paper `"Self-Attention Graph Pooling" <https://arxiv.org/abs/1904.08082>`_.
 
     Args:
         channels: Number of node features ``F``.
-        ratio: The fraction :math:`r` of nodes to keep. Default: ``0.5``.
+        ratio: The fraction :math:`r` of nodes to keep, or an integer, the number of nodes to keep of each graph. It is
+            ignored if ``min_score`` is given. Default: ``0.5``.
+        min_score: Keep the nodes whose softmax of :math:`y` is above this value, instead. Default: ``None``.
+        multiplier: A factor of the new features. Default: ``1.0``.
+        nonlinearity: The function in place of tanh, or its name. Default: ``"tanh"``.
 
     Shapes:
-        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``batch`` ``[N]``
+        - **input:** node features ``[N, F]``, ``edge_index`` ``[2, E]``, ``edge_attr`` ``[E, ...]``, ``batch`` ``[N]``
         - **output:** a :class:`~sopool.nn.PoolingOutput`
 
     Examples:
         >>> import torch
         >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
         >>> batch = torch.tensor([0, 0, 0, 1, 1])
-        >>> SelfAttentionPooling(8, ratio=0.5)(torch.randn(5, 8), edge_index, batch).ptr
+        >>> SelfAttentionPooling(8, ratio=0.5)(torch.randn(5, 8), edge_index, batch=batch).ptr
         tensor([0, 2, 3])
     """
 

@@ -20,9 +20,8 @@ class Dense(NamedTuple):
     """The weight A_ij of node j for node i, ``[G, K, K]``. Weights are learned, so they have a gradient and may be
     negative."""
 
-    @property
-    def degrees(self) -> Tensor:
-        """Return 1 + the sum of the absolute weights of each node's neighbors, ``[G * K, 1]``."""
+    def degrees(self, x: Tensor) -> Tensor:
+        """Return 1 + the sum of the absolute weights of the neighbors of each node of ``x``, ``[G * K, 1]``."""
         return 1 + self.weights.abs().sum(2).view(-1, 1)
 
     def aggregate(self, x: Tensor, how: Literal["sum", "mean", "max"]) -> Tensor:
@@ -41,4 +40,8 @@ class Dense(NamedTuple):
                 "that sums or averages, such as gin-0 or gcn, or another pooling."
             )
         total = x + (self.weights @ x.reshape(*self.weights.shape[:2], x.shape[1])).view_as(x)
-        return total if how == "sum" else total / self.degrees
+        return total if how == "sum" else total / self.degrees(x)
+
+    def squared_weights(self, ptr: Tensor, like: Tensor) -> Tensor:
+        """Return the sum of all A_ij^2 of each graph ``[G]``."""
+        return self.weights.square().sum((1, 2))

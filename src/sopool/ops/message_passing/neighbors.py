@@ -14,6 +14,7 @@ from torch import Tensor
 from sopool.ops import backends
 from sopool.ops._autograd import once_differentiable, transformed
 from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.edges import Edges
 from sopool.ops.segment.first_order import segment_amax, segment_sizes
 from sopool.ops.segment.segments import owners
 from sopool.ops.segment.torch_backend import widen
@@ -51,7 +52,11 @@ class Neighbors(NamedTuple):
     """The labels of the edges, for a network that uses them."""
 
 
-def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
+Adjacency = Neighbors | Edges | Dense
+"""The neighbors of each node, in one of three forms."""
+
+
+def aggregate(x: Tensor, neighbors: Adjacency, how: How) -> Tensor:
     """Return the sum, mean or maximum over the list of each node, zero for an empty list.
 
     Args:
@@ -69,7 +74,7 @@ def aggregate(x: Tensor, neighbors: Neighbors | Dense, how: How) -> Tensor:
         >>> aggregate(torch.tensor([[1.0], [2.0], [4.0]]), graph, "sum").flatten()
         tensor([3., 7., 6.])
     """
-    if isinstance(neighbors, Dense):
+    if not isinstance(neighbors, Neighbors):
         return neighbors.aggregate(x, how)
     if how == "max":
         return _max(x, neighbors)

@@ -1,7 +1,8 @@
 """Select the nodes with the highest scores of each graph, and the edges between them.
 
 Where the number of selected nodes is not known without waiting for the device, the number of rows follows from shapes
-alone, and some spare rows at the end belong to no graph. On a CPU there are no spare rows.
+alone, and some spare rows at the end belong to no graph. On a CPU there are no spare rows. Their number is never an
+integer in Python, so that a traced or exported program selects as many nodes of another batch as it should.
 """
 
 import math
@@ -12,16 +13,20 @@ from torch import Tensor
 
 from sopool.ops._autograd import lay_end_to_end, samples_of
 from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.message_passing.edges import Edges
+from sopool.ops.message_passing.neighbors import Adjacency, Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
+from sopool.ops.segment.first_order import segment_amax
 from sopool.ops.segment.segments import check_ptr_values, owners
 
 ROUNDING = 1e-9
 """Subtracted from ratio times nodes before rounding up, so that a ratio of 0.1 of 30 nodes gives 3."""
+TOLERANCE = 1e-7
+"""The largest value of a graph may be this much below the minimum, as in PyG, so that no graph loses all its nodes."""
 
 
 class Selection(NamedTuple):
-    """The nodes that are kept, graph by graph, those with the highest scores first."""
+    """The nodes that are kept, graph by graph."""
 
     rows: Tensor
     """The nodes ``[R]``; arbitrary for spare rows."""
@@ -29,30 +34,69 @@ class Selection(NamedTuple):
     """The position in ``rows`` at which each graph starts ``[G + 1]``."""
     spare: Tensor | None
     """Which rows are spare ``[R]``, bool; None if there are none."""
+    nodes: int
+    """The number of nodes N from which they were selected."""
+
+    def place(self) -> Tensor:
+        """Return the position of each node in ``rows``, -1 if it is not kept, ``[N]``."""
+        at = self.rows if self.spare is None else torch.where(self.spare, self.nodes, self.rows)
+        new = torch.full((self.nodes + 1,), -1, device=at.device)
+        return new.index_copy(0, at, torch.arange(at.numel(), device=at.device))[:-1]
 
 
 def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool | None = None) -> Selection:
-    """Return the ceil(ratio n) nodes of each graph with the highest ``score`` ``[N]``; earlier nodes win ties.
+    """Return the nodes of each graph with the highest ``score`` ``[N]``, highest first; earlier nodes win ties.
 
+    A ``ratio`` r of type float keeps ceil(r n) of n nodes, an integer r keeps min(r, n) nodes.
     With ``exact`` there are no spare rows. Default: None, True on a CPU only.
     """
     ptr = graphs.ptr
     count = score.numel()
-    number = graphs.ptr.numel() - 1
-    keep = (ptr.diff().double() * ratio - ROUNDING).ceil().long()
+    number = ptr.numel() - 1
+    keep = _keep(ptr.diff(), ratio)
     new = torch.cat([keep.new_zeros(1), keep.cumsum(0)])
-    if isinstance(graphs.neighbors, Dense):
-        exact = True
-        rows = number * math.ceil(ratio * graphs.neighbors.weights.shape[1] - ROUNDING)
-    else:
-        exact = score.device.type == "cpu" if exact is None else exact
-        rows = int(new[-1]) if exact else math.ceil(ratio * count) + number
+    order = rank(score, ptr, None)
+    dense = isinstance(graphs.neighbors, Dense)
+    if not dense and (score.device.type == "cpu" if exact is None else exact):
+        graph = owners(ptr, count)
+        place = torch.arange(count, device=score.device) - ptr.index_select(0, graph)
+        at = (place < torch.cat([keep, keep.new_zeros(1)]).index_select(0, graph)).nonzero().squeeze(1)
+        return Selection(order.index_select(0, at), new, None, count)
+    rows = _capacity(number, count, graphs.neighbors, ratio)
     place = torch.arange(rows, device=score.device)
     graph = owners(new, rows)
-    spare = None if exact else graph >= number
+    spare = None if dense else graph >= number
     graph = graph.clamp(max=max(0, number - 1))
     at = (ptr[graph] + place - new[graph]).clamp(max=max(0, count - 1))
-    return Selection(rank(score, ptr, None).index_select(0, at), new, spare)
+    return Selection(order.index_select(0, at), new, spare, count)
+
+
+def _keep(sizes: Tensor, ratio: float) -> Tensor:
+    """Return how many nodes are kept of graphs with the given numbers of nodes ``[G]``."""
+    if isinstance(ratio, int):
+        return sizes.clamp(max=ratio)
+    return (sizes.double() * ratio - ROUNDING).ceil().long()
+
+
+def _capacity(graphs: int, nodes: int, neighbors: Adjacency, ratio: float) -> int:
+    """Return an upper bound of the number of nodes that are kept, which follows from shapes alone.
+
+    For dense graphs, which have equal sizes, it is the exact number.
+    """
+    if isinstance(neighbors, Dense):
+        size = neighbors.weights.shape[1]
+        return graphs * (min(ratio, size) if isinstance(ratio, int) else math.ceil(ratio * size - ROUNDING))
+    return min(graphs * ratio, nodes) if isinstance(ratio, int) else math.ceil(ratio * nodes) + graphs
+
+
+def select_above(value: Tensor, graphs: GraphStructure, least: float) -> Selection:
+    """Return the nodes whose ``value`` ``[N]`` is above ``least``, and the largest of each graph, in their order."""
+    ptr = graphs.ptr
+    graph = owners(ptr, value.numel())
+    largest = segment_amax(value.unsqueeze(1), ptr).squeeze(1) - TOLERANCE
+    kept = value > largest.clamp(max=least).index_select(0, graph)
+    before = torch.cat([ptr.new_zeros(1), kept.cumsum(0)])
+    return Selection(kept.nonzero().squeeze(1), before.index_select(0, ptr), None, value.numel())
 
 
 @torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
@@ -90,16 +134,16 @@ def _falling(values: Tensor) -> Tensor:
     return values.argsort(descending=True, stable=True)
 
 
-def between(neighbors: Neighbors | Dense, selection: Selection) -> Neighbors | Dense:
+def between(neighbors: Adjacency, selection: Selection) -> Adjacency:
     """Return the neighbors of the selected nodes among each other."""
     if isinstance(neighbors, Dense):
         graphs, nodes, _ = neighbors.weights.shape
         own = selection.rows.view(graphs, -1) % nodes
         graph = torch.arange(graphs, device=own.device).view(-1, 1, 1)
         return Dense(neighbors.weights[graph, own.unsqueeze(2), own.unsqueeze(1)])
-    size = neighbors.ptr.numel()  # number of nodes + 1: the last entry is for spare rows
-    at = selection.rows if selection.spare is None else torch.where(selection.spare, size - 1, selection.rows)
-    place = torch.full((size,), -1, device=at.device).index_copy(0, at, torch.arange(at.numel(), device=at.device))
+    place = selection.place()
+    if isinstance(neighbors, Edges):
+        return neighbors.between(place)
     lists = _lists(neighbors.ptr, neighbors.nodes, place, selection)
     undirected = neighbors.transposed[1] is neighbors.nodes
     return Neighbors(*lists, lists if undirected else _lists(*neighbors.transposed, place, selection))

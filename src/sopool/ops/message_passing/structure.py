@@ -13,8 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.neighbors import Neighbors, aggregate
+from sopool.ops.message_passing.neighbors import Adjacency, Neighbors, aggregate
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.segments import owners
 
@@ -24,11 +23,11 @@ class GraphStructure(NamedTuple):
 
     ptr: Tensor
     """The row at which the nodes of each graph start ``[G + 1]``."""
-    neighbors: Neighbors | Dense
+    neighbors: Adjacency
     """The neighbors of each node."""
 
 
-def propagate(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
+def propagate(x: Tensor, neighbors: Adjacency) -> Tensor:
     """Return ``X + A X``, each node's features plus the weighted sum over its neighbors.
 
     Args:
@@ -49,11 +48,11 @@ def propagate(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
     return aggregate(x, neighbors, "sum")
 
 
-def degrees(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
+def degrees(x: Tensor, neighbors: Adjacency) -> Tensor:
     """Return the degree of each node, 1 + the sum of the absolute weights of its neighbors.
 
     Args:
-        x: A tensor that determines the dtype of the result (float32 for half types).
+        x: Rows ``[N, F]`` that determine the dtype of the result (float32 for half types).
         neighbors: The neighbors of each node.
 
     Returns:
@@ -67,10 +66,10 @@ def degrees(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
         >>> degrees(torch.ones(3, 1), graph).flatten()
         tensor([2., 3., 2.])
     """
-    return neighbors.degrees if isinstance(neighbors, Dense) else segment_sizes(neighbors.ptr, like=x)
+    return segment_sizes(neighbors.ptr, like=x) if isinstance(neighbors, Neighbors) else neighbors.degrees(x)
 
 
-def propagate_normalized(x: Tensor, neighbors: Neighbors | Dense) -> Tensor:
+def propagate_normalized(x: Tensor, neighbors: Adjacency) -> Tensor:
     """Return ``D^(-1/2) (A + I) D^(-1/2) X``, where D holds the :func:`degrees`.
 
     Args:
@@ -97,7 +96,7 @@ def squared_weights(graphs: GraphStructure, like: Tensor) -> Tensor:
 
     Args:
         graphs: A batch of G graphs.
-        like: A tensor that determines the dtype of the result for sparse graphs.
+        like: Rows ``[N, F]`` that determine the dtype of the result for sparse graphs.
 
     Returns:
         The sums ``[G]``.
@@ -107,11 +106,11 @@ def squared_weights(graphs: GraphStructure, like: Tensor) -> Tensor:
         >>> from sopool.ops.message_passing.neighbors import neighbors_of
         >>> from sopool.ops.message_passing.structure import GraphStructure, squared_weights
         >>> edges = neighbors_of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
-        >>> squared_weights(GraphStructure(torch.tensor([0, 3]), edges), like=torch.ones(1))
+        >>> squared_weights(GraphStructure(torch.tensor([0, 3]), edges), like=torch.ones(3, 1))
         tensor([4.])
     """
-    if isinstance(graphs.neighbors, Dense):
-        return graphs.neighbors.weights.square().sum((1, 2))
+    if not isinstance(graphs.neighbors, Neighbors):
+        return graphs.neighbors.squared_weights(graphs.ptr, like)
     ends = graphs.neighbors.ptr
     nodes = graphs.neighbors.nodes
     entry = torch.arange(nodes.numel(), device=nodes.device)
