@@ -117,7 +117,7 @@ def test_norm_is_exact_for_features_of_any_magnitude(dtype, exponent, seed):
     batch = torch.tensor([2, 0, 0, 2, 4, 2, 0, 3])
     x = draw_rows(seed, 8, 3).masked_fill((batch == 4).unsqueeze(1), 0)
     scaled = (x * 10**exponent).to(dtype).requires_grad_()
-    found = pool(scaled, torch.empty(2, 0, dtype=torch.long), batch, 5).x
+    found = pool(scaled, torch.empty(2, 0, dtype=torch.long), batch=batch, batch_size=5).x
     queries = pool.queries.detach().double()
     graphs = [scaled.detach().double()[batch == g] for g in range(5)]
     want = torch.cat([queries @ h.T @ h / (h.norm() if h.any() else 1) for h in graphs])

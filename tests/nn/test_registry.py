@@ -31,7 +31,7 @@ def test_default_options_are_those_of_a_layer_made_without_options(name, blocks)
         ("diffpool", True, {"clusters": 16, "link": 1.0, "entropy": 1.0}),
         ("eigenpool", False, {"vectors": 8, "size": None}),
         ("eigenpool", True, {"vectors": 2, "size": 4}),
-        ("topkpool", True, {"ratio": 0.5}),
+        ("topkpool", True, {"ratio": 0.5, "min_score": None, "multiplier": 1.0, "nonlinearity": "tanh"}),
     ],
 )
 def test_presets_of_the_registry_overlay_the_defaults_of_the_class(name, blocks, options):
