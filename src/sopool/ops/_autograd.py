@@ -19,12 +19,17 @@ from torch._C import _functorch
 from torch.autograd import forward_ad
 
 from sopool.ops.segment.segments import Segments
+from sopool.ops.segment.standard import exporting
 
 
 def transformed() -> bool:
-    """Return whether forward mode or a ``torch.func`` transform that differentiates or batches is active."""
+    """Return whether operators need their general form.
+
+    That is the case while a program is exported, in forward mode, and in a ``torch.func`` transform that differentiates
+    or batches.
+    """
     # _at_work() is a constant in compiled code. The second condition makes compiled code guard on forward mode.
-    return _at_work() or forward_ad._current_level >= 0
+    return exporting() or _at_work() or forward_ad._current_level >= 0
 
 
 def _look() -> bool:

@@ -16,6 +16,7 @@ from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.largest import segment_max
 from sopool.ops.segment.segments import Segments, check_edges, find_segments, owners
+from sopool.ops.segment.standard import exporting
 
 VectorFrom = Literal["max-mean", "concat"]
 """How the nodes of a pooled graph become a vector, see :class:`PooledReadout`."""
@@ -159,7 +160,7 @@ class EdgePooling(GraphPooling):
         """
         self._check(x, edge_index)
         batch, segments = find_batch(x, edge_index, batch, batch_size)
-        if segments.order is not None and not torch.equal(batch, batch[segments.order]):
+        if segments.order is not None and not exporting() and not torch.equal(batch, batch[segments.order]):
             raise ValueError("batch is not in order: the nodes of each graph must be consecutive. Sort x and batch.")
         check_edges(edge_index, batch)
         return self.pool_exactly(x, GraphStructure(segments.ptr, neighbors_of(edge_index, x.shape[0])))

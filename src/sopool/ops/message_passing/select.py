@@ -14,7 +14,9 @@ from sopool.ops._autograd import lay_end_to_end, samples_of
 from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
+from sopool.ops.segment import standard
 from sopool.ops.segment.segments import check_ptr_values, owners
+from sopool.ops.segment.standard import exporting
 
 ROUNDING = 1e-9
 """Subtracted from ratio times nodes before rounding up, so that a ratio of 0.1 of 30 nodes gives 3."""
@@ -45,8 +47,8 @@ def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool 
         exact = True
         rows = number * math.ceil(ratio * graphs.neighbors.weights.shape[1] - ROUNDING)
     else:
-        exact = score.device.type == "cpu" if exact is None else exact
-        rows = int(new[-1]) if exact else math.ceil(ratio * count) + number
+        exact = score.device.type == "cpu" and not exporting() if exact is None else exact
+        rows = standard.length(new[-1]) if exact else math.ceil(ratio * count) + number
     place = torch.arange(rows, device=score.device)
     graph = owners(new, rows)
     spare = None if exact else graph >= number
@@ -55,39 +57,48 @@ def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool 
     return Selection(rank(score, ptr, None).index_select(0, at), new, spare)
 
 
-@torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
 def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     """Return the nodes of each graph, graph by graph, from the highest ``score`` to the lowest, ``[N]``.
 
     Ties are broken by the higher ``then`` ``[N]``, if it is given, and then by position.
     """
+    ranked: Tensor = _sorted(score, ptr, then) if exporting() else _rank(score, ptr, then)
+    return ranked
+
+
+@torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
+def _rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     check_ptr_values(ptr, score)
+    return _sorted(score, ptr, then)
+
+
+def _sorted(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     if then is None:
         order = _falling(score)
     else:
         order = _falling(then)
         order = order.index_select(0, _falling(score.index_select(0, order)))
-    graph = torch.searchsorted(ptr, order, right=True)
-    return order.index_select(0, graph.argsort(stable=True))
+    graph = owners(ptr, score.shape[0]).index_select(0, order)
+    return order.index_select(0, standard.rising(graph) if exporting() else graph.argsort(stable=True))
 
 
-@rank.register_fake
+@_rank.register_fake
 def _(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     return ptr.new_empty(score.shape)
 
 
-@rank.register_vmap
+@_rank.register_vmap
 def _(
     info: Any, in_dims: tuple[int | None, ...], score: Tensor, ptr: Tensor, then: Tensor | None
 ) -> tuple[Tensor, int]:
     score, ptr, then = samples_of(info.batch_size, in_dims, score, ptr, then)
     rows = lay_end_to_end(ptr, None, score.shape[1])
-    order = rank(score.flatten(), rows.ptr, None if then is None else then.flatten())
+    order = _rank(score.flatten(), rows.ptr, None if then is None else then.flatten())
     return order.view(score.shape) % max(1, score.shape[1]), 0
 
 
 def _falling(values: Tensor) -> Tensor:
-    return values.argsort(descending=True, stable=True)
+    return standard.falling(values) if exporting() else values.argsort(descending=True, stable=True)
 
 
 def between(neighbors: Neighbors | Dense, selection: Selection) -> Neighbors | Dense:
@@ -115,7 +126,7 @@ def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> t
     if selection.spare is not None:
         lengths = lengths.masked_fill(selection.spare, 0)
     new = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    if selection.spare is None:
+    if selection.spare is None and not exporting():
         packed = moved[known]
         total = int(new[-1])
     else:  # the number of entries is unchanged; those past the last list are unused
