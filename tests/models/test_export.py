@@ -5,7 +5,8 @@ import torch
 
 from sopool.models import ModelConfig, make_model, stack
 from tests.helpers.exported import check_package, exported, is_standard, onnx_session, quiet
-from tests.helpers.model_cases import CASES, batch_of, model_of, tables_for, without_ties
+from tests.helpers.model_cases import CASES, batch_of, model_of, tables_for, without_ties, without_twins
+from tests.helpers.training_graphs import little_store
 
 pytestmark = quiet
 FAST = ("sopool-bimap, flat", "sopool-m-attn, 1 blocks")
@@ -20,7 +21,7 @@ def case(name):
     for buffer_name, buffer in model.named_buffers():
         if "running" in buffer_name:
             buffer.uniform_(0.5, 1.5)
-    numbers = without_ties([model.double()], tables, range(len(tables)))
+    numbers = without_ties([model.double()], tables, without_twins(little_store()))
     model.float()
 
     def batch(chosen):

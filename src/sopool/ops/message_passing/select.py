@@ -1,7 +1,7 @@
 """Select the nodes with the highest scores of each graph, and the edges between them.
 
 Where the number of selected nodes is not known without waiting for the device, the number of rows follows from shapes
-alone, and some spare rows at the end belong to no graph. On a CPU there are no spare rows.
+alone, and some spare rows at the end belong to no graph. On a CPU and in exported programs there are no spare rows.
 """
 
 import math
@@ -36,7 +36,7 @@ class Selection(NamedTuple):
 def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool | None = None) -> Selection:
     """Return the ceil(ratio n) nodes of each graph with the highest ``score`` ``[N]``; earlier nodes win ties.
 
-    With ``exact`` there are no spare rows. Default: None, True on a CPU only.
+    With ``exact`` there are no spare rows. Default: None, True on a CPU and while a program is exported.
     """
     ptr = graphs.ptr
     count = score.numel()
@@ -47,14 +47,17 @@ def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool 
         exact = True
         rows = number * math.ceil(ratio * graphs.neighbors.weights.shape[1] - ROUNDING)
     else:
-        exact = score.device.type == "cpu" and not exporting() if exact is None else exact
+        exact = score.device.type == "cpu" or exporting() if exact is None else exact
         rows = standard.length(new[-1]) if exact else math.ceil(ratio * count) + number
     place = torch.arange(rows, device=score.device)
     graph = owners(new, rows)
-    spare = None if exact else graph >= number
+    ranked = rank(score, ptr, None)
+    if exact:
+        return Selection(ranked.index_select(0, ptr[graph] + place - new[graph]), new, None)
+    spare = graph >= number
     graph = graph.clamp(max=max(0, number - 1))
     at = (ptr[graph] + place - new[graph]).clamp(max=max(0, count - 1))
-    return Selection(rank(score, ptr, None).index_select(0, at), new, spare)
+    return Selection(ranked.index_select(0, at), new, spare)
 
 
 def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
