@@ -10,11 +10,12 @@ import torch
 from sopool.data import AttributeEncoder, ConcatEncoder, ConstantEncoder, DegreeEncoder, NodeLabelEncoder
 from sopool.errors import MissingPackageError, SettingError
 from sopool.estimator import export
-from tests.helpers.exported import quiet
+from tests.helpers.exported import has_races, quiet
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
 
 pytestmark = [quiet, pytest.mark.filterwarnings("ignore::sopool.estimator.UnseenWarning")]
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 
 
@@ -44,6 +45,7 @@ def check(model, path, *stores):
     """The file gives what the classifier predicts."""
     model.export(path)
     assert b".py" not in path.read_bytes()  # nor where the source code is on this machine
+    assert not has_races(onnx.load(path))
     session = ort.InferenceSession(path)
     about = json.loads(session.get_modelmeta().custom_metadata_map["sopool"])
     assert [one.name for one in session.get_inputs()] == list(about["inputs"])

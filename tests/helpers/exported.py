@@ -36,6 +36,7 @@ def onnx_session(program):
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")
     file = torch.onnx.export(program, dynamo=True, verbose=False).model_proto
+    assert not has_races(file)
     session = runtime.InferenceSession(file.SerializeToString())
     names = [one.name for one in session.get_inputs()]
     known = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
@@ -45,6 +46,15 @@ def onnx_session(program):
         return [torch.from_numpy(out) for out in session.run(None, {name: values[name].numpy() for name in names})]
 
     return run
+
+
+def has_races(file):
+    """Whether a file has sums that the threads of ONNX Runtime 1.31 compute wrongly now and then."""
+    return any(
+        attribute.name == "reduction" and node.op_type == "ScatterND" and attribute.s != b"none"
+        for node in file.graph.node
+        for attribute in node.attribute
+    )
 
 
 WITHOUT_SOPOOL = """

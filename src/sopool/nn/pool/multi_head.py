@@ -14,6 +14,7 @@ from sopool.ops.message_passing.structure import GraphStructure, propagate
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote
 from sopool.ops.segment.segments import check_edges
+from sopool.ops.segment.standard import total
 
 
 class DensePoolingOutput(NamedTuple):
@@ -168,7 +169,7 @@ def _propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Ten
     targets = x.index_select(0, edge_index[1])
     if edge_weight is not None:
         targets = targets * edge_weight.unsqueeze(1).to(x.dtype)
-    return torch.zeros_like(x).index_add(0, edge_index[0], targets)
+    return total(targets, edge_index[0], x.shape[0])
 
 
 def _as_batch(pooled: Tensor, adj: Tensor, contribution: Tensor) -> DensePoolingOutput:

@@ -188,5 +188,4 @@ def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
 
 def list_total(values: Tensor, ptr: Tensor) -> Tensor:
     """Return the sum over each list by a scatter, which supports every transform: ``[L, F]`` to ``[N, F]``."""
-    capacity = values.new_zeros(ptr.shape[0], values.shape[1])
-    return capacity.index_add(0, owners(ptr, values.shape[0]), values)[:-1]
+    return standard.total(values, owners(ptr, values.shape[0]), ptr.shape[0])[:-1]

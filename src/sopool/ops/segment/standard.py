@@ -17,10 +17,27 @@ exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: 
 """Return whether a program is being exported; before PyTorch 2.7, exported programs need this package."""
 
 
+def total(values: Tensor, index: Tensor, size: int) -> Tensor:
+    """Return the sums of the rows with each index: ``[N, ...]``, ``[N]`` to ``[size, ...]``."""
+    sums = values.new_zeros(size, *values.shape[1:])
+    if not exporting():
+        return sums.index_add(0, index, values)
+    # In ONNX, index_add becomes ScatterND, whose threads overwrite each other's sums in ONNX Runtime 1.31.
+    return sums.scatter_add(0, index.view(-1, *[1] * (values.dim() - 1)).expand_as(values), values)
+
+
+def gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
+    """Return X_g^T Y_g of every segment of sorted rows; segments are padded to the longest one."""
+    sizes = ptr.diff().unsqueeze(1)
+    places = torch.arange(length(F.pad(sizes, (0, 0, 1, 0), value=1).max()), device=ptr.device)
+    at = torch.where(places < sizes, ptr[:-1].unsqueeze(1) + places, x.shape[0])  # an additional row of zeros
+    left, right = (F.pad(rows, (0, 0, 0, 1))[at] for rows in (x, y))
+    return left.mT @ right
+
+
 def owners(ptr: Tensor, num_rows: int) -> Tensor:
     """Return the segment of each sorted row ``[N]``, G for spare rows."""
-    ends = torch.ones_like(ptr[1:])
-    return ptr.new_zeros(num_rows + 1).index_add(0, ptr[1:], ends).cumsum(0)[:-1]
+    return count(ptr[1:], num_rows + 1).cumsum(0)[:-1]
 
 
 def amax(x: Tensor, ptr: Tensor) -> Tensor:
@@ -33,7 +50,7 @@ def amax(x: Tensor, ptr: Tensor) -> Tensor:
 
 def count(index: Tensor, size: int) -> Tensor:
     """Return how often each number from 0 to ``size - 1`` occurs."""
-    return index.new_zeros(size).index_add(0, index, torch.ones_like(index))
+    return total(torch.ones_like(index), index, size)
 
 
 def rising(numbers: Tensor) -> Tensor:
