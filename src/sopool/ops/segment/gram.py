@@ -4,8 +4,9 @@
     segment_apply(y, s, ptr)[i] = S_g(i) y_i     [N, Q], [G, P, Q] -> [N, P]
 
 The gradient of each is computed by the other, so the pair is closed under differentiation. Both are PyTorch operators
-(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with output shapes that are known in advance.
-:mod:`sopool.ops.backends` selects the implementation. Rows that are not sorted by segment come with a permutation
+(``torch.ops.sopool``): opaque to ``torch.compile``, with output shapes that are known in advance.
+:mod:`sopool.ops.backends` selects the implementation; exported programs have standard operators instead
+(:mod:`sopool.ops.segment.standard`). Rows that are not sorted by segment come with a permutation
 ``order`` ``[N]`` that sorts them; kernels then read them in place.
 """
 
