@@ -3,8 +3,8 @@
 An operator that is registered with ``torch.library`` has a reverse-mode gradient only: forward mode silently treats it
 as a constant, and ``torch.func.grad`` raises an error. While such a transform is active, the primitive
 (:mod:`sopool.ops.segment.gram`) therefore uses an ``autograd.Function`` that defines all derivatives, and the other
-operators are expressed in terms of the primitive. The same forms, with standard operators in place of the primitive, are
-used while a program is exported (:mod:`sopool.ops.segment.standard`).
+operators are expressed in terms of the primitive. The same forms, with standard operators in place of the primitive,
+are used while a program is exported (:mod:`sopool.ops.segment.standard`).
 
 Under ``vmap``, the samples of an operator over rows are concatenated along the rows, as the graphs of a batch are. The
 samples of an operator that treats each column separately are concatenated along the columns.
