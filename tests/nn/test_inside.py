@@ -8,6 +8,7 @@ from torch_geometric.nn import MessagePassing, Sequential
 from torch_geometric.nn.aggr import MultiAggregation
 
 from sopool.nn import make_readout
+from tests.helpers.exported import is_standard
 from tests.helpers.readouts import CHANNELS, SIZES, batch_of, every_own_readout, every_readout, few_readouts, readout_of
 from tests.helpers.strategies import draw_rows
 
@@ -66,6 +67,7 @@ def test_exports(name):
     x, ptr, _ = batch_of(SIZES, torch.float32)
     shapes = {"x": {0: torch.export.Dim("nodes")}, "ptr": {0: torch.export.Dim("graphs", min=3)}}
     program = torch.export.export(readout, (x,), {"ptr": ptr}, dynamic_shapes=shapes)
+    assert is_standard(program)
     other, other_ptr, _ = batch_of([2, 5, 0], torch.float32)
     torch.testing.assert_close(program.module()(other, ptr=other_ptr), readout(other, ptr=other_ptr))
 
@@ -77,9 +79,12 @@ def test_exports_without_the_number_of_graphs(name, strict):
     x, _, index = batch_of([4, 1, 6], torch.float32)
     nodes = {0: torch.export.Dim("nodes")}
     program = torch.export.export(readout, (x, index), dynamic_shapes={"x": nodes, "index": nodes}, strict=strict)
+    assert is_standard(program)
     for sizes in ([2, 5], [9], [3, 0, 1, 4]):
         other, ptr, index = batch_of(sizes, torch.float32)
         torch.testing.assert_close(program.module()(other, index), readout(other, ptr=ptr))
+        order = torch.randperm(len(other))
+        torch.testing.assert_close(program.module()(other[order], index[order]), readout(other, ptr=ptr))
 
 
 @every_readout

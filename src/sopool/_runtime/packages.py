@@ -10,10 +10,18 @@ EXTRAS = {
     "chem": ("rdkit",),
     "report": ("jinja2", "matplotlib", "plotly"),
     "cluster": ("ray",),
+    "export": ("onnx", "onnxscript"),
 }
 """The modules that come with each extra of ``pyproject.toml``. Numba (``fast``) is not here: everything works without
 it."""
-NAMES = {"rdkit": "RDKit", "ray": "Ray", "scipy": "SciPy", "sklearn": "scikit-learn"}
+NAMES = {
+    "onnx": "ONNX",
+    "onnxscript": "ONNX Script",
+    "rdkit": "RDKit",
+    "ray": "Ray",
+    "scipy": "SciPy",
+    "sklearn": "scikit-learn",
+}
 """The names of packages that differ from those of their modules."""
 
 

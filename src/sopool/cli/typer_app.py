@@ -29,6 +29,7 @@ EXAMPLES = {
         "sopool explain mutag.sopool MUTAG --graph 7 -o page.html",
         "sopool explain toxic.sopool molecules.csv --graph 12 --format json -o -",
     ],
+    "export": ["sopool export toxic.sopool -o toxic.onnx"],
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
         "sopool evaluate NCI1 --pool sopool-bimap,sum-avg --preset best",

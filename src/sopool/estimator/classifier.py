@@ -386,6 +386,28 @@ class GraphClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         self._ensemble()
         write_model(self, path)
 
+    def export(self, path: str | Path) -> None:
+        """Write the fitted classifier as an ONNX file, which runs without PyTorch and without this package.
+
+        The file has all networks, the tables of the encoders and a description of its inputs (see the page "Export" of
+        the documentation). It needs the extra ``export``. A classifier cannot be read from it; use :meth:`save` for
+        that.
+
+        Args:
+            path: The file to write. An existing file is replaced.
+
+        Raises:
+            SettingError: If the models cannot be exported, as with the pooling ``"eigenpool"``.
+            MissingPackageError: If onnx or onnxscript is not installed.
+
+        Examples:
+            See :meth:`save`.
+        """
+        from sopool.estimator.export import write_onnx
+
+        self._ensemble()
+        write_onnx(self, path)
+
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> "GraphClassifier":
         """Read a classifier that :meth:`save` wrote, on this or another machine.

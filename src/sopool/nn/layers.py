@@ -18,6 +18,7 @@ from sopool.ops.many_models.grouped import grouped_linear, grouped_norm_relu, gr
 from sopool.ops.many_models.model_rows import EPS, MOMENTUM, Rows
 from sopool.ops.segment.gram import check_alike, promote
 from sopool.ops.segment.segments import Segments
+from sopool.ops.segment.standard import exporting
 
 
 def model_rows(ptr: Tensor, models: int) -> Rows:
@@ -25,6 +26,8 @@ def model_rows(ptr: Tensor, models: int) -> Rows:
     graphs = ptr.numel() - 1
     if graphs % models:
         raise ValueError(f"{graphs} graphs cannot be divided evenly among {models} stacked models.")
+    if exporting():  # of one model; the number of graphs may be zero
+        return Rows(torch.stack([ptr[0], ptr[-1]]))
     return Rows(ptr[:: graphs // models] if graphs else ptr.new_zeros(models + 1))
 
 

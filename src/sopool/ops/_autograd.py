@@ -3,7 +3,8 @@
 An operator that is registered with ``torch.library`` has a reverse-mode gradient only: forward mode silently treats it
 as a constant, and ``torch.func.grad`` raises an error. While such a transform is active, the primitive
 (:mod:`sopool.ops.segment.gram`) therefore uses an ``autograd.Function`` that defines all derivatives, and the other
-operators are expressed in terms of the primitive.
+operators are expressed in terms of the primitive. The same forms, with standard operators in place of the primitive,
+are used while a program is exported (:mod:`sopool.ops.segment.standard`).
 
 Under ``vmap``, the samples of an operator over rows are concatenated along the rows, as the graphs of a batch are. The
 samples of an operator that treats each column separately are concatenated along the columns.
@@ -19,12 +20,17 @@ from torch._C import _functorch
 from torch.autograd import forward_ad
 
 from sopool.ops.segment.segments import Segments
+from sopool.ops.segment.standard import exporting
 
 
 def transformed() -> bool:
-    """Return whether forward mode or a ``torch.func`` transform that differentiates or batches is active."""
+    """Return whether operators need their general form.
+
+    That is the case while a program is exported, in forward mode, and in a ``torch.func`` transform that differentiates
+    or batches.
+    """
     # _at_work() is a constant in compiled code. The second condition makes compiled code guard on forward mode.
-    return _at_work() or forward_ad._current_level >= 0
+    return exporting() or _at_work() or forward_ad._current_level >= 0
 
 
 def _look() -> bool:

@@ -16,6 +16,7 @@ from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.edges import Edges
 from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.segments import Segments, owners
+from sopool.ops.segment.standard import total
 
 
 class Lift(Protocol):
@@ -45,7 +46,7 @@ class KeptNodes(NamedTuple):
         """Return the values of the kept nodes at their original positions, and zeros for the other nodes."""
         if self.spare is not None:
             y = y.masked_fill(self.spare.unsqueeze(1), 0)
-        return y.new_zeros(self.scores.shape[0], y.shape[1]).index_add(0, self.rows, y)
+        return total(y, self.rows, self.scores.shape[0])
 
     def reordered(self, order: Tensor) -> "KeptNodes":
         """Return the map to nodes in their original order."""

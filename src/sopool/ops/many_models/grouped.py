@@ -17,10 +17,13 @@ from sopool.ops._autograd import once_differentiable, transformed
 from sopool.ops.many_models import blocks as grouped_block
 from sopool.ops.many_models import loops as grouped_loops
 from sopool.ops.many_models.model_rows import EPS, Rows
+from sopool.ops.segment.standard import exporting
 
 
 def grouped_linear(x: Tensor, weight: Tensor, rows: Rows) -> Tensor:
     """Return X_m W_m for each model: ``[N, F]``, ``[M, F, H]`` to ``[N, H]``."""
+    if exporting():
+        return x @ _only(weight)
     if transformed():
         return grouped_block.linear(x, weight, rows)
     if backends.serves(x):
@@ -71,9 +74,21 @@ def grouped_norm_relu_eval(
     factor = scale * (running[1] + EPS).rsqrt()
     weight = weight * factor.unsqueeze(1)
     bias = shift - running[0] * factor
+    if exporting():
+        return torch.addmm(_only(bias), x, _only(weight)).relu()
     by_model = on_cpu(x) and not torch.is_grad_enabled() and not transformed()
     layer = grouped_loops.norm_relu_eval if by_model else grouped_block.norm_relu_eval
     return layer(x, weight, bias, rows)
+
+
+def _only(stacked: Tensor) -> Tensor:
+    """Return the tensor of the only model, whose rows need not be counted while a program is exported."""
+    if len(stacked) > 1:
+        raise ValueError(
+            f"A stack of {len(stacked)} models cannot be exported: export its models one by one, see "
+            "sopool.models.member_of."
+        )
+    return stacked[0]
 
 
 def on_cpu(x: Tensor) -> bool:

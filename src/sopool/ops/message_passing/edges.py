@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from torch import Tensor
 
 from sopool.ops.segment.segments import owners
+from sopool.ops.segment.standard import add_rows, total
 from sopool.ops.segment.torch_backend import widen
 
 
@@ -29,7 +30,7 @@ class Edges(NamedTuple):
     def degrees(self, x: Tensor) -> Tensor:
         """Return 1 + the sum of the absolute weights of the edges to each of the N nodes, ``[N, 1]``."""
         one = widen(x.new_ones(x.shape[0]))
-        return one.index_add(0, self.edge_index[1], self._weights(like=one).abs()).unsqueeze(1)
+        return add_rows(one, self.edge_index[1], self._weights(like=one).abs()).unsqueeze(1)
 
     def aggregate(self, x: Tensor, how: Literal["sum", "mean", "max"]) -> Tensor:
         """Return X + A X, divided by the degrees if ``how`` is ``"mean"``.
@@ -50,8 +51,8 @@ class Edges(NamedTuple):
         messages = rows.index_select(0, self.edge_index[0])
         if self.weight is not None:
             messages = messages * self._weights(like=rows).unsqueeze(1)
-        total = rows.index_add(0, self.edge_index[1], messages)
-        return (total if how == "sum" else total / self.degrees(x)).to(x.dtype)
+        sums = add_rows(rows, self.edge_index[1], messages)
+        return (sums if how == "sum" else sums / self.degrees(x)).to(x.dtype)
 
     def squared_weights(self, ptr: Tensor, like: Tensor) -> Tensor:
         """Return the sum of all A_ij^2 of each graph ``[G]``, in the dtype of ``like`` ``[N, F]``.
@@ -65,9 +66,9 @@ class Edges(NamedTuple):
         pairs, order = (target * like.shape[0] + source).sort()
         place = pairs.diff(prepend=pairs.new_full((1,), -1)).ne(0).cumsum(0) - 1
         mine = weights.index_select(0, order)
-        sums = mine.new_zeros(number).index_add(0, place, mine)
+        sums = total(mine, place, number)
         graph = owners(ptr, like.shape[0]).index_select(0, target.index_select(0, order))
-        return like.new_zeros(ptr.numel() - 1).index_add(0, graph, mine * sums.index_select(0, place))
+        return total(mine * sums.index_select(0, place), graph, ptr.numel() - 1)
 
     def renumbered(self, place: Tensor) -> "Edges":
         """Return the edges after node i was moved to position ``place[i]``."""

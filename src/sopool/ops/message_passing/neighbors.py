@@ -15,8 +15,10 @@ from sopool.ops import backends
 from sopool.ops._autograd import once_differentiable, transformed
 from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.edges import Edges
+from sopool.ops.segment import standard
 from sopool.ops.segment.first_order import segment_amax, segment_sizes
 from sopool.ops.segment.segments import owners
+from sopool.ops.segment.standard import exporting
 from sopool.ops.segment.torch_backend import widen
 
 if TYPE_CHECKING:
@@ -83,13 +85,15 @@ def aggregate(x: Tensor, neighbors: Adjacency, how: How) -> Tensor:
     return _total(x, neighbors)
 
 
-def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
+def neighbors_of(edge_index: Tensor, num_nodes: int, edge_labels: Tensor | None = None, kinds: int = 0) -> Neighbors:
     """Return the lists of neighbors of a graph or of a batch of graphs, each node included in its own list.
 
     Args:
         edge_index: Edges ``[2, E]`` from sources to targets, as in PyG. The target aggregates the source. An edge that
             occurs twice counts twice.
         num_nodes: The number of nodes N.
+        edge_labels: The label of each edge ``[E]``, int64 from 0 to ``kinds - 1``. Default: None, edges have no labels.
+        kinds: The number of labels, including the one for unknown labels. Default: 0.
 
     Returns:
         The lists, with L = E + N entries.
@@ -103,12 +107,16 @@ def neighbors_of(edge_index: Tensor, num_nodes: int) -> Neighbors:
     """
     loops = torch.arange(num_nodes, device=edge_index.device)
     source, target = torch.cat([edge_index, loops.expand(2, -1)], dim=1)
+    codes = None if edge_labels is None else torch.cat([edge_labels, torch.full_like(loops, -1)])
     lists = []
+    labels = []
     for receiver, sender in ((target, source), (source, target)):
         order = (receiver * num_nodes + sender).argsort()
-        counts = torch.bincount(receiver, minlength=num_nodes)
+        counts = standard.count(receiver, num_nodes) if exporting() else torch.bincount(receiver, minlength=num_nodes)
         lists.append((torch.cat([counts.new_zeros(1), counts.cumsum(0)]), sender[order]))
-    return Neighbors(*lists[0], lists[1])
+        labels.append(None if codes is None else codes[order])
+    known = None if labels[0] is None or labels[1] is None else EdgeLabels(labels[0], labels[1], kinds)
+    return Neighbors(*lists[0], lists[1], labels=known)
 
 
 class _Sum(torch.autograd.Function):
@@ -160,6 +168,8 @@ def _max(x: Tensor, neighbors: Neighbors) -> Tensor:
     if backends.serves(x) and not transformed():
         return _max_by_kernel(x, neighbors)
     rows = x.index_select(0, neighbors.nodes)
+    if exporting():
+        return segment_amax(rows, neighbors.ptr)
     if transformed():
         return _shared_largest(rows, neighbors.ptr)
     largest: Tensor = torch.segment_reduce(rows, "max", offsets=neighbors.ptr, unsafe=True)
@@ -177,11 +187,10 @@ def _list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
 def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
     """Return the mean of the largest entries of each list, which is the largest: ``[L, F]`` to ``[N, F]``."""
     largest = F.pad(segment_amax(rows.detach(), ptr), (0, 0, 0, 1))
-    is_largest = (rows == largest.index_select(0, owners(ptr, len(rows)))) | rows.isnan()
+    is_largest = (rows == largest.index_select(0, owners(ptr, rows.shape[0]))) | rows.isnan()
     return list_total(rows.where(is_largest, 0), ptr) / list_total(is_largest.to(rows.dtype), ptr).clamp(min=1)
 
 
 def list_total(values: Tensor, ptr: Tensor) -> Tensor:
     """Return the sum over each list by a scatter, which supports every transform: ``[L, F]`` to ``[N, F]``."""
-    capacity = values.new_zeros(ptr.shape[0], values.shape[1])
-    return capacity.index_add(0, owners(ptr, len(values)), values)[:-1]
+    return standard.total(values, owners(ptr, values.shape[0]), ptr.shape[0])[:-1]

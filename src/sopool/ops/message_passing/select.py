@@ -1,8 +1,9 @@
 """Select the nodes with the highest scores of each graph, and the edges between them.
 
 Where the number of selected nodes is not known without waiting for the device, the number of rows follows from shapes
-alone, and some spare rows at the end belong to no graph. On a CPU there are no spare rows. Their number is never an
-integer in Python, so that a traced or exported program selects as many nodes of another batch as it should.
+alone, and some spare rows at the end belong to no graph. On a CPU and in exported programs there are no spare rows.
+The number of rows is never an integer in Python, so that a traced or exported program selects as many nodes of another
+batch as it should.
 """
 
 import math
@@ -16,8 +17,10 @@ from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.edges import Edges
 from sopool.ops.message_passing.neighbors import Adjacency, Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
+from sopool.ops.segment import standard
 from sopool.ops.segment.first_order import segment_amax
 from sopool.ops.segment.segments import check_ptr_values, owners
+from sopool.ops.segment.standard import exporting
 
 ROUNDING = 1e-9
 """Subtracted from ratio times nodes before rounding up, so that a ratio of 0.1 of 30 nodes gives 3."""
@@ -48,7 +51,7 @@ def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool 
     """Return the nodes of each graph with the highest ``score`` ``[N]``, highest first; earlier nodes win ties.
 
     A ``ratio`` r of type float keeps ceil(r n) of n nodes, an integer r keeps min(r, n) nodes.
-    With ``exact`` there are no spare rows. Default: None, True on a CPU only.
+    With ``exact`` there are no spare rows. Default: None, True on a CPU and while a program is exported.
     """
     ptr = graphs.ptr
     count = score.numel()
@@ -57,7 +60,7 @@ def select_top(score: Tensor, graphs: GraphStructure, ratio: float, exact: bool 
     new = torch.cat([keep.new_zeros(1), keep.cumsum(0)])
     order = rank(score, ptr, None)
     dense = isinstance(graphs.neighbors, Dense)
-    if not dense and (score.device.type == "cpu" if exact is None else exact):
+    if not dense and (score.device.type == "cpu" or exporting() if exact is None else exact):
         graph = owners(ptr, count)
         place = torch.arange(count, device=score.device) - ptr.index_select(0, graph)
         at = (place < torch.cat([keep, keep.new_zeros(1)]).index_select(0, graph)).nonzero().squeeze(1)
@@ -99,39 +102,48 @@ def select_above(value: Tensor, graphs: GraphStructure, least: float) -> Selecti
     return Selection(kept.nonzero().squeeze(1), before.index_select(0, ptr), None, value.numel())
 
 
-@torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
 def rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     """Return the nodes of each graph, graph by graph, from the highest ``score`` to the lowest, ``[N]``.
 
     Ties are broken by the higher ``then`` ``[N]``, if it is given, and then by position.
     """
+    ranked: Tensor = _sorted(score, ptr, then) if exporting() else _rank(score, ptr, then)
+    return ranked
+
+
+@torch.library.custom_op("sopool::rank", mutates_args=(), schema="(Tensor score, Tensor ptr, Tensor? then) -> Tensor")
+def _rank(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     check_ptr_values(ptr, score)
+    return _sorted(score, ptr, then)
+
+
+def _sorted(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     if then is None:
         order = _falling(score)
     else:
         order = _falling(then)
         order = order.index_select(0, _falling(score.index_select(0, order)))
-    graph = torch.searchsorted(ptr, order, right=True)
-    return order.index_select(0, graph.argsort(stable=True))
+    graph = owners(ptr, score.shape[0]).index_select(0, order)
+    return order.index_select(0, standard.rising(graph) if exporting() else graph.argsort(stable=True))
 
 
-@rank.register_fake
+@_rank.register_fake
 def _(score: Tensor, ptr: Tensor, then: Tensor | None) -> Tensor:
     return ptr.new_empty(score.shape)
 
 
-@rank.register_vmap
+@_rank.register_vmap
 def _(
     info: Any, in_dims: tuple[int | None, ...], score: Tensor, ptr: Tensor, then: Tensor | None
 ) -> tuple[Tensor, int]:
     score, ptr, then = samples_of(info.batch_size, in_dims, score, ptr, then)
     rows = lay_end_to_end(ptr, None, score.shape[1])
-    order = rank(score.flatten(), rows.ptr, None if then is None else then.flatten())
+    order = _rank(score.flatten(), rows.ptr, None if then is None else then.flatten())
     return order.view(score.shape) % max(1, score.shape[1]), 0
 
 
 def _falling(values: Tensor) -> Tensor:
-    return values.argsort(descending=True, stable=True)
+    return standard.falling(values) if exporting() else values.argsort(descending=True, stable=True)
 
 
 def between(neighbors: Adjacency, selection: Selection) -> Adjacency:
@@ -159,7 +171,7 @@ def _lists(ptr: Tensor, nodes: Tensor, place: Tensor, selection: Selection) -> t
     if selection.spare is not None:
         lengths = lengths.masked_fill(selection.spare, 0)
     new = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    if selection.spare is None:
+    if selection.spare is None and not exporting():
         packed = moved[known]
         total = int(new[-1])
     else:  # the number of entries is unchanged; those past the last list are unused

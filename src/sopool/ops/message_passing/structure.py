@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops.message_passing.neighbors import Adjacency, Neighbors, aggregate
+from sopool.ops.segment import standard
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.segments import owners
 
@@ -118,7 +119,8 @@ def squared_weights(graphs: GraphStructure, like: Tensor) -> Tensor:
     # Lists are sorted, so equal entries are consecutive, and m of them add up to 1 + 3 + 5 + ... = m^2.
     first = torch.ones_like(nodes, dtype=torch.bool)
     first[1:] = (nodes[1:] != nodes[:-1]) | (target[1:] != target[:-1])
-    begins = torch.where(first, entry, 0).cummax(0).values if nodes.numel() else entry
+    run = first.cumsum(0) - 1
+    begins = standard.total(torch.where(first, entry, 0), run, entry.shape[0]).index_select(0, run)
     # A node occurs in its own list once more than it has self-loops: (c - 1)^2 = c^2 - 2 c + 1.
     terms = 2 * (entry - begins) + 1 - 2 * (nodes == target)
     running = torch.cat([terms.new_zeros(1), terms.cumsum(0)])

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from sopool.ops import backends
 from sopool.ops._autograd import by_columns
+from sopool.ops.segment import standard
 from sopool.ops.segment.gram import check_rows, promote, segment_apply, segment_gram
 from sopool.ops.segment.segments import check_ptr_values, find_segments
 from sopool.ops.segment.torch_backend import wide_type, widen
@@ -111,20 +112,25 @@ def segment_softmax(x: Tensor, ptr: Tensor) -> Tensor:
     return (weight * segment_spread(1 / total, ptr, x.shape[0])).to(dtype)
 
 
-@torch.library.custom_op("sopool::segment_amax", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
 def segment_amax(x: Tensor, ptr: Tensor) -> Tensor:
     """Return the largest value of each column ``[G, F]``, zero for an empty segment; it has no gradient."""
+    largest: Tensor = standard.amax(x, ptr) if standard.exporting() else _amax(x, ptr)
+    return largest
+
+
+@torch.library.custom_op("sopool::segment_amax", mutates_args=(), schema="(Tensor x, Tensor ptr) -> Tensor")
+def _amax(x: Tensor, ptr: Tensor) -> Tensor:
     check_ptr_values(ptr, x)
     largest = torch.segment_reduce(x, "max", offsets=ptr, initial=float("-inf"), unsafe=True)
     return largest.masked_fill_(ptr.diff().eq(0).unsqueeze(1), 0)
 
 
-@segment_amax.register_fake
+@_amax.register_fake
 def _(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1])
 
 
-segment_amax.register_vmap(by_columns(segment_amax))
+_amax.register_vmap(by_columns(_amax))
 
 
 def _own_rows(x: Tensor, ptr: Tensor) -> Tensor:

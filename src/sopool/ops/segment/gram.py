@@ -4,8 +4,9 @@
     segment_apply(y, s, ptr)[i] = S_g(i) y_i     [N, Q], [G, P, Q] -> [N, P]
 
 The gradient of each is computed by the other, so the pair is closed under differentiation. Both are PyTorch operators
-(``torch.ops.sopool``): opaque to ``torch.compile`` and ``torch.export``, with output shapes that are known in advance.
-:mod:`sopool.ops.backends` selects the implementation. Rows that are not sorted by segment come with a permutation
+(``torch.ops.sopool``): opaque to ``torch.compile``, with output shapes that are known in advance.
+:mod:`sopool.ops.backends` selects the implementation; exported programs have standard operators instead
+(:mod:`sopool.ops.segment.standard`). Rows that are not sorted by segment come with a permutation
 ``order`` ``[N]`` that sorts them; kernels then read them in place.
 """
 
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from sopool.ops import backends
 from sopool.ops._autograd import lay_end_to_end, samples_of, transformed
-from sopool.ops.segment import torch_backend
+from sopool.ops.segment import standard, torch_backend
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments, owners
 
 # y = None marks the symmetric case, which needs one gather in the forward and one product in the backward pass.
@@ -261,9 +262,11 @@ def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | N
     if not torch.compiler.is_compiling():
         return _by_function(is_gram, a, b, ptr, order)
     segment = Segments(ptr, order).unsort(owners(ptr, a.shape[0]))
+    if is_gram and standard.exporting() and min(a.shape[1], b.shape[1]) > 1:
+        rows = Segments(ptr, order)
+        return standard.gram(rows.sort(a), rows.sort(b), ptr)
     if is_gram:  # the last matrix collects the spare rows
-        capacity = a.new_zeros(ptr.shape[0], a.shape[1], b.shape[1])
-        return capacity.index_add(0, segment, a.unsqueeze(2) * b.unsqueeze(1))[:-1]
+        return standard.total(a.unsqueeze(2) * b.unsqueeze(1), segment, ptr.shape[0])[:-1]
     return (F.pad(b, (0, 0, 0, 0, 0, 1)).index_select(0, segment) * a.unsqueeze(1)).sum(2)
 
 

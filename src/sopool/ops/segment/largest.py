@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from sopool.ops._autograd import by_columns
+from sopool.ops.segment import standard
 from sopool.ops.segment.segments import check_ptr_values
 
 
@@ -12,6 +13,8 @@ def segment_max(x: Tensor, ptr: Tensor) -> Tensor:
 
     Among equal values the first row receives the gradient. NaN counts as the largest value, as in ``torch.max``.
     """
+    if standard.exporting():
+        return standard.amax(x, ptr)
     if x.shape[0] == 0:
         return x.new_zeros(ptr.shape[0] - 1, x.shape[1])
     first = _segment_argmax(x.detach(), ptr)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.index import index2ptr
 
 from sopool.ops import backends
+from sopool.ops.segment import standard
 
 
 class Segments(NamedTuple):
@@ -70,6 +71,8 @@ def find_segments(
     if dim_size is not None and dim_size < 0:
         raise ValueError(f"dim_size={dim_size} is negative: pass the number of segments.")
     index = index.long()
+    if standard.exporting():
+        return Segments(*standard.sort_index(index, dim_size))
     if is_traced():  # no tests in a trace: the next batch may have another order and size
         return Segments(*_sort_index(index, dim_size))
     dim_size = _count(index) if dim_size is None else dim_size
@@ -82,6 +85,8 @@ def find_segments(
 
 def owners(ptr: Tensor, num_rows: int) -> Tensor:
     """Return the segment of each sorted row ``[N]``, G for spare rows, with operators that support every transform."""
+    if standard.exporting():
+        return standard.owners(ptr, num_rows)
     return torch.searchsorted(ptr, torch.arange(num_rows, device=ptr.device), right=True) - 1
 
 

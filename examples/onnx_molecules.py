@@ -1,0 +1,75 @@
+"""Predict the classes of molecules with an ONNX file, without PyTorch and without sopool.
+
+You learn what a program needs that uses an exported model: ONNX Runtime runs the file, and RDKit turns SMILES into the
+inputs that the file's metadata describe. Copy this script into your own project. First export a model and write a file
+with one SMILES per line:
+
+    sopool export solubility.sopool -o model.onnx
+    python onnx_molecules.py model.onnx molecules.smi
+
+Needs onnxruntime and rdkit. The probabilities agree with those of ``sopool predict`` up to rounding.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from rdkit import Chem
+
+
+def read_molecule(smiles: str) -> Chem.Mol:
+    """Return the molecule of a SMILES, with those hydrogens as atoms that the SMILES writes as atoms."""
+    settings = Chem.SmilesParserParams()
+    settings.removeHs = False
+    molecule = Chem.MolFromSmiles(smiles, settings)
+    if molecule is None or not molecule.GetNumAtoms():
+        raise ValueError(f"RDKit cannot read the SMILES {smiles!r}.")
+    return molecule
+
+
+def positions(found: list[str], values: list[str | int]) -> np.ndarray:
+    """Return the position of each label in the list of known values, -1 for others."""
+    known = {value: position for position, value in enumerate(values)}
+    return np.array([known.get(label, -1) for label in found], dtype=np.int64)
+
+
+def model_inputs(molecules: list[Chem.Mol], described: dict) -> dict[str, np.ndarray]:
+    """Return the inputs of the model for a batch of molecules, as the metadata describe them."""
+    bonds = [bond for molecule in molecules for bond in molecule.GetBonds()]
+    sizes = [molecule.GetNumAtoms() for molecule in molecules]
+    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    first = np.repeat(ptr[:-1], [molecule.GetNumBonds() for molecule in molecules])
+    ends = np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds], dtype=np.int64).reshape(-1, 2)
+    there = ends.T + first  # each bond in one direction, numbered across all molecules
+    inputs = {"ptr": ptr, "edge_index": np.concatenate([there, there[::-1]], axis=1)}
+    if "node_labels" in described:
+        symbols = [atom.GetSymbol() for molecule in molecules for atom in molecule.GetAtoms()]
+        inputs["node_labels"] = positions(symbols, described["node_labels"]["values"])
+    if "edge_labels" in described:
+        names = [bond.GetBondType().name.lower() for bond in bonds]
+        inputs["edge_labels"] = positions(2 * names, described["edge_labels"]["values"])
+    unknown = described.keys() - inputs.keys()
+    if unknown:
+        raise ValueError(f"The model needs {', '.join(unknown)}, which SMILES do not have.")
+    return inputs
+
+
+def main(model: str, source: str, together: int = 256) -> None:
+    """Print the prediction for each line of a file of SMILES, ``together`` molecules at a time."""
+    session = onnxruntime.InferenceSession(model)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["sopool"])
+    smiles = [line.split()[0] for line in Path(source).read_text("utf-8").splitlines() if line.strip()]
+    print(",".join(["smiles", "prediction", *(f"probability_{name}" for name in about["classes"]), "uncertainty"]))
+    for start in range(0, len(smiles), together):
+        some = smiles[start : start + together]
+        inputs = model_inputs([read_molecule(one) for one in some], about["inputs"])
+        found = session.run(["probabilities", "uncertainty"], inputs)
+        for one, probabilities, uncertainty in zip(some, *found, strict=True):
+            prediction = about["classes"][probabilities.argmax()]
+            print(one, prediction, *(f"{number:.6f}" for number in [*probabilities, uncertainty]), sep=",")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,37 @@
+"""``sopool export``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sopool.cli.options import ModelArgument
+from sopool.cli.output import check_file, print_message
+
+
+def export(
+    model: ModelArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The ONNX file to write.")] = Path(
+        "model.onnx"
+    ),
+) -> None:
+    """Write a saved model as an ONNX file, to predict without Python, PyTorch or sopool.
+
+    The file has all networks of the ensemble and gives the probability of each class and the uncertainty. Its metadata
+    describe the inputs, such as the numbers of the node labels. Predictions equal those of sopool predict up to
+    rounding. Models with eigenpool cannot be exported.
+    """
+    from sopool.estimator import GraphClassifier
+    from sopool.estimator.export import check_exportable
+
+    check_file(output, model)
+    check_exportable()
+    classifier = GraphClassifier.load(model, "cpu")
+    classifier.export(output)
+    networks = classifier.ensemble_.model.models
+    size = output.stat().st_size / 2**20
+    print_message(
+        "note",
+        f"exported {networks} network{'s' * (networks > 1)} to {output} ({size:,.1f} MiB). Run the file with "
+        "ONNX Runtime; the metadata key sopool describes its inputs.",
+    )

@@ -1,0 +1,282 @@
+"""Write a fitted classifier as an ONNX file, which runs without PyTorch and without this package.
+
+The file holds all networks of the ensemble and the tables of its encoders. Its metadata describe the inputs, so that a
+program in any language can prepare graphs for it.
+"""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from sopool import __version__
+from sopool._files.atomic import whole_file
+from sopool._runtime.packages import EXTRAS, require
+from sopool.data.features.encoders import (
+    AttributeEncoder,
+    ConcatEncoder,
+    ConstantEncoder,
+    DegreeEncoder,
+    Encoder,
+    NodeLabelEncoder,
+)
+from sopool.errors import MissingPackageError, SettingError
+from sopool.estimator.ensemble import Ensemble
+from sopool.models.make import clusters_for
+from sopool.models.stack import member_of
+from sopool.models.stackable import first_line
+from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.segment import standard
+
+if TYPE_CHECKING:
+    from sopool.estimator.classifier import GraphClassifier
+
+KIND = "sopool classifier 1"
+LOUD = ("torch.onnx", "onnxscript", "onnx_ir")
+"""Loggers that warn about things which users cannot change."""
+SHAPES = {
+    "ptr": ["graphs + 1"],
+    "edge_index": ["2", "edges"],
+    "node_labels": ["nodes"],
+    "node_attributes": ["nodes"],
+    "edge_labels": ["edges"],
+}
+MEANING = {
+    "ptr": "The number of the first node of each graph, then the number of all nodes. The nodes of all graphs are "
+    "numbered consecutively, from 0.",
+    "edge_index": "The source (row 0) and the target (row 1) of each edge, numbered as in ptr. An undirected edge, "
+    "such as a bond, is given in both directions.",
+    "node_labels": "The position of each node's label in values; any other number, such as -1, for another label.",
+    "node_attributes": "The attributes of each node, as in the training data; the file standardizes them.",
+    "edge_labels": "The position of each edge's label in values; any other number, such as -1, for another label.",
+}
+
+
+OUTPUTS = {
+    "probabilities": {
+        "dtype": "float32",
+        "shape": ["graphs", "classes"],
+        "meaning": "The probability of each class, averaged over the networks. The most probable class is predicted.",
+    },
+    "uncertainty": {
+        "dtype": "float32",
+        "shape": ["graphs"],
+        "meaning": "The standard deviation of the predicted class's probability over the networks; NaN for one.",
+    },
+}
+
+
+def write_onnx(model: "GraphClassifier", path: str | Path) -> None:
+    """Write an ONNX file atomically: after an interruption ``path`` has its old content or all of the new one."""
+    content = onnx_bytes(model.ensemble_, description(model))
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def check_exportable() -> None:
+    """Raise a ``MissingPackageError`` unless everything that an export needs is installed."""
+    require("writing an ONNX file", *EXTRAS["export"])
+    if not hasattr(torch.compiler, "is_exporting"):
+        raise MissingPackageError(
+            f"writing an ONNX file needs PyTorch 2.7 or newer, but version {torch.__version__} is installed: "
+            "pip install --upgrade torch."
+        )
+
+
+def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
+    """Return the content of the ONNX file of an ensemble."""
+    check_exportable()
+    config = ensemble.model.config
+    if clusters_for(config) is not None:
+        raise SettingError(
+            f"a model with {config.pool} cannot be exported: it divides each graph into clusters by an "
+            "eigendecomposition, which ONNX cannot express. Fit a model with another pooling, such as sopool-bimap."
+        )
+    inputs = sample_inputs(described["inputs"])
+    sizes = {name: {int(name == "edge_index"): torch.export.Dim.DYNAMIC} for name in inputs}
+    try:
+        with _quiet():
+            exported = torch.onnx.export(
+                EnsembleProgram(ensemble.to("cpu")).eval(),
+                kwargs=inputs,
+                dynamic_shapes=sizes,
+                output_names=list(OUTPUTS),
+                verbose=False,
+            )
+        assert exported is not None
+        file = exported.model_proto
+        for node in file.graph.node:  # these tell where on this machine the source code is
+            node.ClearField("metadata_props")
+            node.ClearField("doc_string")
+        file.producer_name = "sopool"
+        file.producer_version = __version__
+        file.metadata_props.add(key="sopool", value=json.dumps(described))
+        content: bytes = file.SerializeToString()
+    except Exception as error:  # a user's readout may use anything
+        raise SettingError(f"this model cannot be exported to ONNX: {first_line(error)}") from error
+    return content
+
+
+class EnsembleProgram(torch.nn.Module):
+    """A trained ensemble as one module, from the codes of a batch of graphs to probabilities.
+
+    Args:
+        ensemble: The trained models and their encoders, on a CPU.
+    """
+
+    columns: Tensor
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        super().__init__()
+        encoder = ensemble.encoder
+        parts = encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
+        self.parts = torch.nn.ModuleList(map(_features_of, parts))
+        # A product with this matrix moves the features that a network does not know to the column that it uses instead.
+        self.register_buffer("columns", torch.eye(encoder.width)[ensemble.substitutes])
+        self.networks = torch.nn.ModuleList(member_of(ensemble.model, m) for m in range(ensemble.model.models))
+        self.kinds = 0 if ensemble.edges is None else len(ensemble.edges.values) + 1
+
+    def forward(
+        self,
+        ptr: Tensor,
+        edge_index: Tensor,
+        node_labels: Tensor | None = None,
+        node_attributes: Tensor | None = None,
+        edge_labels: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the probability of each class ``[G, C]`` and the uncertainty of each prediction ``[G]``."""
+        given = node_labels if node_attributes is None else node_attributes
+        nodes = standard.length(ptr[-1]) if given is None else given.shape[0]
+        degrees = standard.count(edge_index[0], nodes)
+        x = torch.cat([part(degrees, node_labels, node_attributes) for part in self.parts], 1)
+        if edge_labels is not None:
+            unknown = self.kinds - 1
+            edge_labels = edge_labels.where((edge_labels >= 0) & (edge_labels < unknown), unknown)
+        neighbors = neighbors_of(edge_index, nodes, edge_labels, self.kinds)
+        pairs = zip(self.columns, self.networks, strict=True)
+        each = torch.stack([network(x @ columns, neighbors, ptr) for columns, network in pairs]).softmax(2)
+        mean = each.mean(0)
+        chosen = each.gather(2, mean.argmax(1).view(1, -1, 1).expand(each.shape[0], -1, 1)).squeeze(2)
+        return mean, chosen.std(0, correction=0) if each.shape[0] > 1 else chosen[0] * float("nan")
+
+
+class _OneHot(torch.nn.Module):
+    """One column for each of K values and, if ``unknown``, a last one for all other values."""
+
+    values: Tensor
+
+    def __init__(self, values: Tensor, unknown: bool, of_degrees: bool) -> None:
+        super().__init__()
+        self.register_buffer("values", values)
+        self.unknown = unknown
+        self.of_degrees = of_degrees
+
+    def forward(self, degrees: Tensor, labels: Tensor | None, attributes: Tensor | None) -> Tensor:
+        """Return the columns ``[N, K]`` or ``[N, K + 1]``."""
+        found = degrees if self.of_degrees else labels
+        assert found is not None
+        columns = (found.unsqueeze(1) == self.values).float()
+        return torch.cat([columns, 1 - columns.sum(1, keepdim=True)], 1) if self.unknown else columns
+
+
+class _Attributes(torch.nn.Module):
+    """The standardized attributes."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, encoder: AttributeEncoder) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(encoder.mean, dtype=torch.float64))
+        self.register_buffer("std", torch.tensor(encoder.std, dtype=torch.float64))
+
+    def forward(self, degrees: Tensor, labels: Tensor | None, attributes: Tensor | None) -> Tensor:
+        """Return the columns ``[N, F]``."""
+        assert attributes is not None
+        return ((attributes - self.mean) / self.std).float()
+
+
+class _Constant(torch.nn.Module):
+    """A column of ones."""
+
+    def forward(self, degrees: Tensor, labels: Tensor | None, attributes: Tensor | None) -> Tensor:
+        """Return the column ``[N, 1]``."""
+        return torch.ones_like(degrees, dtype=torch.float32).unsqueeze(1)
+
+
+def _features_of(encoder: Encoder) -> torch.nn.Module:
+    """Return an encoder as a module."""
+    if isinstance(encoder, NodeLabelEncoder):
+        return _OneHot(torch.arange(len(encoder.values)), encoder.unknown, of_degrees=False)
+    if isinstance(encoder, DegreeEncoder):
+        return _OneHot(torch.tensor(encoder.values), encoder.unknown, of_degrees=True)
+    if isinstance(encoder, AttributeEncoder):
+        return _Attributes(encoder)
+    if isinstance(encoder, ConstantEncoder):
+        return _Constant()
+    raise TypeError(f"{type(encoder).__name__} is not one of the encoders of sopool.data.")
+
+
+def description(model: "GraphClassifier") -> dict[str, Any]:
+    """Return what the metadata of the file say: the inputs, the outputs, the classes and the encoder."""
+    ensemble = model.ensemble_
+    encoder = ensemble.encoder
+    parts = encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
+    inputs = {name: _input(name, "int64") for name in ("ptr", "edge_index")}
+    for part in parts:
+        if isinstance(part, NodeLabelEncoder):
+            inputs["node_labels"] = _input("node_labels", "int64") | {"values": part.values}
+        elif isinstance(part, AttributeEncoder):
+            inputs["node_attributes"] = _input("node_attributes", "float32", str(part.width))
+    if ensemble.edges is not None:
+        inputs["edge_labels"] = _input("edge_labels", "int64") | {"values": ensemble.edges.values}
+    return {
+        "format": KIND,
+        "inputs": inputs,
+        "outputs": OUTPUTS,
+        "classes": model.classes_.tolist(),
+        "encoder": encoder.to_json(),
+        "networks": ensemble.model.models,
+        "network": model.config_.network,
+        "pool": model.config_.pool_name,
+    }
+
+
+def _input(name: str, dtype: str, width: str = "") -> dict[str, Any]:
+    shape = SHAPES[name] + [width] * bool(width)
+    return {"dtype": dtype, "shape": shape, "meaning": MEANING[name]}
+
+
+def sample_inputs(inputs: dict[str, dict[str, Any]]) -> dict[str, Tensor]:
+    """Return inputs for a path of three nodes, a graph without nodes and a pair; all dimensions differ."""
+    sample = {
+        "ptr": torch.tensor([0, 3, 3, 5]),
+        "edge_index": torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]),
+        "node_labels": torch.zeros(5, dtype=torch.long),
+        "edge_labels": torch.zeros(6, dtype=torch.long),
+    }
+    if "node_attributes" in inputs:
+        sample["node_attributes"] = torch.zeros(5, int(inputs["node_attributes"]["shape"][1]))
+    return {name: sample[name] for name in inputs}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the exporter, whose messages are about its own code."""
+    loggers = [logging.getLogger(name) for name in LOUD]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

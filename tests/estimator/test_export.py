@@ -1,0 +1,124 @@
+"""A fitted classifier as an ONNX file: the same predictions, and metadata that say how to ask for them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from sopool.data import AttributeEncoder, ConcatEncoder, ConstantEncoder, DegreeEncoder, NodeLabelEncoder
+from sopool.errors import MissingPackageError, SettingError
+from sopool.estimator import export
+from tests.helpers.exported import has_races, quiet
+from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
+
+pytestmark = [quiet, pytest.mark.filterwarnings("ignore::sopool.estimator.UnseenWarning")]
+ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+
+
+def codes(store, values, names, labels):
+    known = {value: number for number, value in enumerate(values)}
+    table = np.array([known.get(name, -1) for name in names], dtype=np.int64)
+    return table[labels.numpy()]
+
+
+def inputs_for(store, described):
+    """What the metadata ask for, from the graphs of a store."""
+    shift = store.node_ptr[:-1].repeat_interleave(store.edge_ptr.diff())
+    given = {"ptr": store.node_ptr.numpy(), "edge_index": (store.edge_index + shift).numpy()}
+    if "node_labels" in described:
+        values = described["node_labels"]["values"]
+        given["node_labels"] = codes(store, values, store.node_label_names, store.node_labels)
+    if "node_attributes" in described:
+        given["node_attributes"] = store.node_attributes.numpy()
+    if "edge_labels" in described:
+        values = described["edge_labels"]["values"]
+        given["edge_labels"] = codes(store, values, store.edge_label_names, store.edge_labels)
+    assert given.keys() == described.keys()
+    return given
+
+
+def check(model, path, *stores):
+    """The file gives what the classifier predicts."""
+    model.export(path)
+    assert b".py" not in path.read_bytes()  # nor where the source code is on this machine
+    assert not has_races(onnx.load(path))
+    session = ort.InferenceSession(path)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["sopool"])
+    assert [one.name for one in session.get_inputs()] == list(about["inputs"])
+    assert about["classes"] == model.classes_.tolist()
+    for store in stores:
+        found = model.predict_with_uncertainty(store)
+        probabilities, uncertainty = session.run(list(about["outputs"]), inputs_for(store, about["inputs"]))
+        np.testing.assert_allclose(probabilities, found.probabilities, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(uncertainty, found.uncertainty, rtol=0, atol=1e-5)
+    return about
+
+
+UNKNOWN = replace(STORE, node_label_names=("0", 1, 7), edge_label_names=(2, 8, 9))[3:]
+"""Graphs with labels that no training graph has."""
+
+
+def test_predictions_and_metadata(tmp_path):
+    model = tiny(gnn="gine").fit(NAMED)
+    about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8], STORE[5], UNKNOWN)
+    assert about["classes"] == ["even", "odd"]
+    assert about["networks"] == 2
+    assert about["inputs"]["node_labels"]["values"] == [0, 1, 2]
+    assert about["inputs"]["node_attributes"]["shape"] == ["nodes", "2"]
+    assert about["encoder"] == model.encoder_.to_json()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        ConstantEncoder(),
+        DegreeEncoder(),
+        DegreeEncoder(unknown=False),
+        NodeLabelEncoder(unknown=False),
+        AttributeEncoder(standardize=False),
+        ConcatEncoder([DegreeEncoder(), AttributeEncoder(), NodeLabelEncoder()]),
+    ],
+    ids=repr,
+)
+def test_encoders(encoder, tmp_path):
+    check(tiny(encoder=encoder, n_models=1).fit(STORE, LABELS), tmp_path / "model.onnx", STORE, STORE[5:8])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings", [{"pool": "sum"}, {"pool": "diffpool", "blocks": 2}, {"pool": "sortpool"}], ids=str
+)
+def test_poolings(settings, tmp_path):
+    check(tiny(**settings).fit(STORE, LABELS), tmp_path / "model.onnx", STORE, STORE[5:8])
+
+
+def test_what_cannot_be_exported_says_so(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_text("earlier")
+    model = tiny(pool="eigenpool", epochs=1).fit(STORE, LABELS)
+    with pytest.raises(SettingError, match="a model with eigenpool cannot be exported: it divides each graph"):
+        model.export(path)
+    assert path.read_text() == "earlier"
+    assert [one.name for one in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_a_failing_export_says_why(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no such operator\nand much more")
+
+    model = tiny(epochs=1).fit(STORE, LABELS)
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(SettingError, match=r"this model cannot be exported to ONNX: no such operator$"):
+        model.export(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    with pytest.raises(MissingPackageError, match=r"needs onnx, .*: pip install 'sopool\[export\]'"):
+        tiny(epochs=1).fit(STORE, LABELS).export(tmp_path / "model.onnx")
