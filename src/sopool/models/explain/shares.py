@@ -23,7 +23,6 @@ from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
 from sopool.nn.aggr.terms import Products, Sums, Terms
 from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.ops._columns import join
-from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure, propagate
 
@@ -226,11 +225,10 @@ def _first_block(model: HierarchicalClassifier, x: Tensor, graphs: GraphStructur
     if not isinstance(pool, MultiHeadSecondOrderPooling):
         return None
     h = model.gnns[0](x, graphs.neighbors, graphs.ptr)[-1]
-    gives = h @ pool.queries.T
-    gives = gives / max(1, len(gives)) if pool.normalize == "degree" else gives
-    weights = pool.pool(h, graphs).graphs().neighbors
-    assert isinstance(weights, Dense)
-    return PooledGraph(gives.T, weights.weights[0], None)
+    pooled = pool.pool(h, graphs)
+    assert pooled.contribution is not None
+    assert pooled.adj is not None
+    return PooledGraph(pooled.contribution.T, pooled.adj[0], None)
 
 
 def _none(scores: Tensor) -> list[list[Pair]]:
