@@ -1,4 +1,7 @@
-"""Support for ``torch.func`` transforms and forward-mode differentiation.
+"""Calls of operators: without the dispatcher of ``torch.library`` in plain eager code, and under transforms.
+
+The dispatcher takes longer than the work on a batch of small graphs. :class:`Operator` avoids it where nothing
+intercepts the call.
 
 An operator that is registered with ``torch.library`` has a reverse-mode gradient only: forward mode silently treats it
 as a constant, and ``torch.func.grad`` raises an error. While such a transform is active, the primitive
@@ -9,16 +12,21 @@ Under ``vmap``, the samples of an operator over rows are concatenated along the 
 samples of an operator that treats each column separately are concatenated along the columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C import _functorch
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.autograd import forward_ad
 
-from sopool.ops.segment.segments import Segments
+from sopool.ops.segment.segments import Segments, is_traced
+from sopool.ops.segment.size_classes import Plan
+
+PLAIN = (Tensor, torch.nn.Parameter)
+"""The types of tensors that no subclass intercepts."""
 
 
 def transformed() -> bool:
@@ -35,6 +43,77 @@ def _look() -> bool:
 
 # The compiler traces the transforms inside compiled code itself, so this is a constant to it.
 _at_work: Callable[[], bool] = torch.compiler.assume_constant_result(_look)
+
+
+def is_plain(tensors: Iterable[Tensor]) -> bool:
+    """Return whether a call is plain eager code: no trace, transform, mode or subclass of tensors intercepts it."""
+    return not _is_intercepted() and all(type(one) in PLAIN and not one.is_meta for one in tensors)
+
+
+def _is_intercepted() -> bool:
+    return (
+        is_traced()
+        or _functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or _len_torch_dispatch_stack_pre_dispatch() > 0
+        or torch._C._len_torch_function_stack() > 0
+    )
+
+
+class Operator:
+    """An operator of ``torch.library`` that plain eager code calls without the dispatcher.
+
+    Args:
+        registered: The operator.
+        implementation: The function that computes it. It accepts a :class:`Plan` in addition, as the last argument.
+        save: The function that is registered as ``setup_context``. Default: None, the operator has no gradient.
+        backward: The function that is registered as its gradient. It finds the plan of the forward pass with
+            :func:`plan_of`. Default: None.
+    """
+
+    def __init__(
+        self,
+        registered: Callable[..., Any],
+        implementation: Callable[..., Any],
+        save: Callable[..., None] | None = None,
+        backward: Callable[..., Any] | None = None,
+    ) -> None:
+        self.registered = registered
+        self.implementation = implementation
+        self.differentiable = None
+        if save is not None and backward is not None:
+            self.differentiable = _make_function(implementation, save, backward)
+
+    def __call__(self, *arguments: Any, plan: Plan | None = None) -> Any:
+        """Compute the operator; ``plan`` is that of an operator on the same segments, if there was one."""
+        tensors = [one for one in arguments if isinstance(one, Tensor)]
+        if not is_plain(tensors):
+            return self.registered(*arguments)
+        if self.differentiable and torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+            return self.differentiable(*arguments)
+        return self.implementation(*arguments, plan)
+
+
+def plan_of(ctx: Any) -> Plan | None:
+    """Return the plan of the forward pass; None if the dispatcher called it."""
+    return getattr(ctx, "plan", None)
+
+
+def _make_function(
+    implementation: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the function with the gradient ``backward``."""
+
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        ctx.plan = Plan()
+        output = implementation(*arguments, ctx.plan)
+        save(ctx, arguments, output)
+        return output
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    apply: Callable[..., Any] = type(implementation.__name__, (torch.autograd.Function,), methods).apply
+    return apply
 
 
 def samples_of(count: int, dims: tuple[int | None, ...], *values: Tensor | None) -> list[Any]:

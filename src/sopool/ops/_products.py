@@ -5,6 +5,7 @@ precision if ``torch.compile`` records the backward pass or if it runs under aut
 operator.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -18,15 +19,22 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     if a.device.type == "meta" or not torch.is_autocast_enabled(a.device.type):
         return a @ b
     if transformed():
-        with torch.autocast(a.device.type, enabled=False):
+        with without_autocast(a.device):
             return a @ b
     out: Tensor = _product(a, b)
     return out
 
 
+def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
+    """Return a context that disables autocast; where it is not enabled, entering the context takes no time."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
 @torch.library.custom_op("sopool::product", mutates_args=(), schema="(Tensor a, Tensor b) -> Tensor")
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    with torch.autocast(a.device.type, enabled=False):
+    with without_autocast(a.device):
         return a @ b
 
 

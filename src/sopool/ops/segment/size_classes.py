@@ -15,6 +15,10 @@ from torch_geometric.index import ptr2index
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
 # A segment with at least this many values is multiplied in place: gathering it would cost more than a separate call.
 LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
+# So is a segment whose matrix has at least this many values.
+WIDE = {"cpu": 1 << 13, "cuda": 1 << 22}
+COARSE = 32
+"""Up to this size, there is one class per power of two: on small batches, calls take longer than padded rows."""
 
 
 class SizeClassChunk(NamedTuple):
@@ -51,6 +55,22 @@ class SizeClasses(NamedTuple):
         return rows, max((chunk.segments.numel() for chunk in self.chunks), default=0)
 
 
+class Plan:
+    """What operators on the same segments share, such as a forward and its backward pass."""
+
+    def __init__(self) -> None:
+        self.checked = False
+        """Whether the values of ``ptr`` were checked."""
+        self._groups: dict[tuple[int, int], SizeClasses] = {}
+
+    def group_by_size(self, ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
+        """Return the groups of :func:`group_by_size`, which are computed once."""
+        key = (row_width, segment_width)
+        if key not in self._groups:
+            self._groups[key] = group_by_size(ptr, *key)
+        return self._groups[key]
+
+
 def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
     """Group the segments; each row occupies ``row_width`` values and each segment ``segment_width`` values."""
     device = ptr.device
@@ -59,8 +79,9 @@ def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasse
     sizes = bounds[1:] - bounds[:-1]
     classes = size_classes(sizes)
     order = np.argsort(classes, kind="stable")
-    limit = LARGE.get(device.type, LARGE["cpu"])
-    small = int(np.searchsorted(classes[order] * row_width, limit))
+    small = 0
+    if segment_width < WIDE.get(device.type, WIDE["cpu"]):
+        small = int(np.searchsorted(classes[order] * row_width, LARGE.get(device.type, LARGE["cpu"])))
     large = [(int(g), int(bounds[g]), int(bounds[g + 1])) for g in order[small:]]
     counts = np.bincount(classes[order[:small]])
     groups = [(n, int(counts[n])) for n in np.flatnonzero(counts).tolist()]
@@ -75,8 +96,12 @@ def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasse
 
 
 def size_classes(sizes: np.ndarray) -> np.ndarray:
-    """Round sizes up to four steps per power of two, which gives few classes and about 10% more rows on average."""
-    step = 1 << np.maximum(np.frexp(sizes)[1] - 3, 0)
+    """Round sizes up to four steps per power of two, which gives few classes and about 10% more rows on average.
+
+    Sizes up to ``COARSE`` are rounded up to a power of two.
+    """
+    exponents = np.frexp(np.maximum(sizes - 1, 0))[1]  # a power of two is its own class
+    step = 1 << np.where(sizes > COARSE, np.maximum(exponents - 3, 0), exponents)
     classes: np.ndarray = -(-sizes // step) * step
     return classes
 

@@ -12,17 +12,19 @@ from torch import Tensor
 
 from sopool.ops.numba import dispatch as compiled
 from sopool.ops.segment.segments import Segments, check_ptr_values
-from sopool.ops.segment.size_classes import blocks, group_by_size, segment_of_rows
+from sopool.ops.segment.size_classes import Plan, blocks, segment_of_rows
 
 HALF = (torch.float16, torch.bfloat16)
 
 
-def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+def segment_gram(
+    x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
+) -> Tensor:
     """Return X_g^T Y_g of every segment: ``[N, P]``, ``[N, Q]`` to ``[G, P, Q]``.
 
-    ``order`` sorts the rows, if they are not sorted.
+    ``order`` sorts the rows, if they are not sorted, and ``plan`` is that of the segments.
     """
-    check_ptr_values(ptr, x)
+    plan = _checked(plan, ptr, x)
     p = x.shape[1]
     q = y.shape[1]
     if q == 1 and x.dtype != torch.float64:
@@ -37,7 +39,7 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
     if p * q <= compiled.WIDEST and compiled.serves(x):
         return compiled.segment_gram(x, y, ptr)
     out = x.new_empty(ptr.numel() - 1, p, q)
-    grouped = group_by_size(ptr, p + q, p * q)
+    grouped = plan.group_by_size(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
     x_space = _wide(x, most_rows, p)
     out_space = _wide(x, most_segments, p, q)
@@ -62,9 +64,16 @@ def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None)
     return out
 
 
-def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
+def segment_apply(
+    y: Tensor,
+    s: Tensor,
+    ptr: Tensor,
+    symmetrize: bool = False,
+    order: Tensor | None = None,
+    plan: Plan | None = None,
+) -> Tensor:
     """Return S_g y_i, or (S_g + S_g^T) y_i, of every row i: ``[N, Q]``, ``[G, P, Q]`` to ``[N, P]``."""
-    check_ptr_values(ptr, y)
+    plan = _checked(plan, ptr, y)
     p, q = s.shape[1:]
     if symmetrize and p == 1:
         s = 2 * s
@@ -75,11 +84,11 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, o
         return _row_dot(y, s.squeeze(1), segment_of_rows(ptr, y.shape[0], order))
     if order is not None:
         segments = Segments(ptr, order)
-        return segments.unsort(segment_apply(segments.sort(y), s, ptr, symmetrize))
+        return segments.unsort(segment_apply(segments.sort(y), s, ptr, symmetrize, plan=plan))
     if p * q <= compiled.WIDEST and compiled.serves(y):
         return compiled.segment_apply(y, s, ptr, symmetrize)
     out = y.new_empty(y.shape[0], p)
-    grouped = group_by_size(ptr, p + q, p * q)
+    grouped = plan.group_by_size(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
     y_space = _wide(y, most_rows, q)
     s_space = _wide(s, most_segments, p, q)
@@ -104,14 +113,17 @@ def segment_apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, o
 
 
 def segment_attend(
-    x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
+    x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return X_g^T (X_g query + bias) ``[G, F, K]`` and the scores ``[N, K]`` in the order of ``x``."""
+    """Return X_g^T (X_g query + bias) ``[G, F, K]`` and the scores ``[N, K]`` in segment order."""
+    plan = _checked(plan, ptr, x)
+    if query.shape[1] == 1 and compiled.serves(x):
+        return compiled.segment_attend(x, query, bias, ptr, order)
     if query.shape[1] == 1 and x.device.type == "cpu":  # takes a third of the time of MKL's matrix-vector product
         score = _row_dot(x, query.t()).add_(0 if bias is None else bias)
     else:
         score = x @ query if bias is None else torch.addmm(bias, x, query)
-    return segment_gram(x, score, ptr, order), score
+    return segment_gram(x, score, ptr, order, plan), Segments(ptr, order).sort(score)
 
 
 def segment_attend_backward(
@@ -119,23 +131,41 @@ def segment_attend_backward(
     query: Tensor,
     score: Tensor,
     d_pooled: Tensor,
-    d_score: Tensor,
+    d_score: Tensor | None,
     ptr: Tensor,
     order: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return dX_g = score_g d_pooled_g^T + s_g query^T and the scores' gradient s_g = d_score_g + X_g d_pooled_g."""
+    with_query: bool = True,
+    plan: Plan | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of ``x``, of ``query`` on request, and of the scores. Scores are in segment order.
+
+    dX_g = score_g d_pooled_g^T + s_g query^T with the scores' gradient s_g = d_score_g + X_g d_pooled_g.
+    """
+    plan = _checked(plan, ptr, x)
+    if query.shape[1] == 1 and compiled.serves(x):
+        return compiled.segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order)
+    segments = Segments(ptr, order)
+    score = segments.unsort(score)
+    total = torch.zeros_like(score) if d_score is None else segments.unsort(d_score).clone()
     if query.shape[1] > 1:
-        d_score = d_score + segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order)
-        return segment_apply(score, d_pooled, ptr, order=order).addmm_(d_score, query.t()), d_score
-    segment = segment_of_rows(ptr, x.shape[0], order)
-    d_pooled = d_pooled.squeeze(2)
-    d_score = d_score.clone()
+        total += segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order, plan=plan)
+        dx = segment_apply(score, d_pooled, ptr, order=order, plan=plan).addmm_(total, query.t())
+    else:
+        dx = _attend_backward_in_blocks(x, query, score, d_pooled.squeeze(2), total, segments)
+    return dx, x.t() @ total if with_query else query.new_empty(0), total
+
+
+def _attend_backward_in_blocks(
+    x: Tensor, query: Tensor, score: Tensor, d_pooled: Tensor, total: Tensor, segments: Segments
+) -> Tensor:
+    """Return the gradient of ``x`` for one query, and add X_g d_pooled_g to ``total``, the gradient of the scores."""
+    segment = segment_of_rows(segments.ptr, x.shape[0], segments.order)
     dx = torch.empty_like(x)
     for rows in blocks(0, x.shape[0], x.device, 4 * x.shape[1]):
         factor = widen(d_pooled.index_select(0, segment[rows]))
-        d_score[rows] += (factor * x[rows]).sum(1, keepdim=True)
-        dx[rows] = factor.mul_(score[rows]).addcmul_(widen(d_score[rows]), widen(query).t())
-    return dx, d_score
+        total[rows] += (factor * x[rows]).sum(1, keepdim=True)
+        dx[rows] = factor.mul_(score[rows]).addcmul_(widen(total[rows]), widen(query).t())
+    return dx
 
 
 def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
@@ -154,6 +184,15 @@ def _row_dot(y: Tensor, s: Tensor, segment: Tensor | None = None) -> Tensor:
         factor = s if segment is None else s.index_select(0, segment[rows])
         out[rows] = (widen(factor) * y[rows]).sum(1, keepdim=True)
     return out
+
+
+def _checked(plan: Plan | None, ptr: Tensor, x: Tensor) -> Plan:
+    """Return the plan of the segments after a check of ``ptr``, which is done once."""
+    plan = Plan() if plan is None else plan
+    if not plan.checked:
+        check_ptr_values(ptr, x)
+        plan.checked = True
+    return plan
 
 
 def widen(x: Tensor) -> Tensor:
