@@ -12,21 +12,17 @@ Under ``vmap``, the samples of an operator over rows are concatenated along the 
 samples of an operator that treats each column separately are concatenated along the columns.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C import _functorch
-from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.autograd import forward_ad
 
 from sopool.ops.segment.segments import Segments, is_traced
 from sopool.ops.segment.size_classes import Plan
-
-PLAIN = (Tensor, torch.nn.Parameter)
-"""The types of tensors that no subclass intercepts."""
 
 
 def transformed() -> bool:
@@ -45,54 +41,62 @@ def _look() -> bool:
 _at_work: Callable[[], bool] = torch.compiler.assume_constant_result(_look)
 
 
-def is_plain(tensors: Iterable[Tensor]) -> bool:
-    """Return whether a call is plain eager code: no trace, transform, mode or subclass of tensors intercepts it."""
-    return not _is_intercepted() and all(type(one) in PLAIN and not one.is_meta for one in tensors)
-
-
-def _is_intercepted() -> bool:
-    return (
-        is_traced()
-        or _functorch.peek_interpreter_stack() is not None
-        or forward_ad._current_level >= 0
-        or torch._C._len_torch_dispatch_stack() > 0
-        or _len_torch_dispatch_stack_pre_dispatch() > 0
-        or torch._C._len_torch_function_stack() > 0
-    )
-
-
 class Operator:
     """An operator of ``torch.library`` that plain eager code calls without the dispatcher.
 
     Args:
         registered: The operator.
-        implementation: The function that computes it. It accepts a :class:`Plan` in addition, as the last argument.
+        compute: The function that computes it. It accepts a :class:`Plan` in addition, as the last argument.
         save: The function that is registered as ``setup_context``. Default: None, the operator has no gradient.
         backward: The function that is registered as its gradient. It finds the plan of the forward pass with
             :func:`plan_of`. Default: None.
+        formula: A function that computes the operator under transforms. Default: None, the operator itself.
     """
 
     def __init__(
         self,
         registered: Callable[..., Any],
-        implementation: Callable[..., Any],
+        compute: Callable[..., Any],
         save: Callable[..., None] | None = None,
         backward: Callable[..., Any] | None = None,
+        formula: Callable[..., Any] | None = None,
     ) -> None:
         self.registered = registered
-        self.implementation = implementation
+        self.compute = compute
         self.differentiable = None
         if save is not None and backward is not None:
-            self.differentiable = _make_function(implementation, save, backward)
+            self.differentiable = _make_function(compute, save, backward)
+        self.formula = formula
 
     def __call__(self, *arguments: Any, plan: Plan | None = None) -> Any:
         """Compute the operator; ``plan`` is that of an operator on the same segments, if there was one."""
-        tensors = [one for one in arguments if isinstance(one, Tensor)]
-        if not is_plain(tensors):
+        if _is_intercepted(arguments):
+            if self.formula is not None and transformed():
+                return self.formula(*arguments)
             return self.registered(*arguments)
-        if self.differentiable and torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+        if self.differentiable is not None and torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments):
             return self.differentiable(*arguments)
-        return self.implementation(*arguments, plan)
+        return self.compute(*arguments, plan)
+
+
+def _is_intercepted(arguments: tuple[Any, ...]) -> bool:
+    """Return whether a trace, a transform, a mode or a subclass of tensors must see the operator."""
+    if (
+        is_traced()
+        or _functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._len_torch_function_stack() > 0
+    ):
+        return True
+    for one in arguments:
+        kind = type(one)
+        if kind is Tensor or kind is torch.nn.Parameter:
+            if one.is_meta:
+                return True
+        elif isinstance(one, Tensor):
+            return True
+    return False
 
 
 def plan_of(ctx: Any) -> Plan | None:
@@ -101,18 +105,18 @@ def plan_of(ctx: Any) -> Plan | None:
 
 
 def _make_function(
-    implementation: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
+    compute: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return the function with the gradient ``backward``."""
+    """Return a function with the gradient ``backward``."""
 
     def forward(ctx: Any, *arguments: Any) -> Any:
         ctx.plan = Plan()
-        output = implementation(*arguments, ctx.plan)
+        output = compute(*arguments, ctx.plan)
         save(ctx, arguments, output)
         return output
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    apply: Callable[..., Any] = type(implementation.__name__, (torch.autograd.Function,), methods).apply
+    apply: Callable[..., Any] = type(compute.__name__, (torch.autograd.Function,), methods).apply
     return apply
 
 

@@ -102,7 +102,8 @@ class SegmentAggregation(Aggregation):
                 f"x has shape {list(x.shape)}: it needs at least two dimensions, rows and channels. "
                 "For a single channel, pass x.unsqueeze(-1)."
             )
-        x = x.movedim(dim, -2)
+        in_place = dim in (-2, x.dim() - 2)
+        x = x if in_place else x.movedim(dim, -2)
         if self.channels is not None and x.shape[-1] != self.channels:
             raise ValueError(f"x has {x.shape[-1]} channels (shape {list(x.shape)}), {self!r} expects {self.channels}.")
         if not x.is_floating_point():
@@ -113,7 +114,8 @@ class SegmentAggregation(Aggregation):
         else:
             out = self._pool(x.flatten(0, -2), segments.repeat(x.shape[:-2].numel(), x.shape[-2]))
             out = out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1])
-        return out.movedim(-2, dim).contiguous()  # PyG's layers with several heads call view() on it
+        out = out if in_place else out.movedim(-2, dim)
+        return out.contiguous()  # PyG's layers with several heads call view() on it
 
     def _pool(self, x: Tensor, segments: Segments) -> Tensor:
         pool: Callable[..., Tensor] = self.pool

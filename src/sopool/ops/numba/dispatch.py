@@ -74,12 +74,12 @@ def segment_attend(
     x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return X_g^T (X_g query + bias) ``[G, F, 1]`` and the scores ``[N, 1]`` in segment order."""
-    channels = x.shape[1]
+    rows, channels = x.shape
     pooled = x.new_empty(ptr.numel() - 1, channels, 1)
-    score = x.new_empty(x.shape[0], 1)
+    score = x.new_empty(rows, 1)
     bounds = ptr.numpy()
-    views = _view(x), _view(query), 0.0 if bias is None else bias.item(), bounds, *_order(order, len(x))
-    _run("attend", _cut(bounds, 8 * channels), *views, pooled.numpy(), score.numpy())
+    views = _view(x), _vector(query), 0.0 if bias is None else bias.item(), bounds, *_order(order, rows)
+    _run("attend", _cut(bounds, 8 * channels), *views, pooled.numpy()[:, :, 0], _vector(score))
     return pooled, score
 
 
@@ -93,20 +93,25 @@ def segment_attend_backward(
     order: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of ``x``, ``query`` and the scores; scores and their gradient are in segment order."""
-    channels = x.shape[1]
+    rows, channels = x.shape
     bounds = ptr.numpy()
     cuts = _cut(bounds, 16 * channels)
     dx = x.new_empty(x.shape)
     d_query = query.new_zeros(len(cuts) - 1, channels)
     total = torch.zeros_like(score) if d_score is None else d_score.clone(memory_format=torch.contiguous_format)
-    views = _view(x), _view(query), _view(score), _view(d_pooled), bounds, *_order(order, len(x))
-    _run("attend_backward", cuts, *views, dx.numpy(), d_query.numpy(), total.numpy())
-    return dx, d_query.sum(0).unsqueeze_(1), total
+    views = _view(x), _vector(query), _vector(score), _view(d_pooled)[:, :, 0], bounds, *_order(order, rows)
+    _run("attend_backward", cuts, *views, dx.numpy(), d_query.numpy(), _vector(total))
+    if len(cuts) > 2:
+        d_query = d_query.sum(0, keepdim=True)
+    return dx, d_query.t_(), total  # in place: an operator must not return a view
 
 
 def _run(name: str, cuts: list[int], *arguments: Any) -> None:
     """Run a loop on all parts, which are the graphs between two cuts."""
     loop = getattr(_loops("loops"), name)
+    if len(cuts) == 2:
+        loop(0, *cuts, *arguments)
+        return
     parts = list(enumerate(zip(cuts, cuts[1:], strict=False)))
     threads = min(torch.get_num_threads(), len(parts))
 
@@ -135,6 +140,11 @@ def _cut(bounds: np.ndarray, per_row: int) -> list[int]:
 def _view(x: Tensor) -> np.ndarray:
     view: np.ndarray = x.detach().contiguous().numpy()
     return view
+
+
+def _vector(x: Tensor) -> np.ndarray:
+    """Return the values of a matrix with one column."""
+    return _view(x).reshape(-1)
 
 
 def _order(order: Tensor | None, rows: int) -> tuple[bool, np.ndarray]:

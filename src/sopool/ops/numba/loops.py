@@ -134,21 +134,20 @@ def attend(
     out: np.ndarray,
     score: np.ndarray,
 ) -> None:
-    """Write the scores X_g q + b ``[N, 1]`` and X_g^T (X_g q + b) ``[G, F, 1]`` of segments from ``start`` to ``end``.
+    """Write the scores X_g q + b ``[N]`` and X_g^T (X_g q + b) ``[G, F]`` of segments from ``start`` to ``end``.
 
     If ``ordered``, the rows of ``x`` are read in this ``order``. The scores are in segment order.
     """
     width = x.shape[1]
-    q = query[:, 0]
     for g in range(start, end):
-        s = out[g, :, 0]
+        s = out[g]
         s[:] = 0
         for i in range(ptr[g], ptr[g + 1]):
             row = x[order[i] if ordered else i]
             total = row.dtype.type(bias)
             for j in range(width):
-                total += row[j] * q[j]
-            score[i, 0] = total
+                total += row[j] * query[j]
+            score[i] = total
             for j in range(width):
                 s[j] += total * row[j]
 
@@ -175,22 +174,21 @@ def attend_backward(
     d_pooled_g + d_i q, and that of the query is the sum of d_i x_i.
     """
     width = x.shape[1]
-    q = query[:, 0]
     dq = d_query[part]
     for g in range(start, end):
-        dp = d_pooled[g, :, 0]
+        dp = d_pooled[g]
         for i in range(ptr[g], ptr[g + 1]):
             place = order[i] if ordered else i
             row = x[place]
             out = dx[place]
-            d = d_score[i, 0]
+            d = d_score[i]
             for j in range(width):
                 d += row[j] * dp[j]
-            d_score[i, 0] = d
-            own = score[i, 0]
+            d_score[i] = d
+            own = score[i]
             for j in range(width):
                 dq[j] += d * row[j]
-                out[j] = own * dp[j] + d * q[j]
+                out[j] = own * dp[j] + d * query[j]
 
 
 @compiled

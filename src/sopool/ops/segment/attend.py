@@ -61,11 +61,14 @@ def segment_attend(
     if bias is not None:
         gram.check_alike("x", x, "bias", bias)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
-    if transformed():
-        score = x @ query if bias is None else x @ query + bias
-        return gram.segment_gram(x, score, segments.ptr, order=segments.order)
     pooled: Tensor = _attend_operator(x, query, bias, *segments)[0]
     return pooled
+
+
+def _formula(x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Compute the pooled values and the scores with operators that support every transform."""
+    score = x @ query if bias is None else x @ query + bias
+    return gram.segment_gram(x, score, ptr, order=order), Segments(ptr, order).sort(score)
 
 
 def _compute_attend(
@@ -165,5 +168,5 @@ def _(
 
 
 _attend.register_autograd(_backward, setup_context=_save)
-_attend_operator = Operator(_attend, _compute_attend, _save, _backward)
+_attend_operator = Operator(_attend, _compute_attend, _save, _backward, _formula)
 _attend_backward_operator = Operator(_attend_backward, _compute_attend_backward)

@@ -53,11 +53,14 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
         )
     gram.check_alike("x", x, "weight", weight)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
-    if transformed():
-        mapped = x @ weight
-        return gram.segment_gram(mapped, mapped, segments.ptr, order=segments.order)
     pooled: Tensor = _bilinear_operator(x, weight, *segments)[0]
     return pooled
+
+
+def _formula(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Compute the pooled values and X W with operators that support every transform."""
+    mapped = Segments(ptr, order).sort(x @ weight)
+    return gram.segment_gram(mapped, mapped, ptr), mapped
 
 
 def _compute_bilinear(
@@ -156,5 +159,5 @@ def _(
 
 
 _bilinear.register_autograd(_backward, setup_context=_save)
-_bilinear_operator = Operator(_bilinear, _compute_bilinear, _save, _backward)
+_bilinear_operator = Operator(_bilinear, _compute_bilinear, _save, _backward, _formula)
 _bilinear_backward_operator = Operator(_bilinear_backward, _compute_bilinear_backward)

@@ -49,12 +49,16 @@ def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -
     gram.check_rows("x", x)
     x = gram.promote(x)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
-    if transformed():
-        rows = widen(x)
-        centred = (rows - _spread(segment_mean(rows, *segments), *segments, rows)).to(x.dtype)
-        return gram.segment_gram(centred, centred, segments.ptr, order=segments.order)
     pooled: Tensor = _covariance_operator(x, *segments)[0]
     return pooled
+
+
+def _formula(x: Tensor, ptr: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Compute the pooled values and the means with operators that support every transform."""
+    rows = widen(x)
+    mean = segment_mean(rows, ptr, order)
+    centred = (rows - _spread(mean, ptr, order, rows)).to(x.dtype)
+    return gram.segment_gram(centred, centred, ptr, order=order), mean
 
 
 def _compute_covariance(
@@ -132,7 +136,7 @@ def _(x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor, order: Tensor | No
 
 
 _covariance.register_autograd(_backward, setup_context=_save)
-_covariance_operator = Operator(_covariance, _compute_covariance, _save, _backward)
+_covariance_operator = Operator(_covariance, _compute_covariance, _save, _backward, _formula)
 _covariance_backward_operator = Operator(_covariance_backward, _compute_covariance_backward)
 
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops._autograd import Operator, lay_end_to_end, plan_of, samples_of, transformed
+from sopool.ops._autograd import Operator, lay_end_to_end, plan_of, samples_of
 from sopool.ops._products import without_autocast
 from sopool.ops.segment import torch_backend
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments, owners
@@ -78,7 +78,8 @@ def segment_gram(
     others = None if y is x else promote(y)
     if others is not None:
         check_alike("x", rows, "y", others)
-    return _multiply(rows, others, segments.ptr, segments.order)
+    out: Tensor = _multiply(rows, others, segments.ptr, segments.order)
+    return out
 
 
 def segment_apply(
@@ -119,26 +120,7 @@ def segment_apply(
     rows = promote(y)
     matrices = promote(s)
     check_alike("y", rows, "s", matrices)
-    return _map(rows, matrices, segments.ptr, False, segments.order)
-
-
-def _multiply(
-    x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None, plan: Plan | None = None
-) -> Tensor:
-    """Return X_g^T Y_g, with Y = X if ``y`` is None, by an implementation that supports the active transforms."""
-    if transformed():
-        return _product(True, x, x if y is None else y, ptr, order)
-    out: Tensor = _gram_operator(x, y, ptr, order, plan=plan)
-    return out
-
-
-def _map(
-    y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | None, plan: Plan | None = None
-) -> Tensor:
-    """Return S_g y_i, or (S_g + S_g^T) y_i, by an implementation that supports the active transforms."""
-    if transformed():
-        return _product(False, y, s + s.mT if symmetrize else s, ptr, order)
-    out: Tensor = _apply_operator(y, s, ptr, symmetrize, order, plan=plan)
+    out: Tensor = _map(rows, matrices, segments.ptr, False, segments.order)
     return out
 
 
@@ -199,17 +181,17 @@ def _gram_backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, ...]:
     x, y, ptr, order = ctx.saved_tensors
     plan = plan_of(ctx)
     if y is None:
-        return _map(x, ds, ptr, True, order, plan), None, None, None
-    dx = _map(y, ds, ptr, False, order, plan) if ctx.needs_input_grad[0] else None
-    dy = _map(x, ds.transpose(1, 2), ptr, False, order, plan) if ctx.needs_input_grad[1] else None
+        return _map(x, ds, ptr, True, order, plan=plan), None, None, None
+    dx = _map(y, ds, ptr, False, order, plan=plan) if ctx.needs_input_grad[0] else None
+    dy = _map(x, ds.transpose(1, 2), ptr, False, order, plan=plan) if ctx.needs_input_grad[1] else None
     return dx, dy, None, None
 
 
 def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
     y, s, ptr, order = ctx.saved_tensors
     plan = plan_of(ctx)
-    dy = _map(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order, plan) if ctx.needs_input_grad[0] else None
-    ds = _multiply(dout, y, ptr, order, plan) if ctx.needs_input_grad[1] else None
+    dy = _map(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order, plan=plan) if ctx.needs_input_grad[0] else None
+    ds = _multiply(dout, y, ptr, order, plan=plan) if ctx.needs_input_grad[1] else None
     if ds is not None and ctx.symmetrize:
         ds = ds + ds.transpose(1, 2)
     return dy, ds, None, None, None
@@ -217,8 +199,6 @@ def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
 
 _gram.register_autograd(_gram_backward, setup_context=_save_for_gram)
 _apply.register_autograd(_apply_backward, setup_context=_save_for_apply)
-_gram_operator = Operator(_gram, _compute_gram, _save_for_gram, _gram_backward)
-_apply_operator = Operator(_apply, _compute_apply, _save_for_apply, _apply_backward)
 
 
 @_gram.register_vmap
@@ -289,6 +269,18 @@ def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | N
 
 
 _by_function: Callable[..., Tensor] = _Product.apply
+
+
+def _gram_formula(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None) -> Tensor:
+    return _product(True, x, x if y is None else y, ptr, order)
+
+
+def _apply_formula(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | None) -> Tensor:
+    return _product(False, y, s + s.mT if symmetrize else s, ptr, order)
+
+
+_multiply = Operator(_gram, _compute_gram, _save_for_gram, _gram_backward, _gram_formula)
+_map = Operator(_apply, _compute_apply, _save_for_apply, _apply_backward, _apply_formula)
 
 
 def promote(x: Tensor) -> Tensor:
