@@ -22,7 +22,7 @@ from torch._C import _functorch
 from torch.autograd import forward_ad
 
 from sopool.ops.segment.segments import Segments, is_traced
-from sopool.ops.segment.size_classes import Plan
+from sopool.ops.segment.size_classes import Plan, may_pad
 
 
 def transformed() -> bool:
@@ -76,7 +76,7 @@ class Operator:
             return self.registered(*arguments)
         if self.differentiable is not None and torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments):
             return self.differentiable(*arguments)
-        return self.compute(*arguments, plan)
+        return self.compute(*arguments, Plan(may_pad()) if plan is None else plan)
 
 
 def _is_intercepted(arguments: tuple[Any, ...]) -> bool:
@@ -110,7 +110,7 @@ def _make_function(
     """Return a function with the gradient ``backward``."""
 
     def forward(ctx: Any, *arguments: Any) -> Any:
-        ctx.plan = Plan()
+        ctx.plan = Plan(may_pad())
         output = compute(*arguments, ctx.plan)
         save(ctx, arguments, output)
         return output

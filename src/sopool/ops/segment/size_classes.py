@@ -1,9 +1,12 @@
 """Group segments by size for batched matrix products, in chunks that fit into the cache.
 
-The size class of a segment depends on its own size only, so its result does not depend on the rest of the batch.
+The size class of a segment depends on its own size only, so its result does not depend on the rest of the batch. Only
+small batches outside a bank are padded to their largest segment instead, which takes fewer operations.
 """
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +20,6 @@ CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
 LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
 # So is a segment whose matrix has at least this many values.
 WIDE = {"cpu": 1 << 13, "cuda": 1 << 22}
-COARSE = 32
-"""Up to this size, there is one class per power of two: on small batches, calls take longer than padded rows."""
 
 
 class SizeClassChunk(NamedTuple):
@@ -55,15 +56,87 @@ class SizeClasses(NamedTuple):
         return rows, max((chunk.segments.numel() for chunk in self.chunks), default=0)
 
 
-class Plan:
-    """What operators on the same segments share, such as a forward and its backward pass."""
+class Padding(NamedTuple):
+    """All segments padded to the largest one, of ``longest`` rows; row i is at ``places[i]`` of all padded rows."""
 
-    def __init__(self) -> None:
+    segments: int
+    longest: int
+    places: Tensor
+
+    def pad(self, rows: Tensor) -> Tensor:
+        """Copy rows ``[N, F]`` to ``[G, longest, F]``, zero where there is no row."""
+        padded = rows.new_zeros(self.segments * self.longest, rows.shape[1])
+        return padded.index_copy_(0, self.places, rows).view(self.segments, self.longest, -1)
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """Return the rows ``[N, F]`` of ``[G, longest, F]``."""
+        return padded.flatten(0, 1).index_select(0, self.places)
+
+
+class Plan:
+    """What operators on the same segments share, such as a forward and its backward pass.
+
+    Args:
+        may_pad: Whether a small batch may be padded to its largest segment. It is faster, but the result of a segment
+            then depends on the other segments, by rounding errors.
+    """
+
+    def __init__(self, may_pad: bool = False) -> None:
         self.checked = False
         """Whether the values of ``ptr`` were checked."""
+        self._may_pad = may_pad
         self._groups: dict[tuple[int, int], SizeClasses] = {}
+        self._padding: Padding | None = None
 
     def group_by_size(self, ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
+        """Return the groups of :func:`group_by_size`, which are computed once."""
+        key = (row_width, segment_width)
+        if key not in self._groups:
+            self._groups[key] = group_by_size(ptr, *key)
+        return self._groups[key]
+
+    def padding(self, ptr: Tensor, row_width: int) -> Padding | None:
+        """Return how to pad to the largest segment; None if it is not allowed, or if much would be wasted."""
+        if self._may_pad and self._padding is None and ptr.device.type == "cpu":
+            self._padding = _pad_to_largest(ptr.numpy())
+            self._may_pad = self._padding is not None
+        if self._padding is None:
+            return None
+        values = self._padding.segments * self._padding.longest * row_width
+        return self._padding if values <= CHUNK["cpu"] else None
+
+
+def _pad_to_largest(bounds: np.ndarray) -> Padding | None:
+    """Return the padding, or None if it would more than double the rows."""
+    sizes = bounds[1:] - bounds[:-1]
+    rows = int(bounds[-1])
+    longest = int(sizes.max()) if rows else 0
+    if len(sizes) * longest > 2 * rows or not rows:
+        return None
+    shift = np.arange(0, len(sizes) * longest, longest) - bounds[:-1]
+    return Padding(len(sizes), longest, torch.from_numpy(np.arange(rows) + np.repeat(shift, sizes)))
+
+
+_apart = threading.local()
+
+
+@contextmanager
+def graphs_apart() -> Iterator[None]:
+    """Compute each graph in this thread as if it were alone, so that batches of several models give equal results."""
+    before = getattr(_apart, "active", False)
+    _apart.active = True
+    try:
+        yield
+    finally:
+        _apart.active = before
+
+
+def may_pad() -> bool:
+    """Return whether the results of graphs may depend on the rest of the batch, by rounding errors."""
+    return not getattr(_apart, "active", False)
+
+
+def group_by_size(self, ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
         """Return the groups of :func:`group_by_size`, which are computed once."""
         key = (row_width, segment_width)
         if key not in self._groups:
@@ -96,12 +169,8 @@ def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasse
 
 
 def size_classes(sizes: np.ndarray) -> np.ndarray:
-    """Round sizes up to four steps per power of two, which gives few classes and about 10% more rows on average.
-
-    Sizes up to ``COARSE`` are rounded up to a power of two.
-    """
-    exponents = np.frexp(np.maximum(sizes - 1, 0))[1]  # a power of two is its own class
-    step = 1 << np.where(sizes > COARSE, np.maximum(exponents - 3, 0), exponents)
+    """Round sizes up to four steps per power of two, which gives few classes and about 10% more rows on average."""
+    step = 1 << np.maximum(np.frexp(sizes)[1] - 3, 0)
     classes: np.ndarray = -(-sizes // step) * step
     return classes
 

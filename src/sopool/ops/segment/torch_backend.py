@@ -38,6 +38,11 @@ def segment_gram(
         y = x if same else segments.sort(y)
     if p * q <= compiled.WIDEST and compiled.serves(x):
         return compiled.segment_gram(x, y, ptr)
+    padding = plan.padding(ptr, p + q)
+    if padding is not None:
+        rows = padding.pad(widen(x))
+        others = rows if y is x else padding.pad(widen(y))
+        return torch.bmm(rows.transpose(1, 2), others).to(x.dtype)
     out = x.new_empty(ptr.numel() - 1, p, q)
     grouped = plan.group_by_size(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
@@ -87,6 +92,14 @@ def segment_apply(
         return segments.unsort(segment_apply(segments.sort(y), s, ptr, symmetrize, plan=plan))
     if p * q <= compiled.WIDEST and compiled.serves(y):
         return compiled.segment_apply(y, s, ptr, symmetrize)
+    padding = plan.padding(ptr, p + q)
+    if padding is not None:
+        factors = widen(s)
+        rows = padding.pad(widen(y))
+        mapped = torch.bmm(rows, factors.transpose(1, 2))
+        if symmetrize:
+            mapped.baddbmm_(rows, factors)
+        return padding.unpad(mapped).to(y.dtype)
     out = y.new_empty(y.shape[0], p)
     grouped = plan.group_by_size(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
@@ -103,9 +116,12 @@ def segment_apply(
         out.index_copy_(0, chunk.rows, part.to(out.dtype))
     for segment, start, end in grouped.large:
         factor = widen(s[segment]).t()
-        factor = factor + factor.t() if symmetrize else factor
+        twice = symmetrize and end - start < p and y.dtype not in HALF  # two products are faster than a sum
+        factor = factor + factor.t() if symmetrize and not twice else factor
         if y.dtype not in HALF:
-            torch.mm(y[start:end], factor, out=out[start:end])
+            mapped = torch.mm(y[start:end], factor, out=out[start:end])
+            if twice:
+                mapped.addmm_(y[start:end], factor.t())
             continue
         for rows in blocks(start, end, ptr.device, p + q):
             out[rows] = widen(y[rows]) @ factor
@@ -146,26 +162,42 @@ def segment_attend_backward(
         return compiled.segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order)
     segments = Segments(ptr, order)
     score = segments.unsort(score)
-    total = torch.zeros_like(score) if d_score is None else segments.unsort(d_score).clone()
+    d_score = None if d_score is None else segments.unsort(d_score)
     if query.shape[1] > 1:
-        total += segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order, plan=plan)
+        total = segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order, plan=plan)
+        total = total if d_score is None else total.add_(d_score)
         dx = segment_apply(score, d_pooled, ptr, order=order, plan=plan).addmm_(total, query.t())
     else:
-        dx = _attend_backward_in_blocks(x, query, score, d_pooled.squeeze(2), total, segments)
+        dx, total = _attend_backward_in_blocks(x, query.t(), score, d_pooled.squeeze(2), d_score, segments)
     return dx, x.t() @ total if with_query else query.new_empty(0), total
 
 
 def _attend_backward_in_blocks(
-    x: Tensor, query: Tensor, score: Tensor, d_pooled: Tensor, total: Tensor, segments: Segments
-) -> Tensor:
-    """Return the gradient of ``x`` for one query, and add X_g d_pooled_g to ``total``, the gradient of the scores."""
+    x: Tensor, query: Tensor, score: Tensor, d_pooled: Tensor, d_score: Tensor | None, segments: Segments
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of ``x`` and of the scores for one query ``[1, F]``."""
     segment = segment_of_rows(segments.ptr, x.shape[0], segments.order)
+    parts = list(blocks(0, x.shape[0], x.device, 4 * x.shape[1]))
+    if len(parts) == 1:
+        return _attend_backward_of_block(x, query, score, d_pooled.index_select(0, segment), d_score)
     dx = torch.empty_like(x)
-    for rows in blocks(0, x.shape[0], x.device, 4 * x.shape[1]):
-        factor = widen(d_pooled.index_select(0, segment[rows]))
-        total[rows] += (factor * x[rows]).sum(1, keepdim=True)
-        dx[rows] = factor.mul_(score[rows]).addcmul_(widen(total[rows]), widen(query).t())
-    return dx
+    total = torch.empty_like(score)
+    for rows in parts:
+        incoming = None if d_score is None else d_score[rows]
+        spread = d_pooled.index_select(0, segment[rows])
+        dx[rows], total[rows] = _attend_backward_of_block(x[rows], query, score[rows], spread, incoming)
+    return dx, total
+
+
+def _attend_backward_of_block(
+    x: Tensor, query: Tensor, score: Tensor, spread: Tensor, d_score: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return both gradients of some rows; ``spread`` is the gradient of the pooled values of their segments."""
+    factor = widen(spread)
+    total = (factor * x).sum(1, keepdim=True)
+    total = total if d_score is None else total.add_(d_score)
+    total = total.to(x.dtype)
+    return factor.mul_(score).addcmul_(widen(total), widen(query)).to(x.dtype), total
 
 
 def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
@@ -179,8 +211,12 @@ def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) 
 
 def _row_dot(y: Tensor, s: Tensor, segment: Tensor | None = None) -> Tensor:
     """Return the dot product of y_i and s_g(i), or s_0 without segments: ``[N, Q]``, ``[G, Q]`` to ``[N, 1]``."""
+    parts = list(blocks(0, y.shape[0], y.device, 4 * y.shape[1]))
+    if len(parts) == 1:
+        factor = s if segment is None else s.index_select(0, segment)
+        return (widen(factor) * y).sum(1, keepdim=True).to(y.dtype)
     out = y.new_empty(y.shape[0], 1)
-    for rows in blocks(0, y.shape[0], y.device, 4 * y.shape[1]):
+    for rows in parts:
         factor = s if segment is None else s.index_select(0, segment[rows])
         out[rows] = (widen(factor) * y[rows]).sum(1, keepdim=True)
     return out
