@@ -112,7 +112,7 @@ def make_forms(batch: Batch) -> dict[str, Form]:
 @contextmanager
 def numba_for(name: str) -> Iterator[None]:
     """Use compiled loops in the block only for forms with Numba."""
-    with mock.patch.object(dispatch, "_installed", lambda: OWN.get(name.split(": ")[1], False)):
+    with mock.patch.object(dispatch, "_installed", return_value=OWN.get(name.split(": ")[1], False)):
         yield
 
 

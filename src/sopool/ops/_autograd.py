@@ -116,7 +116,8 @@ def _make_function(
         return output
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    apply: Callable[..., Any] = type(compute.__name__, (torch.autograd.Function,), methods).apply
+    function: Any = type(compute.__name__, (torch.autograd.Function,), methods)
+    apply: Callable[..., Any] = function.apply
     return apply
 
 

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from threading import Thread
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 LONGEST = 256
-"""The largest number of rows for which products are loops. Only a graph's own size counts, not the rest of the batch."""
+"""The largest number of rows for which products are loops. Only a graph's own size counts, not the batch."""
 WIDEST = 64 * 64
 PART = 1 << 22
 """The work in one part of a loop, in multiplications. It takes about a millisecond, far longer than to start a thread.
@@ -112,7 +113,7 @@ def _run(name: str, cuts: list[int], *arguments: Any) -> None:
     if len(cuts) == 2:
         loop(0, *cuts, *arguments)
         return
-    parts = list(enumerate(zip(cuts, cuts[1:], strict=False)))
+    parts = list(enumerate(pairwise(cuts)))
     threads = min(torch.get_num_threads(), len(parts))
 
     def run(first: int) -> None:

@@ -157,7 +157,8 @@ def check_edges(edge_index: Tensor, batch: Tensor) -> None:
 
 
 def _check_positions(name: str, positions: Tensor, device: torch.device) -> None:
-    if type(positions) is Tensor and positions.dtype is torch.long and positions.dim() == 1 and positions.device == device:
+    usual = type(positions) is Tensor and positions.dtype is torch.long
+    if usual and positions.dim() == 1 and positions.device == device:
         return
     if not isinstance(positions, Tensor):
         raise TypeError(f"{name} is a {type(positions).__name__}: pass a 1-dimensional tensor of integers.")
@@ -207,7 +208,8 @@ def _ptr_of_sorted(index: Tensor, size: int | None) -> Tensor:
     size = last + 1 if size is None else size
     if entries[0] < 0 or last >= size:
         _check_index_values(index, size)
-    return index2ptr(index, size)
+    ptr: Tensor = index2ptr(index, size)
+    return ptr
 
 
 @torch.library.custom_op(

@@ -16,6 +16,8 @@ from torch_geometric.index import ptr2index
 
 # Values per chunk: 4 MB of float32 stay in the cache of a CPU, while a GPU needs few, large launches.
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
+# Values in padded rows up to which a batch on a CPU is small: there, calls take longer than padded rows.
+SMALL = 1 << 19
 # A segment with at least this many values is multiplied in place: gathering it would cost more than a separate call.
 LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
 # So is a segment whose matrix has at least this many values.
@@ -47,6 +49,7 @@ class SizeClassChunk(NamedTuple):
 class SizeClasses(NamedTuple):
     """Small segments in chunks, and large segments as (segment, first row, last row + 1)."""
 
+    segments: int
     chunks: list[SizeClassChunk]
     large: list[tuple[int, int, int]]
 
@@ -103,7 +106,7 @@ class Plan:
         if self._padding is None:
             return None
         values = self._padding.segments * self._padding.longest * row_width
-        return self._padding if values <= CHUNK["cpu"] else None
+        return self._padding if values <= SMALL else None
 
 
 def _pad_to_largest(bounds: np.ndarray) -> Padding | None:
@@ -136,14 +139,6 @@ def may_pad() -> bool:
     return not getattr(_apart, "active", False)
 
 
-def group_by_size(self, ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
-        """Return the groups of :func:`group_by_size`, which are computed once."""
-        key = (row_width, segment_width)
-        if key not in self._groups:
-            self._groups[key] = group_by_size(ptr, *key)
-        return self._groups[key]
-
-
 def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
     """Group the segments; each row occupies ``row_width`` values and each segment ``segment_width`` values."""
     device = ptr.device
@@ -165,7 +160,7 @@ def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasse
         arrays = (here, *_rows(starts[here], sizes[here], classes[here]))
         chunks.append(SizeClassChunk(taken, *(torch.from_numpy(array).to(device) for array in arrays)))
         done += len(here)
-    return SizeClasses(chunks, large)
+    return SizeClasses(len(sizes), chunks, large)
 
 
 def size_classes(sizes: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
 """The primitive in plain PyTorch, exact on any device.
 
-Graphs of similar size are stacked into one batched matrix product: sizes are rounded up to a few classes (about 10%
-more rows on average, filled with zeros), graphs are sorted by class, and chunks of rows that fit into the cache are
-gathered and multiplied class by class. A large graph is multiplied in place. Nothing is padded to the largest graph,
-and the only workspace is one chunk. Grouping reads the sizes, which on CUDA waits for the device once.
+Outside a bank, a small batch is padded to its largest graph if that does not double the rows. Otherwise, graphs of
+similar size are stacked into one batched matrix product: sizes are rounded up to a few classes (about 10% more rows on
+average, filled with zeros), graphs are sorted by class, and chunks of rows that fit into the cache are gathered and
+multiplied class by class. A large graph is multiplied in place. The only workspace is one chunk. Grouping reads the
+sizes, which on CUDA waits for the device once.
 """
 
 import torch
@@ -12,14 +13,12 @@ from torch import Tensor
 
 from sopool.ops.numba import dispatch as compiled
 from sopool.ops.segment.segments import Segments, check_ptr_values
-from sopool.ops.segment.size_classes import Plan, blocks, segment_of_rows
+from sopool.ops.segment.size_classes import Plan, SizeClasses, blocks, segment_of_rows
 
 HALF = (torch.float16, torch.bfloat16)
 
 
-def segment_gram(
-    x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
-) -> Tensor:
+def segment_gram(x: Tensor, y: Tensor, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None) -> Tensor:
     """Return X_g^T Y_g of every segment: ``[N, P]``, ``[N, Q]`` to ``[G, P, Q]``.
 
     ``order`` sorts the rows, if they are not sorted, and ``plan`` is that of the segments.
@@ -39,12 +38,16 @@ def segment_gram(
     if p * q <= compiled.WIDEST and compiled.serves(x):
         return compiled.segment_gram(x, y, ptr)
     padding = plan.padding(ptr, p + q)
-    if padding is not None:
-        rows = padding.pad(widen(x))
-        others = rows if y is x else padding.pad(widen(y))
-        return torch.bmm(rows.transpose(1, 2), others).to(x.dtype)
-    out = x.new_empty(ptr.numel() - 1, p, q)
-    grouped = plan.group_by_size(ptr, p + q, p * q)
+    if padding is not None and x.dtype not in HALF:
+        padded = padding.pad(x)
+        return torch.bmm(padded.transpose(1, 2), padded if y is x else padding.pad(y))
+    return _gram_by_size(x, y, plan.group_by_size(ptr, p + q, p * q))
+
+
+def _gram_by_size(x: Tensor, y: Tensor, grouped: SizeClasses) -> Tensor:
+    p = x.shape[1]
+    q = y.shape[1]
+    out = x.new_empty(grouped.segments, p, q)
     most_rows, most_segments = grouped.most()
     x_space = _wide(x, most_rows, p)
     out_space = _wide(x, most_segments, p, q)
@@ -63,7 +66,7 @@ def segment_gram(
             torch.mm(x[start:end].t(), y[start:end], out=out[segment])
             continue
         total = _wide(x, p, q).zero_()
-        for rows in blocks(start, end, ptr.device, p + q):
+        for rows in blocks(start, end, x.device, p + q):
             total.addmm_(widen(x[rows]).t(), widen(y[rows]))
         out[segment] = total
     return out
@@ -93,15 +96,16 @@ def segment_apply(
     if p * q <= compiled.WIDEST and compiled.serves(y):
         return compiled.segment_apply(y, s, ptr, symmetrize)
     padding = plan.padding(ptr, p + q)
-    if padding is not None:
-        factors = widen(s)
-        rows = padding.pad(widen(y))
-        mapped = torch.bmm(rows, factors.transpose(1, 2))
-        if symmetrize:
-            mapped.baddbmm_(rows, factors)
-        return padding.unpad(mapped).to(y.dtype)
+    if padding is not None and y.dtype not in HALF:
+        padded = padding.pad(y)
+        mapped = torch.bmm(padded, s.transpose(1, 2))
+        return padding.unpad(mapped.baddbmm_(padded, s) if symmetrize else mapped)
+    return _apply_by_size(y, s, plan.group_by_size(ptr, p + q, p * q), symmetrize)
+
+
+def _apply_by_size(y: Tensor, s: Tensor, grouped: SizeClasses, symmetrize: bool) -> Tensor:
+    p, q = s.shape[1:]
     out = y.new_empty(y.shape[0], p)
-    grouped = plan.group_by_size(ptr, p + q, p * q)
     most_rows, most_segments = grouped.most()
     y_space = _wide(y, most_rows, q)
     s_space = _wide(s, most_segments, p, q)
@@ -115,17 +119,21 @@ def segment_apply(
             torch.bmm(a, b.transpose(1, 2), out=o)
         out.index_copy_(0, chunk.rows, part.to(out.dtype))
     for segment, start, end in grouped.large:
-        factor = widen(s[segment]).t()
-        twice = symmetrize and end - start < p and y.dtype not in HALF  # two products are faster than a sum
-        factor = factor + factor.t() if symmetrize and not twice else factor
-        if y.dtype not in HALF:
-            mapped = torch.mm(y[start:end], factor, out=out[start:end])
-            if twice:
-                mapped.addmm_(y[start:end], factor.t())
-            continue
-        for rows in blocks(start, end, ptr.device, p + q):
-            out[rows] = widen(y[rows]) @ factor
+        _apply_to_large(y[start:end], widen(s[segment]).t(), symmetrize, out[start:end])
     return out
+
+
+def _apply_to_large(y: Tensor, factor: Tensor, symmetrize: bool, out: Tensor) -> None:
+    """Write the rows of one segment times the factor, or times the sum of the factor and its transpose."""
+    if symmetrize and y.shape[0] < y.shape[1] and y.dtype not in HALF:  # a second product is faster than the sum
+        torch.mm(y, factor, out=out).addmm_(y, factor.t())
+        return
+    factor = factor + factor.t() if symmetrize else factor
+    if y.dtype not in HALF:
+        torch.mm(y, factor, out=out)
+        return
+    for rows in blocks(0, y.shape[0], y.device, sum(factor.shape)):
+        out[rows] = widen(y[rows]) @ factor
 
 
 def segment_attend(
@@ -167,37 +175,46 @@ def segment_attend_backward(
         total = segment_apply(x, d_pooled.transpose(1, 2), ptr, order=order, plan=plan)
         total = total if d_score is None else total.add_(d_score)
         dx = segment_apply(score, d_pooled, ptr, order=order, plan=plan).addmm_(total, query.t())
-    else:
-        dx, total = _attend_backward_in_blocks(x, query.t(), score, d_pooled.squeeze(2), d_score, segments)
-    return dx, x.t() @ total if with_query else query.new_empty(0), total
+        return dx, x.t() @ total if with_query else query.new_empty(0), total
+    return _attend_backward_in_blocks(x, query, score, d_pooled.squeeze(2), d_score, segments, with_query)
 
 
 def _attend_backward_in_blocks(
-    x: Tensor, query: Tensor, score: Tensor, d_pooled: Tensor, d_score: Tensor | None, segments: Segments
-) -> tuple[Tensor, Tensor]:
-    """Return the gradients of ``x`` and of the scores for one query ``[1, F]``."""
+    x: Tensor,
+    query: Tensor,
+    score: Tensor,
+    d_pooled: Tensor,
+    d_score: Tensor | None,
+    segments: Segments,
+    with_query: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of :func:`segment_attend_backward` for one query, in one pass over ``x``."""
     segment = segment_of_rows(segments.ptr, x.shape[0], segments.order)
     parts = list(blocks(0, x.shape[0], x.device, 4 * x.shape[1]))
     if len(parts) == 1:
-        return _attend_backward_of_block(x, query, score, d_pooled.index_select(0, segment), d_score)
+        dx, total = _attend_backward_of_block(x, query, score, d_pooled.index_select(0, segment), d_score)
+        return dx, x.t() @ total if with_query else query.new_empty(0), total
     dx = torch.empty_like(x)
     total = torch.empty_like(score)
+    d_query = _wide(query, *query.shape).zero_()
     for rows in parts:
         incoming = None if d_score is None else d_score[rows]
         spread = d_pooled.index_select(0, segment[rows])
         dx[rows], total[rows] = _attend_backward_of_block(x[rows], query, score[rows], spread, incoming)
-    return dx, total
+        if with_query:
+            d_query.addmm_(widen(x[rows]).t(), widen(total[rows]))
+    return dx, d_query.to(query.dtype) if with_query else query.new_empty(0), total
 
 
 def _attend_backward_of_block(
     x: Tensor, query: Tensor, score: Tensor, spread: Tensor, d_score: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Return both gradients of some rows; ``spread`` is the gradient of the pooled values of their segments."""
+    """Return the gradients of some rows and scores; ``spread`` is the gradient of their segments' pooled values."""
     factor = widen(spread)
     total = (factor * x).sum(1, keepdim=True)
     total = total if d_score is None else total.add_(d_score)
     total = total.to(x.dtype)
-    return factor.mul_(score).addcmul_(widen(total), widen(query)).to(x.dtype), total
+    return factor.mul_(score).addcmul_(widen(total), widen(query).t()).to(x.dtype), total
 
 
 def _weighted_sum(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
