@@ -67,12 +67,8 @@ def make_models(channels: int, classes: int) -> dict[str, Model]:
         names = [name for name, needed in OWN.items() if not needed or importlib.util.find_spec("numba")]
         for name in (*names, rival):
             torch.manual_seed(0)
-            attn = kind == "attn"
-            readout = (
-                AttentionalSecondOrderAggregation(HIDDEN) if attn else BilinearSecondOrderAggregation(HIDDEN, RANK)
-            )
             form = FORMS["sopool" if name in OWN else name]
-            models[f"{kind}: {name}"] = Model(channels, classes, HIDDEN if attn else RANK**2, readout, form)
+            models[f"{kind}: {name}"] = Model(channels, classes, READOUTS[kind](HIDDEN), form)
     return models
 
 
