@@ -117,7 +117,8 @@ def _make_function(
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     function: Any = type(compute.__name__, (torch.autograd.Function,), methods)
-    apply: Callable[..., Any] = function.apply
+    # What Function.apply calls if no transform is active, without its checks for transforms.
+    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
     return apply
 
 

@@ -80,11 +80,17 @@ class SegmentAggregation(Aggregation):
         dim_size: int | None = None,
         dim: int = -2,
     ) -> Tensor:
-        """Call PyG's class or, while tracing without ``dim_size``, let an operator count the graphs of each batch."""
+        """Call :meth:`forward`, by PyG's class only where that changes or checks the arguments.
+
+        While tracing, an operator counts the graphs of each batch instead of PyG.
+        """
         given = {"index": index, "ptr": ptr, "dim_size": dim_size, "dim": dim}
-        if is_traced() and index is not None and dim_size is None:
-            traced: Tensor = torch.nn.Module.__call__(self, x, **given)
-            return traced
+        usual = x.dim() == 2 and dim in (-2, 0) and (dim_size is None if index is None else ptr is None)
+        if (usual and (index is not None or ptr is not None)) or (
+            index is not None and dim_size is None and is_traced()
+        ):
+            direct: Tensor = torch.nn.Module.__call__(self, x, **given)
+            return direct
         out: Tensor = super().__call__(x, **given)
         return out
 

@@ -80,7 +80,7 @@ def segment_attend(
     score = x.new_empty(rows, 1)
     bounds = ptr.numpy()
     views = _view(x), _vector(query), 0.0 if bias is None else bias.item(), bounds, *_order(order, rows)
-    _run("attend", _cut(bounds, 8 * channels), *views, pooled.numpy()[:, :, 0], _vector(score))
+    _run("attend", _cut(bounds, 8 * channels), *views, pooled.numpy()[:, :, 0], score.numpy()[:, 0])
     return pooled, score
 
 
@@ -101,7 +101,7 @@ def segment_attend_backward(
     d_query = query.new_zeros(len(cuts) - 1, channels)
     total = torch.zeros_like(score) if d_score is None else d_score.clone(memory_format=torch.contiguous_format)
     views = _view(x), _vector(query), _vector(score), _view(d_pooled)[:, :, 0], bounds, *_order(order, rows)
-    _run("attend_backward", cuts, *views, dx.numpy(), d_query.numpy(), _vector(total))
+    _run("attend_backward", cuts, *views, dx.numpy(), d_query.numpy(), total.numpy()[:, 0])
     if len(cuts) > 2:
         d_query = d_query.sum(0, keepdim=True)
     return dx, d_query.t_(), total  # in place: an operator must not return a view

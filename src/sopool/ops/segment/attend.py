@@ -71,17 +71,17 @@ def _formula(x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: 
     return gram.segment_gram(x, score, ptr, order=order), Segments(ptr, order).sort(score)
 
 
+@without_autocast
 def _compute_attend(
     x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the pooled values, and the scores ``[N, K]`` in segment order, which the backward pass reuses."""
     check_sizes(ptr, x, order)
-    with without_autocast(x.device):
-        if backends.serves(x):
-            from sopool.ops.triton.attend import segment_attend
+    if backends.serves(x):
+        from sopool.ops.triton.attend import segment_attend
 
-            return segment_attend(x, query, bias, ptr, order)
-        return torch_backend.segment_attend(x, query, bias, ptr, order, plan)
+        return segment_attend(x, query, bias, ptr, order)
+    return torch_backend.segment_attend(x, query, bias, ptr, order, plan)
 
 
 _attend = torch.library.custom_op("sopool::segment_attend", _compute_attend, mutates_args=(), schema=ATTEND)
@@ -122,6 +122,7 @@ def _differentiable(
     return segments.unsort(dx), rows.t() @ d_score, d_score.sum(0)
 
 
+@without_autocast
 def _compute_attend_backward(
     x: Tensor,
     query: Tensor,
@@ -135,15 +136,14 @@ def _compute_attend_backward(
     plan: Plan | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the gradient of ``x`` and, on request, those of ``query`` and ``bias``."""
-    with without_autocast(x.device):
-        if backends.serves(x):
-            from sopool.ops.triton.attend import segment_attend_backward
+    if backends.serves(x):
+        from sopool.ops.triton.attend import segment_attend_backward
 
-            d_score = None if d_score is None else d_score.contiguous()
-            return segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order, with_query, with_bias)
-        given = (x, query, score, d_pooled, d_score, ptr, order)
-        dx, d_query, d_score = torch_backend.segment_attend_backward(*given, with_query, plan)
-        return dx, d_query, d_score.sum(0) if with_bias else x.new_empty(0)
+        d_score = None if d_score is None else d_score.contiguous()
+        return segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order, with_query, with_bias)
+    given = (x, query, score, d_pooled, d_score, ptr, order)
+    dx, d_query, d_score = torch_backend.segment_attend_backward(*given, with_query, plan)
+    return dx, d_query, d_score.sum(0) if with_bias else x.new_empty(0)
 
 
 _attend_backward = torch.library.custom_op(

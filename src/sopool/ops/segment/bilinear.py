@@ -63,18 +63,18 @@ def _formula(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> tu
     return gram.segment_gram(mapped, mapped, ptr), mapped
 
 
+@without_autocast
 def _compute_bilinear(
     x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the pooled values, and X W ``[N, R]`` in segment order, which the backward pass reuses."""
     check_sizes(ptr, x, order)
-    with without_autocast(x.device):
-        if backends.serves(x):
-            from sopool.ops.triton.bilinear import segment_bilinear
+    if backends.serves(x):
+        from sopool.ops.triton.bilinear import segment_bilinear
 
-            return segment_bilinear(x, weight, ptr, order)
-        mapped = Segments(ptr, order).sort(x @ weight)
-        return torch_backend.segment_gram(mapped, mapped, ptr, plan=plan), mapped
+        return segment_bilinear(x, weight, ptr, order)
+    mapped = Segments(ptr, order).sort(x @ weight)
+    return torch_backend.segment_gram(mapped, mapped, ptr, plan=plan), mapped
 
 
 _bilinear = torch.library.custom_op("sopool::segment_bilinear", _compute_bilinear, mutates_args=(), schema=BILINEAR)
@@ -108,6 +108,7 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_mapped: Tensor | None) -> tup
     return dx if needs_x else None, d_weight if needs_weight else None, None, None
 
 
+@without_autocast
 def _compute_bilinear_backward(
     x: Tensor,
     weight: Tensor,
@@ -121,21 +122,20 @@ def _compute_bilinear_backward(
     plan: Plan | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute the requested gradients of ``x`` and ``weight``."""
-    with without_autocast(x.device):
-        triton = backends.serves(x)
-        if triton:
-            from sopool.ops.triton.apply import segment_apply
-            from sopool.ops.triton.projection import projection_backward
+    triton = backends.serves(x)
+    if triton:
+        from sopool.ops.triton.apply import segment_apply
+        from sopool.ops.triton.projection import projection_backward
 
-            gradient = segment_apply(mapped, d_pooled, ptr, True)
-        else:
-            gradient = torch_backend.segment_apply(mapped, d_pooled, ptr, True, plan=plan)
-        gradient = gradient if d_mapped is None else gradient.add_(d_mapped)
-        if triton:
-            return projection_backward(x, weight, gradient, ptr, order, with_x, with_weight)
-        gradient = Segments(ptr, order).unsort(gradient)
-        dx = gradient @ weight.t() if with_x else x.new_empty(0)
-        return dx, x.t() @ gradient if with_weight else x.new_empty(0)
+        gradient = segment_apply(mapped, d_pooled, ptr, True)
+    else:
+        gradient = torch_backend.segment_apply(mapped, d_pooled, ptr, True, plan=plan)
+    gradient = gradient if d_mapped is None else gradient.add_(d_mapped)
+    if triton:
+        return projection_backward(x, weight, gradient, ptr, order, with_x, with_weight)
+    gradient = Segments(ptr, order).unsort(gradient)
+    dx = gradient @ weight.t() if with_x else x.new_empty(0)
+    return dx, x.t() @ gradient if with_weight else x.new_empty(0)
 
 
 _bilinear_backward = torch.library.custom_op(

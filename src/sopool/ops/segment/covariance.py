@@ -61,24 +61,24 @@ def _formula(x: Tensor, ptr: Tensor, order: Tensor | None) -> tuple[Tensor, Tens
     return gram.segment_gram(centred, centred, ptr, order=order), mean
 
 
+@without_autocast
 def _compute_covariance(
     x: Tensor, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the pooled values, and the means ``[G, F]`` for the backward pass (float32 if ``x`` has a half type)."""
     check_sizes(ptr, x, order)
-    with without_autocast(x.device):
-        if backends.serves(x):
-            from sopool.ops.triton.gram import segment_gram
+    if backends.serves(x):
+        from sopool.ops.triton.gram import segment_gram
 
-            one = x.new_ones(1, 1).expand(x.shape[0], 1)
-            mean = _divide(segment_gram(x, one, ptr, order, dtype=wide_type(x)), ptr)
-            return segment_gram(x, x, ptr, order, center=mean), mean
-        rows = Segments(ptr, order).sort(x)
-        one = x.new_ones(x.shape[0], 1, dtype=wide_type(x))
-        plan = Plan() if plan is None else plan
-        mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr, plan=plan), ptr)
-        centred = _center(rows, mean, ptr)
-        return torch_backend.segment_gram(centred, centred, ptr, plan=plan), mean
+        one = x.new_ones(1, 1).expand(x.shape[0], 1)
+        mean = _divide(segment_gram(x, one, ptr, order, dtype=wide_type(x)), ptr)
+        return segment_gram(x, x, ptr, order, center=mean), mean
+    rows = Segments(ptr, order).sort(x)
+    one = x.new_ones(x.shape[0], 1, dtype=wide_type(x))
+    plan = Plan() if plan is None else plan
+    mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr, plan=plan), ptr)
+    centred = _center(rows, mean, ptr)
+    return torch_backend.segment_gram(centred, centred, ptr, plan=plan), mean
 
 
 _covariance = torch.library.custom_op(
@@ -112,17 +112,17 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_mean: Tensor | None) -> tuple
     return dx, None, None
 
 
+@without_autocast
 def _compute_covariance_backward(
     x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor, order: Tensor | None, plan: Plan | None = None
 ) -> Tensor:
-    with without_autocast(x.device):
-        if backends.serves(x):
-            from sopool.ops.triton.apply import segment_apply
+    if backends.serves(x):
+        from sopool.ops.triton.apply import segment_apply
 
-            return segment_apply(x, d_pooled, ptr, True, order, order, center=mean)
-        segments = Segments(ptr, order)
-        centred = _center(segments.sort(x), mean, ptr)
-        return segments.unsort(torch_backend.segment_apply(centred, d_pooled, ptr, True, plan=plan))
+        return segment_apply(x, d_pooled, ptr, True, order, order, center=mean)
+    segments = Segments(ptr, order)
+    centred = _center(segments.sort(x), mean, ptr)
+    return segments.unsort(torch_backend.segment_apply(centred, d_pooled, ptr, True, plan=plan))
 
 
 _covariance_backward = torch.library.custom_op(

@@ -124,18 +124,19 @@ def segment_apply(
     return out
 
 
+@without_autocast
 def _compute_gram(
     x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
 ) -> Tensor:
     check_sizes(ptr, x, order, y=y)
-    with without_autocast(x.device):
-        if backends.serves(x):
-            from sopool.ops.triton.gram import segment_gram
+    if backends.serves(x):
+        from sopool.ops.triton.gram import segment_gram
 
-            return segment_gram(x, x if y is None else y, ptr, order)
-        return torch_backend.segment_gram(x, x if y is None else y, ptr, order, plan)
+        return segment_gram(x, x if y is None else y, ptr, order)
+    return torch_backend.segment_gram(x, x if y is None else y, ptr, order, plan)
 
 
+@without_autocast
 def _compute_apply(
     y: Tensor,
     s: Tensor,
@@ -146,12 +147,11 @@ def _compute_apply(
 ) -> Tensor:
     """Return S_g y_i, or (S_g + S_g^T) y_i with ``symmetrize``; this sum, as large as S, is never stored."""
     check_sizes(ptr, y, order, s=s)
-    with without_autocast(y.device):
-        if backends.serves(y):
-            from sopool.ops.triton.apply import segment_apply
+    if backends.serves(y):
+        from sopool.ops.triton.apply import segment_apply
 
-            return segment_apply(y, s, ptr, symmetrize, order, order)
-        return torch_backend.segment_apply(y, s, ptr, symmetrize, order, plan)
+        return segment_apply(y, s, ptr, symmetrize, order, order)
+    return torch_backend.segment_apply(y, s, ptr, symmetrize, order, plan)
 
 
 _gram = torch.library.custom_op("sopool::segment_gram", _compute_gram, mutates_args=(), schema=GRAM)

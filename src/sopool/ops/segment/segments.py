@@ -100,7 +100,7 @@ def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
         down = bounds[1:] < bounds[:-1]
         if bounds[0] != 0:
             raise ValueError(f"ptr starts at {bounds[0]}: it must start at 0.")
-        if np.count_nonzero(down):
+        if np.logical_or.reduce(down):
             at = int(down.argmax())
             raise ValueError(
                 f"ptr goes down from {bounds[at]} to {bounds[at + 1]} at position {at + 1}: it must never decrease."
@@ -196,7 +196,7 @@ def _count(index: Tensor) -> int:
 
 def _is_sorted(index: Tensor) -> bool:
     entries = index.numpy()
-    return not np.count_nonzero(entries[1:] < entries[:-1])
+    return not np.logical_or.reduce(entries[1:] < entries[:-1])
 
 
 def _ptr_of_sorted(index: Tensor, size: int | None) -> Tensor:

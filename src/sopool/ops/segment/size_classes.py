@@ -87,9 +87,10 @@ class Plan:
     def __init__(self, may_pad: bool = False) -> None:
         self.checked = False
         """Whether the values of ``ptr`` were checked."""
-        self._may_pad = may_pad
+        self.may_pad = may_pad
         self._groups: dict[tuple[int, int], SizeClasses] = {}
         self._padding: Padding | None = None
+        self._segments: Tensor | None = None
 
     def group_by_size(self, ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
         """Return the groups of :func:`group_by_size`, which are computed once."""
@@ -98,11 +99,16 @@ class Plan:
             self._groups[key] = group_by_size(ptr, *key)
         return self._groups[key]
 
+    def segment_of_rows(self, ptr: Tensor, num_rows: int, order: Tensor | None) -> Tensor:
+        """Return the segment of each row, which is kept for the backward pass only if it is small."""
+        segments = segment_of_rows(ptr, num_rows, order) if self._segments is None else self._segments
+        self._segments = segments if num_rows <= SMALL else None
+        return segments
+
     def padding(self, ptr: Tensor, row_width: int) -> Padding | None:
         """Return how to pad to the largest segment; None if it is not allowed, or if much would be wasted."""
-        if self._may_pad and self._padding is None and ptr.device.type == "cpu":
+        if self._padding is None and self.may_pad and ptr.device.type == "cpu":
             self._padding = _pad_to_largest(ptr.numpy())
-            self._may_pad = self._padding is not None
         if self._padding is None:
             return None
         values = self._padding.segments * self._padding.longest * row_width

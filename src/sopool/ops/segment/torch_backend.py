@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sopool.ops.numba import dispatch as compiled
 from sopool.ops.segment.segments import Segments, check_ptr_values
-from sopool.ops.segment.size_classes import Plan, SizeClasses, blocks, segment_of_rows
+from sopool.ops.segment.size_classes import SMALL, Plan, SizeClasses, blocks, segment_of_rows
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -143,10 +143,17 @@ def segment_attend(
     plan = _checked(plan, ptr, x)
     if query.shape[1] == 1 and compiled.serves(x):
         return compiled.segment_attend(x, query, bias, ptr, order)
-    if query.shape[1] == 1 and x.device.type == "cpu":  # takes a third of the time of MKL's matrix-vector product
-        score = _row_dot(x, query.t()).add_(0 if bias is None else bias)
+    one_query = query.shape[1] == 1 and x.device.type == "cpu"
+    small = one_query and plan.may_pad and x.numel() <= SMALL and x.dtype not in HALF
+    if one_query and not small:  # takes a third of the time of MKL's matrix-vector product
+        score = _row_dot(x, query.t())
+        score = score if bias is None else score.add_(bias)
     else:
         score = x @ query if bias is None else torch.addmm(bias, x, query)
+    if small:  # sums with fewer operations than embedding_bag
+        segment = plan.segment_of_rows(ptr, x.shape[0], order)
+        pooled = x.new_zeros(ptr.numel() - 1, x.shape[1]).index_add_(0, segment, x * score).unsqueeze_(2)
+        return pooled, Segments(ptr, order).sort(score)
     return segment_gram(x, score, ptr, order, plan), Segments(ptr, order).sort(score)
 
 
@@ -176,7 +183,8 @@ def segment_attend_backward(
         total = total if d_score is None else total.add_(d_score)
         dx = segment_apply(score, d_pooled, ptr, order=order, plan=plan).addmm_(total, query.t())
         return dx, x.t() @ total if with_query else query.new_empty(0), total
-    return _attend_backward_in_blocks(x, query, score, d_pooled.squeeze(2), d_score, segments, with_query)
+    segment = plan.segment_of_rows(ptr, x.shape[0], order)
+    return _attend_backward_in_blocks(x, query, score, d_pooled.squeeze(2), d_score, segment, with_query)
 
 
 def _attend_backward_in_blocks(
@@ -185,11 +193,10 @@ def _attend_backward_in_blocks(
     score: Tensor,
     d_pooled: Tensor,
     d_score: Tensor | None,
-    segments: Segments,
+    segment: Tensor,
     with_query: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of :func:`segment_attend_backward` for one query, in one pass over ``x``."""
-    segment = segment_of_rows(segments.ptr, x.shape[0], segments.order)
     parts = list(blocks(0, x.shape[0], x.device, 4 * x.shape[1]))
     if len(parts) == 1:
         dx, total = _attend_backward_of_block(x, query, score, d_pooled.index_select(0, segment), d_score)
