@@ -73,7 +73,8 @@ def find_segments(
     index = index.long()
     if is_traced():  # no tests in a trace: the next batch may have another order and size
         return Segments(*_sort_index(index, dim_size))
-    if index.device.type == "cpu" and _is_sorted(index):
+    readable = index.device.type == "cpu" and not torch._C._are_functorch_transforms_active()
+    if readable and _is_sorted(index):
         return Segments(_ptr_of_sorted(index, dim_size))
     dim_size = _count(index) if dim_size is None else dim_size
     return Segments(*_sort_index(index, dim_size))
