@@ -92,7 +92,7 @@ def _is_intercepted(arguments: tuple[Any, ...]) -> bool:
     for one in arguments:
         kind = type(one)
         if kind is Tensor or kind is torch.nn.Parameter:
-            if one.is_meta:
+            if one.is_meta or _functorch.is_legacy_batchedtensor(one):  # the latter: torch.autograd.grad in batches
                 return True
         elif isinstance(one, Tensor):
             return True
