@@ -3,7 +3,6 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -12,15 +11,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from sopool.data import AttributeEncoder, make_agreement
-from sopool.models import ModelConfig
 from sopool.ops import segment_attend, segment_bilinear, segment_covariance, segment_gram
 from sopool.ops._autograd import Operator
 from sopool.ops.segment.size_classes import Plan, graphs_apart, may_pad
-from sopool.training.bank.bank import Bank
-from sopool.training.bank.batching import GraphTables
-from sopool.training.run_splits import Splitter
-from sopool.training.runs.config import RunConfig
 from tests.helpers.strategies import draw_rows, ptr_of
 
 PTR = ptr_of([3, 0, 4])
@@ -165,21 +158,3 @@ def test_graphs_are_apart_in_one_thread_only():
             assert not may_pad()
         assert not may_pad()
     assert may_pad()
-
-
-def test_a_bank_keeps_graphs_apart():
-    graphs = make_agreement(20)
-    tables = GraphTables.build(graphs, AttributeEncoder().fit(graphs).transform(graphs))
-    model = ModelConfig(pool="sopool", hidden=4)
-    config = RunConfig(
-        data="agreement", fingerprint="0", encoder="", model=model, fold=0, folds=2, steps=2, batch_size=5
-    )
-    split = Splitter(graphs.labels.numpy())(config)
-    bank = Bank(tables, [config], [split])
-    found = []
-    bank.model.register_forward_hook(lambda *_: found.append(may_pad()))
-    bank.model.readouts[0].register_forward_hook(lambda *_: found.append(may_pad()))
-    bank.run_epoch()
-    bank.scores([np.array(split.test)])
-    assert len(found) > 2
-    assert not any(found)

@@ -20,7 +20,7 @@ from sopool.ops._products import without_autocast
 from sopool.ops.segment import gram, torch_backend
 from sopool.ops.segment.first_order import segment_mean, segment_sizes
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments
-from sopool.ops.segment.size_classes import Plan, blocks, segment_of_rows
+from sopool.ops.segment.size_classes import Plan, blocks
 from sopool.ops.segment.torch_backend import wide_type, widen
 
 COVARIANCE = "(Tensor x, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -77,7 +77,7 @@ def _compute_covariance(
     one = x.new_ones(x.shape[0], 1, dtype=wide_type(x))
     plan = Plan() if plan is None else plan
     mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr, plan=plan), ptr)
-    centred = _center(rows, mean, ptr)
+    centred = _center(rows, mean, ptr, plan)
     return torch_backend.segment_gram(centred, centred, ptr, plan=plan), mean
 
 
@@ -121,7 +121,8 @@ def _compute_covariance_backward(
 
         return segment_apply(x, d_pooled, ptr, True, order, order, center=mean)
     segments = Segments(ptr, order)
-    centred = _center(segments.sort(x), mean, ptr)
+    plan = Plan() if plan is None else plan
+    centred = _center(segments.sort(x), mean, ptr, plan)
     return segments.unsort(torch_backend.segment_apply(centred, d_pooled, ptr, True, plan=plan))
 
 
@@ -145,9 +146,9 @@ def _divide(total: Tensor, ptr: Tensor) -> Tensor:
     return total.squeeze(2).div_(segment_sizes(ptr, like=total))
 
 
-def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
+def _center(rows: Tensor, mean: Tensor, ptr: Tensor, plan: Plan) -> Tensor:
     """Subtract the mean of its segment from each sorted row, with no more memory than the result needs."""
-    segment = segment_of_rows(ptr, rows.shape[0])
+    segment = plan.segment_of_rows(ptr, rows.shape[0])
     centred = torch.empty_like(rows)
     for some in blocks(0, rows.shape[0], rows.device, 3 * rows.shape[1]):
         torch.sub(rows[some], mean.index_select(0, segment[some]), out=centred[some])

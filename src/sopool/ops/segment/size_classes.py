@@ -99,8 +99,8 @@ class Plan:
             self._groups[key] = group_by_size(ptr, *key)
         return self._groups[key]
 
-    def segment_of_rows(self, ptr: Tensor, num_rows: int, order: Tensor | None) -> Tensor:
-        """Return the segment of each row, which is kept for the backward pass only if it is small."""
+    def segment_of_rows(self, ptr: Tensor, num_rows: int, order: Tensor | None = None) -> Tensor:
+        """Return the result of :func:`segment_of_rows`, always for the same ``order``; if small, it is kept."""
         segments = segment_of_rows(ptr, num_rows, order) if self._segments is None else self._segments
         self._segments = segments if num_rows <= SMALL else None
         return segments
