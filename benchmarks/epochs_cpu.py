@@ -37,9 +37,7 @@ RIVALS = {"bimap": "padding", "attn": "index_add"}
 class Model(nn.Module):
     """PyG's example with any readout, a function of node features, batch and number of graphs."""
 
-    def __init__(
-        self, channels: int, classes: int, width: int, readout: nn.Module, form: Callable[..., Tensor]
-    ) -> None:
+    def __init__(self, channels: int, classes: int, readout: nn.Module, form: Callable[..., Tensor]) -> None:
         super().__init__()
         self.gnn = GIN(channels, HIDDEN, num_layers=5, dropout=0.5)
         self.readout = readout

@@ -9,9 +9,9 @@ neither interfere with those of PyTorch nor forbid a process to fork.
 import importlib
 import importlib.util
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -120,12 +120,14 @@ def _run(name: str, cuts: list[int], *arguments: Any) -> None:
         for part, (start, end) in parts[first::threads]:
             loop(part, start, end, *arguments)
 
-    others = [Thread(target=run, args=(number,)) for number in range(1, threads)]
-    for other in others:
-        other.start()
-    run(0)
-    for other in others:
-        other.join()
+    if threads == 1:
+        run(0)
+        return
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(run, number) for number in range(1, threads)]
+        run(0)
+        for other in others:
+            other.result()  # raises the error of a thread
 
 
 def _cut(bounds: np.ndarray, per_row: int) -> list[int]:
