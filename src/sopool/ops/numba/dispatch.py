@@ -164,8 +164,10 @@ _NO_ORDER = np.empty(0, np.int64)
 
 
 def _large(bounds: np.ndarray) -> list[tuple[int, int, int]]:
-    found = (bounds[1:] - bounds[:-1] > LONGEST).nonzero()[0].tolist()
-    return [(g, int(bounds[g]), int(bounds[g + 1])) for g in found]
+    sizes = bounds[1:] - bounds[:-1]
+    if np.maximum.reduce(sizes, initial=0) <= LONGEST:
+        return []
+    return [(g, int(bounds[g]), int(bounds[g + 1])) for g in (sizes > LONGEST).nonzero()[0].tolist()]
 
 
 @cache
