@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sopool._runtime.threads import cores
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """The default folder with NAME.zip files."""
 
@@ -38,6 +40,13 @@ def run_alone(module: str, *arguments: object, **environment: str) -> Any:
         command(module, *arguments), check=True, stdout=subprocess.PIPE, text=True, env=os.environ | environment
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def processor() -> str:
+    """Return the model of the processor and the number of cores that this process may use."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {cores()} cores"
 
 
 def versions() -> str:

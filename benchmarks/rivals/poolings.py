@@ -32,7 +32,7 @@ class Padded(torch.nn.Module):
 
 
 def covariance(h, mask, w):
-    z = h @ w
+    z = h if w is None else h @ w
     mean = z.sum(1, keepdim=True) / mask.sum(1).view(-1, 1, 1)
     z = (z - mean) * mask.unsqueeze(2)
     return (z.mT @ z).flatten(1)

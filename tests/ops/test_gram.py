@@ -49,6 +49,8 @@ def test_gram_is_its_formula(sizes, p, q, seed, dtype):
     assert got.dtype == dtype
     assert_near(got, naive_gram(x, y, ptr))
     assert_near(segment_gram(x, x, ptr), naive_gram(x, x, ptr))
+    with grouping.graphs_apart():
+        assert_near(segment_gram(x, y, ptr), naive_gram(x, y, ptr))
 
 
 @every_way
@@ -60,6 +62,20 @@ def test_apply_is_its_formula(sizes, p, q, seed, dtype):
     got = segment_apply(y, s, ptr)
     assert got.dtype == dtype
     assert_near(got, naive_apply(y, s, ptr))
+    with grouping.graphs_apart():
+        assert_near(segment_apply(y, s, ptr), naive_apply(y, s, ptr))
+
+
+@on_cpu
+@given(sizes, widths, seeds)
+def test_symmetrized_apply_is_its_formula(sizes, p, seed):
+    ptr = ptr_of(sizes)
+    y = draw_rows(seed, sum(sizes), p)
+    s = draw_rows(seed + 1, len(sizes), p, p)
+    x = draw_rows(seed + 2, sum(sizes), p).requires_grad_()
+    want = naive_apply(y, s + s.mT, ptr)
+    assert_near(torch.ops.sopool.segment_apply(y, s, ptr, True), want)
+    assert_near(torch.autograd.grad(segment_gram(x, x, ptr), x, s)[0], naive_apply(x, s + s.mT, ptr))
 
 
 @given(sizes, widths, widths, seeds)

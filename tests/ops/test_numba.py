@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sopool.ops import segment_attend
 from sopool.ops.numba import dispatch as compiled
 from sopool.ops.segment import torch_backend
 from tests.helpers.strategies import draw_rows, ptr_of, seeds, sizes, widths
@@ -53,15 +54,50 @@ def test_arguments_need_not_be_contiguous():
     torch.testing.assert_close(compiled.segment_apply(x, s, ptr, symmetrize=False), expected)
 
 
-def test_serves_one_thread_and_whole_precision_only(monkeypatch, way):
+def test_serves_whole_precision_only(monkeypatch, way):
     monkeypatch.undo()
     x = torch.zeros(2, 2)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert compiled.serves(x)
     assert not compiled.serves(x.bfloat16())
     assert not compiled.serves(torch.zeros(2, 2, device="meta"))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert compiled.serves_alone(x)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert not compiled.serves(x)
+    assert not compiled.serves_alone(x)
+
+
+@given(sizes, st.sampled_from([1, 3]), seeds, st.integers(0, 60), st.integers(1, 3))
+def test_the_number_of_threads_changes_nothing(sizes, width, seed, part, threads):
+    """With any amount of work in a part, to the bit; and the results are those of a single part."""
+    ptr = ptr_of(sizes)
+    x = draw_rows(seed, sum(sizes), width)
+    query = draw_rows(seed + 1, width, 1)
+    gradient = draw_rows(seed + 2, len(sizes), width, 1)
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+
+    def results():
+        pooled, score = compiled.segment_attend(x, query, None, ptr, order)
+        gradients = compiled.segment_attend_backward(x, query, score, gradient, None, ptr, order)
+        products = compiled.segment_gram(x, x, ptr)
+        return pooled, score, *gradients, products, compiled.segment_apply(x, products, ptr, symmetrize=True)
+
+    whole = results()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "PART", part + 1)
+        patch.setattr(torch, "get_num_threads", lambda: 1)
+        alone = results()
+        patch.setattr(torch, "get_num_threads", lambda: threads)
+        together = results()
+    for one, two, three in zip(alone, together, whole, strict=True):
+        assert torch.equal(one, two)
+        torch.testing.assert_close(one, three)
+
+
+def test_an_order_out_of_range_is_refused():
+    """Loops do not check their accesses to memory."""
+    x = draw_rows(0, 3, 2)
+    with pytest.raises(IndexError, match="from 0 to 7 for 3 rows"):
+        segment_attend(x, x[:2, :1].contiguous(), ptr_of([3]), order=torch.tensor([0, 7, 1]))
 
 
 @pytest.mark.parametrize("size", [1, compiled.LONGEST, compiled.LONGEST + 1])

@@ -12,6 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 from sopool.nn import READOUTS, SegmentAggregation
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import segment_sum
+from sopool.ops.segment.size_classes import may_pad
 from sopool.training.bank.bank import Bank, new_model
 from sopool.training.bank.sampling import draw_batches
 from sopool.training.run_splits import run_seed
@@ -52,6 +53,16 @@ def train(bank, epochs):
     losses = [bank.run_epoch() for _ in range(epochs)]
     scores = bank.scores([np.arange(len(bank.tables))] * len(bank.configs))
     return np.array(losses), bank.values.numpy(), bank.statistics.numpy(), np.stack(scores)
+
+
+def test_no_graph_sees_the_rest_of_its_batch():
+    """Not even in the last bits: graphs are not padded to the largest of a batch, which other models share."""
+    bank = bank_of(tables_of(little_store()), [run_config(model={"pool": "sopool"})])
+    found = []
+    bank.model.readouts[0].register_forward_hook(lambda *_: found.append(may_pad()))
+    train(bank, 1)
+    assert found
+    assert not any(found)
 
 
 @pytest.mark.parametrize(("gnn", "pool"), WITHOUT_TIES)

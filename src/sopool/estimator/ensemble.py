@@ -19,6 +19,7 @@ from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.inference import prepare_for_inference
 from sopool.models.make import clusters_for
+from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.cluster_tables import ClusterTables
 
@@ -99,6 +100,7 @@ class Ensemble:
         kind = self.device.type
 
         @torch.no_grad()
+        @graphs_apart()
         def part(ends: tuple[int, int]) -> Tensor:
             tables = self._tables(store, features, edges, *ends)
             return work(model, tables.copies(models, self.substitutes)).view(models, ends[1] - ends[0], -1)

@@ -35,7 +35,7 @@ class InferenceGNN(torch.nn.Module):
 
     def forward(self, x: Tensor, neighbors: Neighbors | Dense, ptr: Tensor, models: int = 1) -> list[Tensor]:
         """Return the input and the output of each layer, ``[N, F]`` each, or H W if ``view`` was given."""
-        serves = compiled.serves(x) and not transformed()
+        serves = compiled.serves_alone(x) and not transformed()
         if serves and isinstance(neighbors, Neighbors) and self.merged.has_labels_for(neighbors):
             return run_network(x, neighbors, ptr, self.merged)
         layers: list[Tensor] = self.gnn(x, neighbors, ptr, models)

@@ -1,4 +1,7 @@
-"""Support for ``torch.func`` transforms and forward-mode differentiation.
+"""Calls of operators: without the dispatcher of ``torch.library`` in plain eager code, and under transforms.
+
+The dispatcher takes longer than the work on a batch of small graphs. :class:`Operator` avoids it where nothing
+intercepts the call.
 
 An operator that is registered with ``torch.library`` has a reverse-mode gradient only: forward mode silently treats it
 as a constant, and ``torch.func.grad`` raises an error. While such a transform is active, the primitive
@@ -19,7 +22,8 @@ from torch import Tensor
 from torch._C import _functorch
 from torch.autograd import forward_ad
 
-from sopool.ops.segment.segments import Segments
+from sopool.ops.segment.segments import Segments, is_traced
+from sopool.ops.segment.size_classes import Plan, may_pad
 from sopool.ops.segment.standard import exporting
 
 
@@ -41,6 +45,87 @@ def _look() -> bool:
 
 # The compiler traces the transforms inside compiled code itself, so this is a constant to it.
 _at_work: Callable[[], bool] = torch.compiler.assume_constant_result(_look)
+
+
+class Operator:
+    """An operator of ``torch.library`` that plain eager code calls without the dispatcher.
+
+    Args:
+        registered: The operator.
+        compute: The function that computes it. It accepts a :class:`Plan` in addition, as the last argument.
+        save: The function that is registered as ``setup_context``. Default: None, the operator has no gradient.
+        backward: The function that is registered as its gradient. It finds the plan of the forward pass with
+            :func:`plan_of`. Default: None.
+        formula: A function that computes the operator under transforms. Default: None, the operator itself.
+    """
+
+    def __init__(
+        self,
+        registered: Callable[..., Any],
+        compute: Callable[..., Any],
+        save: Callable[..., None] | None = None,
+        backward: Callable[..., Any] | None = None,
+        formula: Callable[..., Any] | None = None,
+    ) -> None:
+        self.registered = registered
+        self.compute = compute
+        self.differentiable = None
+        if save is not None and backward is not None:
+            self.differentiable = _make_function(compute, save, backward)
+        self.formula = formula
+
+    def __call__(self, *arguments: Any, plan: Plan | None = None) -> Any:
+        """Compute the operator; ``plan`` is that of an operator on the same segments, if there was one."""
+        if _is_intercepted(arguments):
+            if self.formula is not None and transformed():
+                return self.formula(*arguments)
+            return self.registered(*arguments)
+        if self.differentiable is not None and torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments):
+            return self.differentiable(*arguments)
+        return self.compute(*arguments, Plan(may_pad()) if plan is None else plan)
+
+
+def _is_intercepted(arguments: tuple[Any, ...]) -> bool:
+    """Return whether a trace, a transform, a mode or a subclass of tensors must see the operator."""
+    if (
+        is_traced()
+        or _functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._len_torch_function_stack() > 0
+    ):
+        return True
+    for one in arguments:
+        kind = type(one)
+        if kind is Tensor or kind is torch.nn.Parameter:
+            if one.is_meta or _functorch.is_legacy_batchedtensor(one):  # the latter: torch.autograd.grad in batches
+                return True
+        elif isinstance(one, Tensor):
+            return True
+    return False
+
+
+def plan_of(ctx: Any) -> Plan | None:
+    """Return the plan of the forward pass; None if the dispatcher called it."""
+    return getattr(ctx, "plan", None)
+
+
+def _make_function(
+    compute: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function with the gradient ``backward``."""
+
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        ctx.plan = Plan(may_pad())
+        output = compute(*arguments, ctx.plan)
+        save(ctx, arguments, output)
+        return output
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    function: Any = type(compute.__name__, (torch.autograd.Function,), methods)
+    # What Function.apply calls if no transform is active, without its checks for transforms.
+    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    return apply
 
 
 def samples_of(count: int, dims: tuple[int | None, ...], *values: Tensor | None) -> list[Any]:

@@ -5,12 +5,34 @@ precision if ``torch.compile`` records the backward pass or if it runs under aut
 operator.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from sopool.ops._autograd import transformed
+
+Computation = TypeVar("Computation", bound=Callable[..., Any])
+
+
+def without_autocast(compute: Computation) -> Computation:
+    """Make a function of tensors independent of autocast; the first argument is on the device where it matters."""
+
+    @wraps(compute)
+    def wrapper(x: Tensor, *arguments: Any, **options: Any) -> Any:
+        if not torch.is_autocast_enabled(x.device.type):
+            return compute(x, *arguments, **options)
+        with torch.autocast(x.device.type, enabled=False):
+            return compute(x, *arguments, **options)
+
+    return cast(Computation, wrapper)
+
+
+@without_autocast
+def _multiply(a: Tensor, b: Tensor) -> Tensor:
+    return a @ b
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -18,16 +40,14 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     if a.device.type == "meta" or not torch.is_autocast_enabled(a.device.type):
         return a @ b
     if transformed():
-        with torch.autocast(a.device.type, enabled=False):
-            return a @ b
+        return _multiply(a, b)
     out: Tensor = _product(a, b)
     return out
 
 
 @torch.library.custom_op("sopool::product", mutates_args=(), schema="(Tensor a, Tensor b) -> Tensor")
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    with torch.autocast(a.device.type, enabled=False):
-        return a @ b
+    return _multiply(a, b)
 
 
 @_product.register_fake

@@ -81,16 +81,21 @@ class SegmentAggregation(Aggregation):
         dim_size: int | None = None,
         dim: int = -2,
     ) -> Tensor:
-        """Call PyG's class or, while tracing without ``dim_size``, count the graphs of each batch."""
+        """Call :meth:`forward`, by PyG's class only where that changes or checks the arguments.
+
+        While tracing without ``dim_size``, the graphs of each batch are counted by the program.
+        """
         given = {"index": index, "ptr": ptr, "dim_size": dim_size, "dim": dim}
-        if is_traced() and index is not None and dim_size is None:
-            if ptr is None and torch.compiler.is_dynamo_compiling():
-                # Without fullgraph=True this breaks the graph, as in PyG's class; further down more frames would break.
-                graphs = int(index.max()) + 1 if index.numel() else 0
-                torch._check(graphs >= 0)
-                given["dim_size"] = graphs
-            traced: Tensor = torch.nn.Module.__call__(self, x, **given)
-            return traced
+        traced = index is not None and dim_size is None and is_traced()
+        if traced and index is not None and ptr is None and torch.compiler.is_dynamo_compiling():
+            # Without fullgraph=True this breaks the graph, as in PyG's class; further down more frames would break.
+            graphs = int(index.max()) + 1 if index.numel() else 0
+            torch._check(graphs >= 0)
+            given["dim_size"] = graphs
+        usual = x.dim() == 2 and dim in (-2, 0) and (dim_size is None if index is None else ptr is None)
+        if traced or (usual and (index is not None or ptr is not None)):
+            direct: Tensor = torch.nn.Module.__call__(self, x, **given)
+            return direct
         out: Tensor = super().__call__(x, **given)
         return out
 
@@ -108,7 +113,8 @@ class SegmentAggregation(Aggregation):
                 f"x has shape {list(x.shape)}: it needs at least two dimensions, rows and channels. "
                 "For a single channel, pass x.unsqueeze(-1)."
             )
-        x = x.movedim(dim, -2)
+        in_place = dim in (-2, x.dim() - 2)
+        x = x if in_place else x.movedim(dim, -2)
         if self.channels is not None and x.shape[-1] != self.channels:
             raise ValueError(f"x has {x.shape[-1]} channels (shape {list(x.shape)}), {self!r} expects {self.channels}.")
         if not x.is_floating_point():
@@ -119,7 +125,8 @@ class SegmentAggregation(Aggregation):
         else:
             out = self._pool(x.flatten(0, -2), segments.repeat(x.shape[:-2].numel(), x.shape[-2]))
             out = out.view(*x.shape[:-2], segments.ptr.numel() - 1, out.shape[-1])
-        return out.movedim(-2, dim).contiguous()  # PyG's layers with several heads call view() on it
+        out = out if in_place else out.movedim(-2, dim)
+        return out.contiguous()  # PyG's layers with several heads call view() on it
 
     def _pool(self, x: Tensor, segments: Segments) -> Tensor:
         pool: Callable[..., Tensor] = self.pool

@@ -66,7 +66,7 @@ def _normalise(
     z: Tensor, scale: Tensor, shift: Tensor, rows: Rows, mean: Tensor, variance: Tensor, inverse: Tensor, y: Tensor
 ) -> Callable[[int], None]:
     """Return a function that, for a given model, computes its statistics and ``y``, and centers ``z`` in place."""
-    if compiled.serves(z):
+    if compiled.serves_alone(z):
         pieces = (scale.detach().contiguous(), shift.detach().contiguous())
         return compiled.prepare("norm_relu", z, rows.ptr, *pieces, EPS, mean, variance, inverse, y)
     zs = z.split_with_sizes(rows.sizes)
@@ -97,7 +97,7 @@ def _normalise_backward(
 
     dz = multiplier (g - mean(g) - z^ mean(g z^)) with z^ = centred / deviation, which is affine in ``centred`` and g.
     """
-    if compiled.serves(y):
+    if compiled.serves_alone(y):
         given = (gradient.contiguous(), centred, y.detach(), rows.ptr, scale.detach().contiguous(), inverse)
         return compiled.prepare("norm_relu_backward", *given, dz, d_scale, d_shift)
     parts = list(zip(*(tensor.split_with_sizes(rows.sizes) for tensor in (gradient, centred, y, dz)), strict=True))

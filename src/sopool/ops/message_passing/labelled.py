@@ -166,7 +166,7 @@ def _backend(x: Tensor) -> LabelledBackend:
         from sopool.ops.triton import labelled
 
         return labelled
-    return _Loops if compiled.serves(x) else _Torch
+    return _Loops if compiled.serves_alone(x) else _Torch
 
 
 def _messages(x: Tensor, vectors: Tensor, lists: LabelledLists) -> Tensor:

@@ -1,8 +1,9 @@
-"""Loops compiled by Numba for one thread, for operations that are too small to be efficient in PyTorch.
+"""Loops compiled by Numba, for operations that are too small to be efficient in PyTorch.
 
-Such operations dominate a bank on a CPU. Loops need no padding, no copies of slices and no call per model. Each
-function works on contiguous NumPy views of PyTorch tensors of one dtype; ``ptr`` has the boundaries of graphs or
-models.
+Such operations dominate small batches and a bank on a CPU. Loops need no padding, no copies of slices and no call per
+model. Each function runs in one thread on contiguous NumPy views of PyTorch tensors of one dtype; ``ptr`` has the
+boundaries of graphs or models. Functions for the graphs from ``start`` to ``end``, which are number ``part`` of all
+parts, may run in several threads.
 """
 
 from collections.abc import Callable
@@ -14,15 +15,23 @@ from numba import njit
 
 def compiled(loop: Callable[..., Any]) -> Any:
     """Compile a function at its first call, and cache the result on disk if possible."""
+    return _compile(loop, {"contract"})
+
+
+def compiled_with_dots(loop: Callable[..., Any]) -> Any:
+    """Compile a function with scalar products, whose sums the compiler may reorder to compute several terms at once.
+
+    The order is the same for every row, since it depends only on the width.
+    """
+    return _compile(loop, {"contract", "reassoc", "nsz"})
+
+
+def _compile(loop: Callable[..., Any], fastmath: set[str]) -> Any:
+    """Compile a function; apart from ``fastmath``, the arithmetic is exactly that of the loop."""
     try:
-        return _compiled(loop, keep=True)
+        return njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(loop)
     except RuntimeError:  # no writable cache: neither the package nor the user's cache folder
-        return _compiled(loop, keep=False)
-
-
-def _compiled(loop: Callable[..., Any], keep: bool) -> Any:
-    """Compile a function; products and sums may be fused, but otherwise the arithmetic is exactly that of the loop."""
-    return njit(cache=keep, nogil=True, error_model="numpy", fastmath={"contract"})(loop)
+        return njit(nogil=True, error_model="numpy", fastmath=fastmath)(loop)
 
 
 BLOCK = 4
@@ -30,11 +39,13 @@ BLOCK = 4
 
 
 @compiled
-def gram(x: np.ndarray, y: np.ndarray, ptr: np.ndarray, longest: int, out: np.ndarray) -> None:
-    """Write X_g^T Y_g to ``out[g]`` for segments of at most ``longest`` rows."""
+def gram(
+    part: int, start: int, end: int, x: np.ndarray, y: np.ndarray, ptr: np.ndarray, longest: int, out: np.ndarray
+) -> None:
+    """Write X_g^T Y_g to ``out[g]`` for segments from ``start`` to ``end`` of at most ``longest`` rows."""
     p = x.shape[1]
     q = y.shape[1]
-    for g in range(len(ptr) - 1):
+    for g in range(start, end):
         first = ptr[g]
         last = ptr[g + 1]
         if last - first > longest:
@@ -65,22 +76,22 @@ def gram(x: np.ndarray, y: np.ndarray, ptr: np.ndarray, longest: int, out: np.nd
 
 @compiled
 def apply(
+    part: int,
+    start: int,
+    end: int,
     y: np.ndarray,
     s: np.ndarray,
     ptr: np.ndarray,
     symmetrize: bool,
     longest: int,
-    transposed: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write S_g y_i, or (S_g + S_g^T) y_i, to ``out[i]`` for segments of at most ``longest`` rows.
-
-    ``transposed`` ``[Q, P]`` is a buffer for one transposed matrix.
-    """
+    """Write S_g y_i, or (S_g + S_g^T) y_i, to ``out[i]`` for segments as in :func:`gram`."""
     p = s.shape[1]
     q = s.shape[2]
+    transposed = np.empty((q, p), s.dtype)
     whole = q // BLOCK * BLOCK
-    for g in range(len(ptr) - 1):
+    for g in range(start, end):
         first = ptr[g]
         last = ptr[g + 1]
         if last - first > longest:
@@ -107,6 +118,77 @@ def apply(
                 t0 = transposed[b]
                 for a in range(p):
                     row[a] += v0 * t0[a]
+
+
+@compiled_with_dots
+def attend(
+    part: int,
+    start: int,
+    end: int,
+    x: np.ndarray,
+    query: np.ndarray,
+    bias: float,
+    ptr: np.ndarray,
+    ordered: bool,
+    order: np.ndarray,
+    out: np.ndarray,
+    score: np.ndarray,
+) -> None:
+    """Write the scores X_g q + b ``[N]`` and X_g^T (X_g q + b) ``[G, F]`` of segments from ``start`` to ``end``.
+
+    If ``ordered``, the rows of ``x`` are read in this ``order``. The scores are in segment order.
+    """
+    width = x.shape[1]
+    for g in range(start, end):
+        s = out[g]
+        s[:] = 0
+        for i in range(ptr[g], ptr[g + 1]):
+            row = x[order[i] if ordered else i]
+            total = row.dtype.type(bias)
+            for j in range(width):
+                total += row[j] * query[j]
+            score[i] = total
+            for j in range(width):
+                s[j] += total * row[j]
+
+
+@compiled_with_dots
+def attend_backward(
+    part: int,
+    start: int,
+    end: int,
+    x: np.ndarray,
+    query: np.ndarray,
+    score: np.ndarray,
+    d_pooled: np.ndarray,
+    ptr: np.ndarray,
+    ordered: bool,
+    order: np.ndarray,
+    dx: np.ndarray,
+    d_query: np.ndarray,
+    d_score: np.ndarray,
+) -> None:
+    """Write the gradient of ``x``, and add to those of the query (to row ``part``) and of the scores.
+
+    d_i is the gradient of the score of row i in segment g plus x_i . d_pooled_g. The gradient of x_i is score_i
+    d_pooled_g + d_i q, and that of the query is the sum of d_i x_i.
+    """
+    width = x.shape[1]
+    dq = d_query[part]
+    for g in range(start, end):
+        dp = d_pooled[g]
+        for i in range(ptr[g], ptr[g + 1]):
+            place = order[i] if ordered else i
+            row = x[place]
+            out = dx[place]
+            d = d_score[i]
+            for j in range(width):
+                d += row[j] * dp[j]
+            d_score[i] = d
+            own = score[i]
+            for j in range(width):
+                dq[j] += d * row[j]
+                out[j] = own * dp[j] + d * query[j]
 
 
 @compiled

@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops._autograd import transformed
+from sopool.ops._autograd import Operator, plan_of, transformed
+from sopool.ops._products import without_autocast
 from sopool.ops.segment import gram, torch_backend
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments
+from sopool.ops.segment.size_classes import Plan
 
 ATTEND = "(Tensor x, Tensor query, Tensor? bias, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
 ATTEND_BACKWARD = (
@@ -59,26 +61,30 @@ def segment_attend(
     if bias is not None:
         gram.check_alike("x", x, "bias", bias)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
-    if transformed():
-        score = x @ query if bias is None else x @ query + bias
-        return gram.segment_gram(x, score, segments.ptr, order=segments.order)
-    pooled: Tensor = _attend(x, query, bias, *segments)[0]
+    pooled: Tensor = _attend_operator(x, query, bias, *segments)[0]
     return pooled
 
 
-@torch.library.custom_op("sopool::segment_attend", mutates_args=(), schema=ATTEND)
-def _attend(
-    x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None
+def _formula(x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Compute the pooled values and the scores with operators that support every transform."""
+    score = x @ query if bias is None else x @ query + bias
+    return gram.segment_gram(x, score, ptr, order=order), Segments(ptr, order).sort(score)
+
+
+@without_autocast
+def _compute_attend(
+    x: Tensor, query: Tensor, bias: Tensor | None, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the pooled values, and the scores ``[N, K]`` in segment order, which the backward pass reuses."""
     check_sizes(ptr, x, order)
-    with torch.autocast(x.device.type, enabled=False):
-        if backends.serves(x):
-            from sopool.ops.triton.attend import segment_attend
+    if backends.serves(x):
+        from sopool.ops.triton.attend import segment_attend
 
-            return segment_attend(x, query, bias, ptr, order)
-        pooled, score = torch_backend.segment_attend(x, query, bias, ptr, order)
-        return pooled, Segments(ptr, order).sort(score)
+        return segment_attend(x, query, bias, ptr, order)
+    return torch_backend.segment_attend(x, query, bias, ptr, order, plan)
+
+
+_attend = torch.library.custom_op("sopool::segment_attend", _compute_attend, mutates_args=(), schema=ATTEND)
 
 
 @_attend.register_fake
@@ -100,7 +106,8 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_score: Tensor | None) -> tupl
     if torch.is_grad_enabled() or transformed():
         dx, d_query, d_bias = _differentiable(x, query, score, d_pooled, d_score, Segments(ptr, order))
     else:
-        dx, d_query, d_bias = _attend_backward(x, query, score, d_pooled, d_score, ptr, order, needs_query, needs_bias)
+        given = (x, query, score, d_pooled, d_score, ptr, order, needs_query, needs_bias)
+        dx, d_query, d_bias = _attend_backward_operator(*given, plan=plan_of(ctx))
     return dx, d_query if needs_query else None, d_bias if needs_bias else None, None, None
 
 
@@ -115,8 +122,8 @@ def _differentiable(
     return segments.unsort(dx), rows.t() @ d_score, d_score.sum(0)
 
 
-@torch.library.custom_op("sopool::segment_attend_backward", mutates_args=(), schema=ATTEND_BACKWARD)
-def _attend_backward(
+@without_autocast
+def _compute_attend_backward(
     x: Tensor,
     query: Tensor,
     score: Tensor,
@@ -126,20 +133,22 @@ def _attend_backward(
     order: Tensor | None,
     with_query: bool,
     with_bias: bool,
+    plan: Plan | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the gradient of ``x`` and, on request, those of ``query`` and ``bias``."""
-    with torch.autocast(x.device.type, enabled=False):
-        if backends.serves(x):
-            from sopool.ops.triton.attend import segment_attend_backward
+    if backends.serves(x):
+        from sopool.ops.triton.attend import segment_attend_backward
 
-            d_score = None if d_score is None else d_score.contiguous()
-            return segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order, with_query, with_bias)
-        segments = Segments(ptr, order)
-        score = segments.unsort(score)
-        d_score = torch.zeros_like(score) if d_score is None else segments.unsort(d_score)
-        dx, d_score = torch_backend.segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order)
-        d_query = x.t() @ d_score if with_query else x.new_empty(0)
-        return dx, d_query, d_score.sum(0) if with_bias else x.new_empty(0)
+        d_score = None if d_score is None else d_score.contiguous()
+        return segment_attend_backward(x, query, score, d_pooled, d_score, ptr, order, with_query, with_bias)
+    given = (x, query, score, d_pooled, d_score, ptr, order)
+    dx, d_query, d_score = torch_backend.segment_attend_backward(*given, with_query, plan)
+    return dx, d_query, d_score.sum(0) if with_bias else x.new_empty(0)
+
+
+_attend_backward = torch.library.custom_op(
+    "sopool::segment_attend_backward", _compute_attend_backward, mutates_args=(), schema=ATTEND_BACKWARD
+)
 
 
 @_attend_backward.register_fake
@@ -159,3 +168,5 @@ def _(
 
 
 _attend.register_autograd(_backward, setup_context=_save)
+_attend_operator = Operator(_attend, _compute_attend, _save, _backward, _formula)
+_attend_backward_operator = Operator(_attend_backward, _compute_attend_backward)

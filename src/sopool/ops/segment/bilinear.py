@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops._autograd import transformed
+from sopool.ops._autograd import Operator, plan_of, transformed
+from sopool.ops._products import without_autocast
 from sopool.ops.segment import gram, torch_backend
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments
+from sopool.ops.segment.size_classes import Plan
 
 BILINEAR = "(Tensor x, Tensor weight, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
 BILINEAR_BACKWARD = (
@@ -51,24 +53,31 @@ def segment_bilinear(x: Tensor, weight: Tensor, ptr: Tensor, *, order: Tensor | 
         )
     gram.check_alike("x", x, "weight", weight)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
-    if transformed():
-        mapped = x @ weight
-        return gram.segment_gram(mapped, mapped, segments.ptr, order=segments.order)
-    pooled: Tensor = _bilinear(x, weight, *segments)[0]
+    pooled: Tensor = _bilinear_operator(x, weight, *segments)[0]
     return pooled
 
 
-@torch.library.custom_op("sopool::segment_bilinear", mutates_args=(), schema=BILINEAR)
-def _bilinear(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def _formula(x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Compute the pooled values and X W with operators that support every transform."""
+    mapped = Segments(ptr, order).sort(x @ weight)
+    return gram.segment_gram(mapped, mapped, ptr), mapped
+
+
+@without_autocast
+def _compute_bilinear(
+    x: Tensor, weight: Tensor, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the pooled values, and X W ``[N, R]`` in segment order, which the backward pass reuses."""
     check_sizes(ptr, x, order)
-    with torch.autocast(x.device.type, enabled=False):
-        if backends.serves(x):
-            from sopool.ops.triton.bilinear import segment_bilinear
+    if backends.serves(x):
+        from sopool.ops.triton.bilinear import segment_bilinear
 
-            return segment_bilinear(x, weight, ptr, order)
-        mapped = Segments(ptr, order).sort(x @ weight)
-        return torch_backend.segment_gram(mapped, mapped, ptr), mapped
+        return segment_bilinear(x, weight, ptr, order)
+    mapped = Segments(ptr, order).sort(x @ weight)
+    return torch_backend.segment_gram(mapped, mapped, ptr, plan=plan), mapped
+
+
+_bilinear = torch.library.custom_op("sopool::segment_bilinear", _compute_bilinear, mutates_args=(), schema=BILINEAR)
 
 
 @_bilinear.register_fake
@@ -94,12 +103,13 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_mapped: Tensor | None) -> tup
         dx = d_mapped @ weight.t()
         d_weight = x.t() @ d_mapped
     else:
-        dx, d_weight = _bilinear_backward(x, weight, mapped, d_pooled, d_mapped, ptr, order, needs_x, needs_weight)
+        given = (x, weight, mapped, d_pooled, d_mapped, ptr, order, needs_x, needs_weight)
+        dx, d_weight = _bilinear_backward_operator(*given, plan=plan_of(ctx))
     return dx if needs_x else None, d_weight if needs_weight else None, None, None
 
 
-@torch.library.custom_op("sopool::segment_bilinear_backward", mutates_args=(), schema=BILINEAR_BACKWARD)
-def _bilinear_backward(
+@without_autocast
+def _compute_bilinear_backward(
     x: Tensor,
     weight: Tensor,
     mapped: Tensor,
@@ -109,23 +119,28 @@ def _bilinear_backward(
     order: Tensor | None,
     with_x: bool,
     with_weight: bool,
+    plan: Plan | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute the requested gradients of ``x`` and ``weight``."""
-    with torch.autocast(x.device.type, enabled=False):
-        triton = backends.serves(x)
-        if triton:
-            from sopool.ops.triton.apply import segment_apply
-            from sopool.ops.triton.projection import projection_backward
+    triton = backends.serves(x)
+    if triton:
+        from sopool.ops.triton.apply import segment_apply
+        from sopool.ops.triton.projection import projection_backward
 
-            gradient = segment_apply(mapped, d_pooled, ptr, True)
-        else:
-            gradient = torch_backend.segment_apply(mapped, d_pooled, ptr, True)
-        gradient = gradient if d_mapped is None else gradient.add_(d_mapped)
-        if triton:
-            return projection_backward(x, weight, gradient, ptr, order, with_x, with_weight)
-        gradient = Segments(ptr, order).unsort(gradient)
-        dx = gradient @ weight.t() if with_x else x.new_empty(0)
-        return dx, x.t() @ gradient if with_weight else x.new_empty(0)
+        gradient = segment_apply(mapped, d_pooled, ptr, True)
+    else:
+        gradient = torch_backend.segment_apply(mapped, d_pooled, ptr, True, plan=plan)
+    gradient = gradient if d_mapped is None else gradient.add_(d_mapped)
+    if triton:
+        return projection_backward(x, weight, gradient, ptr, order, with_x, with_weight)
+    gradient = Segments(ptr, order).unsort(gradient)
+    dx = gradient @ weight.t() if with_x else x.new_empty(0)
+    return dx, x.t() @ gradient if with_weight else x.new_empty(0)
+
+
+_bilinear_backward = torch.library.custom_op(
+    "sopool::segment_bilinear_backward", _compute_bilinear_backward, mutates_args=(), schema=BILINEAR_BACKWARD
+)
 
 
 @_bilinear_backward.register_fake
@@ -144,3 +159,5 @@ def _(
 
 
 _bilinear.register_autograd(_backward, setup_context=_save)
+_bilinear_operator = Operator(_bilinear, _compute_bilinear, _save, _backward, _formula)
+_bilinear_backward_operator = Operator(_bilinear_backward, _compute_bilinear_backward)

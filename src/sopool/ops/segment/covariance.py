@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops._autograd import transformed
+from sopool.ops._autograd import Operator, plan_of, transformed
+from sopool.ops._products import without_autocast
 from sopool.ops.segment import gram, torch_backend
 from sopool.ops.segment.first_order import segment_mean, segment_sizes
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments
-from sopool.ops.segment.size_classes import blocks, segment_of_rows
+from sopool.ops.segment.size_classes import Plan, blocks
 from sopool.ops.segment.torch_backend import wide_type, widen
 
 COVARIANCE = "(Tensor x, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
@@ -48,30 +49,41 @@ def segment_covariance(x: Tensor, ptr: Tensor, *, order: Tensor | None = None) -
     gram.check_rows("x", x)
     x = gram.promote(x)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
-    if transformed():
-        rows = widen(x)
-        centred = (rows - _spread(segment_mean(rows, *segments), *segments, rows)).to(x.dtype)
-        return gram.segment_gram(centred, centred, segments.ptr, order=segments.order)
-    pooled: Tensor = _covariance(x, *segments)[0]
+    pooled: Tensor = _covariance_operator(x, *segments)[0]
     return pooled
 
 
-@torch.library.custom_op("sopool::segment_covariance", mutates_args=(), schema=COVARIANCE)
-def _covariance(x: Tensor, ptr: Tensor, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def _formula(x: Tensor, ptr: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Compute the pooled values and the means with operators that support every transform."""
+    rows = widen(x)
+    mean = segment_mean(rows, ptr, order)
+    centred = (rows - _spread(mean, ptr, order, rows)).to(x.dtype)
+    return gram.segment_gram(centred, centred, ptr, order=order), mean
+
+
+@without_autocast
+def _compute_covariance(
+    x: Tensor, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the pooled values, and the means ``[G, F]`` for the backward pass (float32 if ``x`` has a half type)."""
     check_sizes(ptr, x, order)
-    with torch.autocast(x.device.type, enabled=False):
-        if backends.serves(x):
-            from sopool.ops.triton.gram import segment_gram
+    if backends.serves(x):
+        from sopool.ops.triton.gram import segment_gram
 
-            one = x.new_ones(1, 1).expand(x.shape[0], 1)
-            mean = _divide(segment_gram(x, one, ptr, order, dtype=wide_type(x)), ptr)
-            return segment_gram(x, x, ptr, order, center=mean), mean
-        rows = Segments(ptr, order).sort(x)
-        one = x.new_ones(x.shape[0], 1, dtype=wide_type(x))
-        mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr), ptr)
-        centred = _center(rows, mean, ptr)
-        return torch_backend.segment_gram(centred, centred, ptr), mean
+        one = x.new_ones(1, 1).expand(x.shape[0], 1)
+        mean = _divide(segment_gram(x, one, ptr, order, dtype=wide_type(x)), ptr)
+        return segment_gram(x, x, ptr, order, center=mean), mean
+    rows = Segments(ptr, order).sort(x)
+    one = x.new_ones(x.shape[0], 1, dtype=wide_type(x))
+    plan = Plan() if plan is None else plan
+    mean = _divide(torch_backend.segment_gram(widen(rows), one, ptr, plan=plan), ptr)
+    centred = _center(rows, mean, ptr, plan)
+    return torch_backend.segment_gram(centred, centred, ptr, plan=plan), mean
+
+
+_covariance = torch.library.custom_op(
+    "sopool::segment_covariance", _compute_covariance, mutates_args=(), schema=COVARIANCE
+)
 
 
 @_covariance.register_fake
@@ -93,23 +105,30 @@ def _backward(ctx: Any, d_pooled: Tensor | None, d_mean: Tensor | None) -> tuple
         centred = x - _spread(mean, ptr, order, x)
         dx = gram.segment_apply(centred, d_pooled + d_pooled.transpose(1, 2), ptr, order=order)
     elif d_pooled is not None:
-        dx = _covariance_backward(x, mean, d_pooled, ptr, order)
+        dx = _covariance_backward_operator(x, mean, d_pooled, ptr, order, plan=plan_of(ctx))
     if d_mean is not None:
         through = _spread(d_mean / segment_sizes(ptr, like=d_mean), ptr, order, x)
         dx = through if dx is None else dx + through
     return dx, None, None
 
 
-@torch.library.custom_op("sopool::segment_covariance_backward", mutates_args=(), schema=COVARIANCE_BACKWARD)
-def _covariance_backward(x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor, order: Tensor | None) -> Tensor:
-    with torch.autocast(x.device.type, enabled=False):
-        if backends.serves(x):
-            from sopool.ops.triton.apply import segment_apply
+@without_autocast
+def _compute_covariance_backward(
+    x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor, order: Tensor | None, plan: Plan | None = None
+) -> Tensor:
+    if backends.serves(x):
+        from sopool.ops.triton.apply import segment_apply
 
-            return segment_apply(x, d_pooled, ptr, True, order, order, center=mean)
-        segments = Segments(ptr, order)
-        centred = _center(segments.sort(x), mean, ptr)
-        return segments.unsort(torch_backend.segment_apply(centred, d_pooled, ptr, True))
+        return segment_apply(x, d_pooled, ptr, True, order, order, center=mean)
+    segments = Segments(ptr, order)
+    plan = Plan() if plan is None else plan
+    centred = _center(segments.sort(x), mean, ptr, plan)
+    return segments.unsort(torch_backend.segment_apply(centred, d_pooled, ptr, True, plan=plan))
+
+
+_covariance_backward = torch.library.custom_op(
+    "sopool::segment_covariance_backward", _compute_covariance_backward, mutates_args=(), schema=COVARIANCE_BACKWARD
+)
 
 
 @_covariance_backward.register_fake
@@ -118,6 +137,8 @@ def _(x: Tensor, mean: Tensor, d_pooled: Tensor, ptr: Tensor, order: Tensor | No
 
 
 _covariance.register_autograd(_backward, setup_context=_save)
+_covariance_operator = Operator(_covariance, _compute_covariance, _save, _backward, _formula)
+_covariance_backward_operator = Operator(_covariance_backward, _compute_covariance_backward)
 
 
 def _divide(total: Tensor, ptr: Tensor) -> Tensor:
@@ -125,9 +146,9 @@ def _divide(total: Tensor, ptr: Tensor) -> Tensor:
     return total.squeeze(2).div_(segment_sizes(ptr, like=total))
 
 
-def _center(rows: Tensor, mean: Tensor, ptr: Tensor) -> Tensor:
+def _center(rows: Tensor, mean: Tensor, ptr: Tensor, plan: Plan) -> Tensor:
     """Subtract the mean of its segment from each sorted row, with no more memory than the result needs."""
-    segment = segment_of_rows(ptr, rows.shape[0])
+    segment = plan.segment_of_rows(ptr, rows.shape[0])
     centred = torch.empty_like(rows)
     for some in blocks(0, rows.shape[0], rows.device, 3 * rows.shape[1]):
         torch.sub(rows[some], mean.index_select(0, segment[some]), out=centred[some])

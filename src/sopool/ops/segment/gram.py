@@ -18,9 +18,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sopool.ops import backends
-from sopool.ops._autograd import lay_end_to_end, samples_of, transformed
+from sopool.ops._autograd import Operator, lay_end_to_end, plan_of, samples_of
+from sopool.ops._products import without_autocast
 from sopool.ops.segment import standard, torch_backend
 from sopool.ops.segment.segments import Segments, check_sizes, find_segments, owners
+from sopool.ops.segment.size_classes import Plan
 
 # y = None marks the symmetric case, which needs one gather in the forward and one product in the backward pass.
 GRAM = "(Tensor x, Tensor? y, Tensor ptr, Tensor? order=None) -> Tensor"
@@ -77,7 +79,8 @@ def segment_gram(
     others = None if y is x else promote(y)
     if others is not None:
         check_alike("x", rows, "y", others)
-    return _multiply(rows, others, segments.ptr, segments.order)
+    out: Tensor = _multiply(rows, others, segments.ptr, segments.order)
+    return out
 
 
 def segment_apply(
@@ -118,46 +121,42 @@ def segment_apply(
     rows = promote(y)
     matrices = promote(s)
     check_alike("y", rows, "s", matrices)
-    return _map(rows, matrices, segments.ptr, False, segments.order)
-
-
-def _multiply(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None) -> Tensor:
-    """Return X_g^T Y_g, with Y = X if ``y`` is None, by an implementation that supports the active transforms."""
-    if transformed():
-        return _product(True, x, x if y is None else y, ptr, order)
-    out: Tensor = _gram(x, y, ptr, order)
+    out: Tensor = _map(rows, matrices, segments.ptr, False, segments.order)
     return out
 
 
-def _map(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | None) -> Tensor:
-    """Return S_g y_i, or (S_g + S_g^T) y_i, by an implementation that supports the active transforms."""
-    if transformed():
-        return _product(False, y, s + s.mT if symmetrize else s, ptr, order)
-    out: Tensor = _apply(y, s, ptr, symmetrize, order)
-    return out
-
-
-@torch.library.custom_op("sopool::segment_gram", mutates_args=(), schema=GRAM)
-def _gram(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None) -> Tensor:
+@without_autocast
+def _compute_gram(
+    x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None = None, plan: Plan | None = None
+) -> Tensor:
     check_sizes(ptr, x, order, y=y)
-    with torch.autocast(x.device.type, enabled=False):
-        if backends.serves(x):
-            from sopool.ops.triton.gram import segment_gram
+    if backends.serves(x):
+        from sopool.ops.triton.gram import segment_gram
 
-            return segment_gram(x, x if y is None else y, ptr, order)
-        return torch_backend.segment_gram(x, x if y is None else y, ptr, order)
+        return segment_gram(x, x if y is None else y, ptr, order)
+    return torch_backend.segment_gram(x, x if y is None else y, ptr, order, plan)
 
 
-@torch.library.custom_op("sopool::segment_apply", mutates_args=(), schema=APPLY)
-def _apply(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool = False, order: Tensor | None = None) -> Tensor:
+@without_autocast
+def _compute_apply(
+    y: Tensor,
+    s: Tensor,
+    ptr: Tensor,
+    symmetrize: bool = False,
+    order: Tensor | None = None,
+    plan: Plan | None = None,
+) -> Tensor:
     """Return S_g y_i, or (S_g + S_g^T) y_i with ``symmetrize``; this sum, as large as S, is never stored."""
     check_sizes(ptr, y, order, s=s)
-    with torch.autocast(y.device.type, enabled=False):
-        if backends.serves(y):
-            from sopool.ops.triton.apply import segment_apply
+    if backends.serves(y):
+        from sopool.ops.triton.apply import segment_apply
 
-            return segment_apply(y, s, ptr, symmetrize, order, order)
-        return torch_backend.segment_apply(y, s, ptr, symmetrize, order)
+        return segment_apply(y, s, ptr, symmetrize, order, order)
+    return torch_backend.segment_apply(y, s, ptr, symmetrize, order, plan)
+
+
+_gram = torch.library.custom_op("sopool::segment_gram", _compute_gram, mutates_args=(), schema=GRAM)
+_apply = torch.library.custom_op("sopool::segment_apply", _compute_apply, mutates_args=(), schema=APPLY)
 
 
 @_gram.register_fake
@@ -181,17 +180,19 @@ def _save_for_apply(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gram_backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, ...]:
     x, y, ptr, order = ctx.saved_tensors
+    plan = plan_of(ctx)
     if y is None:
-        return _map(x, ds, ptr, True, order), None, None, None
-    dx = _map(y, ds, ptr, False, order) if ctx.needs_input_grad[0] else None
-    dy = _map(x, ds.transpose(1, 2), ptr, False, order) if ctx.needs_input_grad[1] else None
+        return _map(x, ds, ptr, True, order, plan=plan), None, None, None
+    dx = _map(y, ds, ptr, False, order, plan=plan) if ctx.needs_input_grad[0] else None
+    dy = _map(x, ds.transpose(1, 2), ptr, False, order, plan=plan) if ctx.needs_input_grad[1] else None
     return dx, dy, None, None
 
 
 def _apply_backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
     y, s, ptr, order = ctx.saved_tensors
-    dy = _map(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order) if ctx.needs_input_grad[0] else None
-    ds = _multiply(dout, y, ptr, order) if ctx.needs_input_grad[1] else None
+    plan = plan_of(ctx)
+    dy = _map(dout, s.transpose(1, 2), ptr, ctx.symmetrize, order, plan=plan) if ctx.needs_input_grad[0] else None
+    ds = _multiply(dout, y, ptr, order, plan=plan) if ctx.needs_input_grad[1] else None
     if ds is not None and ctx.symmetrize:
         ds = ds + ds.transpose(1, 2)
     return dy, ds, None, None, None
@@ -271,6 +272,18 @@ def _product(is_gram: bool, a: Tensor, b: Tensor, ptr: Tensor, order: Tensor | N
 
 
 _by_function: Callable[..., Tensor] = _Product.apply
+
+
+def _gram_formula(x: Tensor, y: Tensor | None, ptr: Tensor, order: Tensor | None) -> Tensor:
+    return _product(True, x, x if y is None else y, ptr, order)
+
+
+def _apply_formula(y: Tensor, s: Tensor, ptr: Tensor, symmetrize: bool, order: Tensor | None) -> Tensor:
+    return _product(False, y, s + s.mT if symmetrize else s, ptr, order)
+
+
+_multiply = Operator(_gram, _compute_gram, _save_for_gram, _gram_backward, _gram_formula)
+_map = Operator(_apply, _compute_apply, _save_for_apply, _apply_backward, _apply_formula)
 
 
 def promote(x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ an error, on CUDA they are asynchronous device assertions. They neither break a 
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.index import index2ptr
@@ -75,11 +76,10 @@ def find_segments(
         return Segments(*standard.sort_index(index, dim_size))
     if is_traced():  # no tests in a trace: the next batch may have another order and size
         return Segments(*_sort_index(index, dim_size))
+    readable = index.device.type == "cpu" and not torch._C._are_functorch_transforms_active()
+    if readable and _is_sorted(index):
+        return Segments(_ptr_of_sorted(index, dim_size))
     dim_size = _count(index) if dim_size is None else dim_size
-    if index.device.type == "cpu":
-        _check_index_values(index, dim_size)
-        if _is_sorted(index):
-            return Segments(index2ptr(index, dim_size))
     return Segments(*_sort_index(index, dim_size))
 
 
@@ -101,24 +101,23 @@ def check_ptr_values(ptr: Tensor, x: Tensor) -> None:
     For the Triton kernels it may end earlier; the rows past its end are then spare and belong to no segment.
     """
     num_rows = x.shape[0]
-    spare = backends.serves(x)
     if ptr.device.type == "cpu":
         bounds = ptr.numpy()  # NumPy is faster for small arrays
         down = bounds[1:] < bounds[:-1]
         if bounds[0] != 0:
             raise ValueError(f"ptr starts at {bounds[0]}: it must start at 0.")
-        if down.any():
+        if np.logical_or.reduce(down):
             at = int(down.argmax())
             raise ValueError(
                 f"ptr goes down from {bounds[at]} to {bounds[at + 1]} at position {at + 1}: it must never decrease."
             )
-        if bounds[-1] > num_rows or (bounds[-1] < num_rows and not spare):
+        if bounds[-1] > num_rows or (bounds[-1] < num_rows and not backends.serves(x)):
             raise ValueError(
                 f"ptr ends at {bounds[-1]}, but there are {num_rows} rows: it must end at the number of rows. "
                 "Does it come from another batch?"
             )
     elif ptr.device.type == "cuda":
-        end = ptr[-1] <= num_rows if spare else ptr[-1] == num_rows
+        end = ptr[-1] <= num_rows if backends.serves(x) else ptr[-1] == num_rows
         right = (ptr[0] == 0) & (ptr.diff() >= 0).all() & end
         torch._assert_async(right, "ptr must start at 0, never decrease and end at the number of rows.")
 
@@ -128,6 +127,8 @@ def check_sizes(ptr: Tensor, x: Tensor, order: Tensor | None, y: Tensor | None =
 
     The public functions check this as well, but their checks may be constants of a trace that runs on another batch.
     """
+    if order is None and y is None and s is None:
+        return
     rows = x.shape[0]
     segments = ptr.numel() - 1
     for name, size, want in (("y", y, rows), ("order", order, rows), ("s", s, segments)):
@@ -162,6 +163,9 @@ def check_edges(edge_index: Tensor, batch: Tensor) -> None:
 
 
 def _check_positions(name: str, positions: Tensor, device: torch.device) -> None:
+    usual = type(positions) is Tensor and positions.dtype is torch.long
+    if usual and positions.dim() == 1 and positions.device == device:
+        return
     if not isinstance(positions, Tensor):
         raise TypeError(f"{name} is a {type(positions).__name__}: pass a 1-dimensional tensor of integers.")
     if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
@@ -198,7 +202,21 @@ def _count(index: Tensor) -> int:
 
 
 def _is_sorted(index: Tensor) -> bool:
-    return bool((index[1:] >= index[:-1]).all())
+    entries = index.numpy()
+    return not np.logical_or.reduce(entries[1:] < entries[:-1])
+
+
+def _ptr_of_sorted(index: Tensor, size: int | None) -> Tensor:
+    """Return the ``ptr`` of a sorted index, of which only the first and the last entry need a check."""
+    entries = index.numpy()
+    if not len(entries):
+        return index.new_zeros(1 + (size or 0))
+    last = int(entries[-1])
+    size = last + 1 if size is None else size
+    if entries[0] < 0 or last >= size:
+        _check_index_values(index, size)
+    ptr: Tensor = index2ptr(index, size)
+    return ptr
 
 
 @torch.library.custom_op(

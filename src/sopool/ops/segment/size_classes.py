@@ -1,9 +1,12 @@
 """Group segments by size for batched matrix products, in chunks that fit into the cache.
 
-The size class of a segment depends on its own size only, so its result does not depend on the rest of the batch.
+The size class of a segment depends on its own size only, so its result does not depend on the rest of the batch. Only
+small batches outside a bank are padded to their largest segment instead, which takes fewer operations.
 """
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +16,12 @@ from torch_geometric.index import ptr2index
 
 # Values per chunk: 4 MB of float32 stay in the cache of a CPU, while a GPU needs few, large launches.
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
+# Values in padded rows up to which a batch on a CPU is small: there, calls take longer than padded rows.
+SMALL = 1 << 19
 # A segment with at least this many values is multiplied in place: gathering it would cost more than a separate call.
 LARGE = {"cpu": 1 << 14, "cuda": 1 << 22}
+# So is a segment whose matrix has at least this many values.
+WIDE = {"cpu": 1 << 13, "cuda": 1 << 22}
 
 
 class SizeClassChunk(NamedTuple):
@@ -42,6 +49,7 @@ class SizeClassChunk(NamedTuple):
 class SizeClasses(NamedTuple):
     """Small segments in chunks, and large segments as (segment, first row, last row + 1)."""
 
+    segments: int
     chunks: list[SizeClassChunk]
     large: list[tuple[int, int, int]]
 
@@ -49,6 +57,92 @@ class SizeClasses(NamedTuple):
         """Return the largest number of rows and the largest number of segments of any chunk."""
         rows = max((chunk.rows.numel() for chunk in self.chunks), default=0)
         return rows, max((chunk.segments.numel() for chunk in self.chunks), default=0)
+
+
+class Padding(NamedTuple):
+    """All segments padded to the largest one, of ``longest`` rows; row i is at ``places[i]`` of all padded rows."""
+
+    segments: int
+    longest: int
+    places: Tensor
+
+    def pad(self, rows: Tensor) -> Tensor:
+        """Copy rows ``[N, F]`` to ``[G, longest, F]``, zero where there is no row."""
+        padded = rows.new_zeros(self.segments * self.longest, rows.shape[1])
+        return padded.index_copy_(0, self.places, rows).view(self.segments, self.longest, -1)
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """Return the rows ``[N, F]`` of ``[G, longest, F]``."""
+        return padded.flatten(0, 1).index_select(0, self.places)
+
+
+class Plan:
+    """What operators on the same segments share, such as a forward and its backward pass.
+
+    Args:
+        may_pad: Whether a small batch may be padded to its largest segment. It is faster, but the result of a segment
+            then depends on the other segments, by rounding errors.
+    """
+
+    def __init__(self, may_pad: bool = False) -> None:
+        self.checked = False
+        """Whether the values of ``ptr`` were checked."""
+        self.may_pad = may_pad
+        self._groups: dict[tuple[int, int], SizeClasses] = {}
+        self._padding: Padding | None = None
+        self._segments: Tensor | None = None
+
+    def group_by_size(self, ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
+        """Return the groups of :func:`group_by_size`, which are computed once."""
+        key = (row_width, segment_width)
+        if key not in self._groups:
+            self._groups[key] = group_by_size(ptr, *key)
+        return self._groups[key]
+
+    def segment_of_rows(self, ptr: Tensor, num_rows: int, order: Tensor | None = None) -> Tensor:
+        """Return the result of :func:`segment_of_rows`, always for the same ``order``; if small, it is kept."""
+        segments = segment_of_rows(ptr, num_rows, order) if self._segments is None else self._segments
+        self._segments = segments if num_rows <= SMALL else None
+        return segments
+
+    def padding(self, ptr: Tensor, row_width: int) -> Padding | None:
+        """Return how to pad to the largest segment; None if it is not allowed, or if much would be wasted."""
+        if self._padding is None and self.may_pad and ptr.device.type == "cpu":
+            self._padding = _pad_to_largest(ptr.numpy())
+        if self._padding is None:
+            return None
+        values = self._padding.segments * self._padding.longest * row_width
+        return self._padding if values <= SMALL else None
+
+
+def _pad_to_largest(bounds: np.ndarray) -> Padding | None:
+    """Return the padding, or None if it would more than double the rows."""
+    sizes = bounds[1:] - bounds[:-1]
+    rows = int(bounds[-1])
+    longest = int(sizes.max()) if rows else 0
+    if len(sizes) * longest > 2 * rows or not rows:
+        return None
+    shift = np.arange(0, len(sizes) * longest, longest) - bounds[:-1]
+    return Padding(len(sizes), longest, torch.from_numpy(np.arange(rows) + np.repeat(shift, sizes)))
+
+
+_apart = threading.local()
+
+
+@contextmanager
+def graphs_apart() -> Iterator[None]:
+    """Compute each graph in this thread as if it were alone, so that batches of several models give equal results."""
+    before = getattr(_apart, "active", False)
+    _apart.active = True
+    try:
+        yield
+    finally:
+        _apart.active = before
+
+
+def may_pad() -> bool:
+    """Return whether the results of graphs may depend on the rest of the batch, by rounding errors."""
+    return not getattr(_apart, "active", False)
 
 
 def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasses:
@@ -59,8 +153,9 @@ def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasse
     sizes = bounds[1:] - bounds[:-1]
     classes = size_classes(sizes)
     order = np.argsort(classes, kind="stable")
-    limit = LARGE.get(device.type, LARGE["cpu"])
-    small = int(np.searchsorted(classes[order] * row_width, limit))
+    small = 0
+    if segment_width < WIDE.get(device.type, WIDE["cpu"]):
+        small = int(np.searchsorted(classes[order] * row_width, LARGE.get(device.type, LARGE["cpu"])))
     large = [(int(g), int(bounds[g]), int(bounds[g + 1])) for g in order[small:]]
     counts = np.bincount(classes[order[:small]])
     groups = [(n, int(counts[n])) for n in np.flatnonzero(counts).tolist()]
@@ -71,7 +166,7 @@ def group_by_size(ptr: Tensor, row_width: int, segment_width: int) -> SizeClasse
         arrays = (here, *_rows(starts[here], sizes[here], classes[here]))
         chunks.append(SizeClassChunk(taken, *(torch.from_numpy(array).to(device) for array in arrays)))
         done += len(here)
-    return SizeClasses(chunks, large)
+    return SizeClasses(len(sizes), chunks, large)
 
 
 def size_classes(sizes: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ from sopool.models.make import make_model
 from sopool.models.stack import stack
 from sopool.nn.dropout import Dropout
 from sopool.ops import backends
+from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import CapturedSteps, Steps
 from sopool.training.bank.optimizer import Adam, fresh_shares, unbias
@@ -153,6 +154,7 @@ class Bank:
         graphs, keys = (torch.from_numpy(one).to(self.device) for one in draws)
         return Steps(graphs, keys, *map(self._numbers, (paces, roots, fresh)))
 
+    @graphs_apart()
     def _step(self, step: Steps, capacity: Capacity | None = None) -> Tensor:
         """Make one optimizer step of all models on the batches ``[M, B]`` of ``step``; return the losses ``[M, B]``."""
         graphs = step.graphs
@@ -209,6 +211,7 @@ class Bank:
         return self.average[:, :split], self.average[:, split:]
 
     @torch.no_grad()
+    @graphs_apart()
     def _score(self, graphs: Tensor, capacity: Capacity | None) -> Tensor:
         """Score the same number of graphs for each model: ``[M, g]`` -> ``[M, g, classes]``."""
         self.model.eval()
