@@ -7,6 +7,7 @@ from sopool.nn.pool.base import EdgePooling, PoolingOutput
 from sopool.nn.registry import pooling, readout
 from sopool.ops.message_passing.select import Selection, between, select_top
 from sopool.ops.message_passing.structure import GraphStructure
+from sopool.ops.segment.standard import total
 
 
 class SelectPooling(EdgePooling):
@@ -102,4 +103,4 @@ def _lift(y: Tensor, chosen: Selection, nodes: int) -> Tensor:
     """Return the values of the kept nodes at their original positions, and zeros for the other nodes."""
     if chosen.spare is not None:
         y = y.masked_fill(chosen.spare.unsqueeze(1), 0)
-    return y.new_zeros(nodes, y.shape[1]).index_add(0, chosen.rows, y)
+    return total(y, chosen.rows, nodes)
