@@ -33,7 +33,9 @@ def add_rows(sums: Tensor, index: Tensor, values: Tensor) -> Tensor:
 def gram(x: Tensor, y: Tensor, ptr: Tensor) -> Tensor:
     """Return X_g^T Y_g of every segment of sorted rows; segments are padded to the longest one."""
     sizes = ptr.diff().unsqueeze(1)
-    places = torch.arange(length(F.pad(sizes, (0, 0, 1, 0), value=1).max()), device=ptr.device)
+    most = length(F.pad(sizes, (0, 0, 1, 0), value=2).max())
+    torch._check(most >= 2)  # the compiler treats sizes of 1 differently
+    places = torch.arange(most, device=ptr.device)
     at = torch.where(places < sizes, ptr[:-1].unsqueeze(1) + places, x.shape[0])  # an additional row of zeros
     left, right = (F.pad(rows, (0, 0, 0, 1))[at] for rows in (x, y))
     return left.mT @ right
