@@ -1,6 +1,7 @@
 """A fitted classifier as an ONNX file: the same predictions, and metadata that say how to ask for them."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,6 @@ import torch
 
 from sopool.data import AttributeEncoder, ConcatEncoder, ConstantEncoder, DegreeEncoder, NodeLabelEncoder
 from sopool.errors import MissingPackageError, SettingError
-from sopool.estimator import export
 from tests.helpers.exported import has_races, quiet
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
 
@@ -119,6 +119,6 @@ def test_a_failing_export_says_why(tmp_path, monkeypatch):
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "find_spec", lambda name: None)
-    with pytest.raises(MissingPackageError, match=r"needs onnx, .*: pip install 'sopool\[export\]'"):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingPackageError, match=r"needs ONNX, .*: pip install 'sopool\[export\]'"):
         tiny(epochs=1).fit(STORE, LABELS).export(tmp_path / "model.onnx")
