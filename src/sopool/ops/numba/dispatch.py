@@ -21,9 +21,11 @@ from torch import Tensor
 LONGEST = 256
 """The largest number of rows for which products are loops. Only a graph's own size counts, not the batch."""
 WIDEST = 64 * 64
-PART = 1 << 22
-"""The work in one part of a loop, in multiplications. It takes about a millisecond, far longer than to start a thread.
-"""
+PART = 1 << 24
+"""The work in one part of a loop, in multiplications. It takes about a millisecond."""
+PARTS = 4
+"""The number of parts for each thread. After an operator, PyTorch's threads occupy their cores for some milliseconds,
+waiting for more work; this delays other threads."""
 
 
 def serves(x: Tensor) -> bool:
@@ -113,19 +115,19 @@ def _run(name: str, cuts: list[int], *arguments: Any) -> None:
     if len(cuts) == 2:
         loop(0, *cuts, *arguments)
         return
-    parts = list(enumerate(pairwise(cuts)))
-    threads = min(torch.get_num_threads(), len(parts))
+    parts = iter(list(enumerate(pairwise(cuts))))
+    threads = min(torch.get_num_threads(), (len(cuts) - 1) // PARTS)
 
-    def run(first: int) -> None:
-        for part, (start, end) in parts[first::threads]:
+    def run() -> None:
+        for part, (start, end) in parts:  # a thread that is free takes the next part
             loop(part, start, end, *arguments)
 
-    if threads == 1:
-        run(0)
+    if threads <= 1:
+        run()
         return
     with ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(run, number) for number in range(1, threads)]
-        run(0)
+        others = [pool.submit(run) for _ in range(threads - 1)]
+        run()
         for other in others:
             other.result()  # raises the error of a thread
 
