@@ -15,8 +15,12 @@ from sopool.errors import DataError
 NODE_FIELDS = ("node_labels", "node_attributes")
 NAMED = {"labels": "classes", "node_labels": "node_label_names", "edge_labels": "edge_label_names"}
 EDGE_FIELDS = ("edge_labels", "edge_attributes", "edge_weights")
-MATRICES = ("edge_index", "node_attributes", "edge_attributes")
+GRAPH_FIELDS = ("labels", "targets")
+MATRICES = ("edge_index", "targets", "node_attributes", "edge_attributes")
 """The names of the two-dimensional arrays; all others have one dimension."""
+MAX_TARGET = 1e38
+"""The largest magnitude of a target: squares of single-precision numbers of this size are still finite in double
+precision."""
 
 
 class GraphBatch(NamedTuple):
@@ -60,6 +64,8 @@ class PackedGraphs:
         edge_index: The source and target of each edge, numbered from 0 within each graph, int32 ``[2, E]``.
         labels: The class of each graph, int64 ``[G]``. Default: None, the classes are not known.
         classes: The names of the classes. Default: none.
+        targets: The numbers to predict of each graph, float64 ``[G, T]``, NaN where one is missing. Default: None.
+        target_names: The names of the T targets. Default: none.
         node_labels: The label of each node, int32 ``[N]``. Default: None, nodes have no labels.
         node_label_names: The names of the node labels. Default: none.
         node_attributes: The attributes of each node, float32 ``[N, F]``. Default: None.
@@ -89,6 +95,11 @@ class PackedGraphs:
     classes: LabelNames = ()
     """The names of the classes: ``classes[i]`` is the name of label ``i``. All readers and :func:`sopool.data.pack`
     sort them, numbers before strings. A subset of a store keeps all names, even those that none of its graphs has."""
+    targets: Tensor | None = None
+    """The numbers to predict of each graph, float64 ``[G, T]``, NaN where one is missing: measurements for a
+    regression, or 0 and 1 for several labels at once."""
+    target_names: tuple[str, ...] = ()
+    """The names of the T targets."""
     node_labels: Tensor | None = None
     """The label of each node, int32 ``[N]``."""
     node_label_names: LabelNames = ()
@@ -185,9 +196,7 @@ class PackedGraphs:
         edge_ptr, edges = take_segments(self.edge_ptr, graphs)
         taken: dict[str, Any] = {"node_ptr": ptr, "edge_ptr": edge_ptr}
         taken["edge_index"] = self.edge_index.index_select(1, edges)
-        if self.labels is not None:
-            taken["labels"] = self.labels.index_select(0, graphs)
-        for names, rows in ((NODE_FIELDS, nodes), (EDGE_FIELDS, edges)):
+        for names, rows in ((GRAPH_FIELDS, graphs), (NODE_FIELDS, nodes), (EDGE_FIELDS, edges)):
             for name in names:
                 value = getattr(self, name)
                 taken[name] = None if value is None else value.index_select(0, rows)
@@ -200,7 +209,7 @@ class PackedGraphs:
             taken[name] = ptr[first : last + 1] - ptr[first]
         nodes, edges = (slice(int(ptr[first]), int(ptr[last])) for ptr in (self.node_ptr, self.edge_ptr))
         taken["edge_index"] = self.edge_index[:, edges]
-        for names, rows in ((("labels",), slice(first, last)), (NODE_FIELDS, nodes), (EDGE_FIELDS, edges)):
+        for names, rows in ((GRAPH_FIELDS, slice(first, last)), (NODE_FIELDS, nodes), (EDGE_FIELDS, edges)):
             for name in names:
                 value = getattr(self, name)
                 taken[name] = None if value is None else value[rows]
@@ -253,6 +262,20 @@ def check_values(store: PackedGraphs) -> None:
             raise DataError(
                 f"{name} must be finite: entry {int((~values.isfinite()).flatten(1).any(1).nonzero()[0])} is not."
             )
+    if store.targets is not None:
+        check_targets(store.targets, store.target_names)
+
+
+def check_targets(targets: Tensor, names: Sequence[str]) -> None:
+    """Raise a ``DataError`` if a target is infinite or very large; NaN is a missing target."""
+    wrong = (targets.abs() > MAX_TARGET).nonzero()
+    if len(wrong):
+        graph, column = wrong[0].tolist()
+        value = float(targets[graph, column])
+        raise DataError(
+            f"graph {graph}: the target {names[column]!r} is {value:g}, expected a number of at most {MAX_TARGET:g} in "
+            "size, or NaN if it is missing."
+        )
 
 
 def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedGraphs:
@@ -275,7 +298,10 @@ def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedG
         steps = torch.cat([getattr(store, item).diff() for store in stores])
         joined[item] = torch.cat([steps.new_zeros(1), steps.cumsum(0)])
     joined["edge_index"] = torch.cat([store.edge_index for store in stores], dim=1)
-    for item in ("labels", *NODE_FIELDS, *EDGE_FIELDS):
+    if len({store.target_names for store in stores}) > 1:
+        raise DataError(f"the stores have different targets: {[list(store.target_names) for store in stores]}.")
+    joined["target_names"] = stores[0].target_names
+    for item in (*GRAPH_FIELDS, *NODE_FIELDS, *EDGE_FIELDS):
         values = [getattr(store, item) for store in stores]
         if all(value is None for value in values):
             continue
@@ -301,6 +327,8 @@ def _summary(store: PackedGraphs) -> str:
     parts.append(f"{store.num_edges:,} directed edges")
     if store.labels is not None:
         parts.append(f"{len(store.classes)} classes")
+    if store.targets is not None:
+        parts.append(f"{len(store.target_names)} target{'s' * (len(store.target_names) != 1)}")
     if store.node_labels is not None:
         parts.append(f"{len(store.node_label_names)} node labels")
     if store.node_attributes is not None:
@@ -354,8 +382,12 @@ def _check_shapes(store: PackedGraphs) -> None:
         raise DataError(
             "node_ptr and edge_ptr must have one entry more than there are graphs, and end with the total counts."
         )
-    expected = {"labels": graphs} | dict.fromkeys(NODE_FIELDS, nodes) | dict.fromkeys(EDGE_FIELDS, edges)
+    expected = dict.fromkeys(GRAPH_FIELDS, graphs)
+    expected |= dict.fromkeys(NODE_FIELDS, nodes) | dict.fromkeys(EDGE_FIELDS, edges)
     for name, length in expected.items():
         value = getattr(store, name)
         if value is not None and value.shape[0] != length:
             raise DataError(f"{name} has {value.shape[0]} entries, expected {length}.")
+    columns = 0 if store.targets is None else store.targets.shape[1]
+    if len(store.target_names) != columns or (store.targets is not None and not columns):
+        raise DataError(f"{columns} columns of targets have {len(store.target_names)} names, expected one name each.")

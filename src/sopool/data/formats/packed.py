@@ -21,11 +21,14 @@ from sopool.errors import DataError
 
 FORMAT = "sopool graphs 1"
 NAMES = ("classes", "node_label_names", "edge_label_names")
+LATER_NAMES = ("target_names",)
+"""Names that the first files did not have; they are left out where they are empty, so that keys stay the same."""
 DTYPES = {
     "node_ptr": torch.int64,
     "edge_ptr": torch.int64,
     "edge_index": torch.int32,
     "labels": torch.int64,
+    "targets": torch.float64,
     "node_labels": torch.int32,
     "node_attributes": torch.float32,
     "edge_labels": torch.int32,
@@ -75,7 +78,7 @@ def save_graphs(store: PackedGraphs, path: str | Path) -> None:
 def write_graphs(store: PackedGraphs, file: BinaryIO, **more: str) -> None:
     """Write what :func:`save_graphs` writes to an open file, with the entries ``more`` added to its header."""
     header = {"format": FORMAT, "name": store.name} | more
-    header |= {name: json.dumps(list(getattr(store, name))) for name in NAMES}
+    header |= {name: json.dumps(list(getattr(store, name))) for name in _names_of(store)}
     write_sealed(file, store.tensors(), header)
 
 
@@ -171,7 +174,8 @@ def _mapped(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check: bool) -> PackedGraphs:
     try:
-        content: dict[str, Any] = {name: _names(header.get(name, "[]"), name) for name in NAMES}
+        every = (*NAMES, *LATER_NAMES)
+        content: dict[str, Any] = {name: _names(header.get(name, "[]"), name) for name in every}
         content |= tensors
         store = PackedGraphs(**content, name=header.get("name", path.stem))
         if check:
@@ -189,12 +193,17 @@ def _names(text: str, what: str) -> LabelNames:
     return tuple(names)
 
 
-assert set(DTYPES) | set(NAMES) | {"name"} == {item.name for item in fields(PackedGraphs)}
+def _names_of(store: PackedGraphs) -> list[str]:
+    """Return the fields with names that identify a store."""
+    return [*NAMES, *(name for name in LATER_NAMES if getattr(store, name))]
+
+
+assert {*DTYPES, *NAMES, *LATER_NAMES, "name"} == {item.name for item in fields(PackedGraphs)}
 
 
 def content_key(store: PackedGraphs) -> str:
     """Return a hash of everything in a store except its name; equal graphs have equal hashes."""
-    digest = hashlib.sha256(json.dumps([list(getattr(store, name)) for name in NAMES]).encode())
+    digest = hashlib.sha256(json.dumps([list(getattr(store, name)) for name in _names_of(store)]).encode())
     for name, tensor in sorted(store.tensors().items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
