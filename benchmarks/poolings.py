@@ -60,7 +60,9 @@ def prepare(name, data, args):
             chosen[0] = tables.node_ptr.diff().argmax()
         batch = tables.batch(chosen.view(1, -1))
         if blocks:
-            model = make_model(replace(config, hidden=HIDDEN), tables.features.width, tables.classes).to(args.device)
+            model = make_model(replace(config, hidden=HIDDEN), tables.features.width, tables.goal[0].width).to(
+                args.device
+            )
             return model, lambda: step(model.classify(batch.x, batch.neighbors, batch.ptr), model)
         x = torch.randn(len(batch.x), CHANNELS, device=args.device).relu_().requires_grad_()
         if name.endswith("(rival)"):

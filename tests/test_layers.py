@@ -12,6 +12,7 @@ ROOMS = [
     "ops",
     "nn",
     "data",
+    "objectives",
     "models",
     "training",
     "estimator",

@@ -15,7 +15,7 @@ from sopool.data.splits import holdout
 from sopool.estimator import FitProgress, UnseenWarning
 from sopool.estimator.fitting import run_configs
 from sopool.estimator.validation import LabelledGraphs
-from sopool.training.protocols.metrics import cross_entropy
+from sopool.objectives.metrics import cross_entropy
 from sopool.training.run_splits import run_seed
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 

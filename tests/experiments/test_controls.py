@@ -144,8 +144,8 @@ def test_majority_is_the_most_frequent_training_class(mutag):
     labels = mutag.labels.numpy()
     for (train, test), accuracy in zip(stratified_folds(labels), outcome.folds, strict=True):
         assert accuracy == pytest.approx((labels[test] == np.bincount(labels[train]).argmax()).mean())
-    assert set(outcome.balanced_accuracy) == {0.5}
-    assert set(outcome.roc_auc) == {0.5}
+    assert set(outcome.scores["balanced_accuracy"]) == {0.5}
+    assert set(outcome.scores["roc_auc"]) == {0.5}
 
 
 SEEN = {

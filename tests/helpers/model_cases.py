@@ -48,7 +48,7 @@ def tables_for(config, store=None):
 
 def model_of(config, tables, seed=0, dtype=torch.float64):
     torch.manual_seed(seed)
-    return make_model(config, tables.features.width, tables.classes).to(dtype)
+    return make_model(config, tables.features.width, tables.goal[0].width).to(dtype)
 
 
 def batch_of(tables, graphs):

@@ -55,5 +55,5 @@ def run_config(**changes):
 
 
 def bank_of(tables, configs):
-    splitter = Splitter(tables.labels.cpu().numpy())
+    splitter = Splitter(tables.truth.cpu().numpy())
     return Bank(tables, configs, [splitter(config) for config in configs])

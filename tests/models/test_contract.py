@@ -134,7 +134,7 @@ def test_saved_and_loaded(config, tmp_path):
 def test_layout_is_known_without_memory(config):
     tables = tables_for(config)
     with torch.device("meta"):
-        model = make_model(config, tables.features.width, tables.classes)
+        model = make_model(config, tables.features.width, tables.goal[0].width)
     want = model_of(config, tables).state_dict()
     assert {name: tensor.shape for name, tensor in model.state_dict().items()} == {n: t.shape for n, t in want.items()}
 
@@ -146,9 +146,9 @@ def test_penalties_are_part_of_the_training_loss(name):
     run = run_config(model=vars(config), steps=1, dropout=0.0)
     bank = bank_of(tables, [run])
     graphs = torch.from_numpy(draw_batches(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
-    model = new_model(run, tables.features.width, tables.classes).double().train()
+    model = new_model(run, tables.features.width, tables.goal[0].width).double().train()
     scores, penalty = model.classify(*batch_of(tables, graphs[0]))
-    entropy = F.cross_entropy(scores, tables.labels[graphs[0]])
+    entropy = F.cross_entropy(scores, tables.truth[graphs[0]])
     assert penalty.mean() > 0.1
     assert bank.run_epoch()[0] == pytest.approx((entropy + penalty.mean()).item(), rel=1e-9)
 
@@ -165,9 +165,9 @@ def test_learns_what_first_order_statistics_of_the_input_do_not_show(config):
     run = run_config(
         model=model, fold=0, folds=5, steps=20, batch_size=32, dropout=0.0, halve_every=0, precision="float32"
     )
-    bank = Bank(tables, [run], [Splitter(tables.labels.numpy())(run)])
+    bank = Bank(tables, [run], [Splitter(tables.truth.numpy())(run)])
     best = 0.0
-    labels = tables.labels.numpy()[bank.splits[0].test]
+    labels = tables.truth.numpy()[bank.splits[0].test]
     for _ in range(15):
         bank.run_epoch()
         (scores,) = bank.scores([bank.splits[0].test])

@@ -68,7 +68,7 @@ def test_all_else_is_trained_as_by_torch(pool):
     tables = tables_of(store)
     config = run_config(model={"pool": pool, "frozen": True}, weight_decay=0.1)
     bank = bank_of(tables, [config])
-    model = new_model(config, tables.features.width, tables.classes)
+    model = new_model(config, tables.features.width, tables.goal[0].width)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, run_seed(config))
     for epoch in range(3):
         assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)

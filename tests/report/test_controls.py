@@ -10,7 +10,7 @@ from sopool.report.grids.controls import controls_grid
 from sopool.report.grids.results import results_grid
 from sopool.training.protocols.outcome import Outcome
 
-OUTCOME = Outcome("fair", "", (0.8, 0.9, 0.7), (), (), (0.8, 0.9, 0.7), (None,) * 3)
+OUTCOME = Outcome("fair", "", (0.8, 0.9, 0.7), (), (), {"balanced_accuracy": (0.8, 0.9, 0.7), "roc_auc": (None,) * 3})
 
 
 def shown(table, width=200):

@@ -28,8 +28,7 @@ def outcome(protocol, folds=FOLDS, stopped=()):
         folds=folds,
         epochs=epochs[protocol],
         setting=setting,
-        balanced_accuracy=folds,
-        roc_auc=folds,
+        scores={"balanced_accuracy": folds, "roc_auc": folds},
         repeats=3 if protocol == "fair" else 1,
         stopped=stopped,
     )

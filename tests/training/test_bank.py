@@ -156,7 +156,7 @@ def test_a_run_is_the_plain_loop(gnn, pool):
     config = run_config(model=model, steps=1 if tied else 5)
     bank = bank_of(tables, [config])
     seed = run_seed(config)
-    model = new_model(config, tables.features.width, tables.classes)
+    model = new_model(config, tables.features.width, tables.goal[0].width)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, seed)
     for epoch in range(1 if tied else 3):
         assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
@@ -176,7 +176,7 @@ def test_weight_decay_is_torch_s():
     tables = tables_of(store)
     config = run_config(weight_decay=0.1)
     bank = bank_of(tables, [config])
-    model = new_model(config, tables.features.width, tables.classes)
+    model = new_model(config, tables.features.width, tables.goal[0].width)
     plain = Reference(store, tables.features, model, config, bank.splits[0].train, run_seed(config))
     for epoch in range(3):
         assert bank.run_epoch()[0] == pytest.approx(plain.run_epoch(epoch), rel=1e-9)
@@ -227,12 +227,12 @@ def test_class_weights_are_torch_s():
     weights = (0.5, 3.0)
     plain, weighted = (run_config(steps=1, dropout=0.0, class_weights=given) for given in (None, weights))
     bank = bank_of(tables, [weighted])
-    model = new_model(weighted, tables.features.width, tables.classes).double()
+    model = new_model(weighted, tables.features.width, tables.goal[0].width).double()
     graphs = torch.from_numpy(draw_batches(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
     batch = tables.batch(graphs)
     scores = model(batch.x.double(), batch.neighbors, batch.ptr)
     loss = torch.nn.CrossEntropyLoss(torch.tensor(weights).double(), reduction="none")
-    expected = loss(scores, tables.labels[graphs[0]]).mean().item()
+    expected = loss(scores, tables.truth[graphs[0]]).mean().item()
     assert bank.run_epoch()[0] == pytest.approx(expected, rel=1e-9)
     assert bank_of(tables, [plain]).run_epoch()[0] != pytest.approx(expected, rel=1e-3)
 

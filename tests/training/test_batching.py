@@ -46,7 +46,7 @@ def test_a_batch_is_the_graphs_side_by_side(store, data):
 def test_copies_are_a_batch_of_all_graphs_for_each_model(store, models):
     assume(store.num_nodes)
     features = default_encoder(store, unknown=True).fit(store).transform(store)
-    tables = GraphTables.for_prediction(store, features, 2, edge_codes(store))
+    tables = GraphTables.for_prediction(store, features, edge_codes(store))
     seen = torch.stack([tables.columns_used(torch.tensor([model % len(store)])) for model in range(models)])
     substitutes = features.substitutes(seen)
     copies = tables.copies(models, substitutes)
@@ -129,7 +129,7 @@ def test_undirected_graphs_have_one_set_of_lists(store):
 
 def test_graphs_without_labels_cannot_be_learned():
     store = pack([Graph(2, [(0, 1), (1, 0)])], name="plain")
-    with pytest.raises(DataError, match="plain has no labels"):
+    with pytest.raises(DataError, match="plain has neither labels nor targets"):
         GraphTables.build(store, default_encoder(store).fit(store).transform(store))
 
 

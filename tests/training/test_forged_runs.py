@@ -34,7 +34,7 @@ def filled(tmp_path_factory):
     """A store of an experiment of two folds under all protocols, with the result of a control."""
     folder = tmp_path_factory.mktemp("filled")
     fill(folder, pools=[("sum", 0.7)], hidden=(8,), folds=2, epochs=2)
-    outcome = Outcome("fair", "", (0.5, 0.6), (), (), (0.5, 0.6), (None, 0.5))
+    outcome = Outcome("fair", "", (0.5, 0.6), (), (), {"balanced_accuracy": (0.5, 0.6), "roc_auc": (None, 0.5)})
     result = ControlResult("TOY", facts().fingerprint, "size", outcome, 1.5, ({"C": 1.0}, {"C": 0.1}))
     save_result(result, folder / "controls" / f"{'0' * 16}.json")
     return folder
@@ -65,8 +65,9 @@ def use(folder, key):
     for entry in found.entries:
         assert entry.cost.seconds >= 0
         for outcome in entry.outcomes.values():
-            areas = [area for area in outcome.roc_auc if area is not None]
-            assert all(0 <= figure <= 1 for figure in (*outcome.folds, *outcome.balanced_accuracy, *areas))
+            shares = [outcome.scores.get(name, ()) for name in ("balanced_accuracy", "roc_auc")]
+            told = [share for some in shares for share in some if share is not None]
+            assert all(0 <= figure <= 1 for figure in (*outcome.folds, *told))
         for bands in entry.curves.values():
             assert all(np.nanmax(band.mean) <= 100 for band in bands.values())
 

@@ -93,14 +93,14 @@ def test_equal_means_are_equal_whatever_the_order_of_the_sum():
 
 def test_balanced_accuracy_and_area_are_those_of_the_epoch():
     outcome = per_fold_max(looking([[2, 10], [10, 2]]), LABELS)
-    assert outcome.balanced_accuracy == (1.0, 1.0)
-    assert outcome.roc_auc == (1.0, 1.0)
+    assert outcome.scores["balanced_accuracy"] == (1.0, 1.0)
+    assert outcome.scores["roc_auc"] == (1.0, 1.0)
     one_class = np.zeros(30, int)
     runs = [
         looking_run(config(fold, folds=2, epochs=2), right, one_class, SHARES[fold])
         for fold, right in enumerate([[2, 10], [10, 2]])
     ]
-    assert per_fold_max(runs, one_class).roc_auc == (None, None)
+    assert per_fold_max(runs, one_class).scores["roc_auc"] == (None, None)
 
 
 def test_accuracies_that_are_not_those_of_the_predictions_are_refused():
@@ -133,7 +133,7 @@ def test_a_stopped_run_counts_up_to_there():
 def test_a_run_stopped_in_its_first_epoch():
     runs = looking([[5, 9], [], [7, 7]])
     best = per_fold_max(runs, LABELS)
-    assert (best.folds, best.epochs, best.roc_auc[1]) == ((0.9, 0.0, 0.7), (2, 0, 1), None)
+    assert (best.folds, best.epochs, best.scores["roc_auc"][1]) == ((0.9, 0.0, 0.7), (2, 0, 1), None)
     assert best.stopped == ((1, SMALL, 0, 1),)
     with pytest.raises(ValueError, match=r"every fold reached .* fold 2, hidden 16, .* lower learning rate"):
         single_epoch(runs, LABELS)
@@ -183,8 +183,8 @@ def test_fair_counts_a_run_that_never_started_as_wrong():
     outcome = fair(runs, LABELS)
     assert outcome.folds == pytest.approx((0.45, 0.6))
     assert outcome.epochs == ((5, 0), (2, 2))
-    assert outcome.roc_auc[0] is None
-    assert outcome.roc_auc[1] is not None
+    assert outcome.scores["roc_auc"][0] is None
+    assert outcome.scores["roc_auc"][1] is not None
     assert outcome.stopped == ((0, Setting(), 2, 1),)
 
 

@@ -48,7 +48,7 @@ def test_what_is_recorded(tables, tmp_path, looks, average):
         assert run.curves.keys() == names
         assert all(curve.shape == (4,) and np.isfinite(curve).all() for curve in run.curves.values())
         np.testing.assert_allclose(run.curves["learning_rate"], [0.01, 0.01, 0.005, 0.005])
-        labels = tables.labels.numpy()[run.predictions[f"{split}_graphs"]]
+        labels = tables.truth.numpy()[run.predictions[f"{split}_graphs"]]
         epochs = [0, 1, 2, 3] if looks == "test" else [run.chosen_epoch]
         scores = run.predictions[f"{split}_logits"].reshape(len(epochs), len(labels), 2)
         accuracies = (scores.argmax(2) == labels).mean(1)

@@ -36,9 +36,8 @@ from sopool.errors import DataError, SettingError
 if TYPE_CHECKING:
     from sopool.data.graphs import PackedGraphs
     from sopool.estimator import FitProgress
-    from sopool.estimator.estimate import Estimate, OnEpoch
+    from sopool.estimator.estimate import Estimate, OnEpoch, Scores
     from sopool.estimator.validation import LabelledGraphs
-    from sopool.training.protocols.metrics import Scores
     from sopool.training.trainer import Report
 
 MEANING = (
@@ -187,7 +186,7 @@ class Work:
         def tell_of(scores: "Scores") -> None:
             nonlocal done
             done += 1
-            told = f"fold {done} of {folds}: accuracy {100 * scores['accuracy']:.1f} %"
+            told = f"fold {done} of {folds}: accuracy {100 * (scores['accuracy'] or 0):.1f} %"
             print_progress(f"{told} (after {self.tally.elapsed:,.0f} s)")
             report(TrainingProgress(0, 0, where=f"{done} of {folds} folds"))
 

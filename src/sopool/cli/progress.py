@@ -52,9 +52,9 @@ class Tally:
         self.done += epochs
         self.finished += progress.finished
         self.where = progress.where or self.where
-        if progress.accuracy is not None:
+        if progress.score is not None:
             self.trained += epochs
-            self._recent.append((progress.models, progress.accuracy))
+            self._recent.append((progress.models, progress.score))
             self._marks.append((self.clock(), self.trained))
 
     @property

@@ -21,7 +21,7 @@ from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
-from sopool.data.splits import stratified_folds
+from sopool.data.splits import random_folds, stratified_folds
 from sopool.data.synthetic import make_agreement
 from sopool.errors import DataError
 
@@ -52,6 +52,7 @@ __all__ = [
     "make_agreement",
     "pack",
     "paper_encoder",
+    "random_folds",
     "save_graphs",
     "stratified_folds",
     "to_networkx",

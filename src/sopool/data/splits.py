@@ -46,6 +46,31 @@ def stratified_folds(
     return [(train, test) for train, test in splitter.split(values, values)]
 
 
+def random_folds(count: int, folds: int = 10, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the indices of the training and test graphs of each fold, for graphs without classes.
+
+    These are the folds of scikit-learn's ``KFold(folds, shuffle=True, random_state=seed)``.
+
+    Args:
+        count: The number of graphs.
+        folds: The number of folds. Default: 10.
+        seed: Random seed. Default: 0.
+
+    Examples:
+        >>> from sopool.data import random_folds
+        >>> train, test = random_folds(20, folds=5)[0]
+        >>> len(train), len(test)
+        (16, 4)
+    """
+    if folds < 2:
+        raise SettingError(f"{folds} folds were requested, expected at least 2.")
+    if count < folds:
+        raise DataError(f"{count} graphs cannot be divided into {folds} folds: use fewer folds, or add graphs.")
+    from sklearn.model_selection import KFold  # imported here to start the command line faster
+
+    return list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(count)))
+
+
 def _too_small(names: Sequence[Any], counts: np.ndarray, folds: int) -> str:
     """Return the message for classes that have fewer graphs than there are folds."""
     fewest = int(counts.argmin())
@@ -61,15 +86,16 @@ def _too_small(names: Sequence[Any], counts: np.ndarray, folds: int) -> str:
 
 def holdout(
     train: np.ndarray | Sequence[int],
-    labels: Labels,
+    labels: Labels | None,
     fraction: float = 0.1,
     seed: int = 0,
     names: Sequence[Any] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold out a ``fraction`` of the training graphs, stratified by class, and return (train, validation).
+    """Hold out a ``fraction`` of the training graphs and return (train, validation).
 
-    ``labels`` are the labels of all graphs, so that ``labels[train]`` are those of the training graphs. ``names`` are
-    the names of numbered classes, used in error messages.
+    ``labels`` are the labels of all graphs, by which the graphs are stratified, so that ``labels[train]`` are those of
+    the training graphs; None for graphs without classes. ``names`` are the names of numbered classes, used in error
+    messages.
     """
     numbers, values, held = _to_hold_out(train, labels, fraction, names)
     from sklearn.model_selection import train_test_split
@@ -79,26 +105,33 @@ def holdout(
 
 
 def check_holdout(
-    train: np.ndarray | Sequence[int], labels: Labels, fraction: float = 0.1, names: Sequence[Any] | None = None
+    train: np.ndarray | Sequence[int], labels: Labels | None, fraction: float = 0.1, names: Sequence[Any] | None = None
 ) -> None:
     """Raise the error that :func:`holdout` would raise for these training graphs; it does not depend on the seed."""
     _to_hold_out(train, labels, fraction, names)
 
 
 def _to_hold_out(
-    train: np.ndarray | Sequence[int], labels: Labels, fraction: float, names: Sequence[Any] | None
-) -> tuple[np.ndarray, np.ndarray, int]:
+    train: np.ndarray | Sequence[int], labels: Labels | None, fraction: float, names: Sequence[Any] | None
+) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Return the indices of the training graphs, their labels, and how many of them to hold out."""
     numbers = np.asarray(train, dtype=np.int64)
     if not 0 < fraction < 1:
         raise SettingError(f"a fraction of {fraction} cannot be held out: expected a number between 0 and 1.")
+    held = math.ceil(fraction * len(numbers))
+    if labels is None:
+        if not 0 < held < len(numbers):
+            raise DataError(
+                f"{fraction:.0%} of {len(numbers)} training graphs is {held}, which leaves no graph on one side: hold "
+                "out another fraction, or add graphs."
+            )
+        return numbers, None, held
     values = _array(labels)
     wrong = numbers[(numbers < 0) | (numbers >= len(values))]
     if wrong.size:
         raise DataError(f"there is no graph {wrong[0]} to train on: there are {len(values)} graphs, numbered from 0.")
     values = values[numbers]
     classes, counts = _classes(values, names)
-    held = math.ceil(fraction * len(numbers))
     if counts.min() < 2:
         raise DataError(
             f"class {show(classes[counts.argmin()])} has a single training graph, but one graph must be held out and "

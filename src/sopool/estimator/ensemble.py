@@ -120,7 +120,7 @@ class Ensemble:
         device = self.device
         codes = None if edges is None else edges._replace(codes=edges.codes[lines].to(device))
         seen = features.stretch(nodes.start, nodes.stop).to(device)
-        tables = GraphTables.for_prediction(graphs.to(device), seen, self.classes, codes)
+        tables = GraphTables.for_prediction(graphs.to(device), seen, codes)
         clusters = clusters_for(self.model.config)
         if clusters is None:
             return tables

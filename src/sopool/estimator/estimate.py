@@ -29,8 +29,10 @@ from sopool.estimator.validation import (
     check_several,
     label_graphs,
 )
-from sopool.training.protocols.metrics import Scores, score
+from sopool.objectives import SingleLabel
 
+Scores = dict[str, float | None]
+"""The score by each metric."""
 MEASURES = ("accuracy", "balanced_accuracy", "roc_auc")
 INNER_FOLDS = 3
 TINY = 1e-300
@@ -280,6 +282,7 @@ def _scorer(
         with threads(1), quiet(SingleGraphWarning):
             fitted = fit_labelled(clone(model), store[train.tolist()])
             shares = fitted.predict_proba(store[test.tolist()])
-        return fold, score(np.log(np.maximum(shares, TINY)), codes[test])
+        objective = SingleLabel(tuple(range(shares.shape[1])))
+        return fold, objective.score(np.log(np.maximum(shares, TINY)), codes[test])
 
     return score_fold

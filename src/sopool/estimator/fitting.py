@@ -154,11 +154,12 @@ def fit_ensemble(
     report: Callable[[FitProgress], Any] | None = None,
 ) -> Fitted:
     """Train models that differ only in ``repeat``: each has its own initial weights and held-out graphs."""
-    labels = tables.labels.cpu().numpy()
+    objective, true = tables.goal
+    truth = true.cpu().numpy()
     epochs = configs[0].epochs
-    splits = [hold_out(config, labels) for config in configs]
+    splits = [hold_out(config, truth) for config in configs]
     recorders = [
-        Recorder(config, split, labels, tables.classes, score_training=False)
+        Recorder(config, split, objective, truth, score_training=False)
         for config, split in zip(configs, splits, strict=True)
     ]
     bank = Bank(tables, configs, splits)
@@ -196,7 +197,7 @@ def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
     epoch = bank.epoch
     losses = bank.run_epoch()
     held = [one.graphs for one in running]
-    scores = bank.scores(held) if len(held[0]) else [np.zeros((0, bank.tables.classes))] * len(running)
+    scores = bank.scores(held) if len(held[0]) else [np.zeros((0, bank.tables.goal[0].width))] * len(running)
     values, statistics = bank.shown
     for m, (recorder, loss, some) in enumerate(zip(running, losses, scores, strict=True)):
         recorder.record(epoch, float(loss), some, (values[m], statistics[m]))
@@ -225,4 +226,4 @@ def _ensemble(tables: GraphTables, encoder: Encoder, recorders: Sequence[Recorde
     assert bank.substitutes is not None
     tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}
     model = stack_of(bank.model, tensors).requires_grad_(False)
-    return Ensemble(model, encoder, bank.substitutes, tables.classes)
+    return Ensemble(model, encoder, bank.substitutes, tables.goal[0].width)

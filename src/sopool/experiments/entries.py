@@ -108,7 +108,7 @@ def digest(seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: Data
     """
     every = [run for runs in seeds.values() for some in runs.values() for run in some]
     judged = {seed: _judge(runs, facts) for seed, runs in seeds.items()}
-    labels, classes = (np.zeros(0, int), ()) if facts is None else (facts.labels, facts.classes)
+    labels, classes = (None, ()) if facts is None else (facts.labels, facts.classes)
     outcomes: dict[str, list[Outcome]] = {}
     shown: dict[str, list[Run]] = {}
     confusion: dict[str, list[np.ndarray]] = {}
@@ -138,10 +138,11 @@ def _judge(runs: RunsByLooks, facts: DatasetFacts | None) -> Judgement:
         return Judgement(missing={"every protocol": why})
     for run in (run for some in runs.values() for run in some):
         classes = {array.shape[-1] for name, array in run.predictions.items() if name.endswith("_logits")}
-        if classes - {len(facts.classes)}:
+        if run.config.task == "classification" and classes - {len(facts.classes)}:
             why = f"run {run.config.key} predicts {max(classes)} classes, but the data set has {len(facts.classes)}."
             return Judgement(missing={"every protocol": why})
-    return judge(runs, facts.labels)
+    truth, objective = facts.truth(next(run.config for some in runs.values() for run in some))
+    return judge(runs, truth, objective=objective)
 
 
 def _missing(judged: Mapping[int, Judgement]) -> dict[str, str]:
@@ -181,14 +182,14 @@ def _shown(judged: Judgement, protocol: str) -> list[Run]:
 
 def _curves(runs: Sequence[Run]) -> dict[str, Band]:
     looked_at = "test" if runs[0].config.looks == "test" else "validation"
-    return {part: band(runs, f"{part}_accuracy") for part in ("train", looked_at)}
+    return {part: band(runs, f"{part}_{runs[0].config.metric}") for part in ("train", looked_at)}
 
 
-def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray, classes: int) -> np.ndarray:
+def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray | None, classes: int) -> np.ndarray:
     """Return the confusion matrix, which includes classes that no graph has, since they may be predicted."""
     table = np.zeros((classes, classes))
     for run, epoch in zip(runs, _epochs(outcome), strict=True):
-        if epoch == 0:
+        if epoch == 0 or labels is None or run.config.task != "classification":
             continue
         graphs = run.predictions["test_graphs"]
         logits = run.predictions["test_logits"]

@@ -20,8 +20,9 @@ from sopool.experiments.results import EvaluationResults
 from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import PRESETS, Preset, fit_options, model_config, share_options
 from sopool.nn.pool.base import VectorFrom
+from sopool.objectives import objective_for, truth_of
 from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_settings
-from sopool.training.run_splits import evaluation_folds
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.dataset_facts import DatasetFacts
 from sopool.training.runs.record import Run
@@ -107,7 +108,7 @@ class Evaluation:
         >>> from sopool.experiments import Evaluation, Request
         >>> from sopool.models.config import Setting
         >>> from sopool.training.protocols.protocols import Outcome
-        >>> outcome = Outcome("fair", "", (0.75, 0.25), ((3,), (8,)), (Setting(),) * 2, (0.75, 0.25), (None, None))
+        >>> outcome = Outcome("fair", "", (0.75, 0.25), ((3,), (8,)), (Setting(),) * 2)
         >>> evaluation = Evaluation("toy", Request(["sum"]), "sum", {"fair": outcome}, missing={}, runs={})
         >>> evaluation.outcomes["fair"].mean
         0.5
@@ -222,7 +223,9 @@ class Evaluator:
         self.options = share_options(request.pools, request.blocks, request.pool_options)
         given = (request.preset, request.blocks, request.head, request.block_readout)
         self.models = {pool: model_config(store, request.gnn, pool, *given, own) for pool, own in self.options.items()}
-        self._folds = evaluation_folds(store, request.folds, held_out="fair" in request.protocols)
+        self.objective = objective_for(store)
+        self.truth = truth_of(store, self.objective.task).cpu().numpy()
+        self._folds = Splitter.of(self.objective, self.truth).check(request.folds, held_out="fair" in request.protocols)
         self.continued = self._continue_stored()
         """The poolings that have earlier defaults than the current ones, because the store has such runs."""
 
@@ -371,8 +374,7 @@ class Evaluator:
         runs = {looks: self._load(self._grid(pool, looks)) for looks in self._first_looks}
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
-        labels = self.store.labels.cpu().numpy() if self.store.labels is not None else np.zeros(0)
-        found = judge(runs, labels, self.request.protocols)
+        found = judge(runs, self.truth, self.request.protocols, self.objective)
         about = (self.fingerprint, self.models[pool])
         return Evaluation(self.store.name, self.request, pool, found.outcomes, found.missing, runs, *about)
 

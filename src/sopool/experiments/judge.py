@@ -8,6 +8,7 @@ import numpy as np
 
 from sopool.errors import UserError
 from sopool.models.config import Setting
+from sopool.objectives import Objective
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.protocols.protocols import PROTOCOLS, Protocol, choose_settings
 from sopool.training.runs.config import Looks
@@ -29,20 +30,26 @@ class Judgement:
     """The reason why a protocol that was requested, or that some runs are meant for, has no result."""
 
 
-def judge(runs: RunsByLooks, labels: np.ndarray, wanted: Collection[str] | None = None) -> Judgement:
+def judge(
+    runs: RunsByLooks,
+    truth: np.ndarray,
+    wanted: Collection[str] | None = None,
+    objective: Objective | None = None,
+) -> Judgement:
     """Return the results of runs under the protocols ``wanted``, or under all that some of the runs are meant for.
 
     Settings that lack a fold are left out.
 
     Args:
         runs: The runs of one pooling, by :attr:`~sopool.training.runs.config.RunConfig.looks`.
-        labels: The class number of every graph of the data set ``[G]``.
+        truth: The true values of every graph of the data set: class numbers ``[G]``, or targets ``[G, T]``.
         wanted: The names of protocols. Default: None, all that some of the runs are meant for.
+        objective: What is predicted. Default: None, one class per graph.
 
     Examples:
         >>> import numpy as np
         >>> from sopool.experiments.judge import judge
-        >>> judge({}, labels=np.array([0, 1]), wanted=["fair"]).missing
+        >>> judge({}, np.array([0, 1]), wanted=["fair"]).missing
         {'fair': 'the final runs are not there yet.'}
     """
     judged = Judgement()
@@ -54,7 +61,7 @@ def judge(runs: RunsByLooks, labels: np.ndarray, wanted: Collection[str] | None 
             continue
         try:
             reported = _reported(runs, protocol)
-            judged.outcomes[name] = protocol.outcome(reported, labels)
+            judged.outcomes[name] = protocol.outcome(reported, truth, objective)
             judged.reported[name] = reported
         except UserError as error:
             judged.missing[name] = str(error)

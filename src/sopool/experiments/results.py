@@ -25,7 +25,7 @@ class Result:
         >>> from sopool.experiments import Result
         >>> from sopool.models.config import Setting
         >>> from sopool.training.protocols.protocols import Outcome
-        >>> outcome = Outcome("fair", "", (0.75, 0.25), ((3,), (8,)), (Setting(),) * 2, (0.75, 0.25), (None, None))
+        >>> outcome = Outcome("fair", "", (0.75, 0.25), ((3,), (8,)), (Setting(),) * 2)
         >>> Result("toy", "gin-0", "sum", outcome).place
         ('toy', 'gin-0', 'fair')
     """
@@ -55,7 +55,7 @@ class ComparedResult(NamedTuple):
         >>> from sopool.models.config import Setting
         >>> from sopool.training.protocols.protocols import Outcome
         >>> def result(pool, folds):
-        ...     outcome = Outcome("fair", "", folds, ((3,), (8,)), (Setting(),) * 2, folds, (None, None))
+        ...     outcome = Outcome("fair", "", folds, ((3,), (8,)), (Setting(),) * 2)
         ...     return Result("toy", "gin-0", pool, outcome)
         >>> ours, theirs = result("sopool", (0.75, 0.5)), result("sum", (0.25, 0.25))
         >>> test = corrected_paired_test(ours.outcome.folds, theirs.outcome.folds, folds=2)
@@ -87,7 +87,7 @@ class EvaluationResults(tuple["Evaluation", ...]):
         >>> from sopool.training.protocols.protocols import Outcome
         >>> request = Request(["sopool", "sum"])
         >>> def evaluation(pool, folds):
-        ...     outcome = Outcome("fair", "", folds, ((3,), (8,)), (Setting(),) * 2, folds, (None, None))
+        ...     outcome = Outcome("fair", "", folds, ((3,), (8,)), (Setting(),) * 2)
         ...     return Evaluation("toy", request, pool, {"fair": outcome}, missing={}, runs={})
         >>> found = EvaluationResults([evaluation("sopool", (0.75, 0.5)), evaluation("sum", (0.25, 0.25))])
         >>> [(one.result.pool, one.reference.pool, one.comparison.difference) for one in found.compare("sum")]

@@ -132,6 +132,7 @@ def _folds(entry: Entry, seed: int, outcome: Outcome) -> list[list[object]]:
     for fold, accuracy in enumerate(outcome.folds):
         setting = outcome.setting if isinstance(outcome.setting, Setting) else outcome.setting[fold]
         chosen = outcome.epochs if epochs is None else " ".join(map(str, epochs[fold]))
-        figures = [accuracy, outcome.balanced_accuracy[fold], outcome.roc_auc[fold], chosen, outcome.repeats]
+        others = [outcome.scores[name][fold] for name in ("balanced_accuracy", "roc_auc") if name in outcome.scores]
+        figures = [accuracy, *others, chosen, outcome.repeats]
         rows.append([*name, fold + 1, *figures, *setting])
     return rows

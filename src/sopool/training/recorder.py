@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.training.protocols.metrics import cross_entropy
+from sopool.objectives import Objective
 from sopool.training.run_splits import Split
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
-from sopool.training.runs.schema import LOOKED_AT, curve_arrays
+from sopool.training.runs.schema import LOOKED_AT, curve_arrays, output_type
 
 BEST = ("best_values", "best_statistics")
 """The names of the best epoch's weights in a checkpoint."""
@@ -23,22 +23,32 @@ class Recorder:
     Args:
         config: The run that is recorded, with its number of epochs and its patience.
         split: The graphs that the model is trained on and those it is scored on.
-        labels: The class number of every graph of the data set ``[G]``.
-        classes: The number of classes.
+        objective: What is predicted.
+        truth: The true values of every graph of the data set ``[G, ...]``.
+        weights: The weight of every graph ``[G]``. Default: None, equal weights.
         score_training: Whether the training graphs are scored at every epoch, too. Default: True.
     """
 
     def __init__(
-        self, config: RunConfig, split: Split, labels: np.ndarray, classes: int, score_training: bool = True
+        self,
+        config: RunConfig,
+        split: Split,
+        objective: Objective,
+        truth: np.ndarray,
+        weights: np.ndarray | None = None,
+        score_training: bool = True,
     ) -> None:
         self.config = config
         self.split = split
-        self.labels = labels
+        self.objective = objective.weighted(config.class_weights).fit(truth[split.train])
+        self.truth = truth
+        self.weights = weights
         self.looked_at = LOOKED_AT[config.looks]
         self.curves = {name: np.full(config.epochs, np.nan) for name in curve_arrays(config)}
         self.logits = None
         if config.looks == "test":
-            self.logits = np.full((config.epochs, len(split.test), classes), np.nan, dtype=np.float32)
+            kind = output_type(config)
+            self.logits = np.full((config.epochs, len(split.test), objective.width), np.nan, dtype=kind)
         self.best: dict[str, Tensor] = {}
         self.chosen_epoch: int | None = None
         self.stopped: int | None = None
@@ -62,7 +72,7 @@ class Recorder:
         Args:
             epoch: The number of the epoch, from 0.
             loss: The mean loss of its training steps.
-            scores: The scores of :attr:`graphs` ``[n, classes]``.
+            scores: The outputs for :attr:`graphs` ``[n, W]``, see :meth:`~sopool.objectives.Objective.outputs`.
             weights: The parameters and statistics that the model was scored with; they are copied.
             numbers: Further values of the epoch, by the names of curves.
         """
@@ -78,14 +88,13 @@ class Recorder:
             self.best = {name: tensor.clone() for name, tensor in zip(BEST, weights, strict=True)}
 
     def _figures(self, scores: np.ndarray) -> dict[str, float]:
-        """Return the accuracy and the loss on each part; classes have the same weights as in training."""
+        """Return the score and the loss on each part; graphs and classes have the same weights as in training."""
         figures = {}
         for part, graphs in self._parts.items():
             some, scores = np.split(scores, [len(graphs)])
-            labels = self.labels[graphs]
-            weights = None if self.config.class_weights is None else np.array(self.config.class_weights)[labels]
-            figures[f"{part}_accuracy"] = float(np.average(some.argmax(1) == labels, weights=weights))
-            figures[f"{part}_loss"] = cross_entropy(some, labels, weights)
+            told = (some, self.truth[graphs], None if self.weights is None else self.weights[graphs])
+            figures[f"{part}_{self.config.metric}"] = self.objective.choosing_score(*told)
+            figures[f"{part}_loss"] = self.objective.loss(*told)
         return figures
 
     def _is_best(self, epoch: int) -> bool:
@@ -97,8 +106,9 @@ class Recorder:
         return not self.is_over(epoch - 1) and self._rank(epoch) < self._rank(self.chosen_epoch)
 
     def _rank(self, epoch: int) -> tuple[float, float]:
-        """Return a key that orders epochs by validation accuracy, then by loss; the best epoch has the smallest."""
-        return -self.curves["validation_accuracy"][epoch], self.curves["validation_loss"][epoch]
+        """Return a key that orders epochs by the score on held-out graphs, then by loss; the best has the smallest."""
+        score = self.curves[f"validation_{self.config.metric}"][epoch]
+        return -self.objective.chosen_by.sign * score, self.curves["validation_loss"][epoch]
 
     def is_over(self, epoch: int) -> bool:
         """Return whether the patience is used up after this epoch, so that no later epoch is chosen."""

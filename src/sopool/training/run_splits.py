@@ -8,8 +8,11 @@ import numpy as np
 
 from sopool.data.graphs import PackedGraphs
 from sopool.data.pack import Label
-from sopool.data.splits import check_holdout, holdout, stratified_folds
+from sopool.data.splits import check_holdout, holdout, random_folds, stratified_folds
+from sopool.objectives import Objective, truth_of
 from sopool.training.runs.config import RunConfig
+
+Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
 class Split(NamedTuple):
@@ -20,26 +23,48 @@ class Split(NamedTuple):
     test: np.ndarray
 
 
-def evaluation_folds(store: PackedGraphs, folds: int, held_out: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the training and test graphs of each fold; raise ``DataError`` if some run could not be given its graphs.
-
-    ``held_out`` says whether some runs hold out part of their training graphs, which very small classes do not allow.
-    """
-    assert store.labels is not None
-    labels = store.labels.cpu().numpy()
-    found = stratified_folds(labels, folds, names=store.classes)
-    for train, _ in found if held_out else ():
-        check_holdout(train, labels, RunConfig.holdout, store.classes)
-    return found
-
-
 class Splitter:
-    """Make the splits of one data set. ``names`` are the names of the classes, for messages."""
+    """Make the splits of one data set: stratified by class, or random where there are no classes.
 
-    def __init__(self, labels: np.ndarray, names: Sequence[Label] | None = None) -> None:
-        self.labels = labels
+    Args:
+        strata: The class of each graph ``[G]``; None if there are no classes.
+        names: The names of the classes, for messages. Default: None.
+        graphs: The number of graphs, needed if there are no classes. Default: 0.
+    """
+
+    def __init__(self, strata: np.ndarray | None, names: Sequence[Label] | None = None, graphs: int = 0) -> None:
+        self.strata = strata
         self.names = names
-        self._folds = lru_cache(lambda folds, seed: stratified_folds(labels, folds, seed, names))
+        self.graphs = graphs if strata is None else len(strata)
+        self._folds = lru_cache(self.folds)
+
+    @classmethod
+    def of(cls, objective: Objective, truth: np.ndarray) -> "Splitter":
+        """Return the splitter for graphs with these true values ``[G, ...]``."""
+        strata = objective.strata(truth)
+        return cls(strata, None if strata is None else objective.names, len(truth))
+
+    @classmethod
+    def of_store(cls, store: PackedGraphs, config: RunConfig) -> "Splitter":
+        """Return the splitter for the data set of a run."""
+        return cls.of(config.objective(store), truth_of(store, config.task).cpu().numpy())
+
+    def folds(self, folds: int, seed: int = 0) -> Folds:
+        """Return the training and test graphs of each fold."""
+        if self.strata is None:
+            return random_folds(self.graphs, folds, seed)
+        return stratified_folds(self.strata, folds, seed, self.names)
+
+    def check(self, folds: int, held_out: bool) -> Folds:
+        """Return the folds; raise ``DataError`` if some run could not be given its graphs.
+
+        ``held_out`` says whether some runs hold out part of their training graphs, which very small classes do not
+        allow.
+        """
+        found = self.folds(folds)
+        for train, _ in found if held_out else ():
+            check_holdout(train, self.strata, RunConfig.holdout, self.names)
+        return found
 
     def __call__(self, config: RunConfig) -> Split:
         """Return the split of a run. Each final run of ``fair`` holds out different graphs."""
@@ -47,7 +72,7 @@ class Splitter:
         if config.looks == "test":
             return Split(train, train[:0], test)
         seed = run_seed(config)
-        return Split(*holdout(train, self.labels, config.holdout, seed, self.names), test)
+        return Split(*holdout(train, self.strata, config.holdout, seed, self.names), test)
 
 
 def run_seed(config: RunConfig) -> int:

@@ -20,10 +20,10 @@ from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.capture import free_memory
 from sopool.training.protocols.outcome import describe_settings
 from sopool.training.recorder import Recorder, best_weights
-from sopool.training.run_splits import Splitter
+from sopool.training.run_splits import Split, Splitter
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
-from sopool.training.runs.schema import check_checkpoint
+from sopool.training.runs.schema import check_checkpoint, output_type
 
 CHECKPOINT_SECONDS = 20.0
 """The default number of seconds between checkpoints."""
@@ -35,8 +35,8 @@ class TrainingProgress(NamedTuple):
     models: int
     epochs: int
     """How many epochs each of the models advanced by; negative if earlier progress no longer counts."""
-    accuracy: float | None = None
-    """The mean accuracy of the models on the graphs that are scored at every epoch; None if it is not known."""
+    score: float | None = None
+    """The mean score of the models on the graphs that are scored at every epoch; None if it is not known."""
     finished: int = 0
     """The number of runs that are now complete."""
     stopped: tuple[str, ...] = ()
@@ -127,11 +127,12 @@ class Trainer:
         return left if self.stop() else left + self.train(configs[1::2])
 
     def _together(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
-        splitter = Splitter(self.tables.labels.cpu().numpy())
+        objective, truth = self.tables.goal
+        splitter = Splitter.of(objective, truth.cpu().numpy())
         with ExitStack() as claims:
             mine = [config for config in configs if claims.enter_context(self.store.claim(config))]
             mine = [config for config in mine if self.store.load(config) is None]
-            started = [(config, *self._begin(config, splitter)) for config in mine]
+            started = [(config, *self._begin(config, splitter(config))) for config in mine]
             started.sort(key=lambda item: item[2])
             for epoch, together in groupby(started, key=lambda item: item[2]):
                 members = list(together)
@@ -140,18 +141,19 @@ class Trainer:
                     break
             return [config for config in configs if config not in mine]
 
-    def _begin(self, config: RunConfig, splitter: Splitter) -> tuple[Recorder, int, ModelState | None]:
+    def _begin(self, config: RunConfig, split: Split) -> tuple[Recorder, int, ModelState | None]:
         """Return a run's recorder, its finished epochs and its state, all from its checkpoint if there is one."""
-        recorder = Recorder(config, splitter(config), splitter.labels, self.tables.classes)
+        objective, truth = self.tables.goal
+        recorder = Recorder(config, split, objective, truth.cpu().numpy())
         saved = self.store.load_checkpoint(config)
         if saved is None:
             return recorder, 0, None
         arrays, facts = saved
-        layout = layout_of(config, self.tables.features.width, self.tables.classes)
+        layout = layout_of(config, self.tables.features.width, objective.width)
         if facts["layout"] != layout.name:
             return recorder, 0, None  # written by a version with other parameters
         try:
-            sizes = (layout.parameters, layout.statistics, len(recorder.split.test), self.tables.classes)
+            sizes = (layout.parameters, layout.statistics, len(split.test), objective.width)
             check_checkpoint(config, arrays, facts, sizes)
         except UserError as error:
             warnings.warn(f"the checkpoint cannot be used: {error} Run {config.key} starts over.", stacklevel=2)
@@ -205,13 +207,13 @@ class Trainer:
             recorder.record(epoch, float(loss), scores, weights, learning_rate=rate, seconds=seconds)
         lost = [m for m, recorder in enumerate(recorders) if recorder.stopped is not None]
         kept = [recorder for recorder in recorders if recorder.stopped is None]
-        accuracies = [recorder.curves[f"{recorder.looked_at}_accuracy"][epoch] for recorder in kept]
+        seen = [recorder.curves[f"{recorder.looked_at}_{recorder.config.metric}"][epoch] for recorder in kept]
         notes = tuple(_describe(recorders[m]) for m in lost)
-        self.report(TrainingProgress(len(recorders), 1, float(np.mean(accuracies)) if accuracies else None, 0, notes))
+        self.report(TrainingProgress(len(recorders), 1, float(np.mean(seen)) if seen else None, 0, notes))
         return lost
 
     def _checkpoint(self, bank: Bank, recorders: list[Recorder]) -> None:
-        layout = layout_of(bank.configs[0], self.tables.features.width, self.tables.classes)
+        layout = layout_of(bank.configs[0], self.tables.features.width, self.tables.goal[0].width)
         for m, recorder in enumerate(recorders):
             state = {name: tensor[m] for name, tensor in vars(bank.state).items()}
             facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch, "layout": layout.name}
@@ -241,7 +243,7 @@ class Trainer:
         for part in parts:
             graphs = [getattr(recorders[m].split, part) for m in ready]
             for m, numbers, scores in zip(ready, graphs, small.scores(graphs), strict=True):
-                out[m] |= {f"{part}_graphs": numbers, f"{part}_logits": scores.astype(np.float32)}
+                out[m] |= {f"{part}_graphs": numbers, f"{part}_logits": scores.astype(output_type(bank.configs[0]))}
         return out
 
 

@@ -15,7 +15,7 @@ LABELS = STORE.labels.numpy()
 
 
 def needs(device="cpu", machine=1e12, gpu=1e9):
-    return Needs(LABELS, lambda _: TABLES, device, Resources(machine, gpu))
+    return Needs(Splitter(LABELS), lambda _: TABLES, device, Resources(machine, gpu))
 
 
 def memory(**changes):
@@ -56,7 +56,7 @@ def test_shares_are_rounded_up(wanted, there, part):
 
 
 def test_tables_know_their_size():
-    tensors = [*TABLES.neighbors, TABLES.node_ptr, TABLES.labels, TABLES.features.codes, TABLES.features.fallback]
+    tensors = [*TABLES.neighbors, TABLES.node_ptr, TABLES.truth, TABLES.features.codes, TABLES.features.fallback]
     tensors += [TABLES.features.dense, TABLES.features.dense_columns]
     assert TABLES.nbytes == sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
 

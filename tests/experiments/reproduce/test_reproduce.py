@@ -61,10 +61,10 @@ def test_a_second_time_nothing_is_trained(found, folder):
 
 
 def test_what_cannot_be_judged_is_left_out_and_told(found, folder, monkeypatch):
-    def outcome(runs, labels):
+    def outcome(runs, labels, objective):
         if runs[0].config.seed == SEEDS[1]:
             raise DataError("single-epoch: there is none.")
-        return single_epoch(runs, labels)
+        return single_epoch(runs, labels, objective)
 
     monkeypatch.setitem(PROTOCOLS, "single-epoch", replace(PROTOCOLS["single-epoch"], outcome=outcome))
     protocols = ("per-fold-max", "single-epoch")

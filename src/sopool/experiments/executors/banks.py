@@ -3,8 +3,6 @@
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-
 from sopool.data.graphs import PackedGraphs
 from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
@@ -15,7 +13,9 @@ MOST = {"cpu": 10, "cuda": 256}
 
 def banks_of(store: PackedGraphs, configs: Sequence[RunConfig], device: str, workers: int) -> list[list[RunConfig]]:
     """Return the banks of runs on one data set, see :func:`make_banks`."""
-    splitter = Splitter(store.labels.cpu().numpy() if store.labels is not None else np.zeros(0), store.classes)
+    if not configs:
+        return []
+    splitter = Splitter.of_store(store, configs[0])
     return make_banks(configs, device.split(":")[0], workers, [len(splitter(config).train) for config in configs])
 
 

@@ -22,6 +22,7 @@ from sopool.data.graphs import PackedGraphs
 from sopool.experiments.executors.banks import banks_of
 from sopool.experiments.executors.rounds import in_rounds
 from sopool.models.make import clusters_for
+from sopool.objectives import objective_for
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.cluster_tables import ClusterTables
 from sopool.training.runs.config import Looks, RunConfig
@@ -52,18 +53,22 @@ class TableFacts(NamedTuple):
     """The clusters that the model needs."""
     edge_labels: bool
     """Whether the model uses edge labels."""
+    objective: tuple[str, str, str | None]
+    """The task, the metric and the loss."""
 
     @classmethod
     def of(cls, config: RunConfig) -> "TableFacts":
         """Return the facts of a run."""
-        return cls(config.looks, clusters_for(config.model), config.model.edge_labels > 0)
+        goal = (config.task, config.metric, config.loss)
+        return cls(config.looks, clusters_for(config.model), config.model.edge_labels > 0, goal)
 
 
 def tables_for(store: PackedGraphs, facts: TableFacts, device: str, only: Sequence[int] | None = None) -> GraphTables:
     """Return the tables of a data set for its runs, or of ``only`` some of its graphs with the features of all."""
     some = store if only is None else store[only]
     edges = EdgeLabelEncoder().fit(store).transform(some) if facts.edge_labels else None
-    tables = GraphTables.build(some, encoder_for(store, facts.looks).transform(some), edges)
+    objective = objective_for(store, *facts.objective)
+    tables = GraphTables.build(some, encoder_for(store, facts.looks).transform(some), edges, objective)
     if facts.clusters is not None:
         tables = replace(tables, clusters=ClusterTables.build(some, facts.clusters))
     return tables.to(device)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
-
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.memory import BankMemory, bank_memory
 from sopool.training.run_splits import Splitter
@@ -33,9 +31,9 @@ class Needs:
     """The needs of banks on one data set; ``tables_of`` returns the tables of a run."""
 
     def __init__(
-        self, labels: np.ndarray, tables_of: Callable[[RunConfig], GraphTables], device: str, there: Resources
+        self, splitter: Splitter, tables_of: Callable[[RunConfig], GraphTables], device: str, there: Resources
     ) -> None:
-        self._splitter = Splitter(labels)
+        self._splitter = splitter
         self._tables_of = tables_of
         self._device = device
         self._there = there

@@ -24,6 +24,7 @@ from sopool.experiments.executors.rounds import in_rounds
 from sopool.experiments.executors.run_server import BankAttempt, RunServer, WorkerLink
 from sopool.training import trainer
 from sopool.training.bank.batching import GraphTables
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report, Trainer, TrainingProgress
@@ -89,8 +90,9 @@ class _Round:
         self.stop = stop
         tables = lru_cache(lambda facts: tables_for(store, facts, "cpu"))
         self._shared = lru_cache(lambda facts: ray_cluster.share_arrays(tables(facts)))
-        labels = store.labels.cpu().numpy() if store.labels is not None else np.zeros(0)
-        self._needs = Needs(labels, lambda config: tables(TableFacts.of(config)), device, ray_cluster.resources(device))
+        splitter = Splitter.of_store(store, banks[0][0])
+        there = ray_cluster.resources(device)
+        self._needs = Needs(splitter, lambda config: tables(TableFacts.of(config)), device, there)
         self._server = ray_cluster.actor_here(RunServer, runs.folder.resolve(), banks, trainer.CHECKPOINT_SECONDS)
         self._ask = partial(ray_cluster.ask, self._server)
         self._task = ray_cluster.task(train_bank)

@@ -15,11 +15,13 @@ from sopool._runtime.threads import cores
 from sopool.data.pack import Label
 from sopool.experiments.systems.views import Choice, View, Views
 from sopool.models.config import ModelConfig
-from sopool.training.protocols.metrics import Scores, cross_entropy, score
+from sopool.objectives import SingleLabel
+from sopool.objectives.metrics import cross_entropy
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.run_splits import Split, Splitter
 from sopool.training.runs.config import RunConfig
 
+Scores = dict[str, float | None]
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
@@ -82,7 +84,7 @@ def _test(view: View, labels: np.ndarray, final: tuple[Split, Choice]) -> Scores
     split, choice = final
     train = np.sort(np.concatenate([split.train, split.validation]))
     (logits,) = view.scores(train, labels[train], split.test, [choice])
-    return score(logits, labels[split.test])
+    return SingleLabel(tuple(range(logits.shape[1]))).score(logits, labels[split.test])
 
 
 def _at_once(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
@@ -95,9 +97,8 @@ def _outcome(folds: Sequence[Scores]) -> Outcome:
     return Outcome(
         protocol="fair",
         optimistic="",
-        folds=tuple(fold["accuracy"] for fold in folds),
+        folds=tuple(fold["accuracy"] or 0.0 for fold in folds),
         epochs=(),
         setting=(),
-        balanced_accuracy=tuple(fold["balanced_accuracy"] for fold in folds),
-        roc_auc=tuple(fold["roc_auc"] for fold in folds),
+        scores={name: tuple(fold[name] for fold in folds) for name in folds[0] if name != "accuracy"},
     )

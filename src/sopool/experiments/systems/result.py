@@ -9,7 +9,6 @@ from typing import Any
 from sopool._files.atomic import whole_file, why
 from sopool._files.schema import (
     SCALAR,
-    SHARE,
     anything,
     blamed_on,
     choice,
@@ -25,6 +24,7 @@ from sopool._files.schema import (
 from sopool._files.sealed import json_digest
 from sopool.errors import DataError, UserError
 from sopool.experiments.systems.views import Choice
+from sopool.objectives import METRICS
 from sopool.training.protocols.outcome import Outcome
 
 
@@ -64,25 +64,28 @@ class ControlResult:
         """Return the result that :meth:`to_json` wrote; raise ``DataError`` if ``saved`` is not one."""
         found = SAVED(saved, "result")
         outcome = found["outcome"]
-        folds, balanced, areas = (outcome[name] for name in ("folds", "balanced_accuracy", "roc_auc"))
-        if not len(folds) == len(balanced) == len(areas):
+        folds = outcome["folds"]
+        scores = {name: SCORES(outcome[name], f"result.outcome.{name}") for name in METRICS if name in outcome}
+        if any(len(values) != len(folds) for values in scores.values()):
             raise DataError("result.outcome has values for different numbers of folds, expected the same number.")
-        return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), balanced, areas)})
+        return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), scores, metric=outcome["metric"])})
 
 
 FIGURES = {
     "protocol": choice("fair"),
     "optimistic": choice(""),
-    "folds": tuple_of(SHARE, least=2),
-    "balanced_accuracy": tuple_of(SHARE, least=2),
-    "roc_auc": tuple_of(optional(SHARE), least=2),
+    "metric": choice(*METRICS),
+    "folds": tuple_of(number(), least=2),
 }
+SCORES = tuple_of(optional(number()), least=2)
 SAVED = record(
     {
         "dataset": text(),
         "fingerprint": text(),
         "control": text(),
-        "outcome": record(FIGURES, more=anything),  # further values, such as the mean, are computed from these
+        "outcome": record(
+            FIGURES, {"metric": "accuracy"}, more=anything
+        ),  # further values, such as the mean, are computed from these
         "seconds": number(0),
         "settings": tuple_of(mapping_of(SCALAR)),
         "version": whole(),

@@ -86,13 +86,11 @@ def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
         outcome = entry.outcomes.get(protocol)
         if outcome is None:
             continue
-        areas = [area for area in outcome.roc_auc if area is not None]
         rows.append(
             [
                 *names_of(entry),
                 *outcome_cells(outcome),
-                _mean(outcome.balanced_accuracy),
-                _mean(areas if len(areas) == len(outcome.roc_auc) else []),
+                *(_mean_of(outcome, name) for name in ("balanced_accuracy", "roc_auc")),
             ]
         )
     columns = [*NAMES, *OUTCOME, "balanced accuracy", "ROC AUC"]
@@ -190,8 +188,10 @@ def _seeds(entry: Entry) -> str:
     return "; ".join(f"{', '.join(names)}: {seeds}" for seeds, names in alike.items())
 
 
-def _mean(values: Sequence[float]) -> Cell:
-    if not values:
+def _mean_of(outcome: Outcome, metric: str) -> Cell:
+    """Return the mean over the folds of a score that is a share; nothing if it cannot be computed on some fold."""
+    values = [value for value in outcome.scores.get(metric, ()) if value is not None]
+    if not values or len(values) < len(outcome.folds):
         return NONE
     mean = sum(values) / len(values)
     return Cell(f"{100 * mean:.1f}", mean)

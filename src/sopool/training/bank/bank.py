@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from sopool._runtime.generators import drawing_from, planning
@@ -120,8 +119,12 @@ class Bank:
         self.substitutes = self._substitutes()
         rates = np.array([config.dropout for config in self.configs])
         self.dropped = self._numbers(rates) if rates.any() else None
-        weights = first.class_weights
-        self.class_weights = None if weights is None else self._numbers(np.array(weights))
+        objective, truth = tables.goal
+        objective = objective.weighted(first.class_weights)
+        self.truth = truth
+        known = truth.cpu().numpy()
+        self.objectives = [objective.fit(known[split.train]) for split in self.splits]
+        self.loss = objective.make_loss(self.objectives, self.device, self.dtype)
         self._drawn: Draws | None = None
         self._captured: CapturedSteps | None = None
         self._scorer: RepeatedScorer | None = None
@@ -161,9 +164,11 @@ class Bank:
         batch = self.tables.batch(graphs, self.substitutes, capacity)
         dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
         scores, penalty = self.model.classify(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
-        labels = self.tables.labels.index_select(0, graphs.flatten())
-        losses = F.cross_entropy(scores, labels, self.class_weights, reduction="none")
-        losses = (losses if penalty is None else losses + penalty).view(graphs.shape)
+        true = self.truth.index_select(0, graphs.flatten()).unflatten(0, graphs.shape)
+        losses = self.loss(scores.view(*graphs.shape, -1), true)
+        if self.tables.weights is not None:
+            losses = losses * self.tables.weights[graphs].to(losses.dtype)
+        losses = losses if penalty is None else losses + penalty.view(graphs.shape)
         gradients = torch.autograd.grad(losses.sum() / graphs.shape[1], self.parameters, materialize_grads=True)
         gradient = _flatten(gradients)
         if self.weight_decay:
@@ -175,11 +180,12 @@ class Bank:
         return losses.detach()
 
     def scores(self, graphs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the scores ``[n, classes]`` of each model for its own graphs."""
+        """Return the outputs ``[n, W]`` of each model for its own graphs, see :meth:`~Objective.outputs`."""
         if self._scorer is None or not self._scorer.serves(graphs):
             self._scorer = RepeatedScorer(self.tables, graphs, self.captures, self.width)
         with self._averaged():
-            return self._scorer.scores(self._score)
+            each = self._scorer.scores(self._score)
+        return [objective.outputs(scores) for objective, scores in zip(self.objectives, each, strict=True)]
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -213,7 +219,7 @@ class Bank:
     @torch.no_grad()
     @graphs_apart()
     def _score(self, graphs: Tensor, capacity: Capacity | None) -> Tensor:
-        """Score the same number of graphs for each model: ``[M, g]`` -> ``[M, g, classes]``."""
+        """Score the same number of graphs for each model: ``[M, g]`` -> ``[M, g, W]``."""
         self.model.eval()
         batch = self.tables.batch(graphs, self.substitutes, capacity)
         scores: Tensor = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr)
@@ -254,7 +260,7 @@ class Bank:
 
     def _new_model(self, config: RunConfig, split: Split) -> Classifier:
         """Return a new model; with a validation split it knows only the edge labels of its training graphs."""
-        model = new_model(config, self.tables.features.width, self.tables.classes)
+        model = new_model(config, self.tables.features.width, self.tables.goal[0].width)
         if config.model.edge_labels and config.looks != "test":
             model.know(self.tables.edge_labels_used(torch.from_numpy(split.train)))
         return model
@@ -278,10 +284,10 @@ def learning_rate(config: RunConfig, epoch: int) -> float:
     return config.lr * 0.5 ** (epoch // config.halve_every) if config.halve_every else config.lr
 
 
-def new_model(config: RunConfig, in_channels: int, classes: int) -> Classifier:
+def new_model(config: RunConfig, in_channels: int, outputs: int) -> Classifier:
     """Return a model whose initial weights depend only on the run's seed, even if other threads draw random numbers."""
     with drawing_from(run_seed(config)):
-        return make_model(config.model, in_channels, classes)
+        return make_model(config.model, in_channels, outputs)
 
 
 class Layout(NamedTuple):
@@ -295,10 +301,10 @@ class Layout(NamedTuple):
     """The number of statistics."""
 
 
-def layout_of(config: RunConfig, in_channels: int, classes: int) -> Layout:
+def layout_of(config: RunConfig, in_channels: int, outputs: int) -> Layout:
     """Return the layout of a run's model without allocating the model."""
     with planning():
-        model = make_model(config.model, in_channels, classes)
+        model = make_model(config.model, in_channels, outputs)
     tensors = itertools.chain(model.named_parameters(), model.named_buffers())
     text = " ".join([*ModelState.__annotations__, *(f"{name}{list(tensor.shape)}" for name, tensor in tensors)])
     parts = (model.parameters(), _statistics(model))

@@ -11,7 +11,7 @@ from torch import Tensor
 from sopool.data.features.edge_labels import EdgeCodes
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs, expand_segments, take_segments
-from sopool.errors import DataError
+from sopool.objectives import Objective, objective_for, truth_of
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
 
 if TYPE_CHECKING:
@@ -111,48 +111,62 @@ class GraphTables:
     """The lists of the nodes that receive messages from each node. None for undirected graphs, where both are equal."""
     features: NodeFeatures
     """The node features."""
-    labels: Tensor
-    """The class number of each graph ``[G]``; all 0 in tables for prediction."""
-    classes: int
-    """The number of classes."""
+    objective: Objective | None = None
+    """What is predicted; None in tables for prediction."""
+    truth: Tensor | None = None
+    """The true values, see :func:`~sopool.objectives.truth_of`; None in tables for prediction."""
+    weights: Tensor | None = None
+    """The weight of each graph in the loss ``[G]``; None for equal weights."""
     clusters: Union["ClusterTables", None] = None
     """The clusters of each graph, for models that need them."""
     edge_kinds: int = 0
     """The number of edge labels, including the one for unknown labels; 0 if they are not used."""
 
     @classmethod
-    def build(cls, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None = None) -> "GraphTables":
-        """Build the tables of labeled graphs.
+    def build(
+        cls,
+        store: PackedGraphs,
+        features: NodeFeatures,
+        edges: EdgeCodes | None = None,
+        objective: Objective | None = None,
+    ) -> "GraphTables":
+        """Build the tables of graphs to train on.
 
         Args:
-            store: The graphs, with labels.
+            store: The graphs, with labels or targets.
             features: The features of their nodes.
             edges: The labels of their edges. Default: None, for models that do not use them.
+            objective: What to predict. Default: None, found from the values, see
+                :func:`~sopool.objectives.objective_for`.
         """
-        if store.labels is None:
-            raise DataError(f"{store.name} has no labels, which training needs. Give labeled graphs.")
+        objective = objective or objective_for(store)
         neighbors = make_lists(store, 1, edges)
         transposed = make_lists(store, 0, edges)
         both = None if neighbors.same(transposed) else transposed
-        classes = len(store.classes)
         kinds = 0 if edges is None else edges.kinds
-        return cls(store.node_ptr, neighbors, both, features, store.labels, classes, edge_kinds=kinds)
+        truth = truth_of(store, objective.task)
+        return cls(store.node_ptr, neighbors, both, features, objective, truth, edge_kinds=kinds)
 
     @classmethod
     def for_prediction(
-        cls, store: PackedGraphs, features: NodeFeatures, classes: int, edges: EdgeCodes | None = None
+        cls, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None = None
     ) -> "GraphTables":
         """Build the tables of graphs without labels, and without the transposed lists, which only gradients need.
 
         Args:
             store: The graphs.
             features: The features of their nodes.
-            classes: The number of classes of the model.
             edges: The labels of their edges. Default: None, for models that do not use them.
         """
-        none = torch.zeros(len(store), dtype=torch.long, device=store.device)
         kinds = 0 if edges is None else edges.kinds
-        return cls(store.node_ptr, make_lists(store, 1, edges), None, features, none, classes, edge_kinds=kinds)
+        return cls(store.node_ptr, make_lists(store, 1, edges), None, features, edge_kinds=kinds)
+
+    @property
+    def goal(self) -> tuple[Objective, Tensor]:
+        """The objective and the true values of tables to train on."""
+        assert self.objective is not None
+        assert self.truth is not None
+        return self.objective, self.truth
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -180,7 +194,8 @@ class GraphTables:
             neighbors=self.neighbors.to(device),
             transposed=None if self.transposed is None else self.transposed.to(device),
             features=self.features.to(device),
-            labels=self.labels.to(device),
+            truth=None if self.truth is None else self.truth.to(device),
+            weights=None if self.weights is None else self.weights.to(device),
             clusters=None if self.clusters is None else self.clusters.to(device),
         )
 

@@ -21,7 +21,7 @@ def nodes_together(device: str, models: int, width: int) -> int:
 
 
 Score = Callable[[Tensor, Capacity | None], Tensor]
-"""A function from graphs ``[M, g]`` to scores ``[M, g, classes]``."""
+"""A function from graphs ``[M, g]`` to scores ``[M, g, W]``."""
 
 
 class RepeatedScorer:
@@ -54,7 +54,7 @@ class RepeatedScorer:
         return len(graphs) == len(self.graphs) and all(map(np.array_equal, self.graphs, graphs))
 
     def scores(self, score: Score) -> list[np.ndarray]:
-        """Return the scores ``[n, classes]`` of each model in its current state."""
+        """Return the scores ``[n, W]`` of each model in its current state."""
         if self._captured and self._out is None:  # not captured yet: there may be no second call
             run_aside(lambda: self._run(score))
         elif self._captured:

@@ -1,12 +1,13 @@
 """The result of an evaluation protocol."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sopool.models.config import Setting
+from sopool.objectives import METRICS
 
 
 class Stop(NamedTuple):
@@ -21,17 +22,16 @@ class Stop(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a protocol; accuracies are fractions, and tuples are in the order of the folds.
+    """The result of a protocol; shares such as accuracies are fractions, and tuples are in the order of the folds.
 
     Examples:
-        >>> from sopool.models.config import Setting
-        >>> from sopool.training.protocols.protocols import Outcome
-        >>> outcome = Outcome(
-        ...     protocol="fair", optimistic="", folds=(0.75, 0.25), epochs=((3,), (8,)), setting=(Setting(), Setting()),
-        ...     balanced_accuracy=(0.75, 0.25), roc_auc=(None, None),
-        ... )
+            >>> from sopool.models.config import Setting
+    from sopool.objectives import METRICS
+            >>> from sopool.training.protocols.protocols import Outcome
+            >>> chosen = (Setting(), Setting())
+        >>> outcome = Outcome("fair", optimistic="", folds=(0.75, 0.25), epochs=((3,), (8,)), setting=chosen)
         >>> outcome.mean, outcome.std
-        (0.5, 0.25)
+            (0.5, 0.25)
     """
 
     protocol: str
@@ -39,30 +39,41 @@ class Outcome:
     optimistic: str
     """``"optimistic"`` or ``"less optimistic"`` if test folds were used for a choice; empty otherwise."""
     folds: tuple[float, ...]
-    """The accuracy on each test fold; under ``fair`` the mean of the fold's final runs."""
+    """The score on each test fold by :attr:`metric`; under ``fair`` the mean of the fold's final runs."""
     epochs: int | tuple[int, ...] | tuple[tuple[int, ...], ...]
     """The chosen epochs, from 1. ``single-epoch``: one for all folds. ``per-fold-max``: one for each fold. ``fair``, or
     several seeds: one for each run of each fold. Empty for models that are not trained in epochs."""
     setting: Setting | tuple[Setting, ...]
     """The hyperparameters. ``fair``: one setting for each fold. Otherwise the best setting, or one for each fold and
     seed if seeds differ in it. Empty for models that are not networks."""
-    balanced_accuracy: tuple[float, ...]
-    """The balanced accuracy on each test fold."""
-    roc_auc: tuple[float | None, ...]
-    """The area under the ROC curve on each test fold; None if the fold lacks a class or a run has no result."""
+    scores: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """The scores on each test fold by other metrics, by name; None if one cannot be computed, for example if the fold
+    lacks a class or a run has no result."""
     repeats: int = 1
     """The number of runs that are averaged within each fold."""
     stopped: tuple[Stop, ...] = ()
     """The runs that were stopped, among all that were considered and not only those of the best setting."""
+    metric: str = "accuracy"
+    """The name of the metric that epochs and settings were chosen by."""
+
+    @property
+    def sign(self) -> float:
+        """1 if a larger score is better, -1 otherwise."""
+        return METRICS[self.metric].sign
+
+    @property
+    def signed(self) -> tuple[float, ...]:
+        """The scores on each test fold, negative where lower is better, so that larger ones are always better."""
+        return tuple(self.sign * fold for fold in self.folds)
 
     @property
     def mean(self) -> float:
-        """The mean accuracy over the folds."""
+        """The mean score over the folds."""
         return float(np.mean(self.folds))
 
     @property
     def std(self) -> float:
-        """The standard deviation of the accuracy over the folds, with ``ddof=0`` as in the published results."""
+        """The standard deviation of the score over the folds, with ``ddof=0`` as in the published results."""
         return float(np.std(self.folds, ddof=0))
 
     def to_json(self) -> dict[str, Any]:
@@ -73,13 +84,13 @@ class Outcome:
             setting = [each._asdict() for each in self.setting]
         return {
             "protocol": self.protocol,
+            "metric": self.metric,
             "optimistic": self.optimistic,
             "mean": self.mean,
             "std": self.std,
             "ddof": 0,
             "folds": list(self.folds),
-            "balanced_accuracy": list(self.balanced_accuracy),
-            "roc_auc": list(self.roc_auc),
+            **{name: list(values) for name, values in self.scores.items()},
             "repeats": self.repeats,
             "epochs": np.array(self.epochs).tolist(),
             "setting": setting,
@@ -92,15 +103,13 @@ def average(outcomes: Sequence[Outcome]) -> Outcome:
     first = outcomes[0]
     if len(outcomes) == 1:
         return first
-    areas = zip(*(one.roc_auc for one in outcomes), strict=True)
     settings = {one.setting for one in outcomes}
     return replace(
         first,
         folds=_means([one.folds for one in outcomes]),
         epochs=tuple(tuple(map(int, fold)) for fold in np.hstack([_epochs(one) for one in outcomes]) if fold.size),
         setting=first.setting if len(settings) == 1 else tuple(one for each in outcomes for one in _settings(each)),
-        balanced_accuracy=_means([one.balanced_accuracy for one in outcomes]),
-        roc_auc=tuple(None if None in fold else float(np.mean(np.array(fold, float))) for fold in areas),
+        scores={name: _each([one.scores[name] for one in outcomes]) for name in _common(outcomes)},
         repeats=sum(one.repeats for one in outcomes),
         stopped=tuple(stop for one in outcomes for stop in one.stopped),
     )
@@ -108,6 +117,17 @@ def average(outcomes: Sequence[Outcome]) -> Outcome:
 
 def _means(seeds: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(float(mean) for mean in np.mean(seeds, axis=0))
+
+
+def _common(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the names of the metrics that all outcomes have."""
+    return [name for name in outcomes[0].scores if all(name in one.scores for one in outcomes)]
+
+
+def _each(seeds: Sequence[Sequence[float | None]]) -> tuple[float | None, ...]:
+    """Return the mean over seeds of each fold; None if a seed has no score there."""
+    folds = zip(*seeds, strict=True)
+    return tuple(None if None in fold else float(np.mean(np.array(fold, float))) for fold in folds)
 
 
 def _epochs(outcome: Outcome) -> np.ndarray:

@@ -15,7 +15,8 @@ import numpy as np
 
 from sopool.errors import DataError
 from sopool.models.config import Setting
-from sopool.training.protocols.metrics import score
+from sopool.objectives import METRICS, Objective, SingleLabel
+from sopool.objectives.base import average as average_of
 from sopool.training.protocols.outcome import Outcome, Stop, describe_settings
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.record import Run
@@ -26,14 +27,15 @@ DIGITS = 12
 """The number of decimals to which means are compared, so that rounding does not decide between equal ones."""
 
 
-def per_fold_max(runs: Sequence[Run], labels: Any) -> Outcome:
-    """Return each fold's best test accuracy over epochs, for the setting with the best mean of these over the folds.
+def per_fold_max(runs: Sequence[Run], truth: Any, objective: Objective | None = None) -> Outcome:
+    """Return each fold's best test score over epochs, for the setting with the best mean of these over the folds.
 
     The authors' code reports this. Both epoch and setting are chosen on the test folds, so the result is optimistic.
 
     Args:
         runs: The runs of all settings and folds, with ``looks="test"``.
-        labels: The class number of every graph ``[G]``.
+        truth: The true values of every graph: class numbers ``[G]``, or targets ``[G, T]``.
+        objective: What is predicted. Default: None, one class per graph.
 
     Examples:
         >>> import numpy as np
@@ -54,22 +56,23 @@ def per_fold_max(runs: Sequence[Run], labels: Any) -> Outcome:
         ((1.0, 1.0), (2, 2))
     """
     grid = _grid(runs, "test")
-    curves = {setting: _accuracies(folds) for setting, folds in grid.items()}
-    means = {setting: np.nan_to_num(curve).max(1).mean().round(DIGITS) for setting, curve in curves.items()}
+    curves = {setting: _signed(folds) for setting, folds in grid.items()}
+    means = {setting: _highest(curve).mean().round(DIGITS) for setting, curve in curves.items()}
     best = max(means, key=means.__getitem__)
     epochs = [None if np.isnan(fold).all() else int(np.nanargmax(fold)) for fold in curves[best]]
-    shown = [_show(run, epoch, labels) for run, epoch in zip(grid[best], epochs, strict=True)]
+    shown = [_show(run, epoch, truth, objective) for run, epoch in zip(grid[best], epochs, strict=True)]
     return _outcome("per-fold-max", shown, tuple(one.epoch for one in shown), best, runs)
 
 
-def single_epoch(runs: Sequence[Run], labels: Any) -> Outcome:
-    """Return the test accuracy at the epoch, and for the setting, with the best mean over folds.
+def single_epoch(runs: Sequence[Run], truth: Any, objective: Objective | None = None) -> Outcome:
+    """Return the test score at the epoch, and for the setting, with the best mean over folds.
 
     The earliest of several equal epochs is chosen. An epoch that some fold did not reach cannot be chosen.
 
     Args:
         runs: The runs of all settings and folds, with ``looks="test"``.
-        labels: The class number of every graph ``[G]``.
+        truth: The true values of every graph: class numbers ``[G]``, or targets ``[G, T]``.
+        objective: What is predicted. Default: None, one class per graph.
 
     Examples:
         >>> import numpy as np
@@ -89,17 +92,17 @@ def single_epoch(runs: Sequence[Run], labels: Any) -> Outcome:
         ((0.5, 0.5), 1)
     """
     grid = _grid(runs, "test")
-    means = {setting: _accuracies(folds).mean(0).round(DIGITS) for setting, folds in grid.items()}
+    means = {setting: _signed(folds).mean(0).round(DIGITS) for setting, folds in grid.items()}
     means = {setting: curve for setting, curve in means.items() if not np.isnan(curve).all()}
     if not means:
-        never = [_name(run.config) for run in runs if np.isnan(_accuracies([run])).all()]
+        never = [_name(run.config) for run in runs if np.isnan(_signed([run])).all()]
         raise DataError(
             "single-epoch: no setting has an epoch that every fold reached with finite scores. No epoch at all was "
             f"reached by {'; '.join(never[:10]) or 'all folds together'}. Try a lower learning rate."
         )
     best = max(means, key=lambda setting: np.nanmax(means[setting]))
     epoch = int(np.nanargmax(means[best]))
-    shown = [_show(run, epoch, labels) for run in grid[best]]
+    shown = [_show(run, epoch, truth, objective) for run in grid[best]]
     return _outcome("single-epoch", shown, epoch + 1, best, runs)
 
 
@@ -135,13 +138,14 @@ def choose_settings(runs: Sequence[Run]) -> dict[int, Setting]:
     return {fold: min(candidates, key=_rank).config.setting for fold, candidates in enumerate(folds)}
 
 
-def fair(runs: Sequence[Run], labels: Any) -> Outcome:
+def fair(runs: Sequence[Run], truth: Any, objective: Objective | None = None) -> Outcome:
     """Return the test accuracy at the epoch chosen on held-out graphs, averaged over the final runs of each fold.
 
     Args:
         runs: The final runs, with ``looks="chosen"``, each at the setting that :func:`choose_settings` returned for its
             fold. Every fold needs the same repeats, from 1 to the highest one.
-        labels: The class number of every graph ``[G]``.
+        truth: The true values of every graph: class numbers ``[G]``, or targets ``[G, T]``.
+        objective: What is predicted. Default: None, one class per graph.
 
     Examples:
         >>> import numpy as np
@@ -176,7 +180,7 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
         final = [table[fold, repeat] for repeat in range(1, repeats + 1)]
         if len({run.config.setting for run in final}) > 1:
             raise DataError(f"fair: the final runs of fold {fold + 1} have different settings; expected the same one.")
-        looks = [_show(run, run.chosen_epoch, labels) for run in final]
+        looks = [_show(run, run.chosen_epoch, truth, objective) for run in final]
         settings.append(final[0].config.setting)
         epochs.append(tuple(look.epoch for look in looks))
         shown.append(_average(looks))
@@ -185,7 +189,7 @@ def fair(runs: Sequence[Run], labels: Any) -> Outcome:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A rule that turns runs into a reported accuracy.
+    """A rule that turns runs into a reported score.
 
     Examples:
         >>> from sopool.training.protocols.protocols import PROTOCOLS
@@ -193,8 +197,8 @@ class Protocol:
         ('validation', 'chosen')
     """
 
-    outcome: Callable[[Sequence[Run], Any], Outcome]
-    """The function that computes the result from runs and true classes."""
+    outcome: Callable[[Sequence[Run], Any, Objective | None], Outcome]
+    """The function that computes the result from runs, true values and the objective."""
     looks: tuple[Looks, ...]
     """The kinds of runs it needs, in the order of training, see :attr:`RunConfig.looks`; ``outcome`` takes the last
     kind."""
@@ -235,47 +239,58 @@ class _Look(NamedTuple):
     """The scores on the test fold at one epoch of one run."""
 
     epoch: int
-    accuracy: float
-    balanced_accuracy: float
-    roc_auc: float | None
+    score: float
+    """The score by the metric of the run."""
+    others: dict[str, float | None]
+    """The scores by all other metrics."""
 
 
-def _show(run: Run, epoch: int | None, labels: Any) -> _Look:
+def _show(run: Run, epoch: int | None, truth: Any, objective: Objective | None) -> _Look:
+    if objective is not None and (objective.task, objective.metric) != (run.config.task, run.config.metric):
+        raise DataError(
+            f"{_name(run.config)} is a {run.config.task} with the metric {run.config.metric}, but the objective is a "
+            f"{objective.task} with {objective.metric}."
+        )
     if epoch is None:
-        return _Look(0, 0.0, 0.0, None)
+        if run.config.task != "classification":
+            raise DataError(f"{_name(run.config)} has no result, since its loss was not finite in the first epoch.")
+        return _Look(0, 0.0, {})
     graphs = run.predictions["test_graphs"]
-    logits = run.predictions["test_logits"]
-    labels = np.asarray(labels)
-    if graphs.max() >= len(labels):
-        raise DataError(f"{len(labels)} labels were given, but {_name(run.config)} tests graph {graphs.max()}.")
-    true = labels[graphs]
-    if true.max() >= logits.shape[-1]:
+    outputs = run.predictions["test_logits"]
+    truth = np.asarray(truth)
+    if graphs.max() >= len(truth):
+        raise DataError(f"{len(truth)} labels were given, but {_name(run.config)} tests graph {graphs.max()}.")
+    true = truth[graphs]
+    width = outputs.shape[-1]
+    if truth.ndim == 1 and true.max() >= width:
         raise DataError(
-            f"{_name(run.config)} predicts {logits.shape[-1]} classes, numbered from 0, but a graph has class "
-            f"{true.max()}."
+            f"{_name(run.config)} predicts {width} classes, numbered from 0, but a graph has class {true.max()}."
         )
+    objective = objective or SingleLabel(tuple(range(width)))
     if run.config.looks != "test":
-        scores = score(logits, true)
-        return _Look(epoch + 1, scores["accuracy"], scores["balanced_accuracy"], scores["roc_auc"])
-    scores = score(logits[epoch], true)
-    accuracy = float(_accuracies([run])[0, epoch])
+        return _look(epoch, objective.score(outputs, true), objective)
+    look = _look(epoch, objective.score(outputs[epoch], true), objective)
+    score = float(METRICS[run.config.metric].sign * _signed([run])[0, epoch])
     # Predictions are stored in single precision, so rounding may change a prediction of a run in double precision.
-    if run.config.precision == "float32" and not math.isclose(accuracy, scores["accuracy"], abs_tol=1e-9):
+    if run.config.precision == "float32" and not math.isclose(score, look.score, rel_tol=1e-5, abs_tol=1e-9):
         raise DataError(
-            f"{_name(run.config)} has an accuracy of {accuracy:.4f} in epoch {epoch + 1}, but its predictions have "
-            f"{scores['accuracy']:.4f}: its files, or the classes of the data set, have changed since it was written."
+            f"{_name(run.config)} has a {run.config.metric} of {score:.4f} in epoch {epoch + 1}, but its predictions "
+            f"have {look.score:.4f}: its files, or the true values of the data set, have changed since it was written."
         )
-    return _Look(epoch + 1, accuracy, scores["balanced_accuracy"], scores["roc_auc"])
+    return look._replace(score=score)
+
+
+def _look(epoch: int, scores: dict[str, float | None], objective: Objective) -> _Look:
+    """Return scores as a result; a score that cannot be computed counts as 0, as when epochs are chosen."""
+    found = scores.pop(objective.metric)
+    return _Look(epoch + 1, found or 0.0, scores)
 
 
 def _average(looks: list[_Look]) -> _Look:
-    areas = [look.roc_auc for look in looks if look.roc_auc is not None]
-    return _Look(
-        epoch=0,
-        accuracy=float(np.mean([look.accuracy for look in looks])),
-        balanced_accuracy=float(np.mean([look.balanced_accuracy for look in looks])),
-        roc_auc=float(np.mean(areas)) if len(areas) == len(looks) else None,
-    )
+    names = set.intersection(*(set(look.others) for look in looks))
+    others = {name: [look.others[name] for look in looks] for name in looks[0].others if name in names}
+    score = float(np.mean([look.score for look in looks]))
+    return _Look(0, score, {name: None if None in some else average_of(some) for name, some in others.items()})
 
 
 def _outcome(
@@ -286,43 +301,57 @@ def _outcome(
     runs: Sequence[Run],
     repeats: int = 1,
 ) -> Outcome:
+    names = dict.fromkeys(name for fold in folds for name in fold.others)
     return Outcome(
         protocol=protocol,
         optimistic=PROTOCOLS[protocol].optimistic,
-        folds=tuple(fold.accuracy for fold in folds),
+        folds=tuple(fold.score for fold in folds),
         epochs=epochs,
         setting=setting,
-        balanced_accuracy=tuple(fold.balanced_accuracy for fold in folds),
-        roc_auc=tuple(fold.roc_auc for fold in folds),
+        scores={name: tuple(fold.others.get(name) for fold in folds) for name in names},
         repeats=repeats,
         stopped=tuple(
             Stop(run.config.fold, run.config.setting, run.config.repeat, run.stopped + 1)
             for run in runs
             if run.stopped is not None
         ),
+        metric=runs[0].config.metric,
     )
 
 
-def _accuracies(runs: Sequence[Run]) -> np.ndarray:
-    """Return the test accuracy ``[runs, epochs]``; NaN where a run was stopped or its scores are not finite."""
+def _signed(runs: Sequence[Run]) -> np.ndarray:
+    """Return the test scores ``[runs, epochs]``, negative where lower is better.
+
+    NaN stands where a run was stopped or its scores are not finite.
+    """
     curves = []
     for run in runs:
-        accuracy = np.array(run.curves["test_accuracy"], np.float64)
-        accuracy[~np.isfinite(run.curves["test_loss"])] = np.nan
+        metric = run.config.metric
+        scores = np.array(run.curves[f"test_{metric}"], np.float64)
+        scores[~np.isfinite(run.curves["test_loss"])] = np.nan
         if run.stopped is not None:
-            accuracy[run.stopped :] = np.nan
-        if run.stopped != 0:  # restore exact fractions, whatever the precision of the stored curve
+            scores[run.stopped :] = np.nan
+        if metric == "accuracy" and run.config.task == "classification" and run.stopped != 0:
+            # Restore exact fractions, whatever the precision of the stored curve.
             graphs = len(run.predictions["test_graphs"])
-            accuracy = np.rint(accuracy * graphs) / graphs
-        curves.append(accuracy)
+            scores = np.rint(scores * graphs) / graphs
+        curves.append(METRICS[metric].sign * scores)
     return np.stack(curves)
 
 
+def _highest(curve: np.ndarray) -> np.ndarray:
+    """Return the best score of each fold ``[folds]``; a run without a result counts as 0, as for an accuracy."""
+    none = np.isnan(curve).all(1)
+    return np.where(none, 0.0, np.nan_to_num(curve, nan=-np.inf).max(1))
+
+
 def _rank(run: Run) -> tuple[float, float]:
+    metric = METRICS[run.config.metric]
     if run.chosen_epoch is None:
-        return 0.0, np.inf
+        return (np.inf if metric.lower_is_better else 0.0), np.inf
     loss = float(run.curves["validation_loss"][run.chosen_epoch])
-    return -float(run.curves["validation_accuracy"][run.chosen_epoch]), loss if np.isfinite(loss) else np.inf
+    score = float(run.curves[f"validation_{metric.name}"][run.chosen_epoch])
+    return -metric.sign * score, loss if np.isfinite(loss) else np.inf
 
 
 def _grid(runs: Sequence[Run], looks: Looks) -> dict[Setting, list[Run]]:

@@ -8,11 +8,21 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from sopool._files.schema import Check, choice, number, optional, record, text, tuple_of, whole
+from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 from sopool.models.config import ModelConfig, Setting, without_defaults
 from sopool.models.presets import fitted_options, without_fitted
+from sopool.objectives import LOSSES, METRICS, TASKS, Objective, Task, objective_for
 
-LATER: dict[str, Any] = {"weight_decay": 0.0, "patience": None, "class_weights": None, "average": 0.0}
+LATER: dict[str, Any] = {
+    "weight_decay": 0.0,
+    "patience": None,
+    "class_weights": None,
+    "average": 0.0,
+    "task": "classification",
+    "metric": "accuracy",
+    "loss": None,
+}
 """Fields that the first files lacked, with the values that are assumed for those files. These values never change."""
 Looks = Literal["test", "validation", "chosen"]
 Precision = Literal["float32", "float64"]
@@ -83,6 +93,13 @@ class RunConfig:
     turns averaging off."""
     precision: Precision = "float32"
     """The floating-point type, ``"float32"`` or ``"float64"``."""
+    task: Task = "classification"
+    """What is predicted: one class (``"classification"``), several labels (``"multi-label"``) or numbers
+    (``"regression"``)."""
+    metric: str = "accuracy"
+    """The metric that chooses epochs and settings."""
+    loss: str | None = None
+    """The loss of a regression: ``"squared"``, ``"absolute"`` or ``"huber"``."""
 
     @property
     def setting(self) -> Setting:
@@ -108,6 +125,10 @@ class RunConfig:
         model = replace(self.model, pool="", pool_options={}, pool_defaults={}, pool_source="", frozen=False)
         model = replace(model, join="concat", dropout_on="logits")
         return replace(self, model=model, seed=0).with_setting(Setting())
+
+    def objective(self, store: PackedGraphs) -> Objective:
+        """Return the objective of the run for the graphs of its data set."""
+        return objective_for(store, self.task, self.metric, self.loss, self.class_weights)
 
     @property
     def lengths(self) -> tuple[int, str]:
@@ -135,6 +156,8 @@ class RunConfig:
             raise DataError(
                 f"config.fold is {found.fold}, expected a number below config.folds, which is {found.folds}."
             )
+        if found.task not in METRICS[found.metric].tasks or (found.loss is None) == (found.task == "regression"):
+            raise DataError(f"config.metric {found.metric!r} and config.loss {found.loss!r} are not for {found.task}.")
         return found
 
     @cached_property
@@ -167,5 +190,8 @@ FIELDS: dict[str, Check] = {
     "class_weights": optional(tuple_of(number(0))),
     "average": number(0, BELOW_ONE),
     "precision": choice(*get_args(Precision)),
+    "task": choice(*TASKS),
+    "metric": choice(*METRICS),
+    "loss": optional(choice(*LOSSES)),
 }
 SAVED = record(FIELDS, LATER)

@@ -4,11 +4,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from sopool._files.schema import SCALAR, Array, check_arrays, list_of, mapping_of, optional, record, text, whole
 from sopool.errors import DataError
+from sopool.objectives import METRICS
 from sopool.training.runs.config import RunConfig
 
 EPOCH = whole(0, 2**31)
@@ -18,7 +20,9 @@ CURVE_FACTS = record(
 )
 NO_FACTS = record({})
 CHECKPOINT_FACTS = record({"epoch": EPOCH, "chosen_epoch": optional(EPOCH), "layout": text()})
-DATASET_FACTS = record({"name": text(), "classes": list_of(text(), least=1)})
+DATASET_FACTS = record(
+    {"name": text(), "classes": list_of(text()), "target_names": list_of(text())}, {"target_names": []}
+)
 CIRCUMSTANCES = mapping_of(SCALAR)
 MEMORY = optional(whole())
 
@@ -74,9 +78,21 @@ def curve_arrays(config: RunConfig) -> dict[str, Array]:
         "seconds": Array(shape, low=0, gaps=True),
     }
     for part in ("train", LOOKED_AT[config.looks]):
-        found[f"{part}_accuracy"] = Array(shape, low=0, high=1, gaps=True)
+        found[f"{part}_{config.metric}"] = _range_of(config.metric, shape)
         found[f"{part}_loss"] = Array(shape, low=0, high=math.inf, gaps=True)
     return found
+
+
+def _range_of(metric: str, shape: tuple[int, ...]) -> Array:
+    """Return the shape and the range of a curve of scores."""
+    if METRICS[metric].share:
+        return Array(shape, low=0, high=1, gaps=True)
+    return Array(shape, low=None if metric in ("r2", "spearman", "mcc") else 0, high=math.inf, gaps=True)
+
+
+def output_type(config: RunConfig) -> type[np.floating]:
+    """Return the type in which outputs are stored: numbers may be much larger than their differences."""
+    return np.float64 if config.task == "regression" else np.float32
 
 
 def check_chosen(config: RunConfig, chosen_epoch: int | None, done: int) -> None:
@@ -116,10 +132,10 @@ def check_checkpoint(
 ) -> None:
     """Raise ``DataError`` unless a run can continue from this checkpoint.
 
-    ``sizes`` are the numbers of parameters and statistics of the model, of test graphs and of classes.
+    ``sizes`` are the numbers of parameters and statistics of the model, of test graphs and of outputs.
     """
     epoch = facts["epoch"]
-    parameters, statistics, graphs, classes = sizes
+    parameters, statistics, graphs, outputs = sizes
     if not epoch < config.epochs:
         raise DataError(f"epoch is {epoch}, expected a number below {config.epochs}.")
     check_chosen(config, facts["chosen_epoch"], epoch)
@@ -132,7 +148,8 @@ def check_checkpoint(
     expected = {name: like._replace(shape=(length,)) for name, length in lengths.items()}
     recorded = {f"curve_{name}": rule._replace(dtypes=(torch.float64,)) for name, rule in curve_arrays(config).items()}
     if config.looks == "test":
-        recorded["logits"] = Array((config.epochs, graphs, classes), (torch.float32,), high=math.inf, gaps=True)
+        kind = torch.float64 if config.task == "regression" else torch.float32
+        recorded["logits"] = Array((config.epochs, graphs, outputs), (kind,), high=math.inf, gaps=True)
     check_arrays(arrays, expected | recorded)
     for name in recorded:
         _check_gaps(name, arrays[name], epoch)
