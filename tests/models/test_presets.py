@@ -91,6 +91,8 @@ def test_dropout_is_where_it_is_best_for_a_pooling(mutag):
     assert model_config(mutag, "gin-0", "sopool-bimap").dropout_on == "embedding"
     assert model_config(mutag, "gin-0", "sum-avg").dropout_on == "logits"
     assert model_config(mutag, "gin-0", "sopool-bimap", "paper").dropout_on == "logits"
+    for pool, preset in (("sum", "default"), ("sopool-bimap", "paper")):  # never on predicted numbers
+        assert model_config(mutag, "gin-0", pool, preset, task="regression").dropout_on == "embedding"
 
 
 def test_sagpool_s_weight_decay_finds_no_slow_mapping(mutag):

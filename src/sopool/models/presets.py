@@ -24,6 +24,7 @@ from sopool.nn.aggr.sort import LEAST
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pool.base import VectorFrom
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, makers, source_of
+from sopool.objectives import Task
 
 Preset = Literal["default", "best", "paper", "sagpool"]
 
@@ -108,6 +109,7 @@ def model_config(
     head: Head | None = None,
     block_readout: VectorFrom = "max-mean",
     options: Mapping[str, Any] = MappingProxyType({}),
+    task: Task = "classification",
 ) -> ModelConfig:
     """Return the configuration of a model for a data set.
 
@@ -127,6 +129,8 @@ def model_config(
         head: The classifier of a hierarchical model. Default: ``None``, for that of the preset.
         block_readout: How the nodes of a block become a vector. Default: ``"max-mean"``.
         options: Options of the pooling, which override those of the preset.
+        task: What is predicted. In a regression, dropout is never applied to the predicted numbers, but to the graph
+            embedding. Default: ``"classification"``.
 
     Examples:
         >>> from sopool.data import load
@@ -145,7 +149,7 @@ def model_config(
             gnn=gnn,
             pool=pool,
             pool_options=dict(options),
-            dropout_on=recipe.dropout_on,
+            dropout_on=_dropout_place(recipe.dropout_on, task),
             blocks=blocks,
             head=recipe.head if head is None else head,
             block_readout=block_readout,
@@ -169,13 +173,18 @@ def model_config(
             pool=pool,
             pool_options=own | dict(options),
             join="per-layer" if first_order else "concat",
-            dropout_on=recipe.sums_dropout_on if first_order else recipe.dropout_on,
+            dropout_on=_dropout_place(recipe.sums_dropout_on if first_order else recipe.dropout_on, task),
             frozen=frozen,
             edge_labels=len(EdgeLabelEncoder().fit(store).values) if VARIANTS[gnn].labelled else 0,
             pool_source=source_of(pool),
         ),
         options,
     )
+
+
+def _dropout_place(usual: DropoutOn, task: Task) -> DropoutOn:
+    """Return where dropout is applied: on numbers it would change their size, which is what is learned."""
+    return "embedding" if task == "regression" else usual
 
 
 def share_options(pools: Sequence[str], blocks: int, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
