@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -17,6 +18,7 @@ from sopool.data.sources.find_graph import find_graph
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import SettingError
 from tests.data.test_targets import HUGE, assert_targets, store_of, targets
+from tests.helpers.tu_files import SMALL, write_folder, write_zip
 
 NAN = math.nan
 NEEDED = "needs RDKit, the extra chem"
@@ -192,6 +194,29 @@ def test_a_stream_of_stored_graphs_has_their_targets(tmp_path):
         assert found.graph.target_names == ()
     with pytest.raises(SettingError, match=r"target_columns=\['a'\] was given, but this source has no columns"):
         find_graph(tmp_path / "a.graphs", "0", {}, target_columns=["a"])
+
+
+@pytest.mark.parametrize("write", [write_folder, write_zip])
+@pytest.mark.parametrize("classes", [True, False])
+def test_graph_attributes_of_tu_files(tmp_path, write, classes):
+    text = f"{HUGE + 0.125!r}, nan\n-1e-3,7\n"
+    files = SMALL | {"graph_attributes": text}
+    if not classes:
+        del files["graph_labels"]
+    store = load(write(files, tmp_path / "SMALL.zip"))
+    expected = [[HUGE + 0.125, None], [-1e-3, 7]]
+    assert_targets(replace(store, labels=None), expected, ["target 1", "target 2"])
+    assert store.classes == ((-1, 1) if classes else ())
+    (chunk,) = stream_graphs(tmp_path / "SMALL.zip", {})
+    assert chunk.labels == ([1, -1] if classes else expected)
+
+
+def test_a_tu_set_needs_labels_or_attributes(tmp_path):
+    files = {kind: text for kind, text in SMALL.items() if kind != "graph_labels"}
+    with pytest.raises(DataError, match=r"file is missing, but the TU format needs it or SMALL_graph_attributes.txt"):
+        load(write_folder(files, tmp_path / "SMALL"))
+    store = load(write_folder(files | {"graph_attributes": "1\n2\n"}, tmp_path / "SMALL"))
+    assert_targets(store, [[1], [2]], ["target"])
 
 
 def data(y):
