@@ -39,6 +39,37 @@ LabelColumnOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of a CSV file, or property of an SDF file, that holds the labels."),
 ]
+TargetColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar=LIST, help="Columns of a CSV file, or properties of an SDF file, that hold the targets to predict."
+    ),
+]
+TaskOption = Annotated[
+    Literal["classification", "multi-label", "regression"] | None,
+    typer.Option(help="What is predicted.", show_default="found from the values"),
+]
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Metric that chooses epochs and settings, e.g. roc_auc or mae.",
+        show_default="accuracy, roc_auc or rmse, by task",
+    ),
+]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar=LIST,
+        help="Metrics to show, e.g. roc_auc,average_precision.",
+        show_default="the usual ones of the task",
+        rich_help_panel=OUTPUT,
+    ),
+]
+LossOption = Annotated[
+    Literal["squared", "absolute", "huber"] | None,
+    typer.Option(help="Loss of a regression.", show_default="squared", rich_help_panel=TRAINING),
+]
 OnErrorOption = Annotated[
     OnError,
     typer.Option(help="Skip molecules that cannot be read, or stop with an error.", rich_help_panel=DATA),
