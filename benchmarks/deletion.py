@@ -65,7 +65,7 @@ def delete_by_each(model: GraphClassifier, store: PackedGraphs) -> dict[str, Del
     """Delete nodes in the order of each kind of explanation, and in random order."""
     explained = model.explain(store, top=0)
     kind = "its share" if all(one.exact for one in explained) else "its share, approximate"
-    shares = [one.margin().nodes for one in explained]
+    shares = [one.decompose().nodes for one in explained]
     inputs = by_gradient(model, store)
     found = {
         name: delete_in_order(model, store, [np.argsort(-some) for some in each], SHARES)

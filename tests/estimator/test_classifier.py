@@ -14,7 +14,7 @@ from sopool.data.graphs import concatenate
 from sopool.data.splits import holdout
 from sopool.estimator import FitProgress, UnseenWarning
 from sopool.estimator.fitting import run_configs
-from sopool.estimator.validation import LabelledGraphs
+from sopool.estimator.truth import known_graphs
 from sopool.objectives.metrics import cross_entropy
 from sopool.training.run_splits import run_seed
 from tests.helpers.little_classifier import LABELS, STORE, tiny
@@ -127,7 +127,7 @@ def test_the_best_weights_on_held_out_graphs_are_kept(average):
     for m, run in enumerate(runs(model, codes)):
         held = holdout(np.arange(40), codes, run.holdout, run_seed(run))[1]
         epoch = model.best_epochs_[m]
-        accuracy, loss = (model.history_[f"validation_{what}"][m] for what in ("accuracy", "loss"))
+        accuracy, loss = (model.history_[f"validation_{what}"][m] for what in ("score", "loss"))
         trained = int(np.isfinite(loss).sum())
         ranks = list(zip(-accuracy[:trained], loss[:trained], strict=True))
         assert ranks.index(min(ranks)) == epoch
@@ -137,7 +137,8 @@ def test_the_best_weights_on_held_out_graphs_are_kept(average):
 
 
 def runs(model, codes):
-    return run_configs(LabelledGraphs(STORE, model.classes_, codes), model, model.config_, model.encoder_)
+    known = known_graphs(STORE, model.classes_[codes], "classes")
+    return run_configs(known, model, model.objective_, model.config_, model.encoder_)
 
 
 def test_without_held_out_graphs_all_epochs_are_trained_and_the_last_is_kept():

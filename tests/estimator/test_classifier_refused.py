@@ -29,7 +29,7 @@ from tests.helpers.little_classifier import LABELS, STORE, tiny
         (STORE, LABELS[:3], r"labels have shape \[3\] for 40 graphs"),
         (STORE, ["a"] * 40, "at least two classes"),
         (STORE, [None, *LABELS[1:]], "the label of graph 0 is missing"),
-        (STORE, np.arange(40) / 7, "for regression"),
+        (STORE, np.arange(40) / 7, "predicted by GraphRegressor"),
         (STORE, [1j] * 40, "the label 1j of type complex was given"),
         (STORE, np.full(40, 1j), "labels of type complex128"),
         (STORE, "ab" * 20, "give a list with one for each graph"),

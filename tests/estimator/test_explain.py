@@ -33,7 +33,7 @@ def test_shares_add_up_for_an_ensemble(pool, options):
         np.testing.assert_allclose(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(found.scores, scores[graph], rtol=1e-4, atol=1e-4)
         for number in range(2):
-            margin = found.margin(number)
+            margin = found.decompose(number)
             assert margin.total == pytest.approx(found.scores[number] - found.scores[1 - number])
             assert margin.bias + margin.nodes.sum() == pytest.approx(margin.total, abs=1e-10)
             assert abs(margin.rest) < 1e-10
@@ -47,20 +47,20 @@ def test_what_is_explained_is_what_is_predicted(gnn):
     assert [one.prediction for one in found] == expected.labels.tolist()
     np.testing.assert_allclose([one.probabilities for one in found], expected.probabilities, atol=1e-5)
     np.testing.assert_allclose([one.uncertainty for one in found], expected.uncertainty, atol=1e-5)
-    assert {one.margin().spread.shape for one in found} == {(int(n),) for n in STORE.sizes[FULL]}
+    assert {one.decompose().spread.shape for one in found} == {(int(n),) for n in STORE.sizes[FULL]}
 
 
 def test_one_model_has_no_spread():
     found = tiny(n_models=1).fit(STORE, LABELS).explain(STORE[FULL[:1]])[0]
-    assert found.margin().spread is None
+    assert found.decompose().spread is None
     assert found.to_json()["uncertainty"] is None
 
 
 @pytest.mark.parametrize("wrong", [2, -1, "even", 1.0, True])
 def test_a_margin_is_that_of_a_class(wrong):
     found = tiny().fit(STORE, LABELS).explain(STORE[FULL[:1]])[0]
-    with pytest.raises(ValueError, match=f"number={wrong!r}: it must be a position in classes, 0 to 1"):
-        found.margin(wrong)
+    with pytest.raises(ValueError, match=f"number={wrong!r}: it must be a position in names, 0 to 1"):
+        found.decompose(wrong)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_others_are_approximate_and_say_what_is_left_over(changes, pooled):
     model = tiny(**changes).fit(STORE, LABELS)
     for found in model.explain(STORE[FULL[:4]]):
         assert not found.exact
-        margin = found.margin()
+        margin = found.decompose()
         assert margin.rest == pytest.approx(margin.total - margin.bias - margin.nodes.sum())
         assert len(found.pooled) == pooled
         assert np.isfinite(found.contributions).all()

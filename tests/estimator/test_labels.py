@@ -126,7 +126,7 @@ def test_weights_count_in_the_score(model):
         (CODES.astype(str), "'0', '1'; the classes are 0, 1. Some have the same text, but one is a number"),
         (CODES + 7, "40 of 40 labels are not among the model's classes: 7, 8; the classes are 0, 1"),
         (LABELS, "'even', 'odd'; the classes are 0, 1"),
-        (CODES / 3, "for regression"),
+        (CODES / 3, "predicted by GraphRegressor"),
         (CODES[:7], r"shape \[7\] for 40 graphs"),
     ],
 )

@@ -172,7 +172,7 @@ def put(*path):
         (put("classes", "values", ["a" * 10**6, *map(str, range(1000))]), "too long"),
         (put("classes", "dtype", "V1000000000"), "classes.dtype is"),
         (put("classes", "dtype", None), "classes.dtype is None"),
-        (put("classes", None), "classes is None, expected an object"),
+        (put("classes", None), "its classes, targets, units, loss and metric are not those of a classification"),
         (put("classes", {"dtype": "uint8", "values": [1, 300]}), "not values that uint8 can hold"),
         (put("classes", {"dtype": "float16", "values": [1.0, 1e9]}), "not values that float16 can hold"),
         (put("settings", "callback", "print"), "settings are not those"),
@@ -222,8 +222,8 @@ def test_settings_that_came_later_need_not_be_there(content, reload):
 def test_versions_and_other_files(content, reload, tmp_path):
     arrays = load(content)
     header = {"facts": "{}"}
-    with pytest.raises(DataError, match="of version 2, but this version of sopool reads version 1"):
-        reload(seal(arrays, header | {"format": "sopool model 2"}))
+    with pytest.raises(DataError, match="of version 3, but this version of sopool reads versions 1 and 2"):
+        reload(seal(arrays, header | {"format": "sopool model 3"}))
     with pytest.raises(DataError, match="the format is 'sopool graphs 1', expected a 'sopool model'"):
         reload(seal(arrays, header | {"format": "sopool graphs 1"}))
     with pytest.raises(DataError, match="there is no such file"):

@@ -100,7 +100,7 @@ def test_names_are_never_markup():
 def test_the_table_names_the_nodes_in_order_of_what_they_add():
     graph = load("MUTAG")[0]
     found = tiny().fit(load("MUTAG")).explain(graph)[0]
-    margin = found.margin()
+    margin = found.decompose()
     grid = nodes_grid(found, margin)
     nodes = [int(row[0].text) for row in grid.rows]
     assert nodes == np.argsort(-np.abs(margin.nodes), kind="stable")[:15].tolist()
@@ -114,7 +114,7 @@ def test_the_table_names_the_nodes_in_order_of_what_they_add():
 def test_of_many_classes_the_table_has_the_most_probable():
     names = np.array(list("abcdefgh"))
     found = tiny(encoder=DegreeEncoder()).fit(STORE, names[np.arange(40) % 8]).explain(STORE[0])[0]
-    grid = nodes_grid(found, found.margin())
+    grid = nodes_grid(found, found.decompose())
     likely = sorted(names[np.argsort(-found.probabilities, kind="stable")[:5]])
     assert grid.columns[-5:] == [f"score of class {name}" for name in likely]
     assert grid.notes[-1] == "Only the scores of the 5 most probable classes are shown."

@@ -33,17 +33,6 @@ def whole_number(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def refuse_fractions(labels: Sequence[Any]) -> None:
-    """Raise a ``DataError`` if labels have fractions, because they are measurements and not classes."""
-    odd = [label for label in labels if isinstance(label, float) and not label.is_integer()]
-    if odd:
-        others = f", and neither are {len(odd) - 1:,} others of {len(labels):,}" if len(odd) > 1 else ""
-        raise DataError(
-            f"the label {odd[0]} is not a class{others}: numbers with fractions are for regression. Give classes as "
-            "strings or whole numbers."
-        )
-
-
 def label_of_text(text: str) -> str | float:
     """Return the number that a string in a file stands for if it has a fraction, else the string."""
     number = number_in(text)

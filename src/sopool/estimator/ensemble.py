@@ -19,6 +19,7 @@ from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.inference import prepare_for_inference
 from sopool.models.make import clusters_for
+from sopool.objectives import Combined, Objective
 from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.cluster_tables import ClusterTables
@@ -37,8 +38,8 @@ class Ensemble:
     substitutes: Tensor
     """The feature column that each model uses for each column of the encoder ``[M, F]``. Values that a model has not
     seen in training map to the column for unknown values."""
-    classes: int
-    """The number of classes."""
+    objectives: tuple[Objective, ...]
+    """What each model predicts, with what it took from its own training graphs."""
     edges: EdgeLabelEncoder | None = None
     """The encoder of edge labels; None if the models do not use them."""
 
@@ -73,8 +74,13 @@ class Ensemble:
         codes = self.encode_edges(store)
         return 0 if codes is None else codes.unknown
 
+    def combine(self, scores: Tensor) -> Combined:
+        """Return the joint prediction of the models from their scores ``[M, G, W]``."""
+        every = zip(self.objectives, scores.cpu().numpy(), strict=True)
+        return self.objectives[0].combine(np.stack([objective.outputs(each) for objective, each in every]))
+
     def scores(self, store: PackedGraphs, features: NodeFeatures, cores: int = 1) -> Tensor:
-        """Return the class scores of each model for each graph ``[M, G, C]``, computed on ``cores`` CPU cores."""
+        """Return the W scores of each model for each graph ``[M, G, W]``, computed on ``cores`` CPU cores."""
         return self._run(store, features, cores, lambda model, batch: model(*batch))
 
     def embeddings(self, store: PackedGraphs, features: NodeFeatures, cores: int = 1) -> Tensor:
@@ -144,14 +150,19 @@ def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
 
 
 def training_tables(
-    store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None, config: ModelConfig
+    store: PackedGraphs,
+    features: NodeFeatures,
+    edges: EdgeCodes | None,
+    config: ModelConfig,
+    objective: Objective | None = None,
 ) -> GraphTables:
-    """Return labeled graphs in the layout that models of this configuration train on."""
-    tables = GraphTables.build(store, features, edges)
+    """Return graphs with labels or targets in the layout that models of this configuration train on."""
+    tables = GraphTables.build(store, features, edges, objective)
     clusters = clusters_for(config)
     if clusters is None:
         return tables
-    plain = replace(store, labels=None, classes=())  # labels would change the key in the cache
+    # Labels and targets would change the key in the cache.
+    plain = replace(store, labels=None, classes=(), targets=None, target_names=())
     return replace(tables, clusters=ClusterTables.build(plain, clusters))
 
 

@@ -1,17 +1,17 @@
-"""Estimate the accuracy on new graphs by cross-validation, including the choice of hyperparameters."""
+"""Estimate by cross-validation how good a model is on new graphs, including the choice of hyperparameters."""
 
 import statistics
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from reprlib import repr as show
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid, StratifiedKFold
 
 from sopool._runtime.processes import run_jobs
 from sopool._runtime.threads import threads
@@ -19,29 +19,25 @@ from sopool.data.formats.worker_file import GraphsFile, graphs_file
 from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import stratified_folds
 from sopool.errors import DataError, UserError
-from sopool.estimator.classifier import GraphClassifier
+from sopool.estimator.base import GraphEstimator
 from sopool.estimator.fitting import FitProgress, model_for
-from sopool.estimator.validation import (
-    LabelledGraphs,
-    SingleGraphWarning,
-    UnseenWarning,
-    check_settings,
-    check_several,
-    label_graphs,
-)
-from sopool.objectives import SingleLabel
+from sopool.estimator.truth import KnownGraphs, known_graphs, part_of_data
+from sopool.estimator.validation import LabelledGraphs, SingleGraphWarning, UnseenWarning, check_settings
+from sopool.objectives import METRICS, Objective
+from sopool.objectives.base import average
+from sopool.training.run_splits import Splitter
 
-Scores = dict[str, float | None]
-"""The score by each metric."""
-MEASURES = ("accuracy", "balanced_accuracy", "roc_auc")
+Scores = dict[str, list[float | None]]
+"""For each metric, the score of each target, None where it cannot be computed; a class is a single target."""
 INNER_FOLDS = 3
-TINY = 1e-300
 FAR = 0.1
 """The gap between accuracy and balanced accuracy above which rare classes are considered to be missed."""
 MANY_CLASSES = 10
 """With more classes than this, labels must have at least two graphs per class on average."""
 
 OnEpoch = Callable[[FitProgress], None]
+OnFold = Callable[[dict[str, float | None]], None]
+"""Called with the scores of a fold by metric, averaged over the targets."""
 TrainTest = tuple[np.ndarray, np.ndarray]
 
 
@@ -51,50 +47,112 @@ class Estimate:
 
     Examples:
         >>> from sopool.estimator.estimate import Estimate
-        >>> folds = [{"accuracy": 0.75, "balanced_accuracy": 0.75}, {"accuracy": 0.25, "balanced_accuracy": 0.25}]
-        >>> found = Estimate(folds, largest_class=0.5, classes=2)
-        >>> found.mean("accuracy"), found.std("accuracy")
-        (0.5, 0.25)
+        >>> from sopool.objectives import SingleLabel
+        >>> folds = [{"accuracy": [0.75]}, {"accuracy": [0.25]}]
+        >>> found = Estimate(SingleLabel(("no", "yes")), folds, baseline=[{"accuracy": [0.5]}] * 2)
+        >>> found.mean("accuracy"), found.std("accuracy"), found.baseline_mean("accuracy")
+        (0.5, 0.25, 0.5)
     """
 
+    objective: Objective
+    """What is predicted."""
     folds: list[Scores]
     """The scores on each test fold."""
-    largest_class: float
-    """The accuracy of always predicting the most frequent class, averaged over the same folds."""
-    classes: int
-    """The number of classes."""
+    baseline: list[Scores]
+    """The scores of a prediction that is the same for all graphs: the shares of the classes, the share of each label or
+    the mean of each target in the training folds."""
 
     @property
     def misses_rare_classes(self) -> bool:
         """Whether graphs of rare classes are often classified as common ones; ``class_weight="balanced"`` may help."""
+        if self.objective.task != "classification":
+            return False
         return (self.mean("accuracy") or 0) - (self.mean("balanced_accuracy") or 1) > FAR
 
-    def mean(self, measure: str) -> float | None:
-        """Return the mean of a measure over the folds; None if a fold has no such score."""
-        values = self._values(measure)
+    def mean(self, metric: str, target: int | None = None) -> float | None:
+        """Return the mean of a score over the folds in which it can be computed; None if it never can.
+
+        Args:
+            metric: The name of the metric.
+            target: The position of a target. Default: None, the average over the targets of a fold that can be scored.
+        """
+        values = self.values(metric, target)
         return statistics.fmean(values) if values else None
 
-    def std(self, measure: str) -> float | None:
-        """Return the standard deviation of a measure over the folds, with ``ddof=0``."""
-        values = self._values(measure)
+    def std(self, metric: str, target: int | None = None) -> float | None:
+        """Return the standard deviation of a score over the folds, with ``ddof=0``; see :meth:`mean`."""
+        values = self.values(metric, target)
         return statistics.pstdev(values) if values else None
+
+    def baseline_mean(self, metric: str, target: int | None = None) -> float | None:
+        """Return the mean score of the baseline over the folds; see :meth:`mean`."""
+        values = self._values(self.baseline, metric, target)
+        return statistics.fmean(values) if values else None
+
+    def values(self, metric: str, target: int | None = None) -> list[float]:
+        """Return the scores of the folds in which they can be computed; see :meth:`mean`."""
+        return self._values(self.folds, metric, target)
+
+    def incomplete(self, metric: str) -> list[str]:
+        """Return the names of the targets that cannot be scored in every fold."""
+        targets = enumerate(self.objective.names if self.objective.task != "classification" else ("",))
+        return [name for place, name in targets if len(self.values(metric, place)) < len(self.folds)]
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; accuracies are fractions."""
-        figures = {name: {"mean": self.mean(name), "std": self.std(name)} for name in MEASURES}
-        facts = {"folds": len(self.folds), "largest_class": self.largest_class, "classes": self.classes}
-        return facts | figures
+        found = {
+            "task": self.objective.task,
+            "metric": self.objective.metric,
+            "folds": len(self.folds),
+            "scores": self._figures(None),
+            "baseline": {name: self.baseline_mean(name) for name in self.folds[0]},
+        }
+        if self.objective.task != "classification":
+            found["targets"] = {name: self._figures(place) for place, name in enumerate(self.objective.names)}
+        return found
 
-    def _values(self, measure: str) -> list[float]:
-        every = [{name: value for name, value in fold.items() if isinstance(value, float)} for fold in self.folds]
-        return [fold[measure] for fold in every] if all(measure in fold for fold in every) else []
+    def _figures(self, target: int | None) -> dict[str, Any]:
+        return {name: {"mean": self.mean(name, target), "std": self.std(name, target)} for name in self.folds[0]}
+
+    def _values(self, folds: Sequence[Scores], metric: str, target: int | None) -> list[float]:
+        each = [
+            average(self.objective.comparable(metric, fold[metric])) if target is None else fold[metric][target]
+            for fold in folds
+            if metric in fold
+        ]
+        return [value for value in each if value is not None]
 
 
-def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimator:
+class InnerFolds:
+    """The shuffled folds of a search: stratified if ``y`` has classes, random if it is None."""
+
+    def split(self, graphs: Any, y: Any = None, groups: Any = None) -> Iterator[TrainTest]:
+        """Yield the training and test graphs of each fold."""
+        kind = KFold if y is None else StratifiedKFold
+        yield from kind(INNER_FOLDS, shuffle=True, random_state=0).split(np.zeros(len(graphs)), y)
+
+    def get_n_splits(self, graphs: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return INNER_FOLDS
+
+
+def by_metric(model: GraphEstimator, graphs: Any, y: Any = None) -> float:
+    """Return the score of a model by its metric, with the sign that makes the larger one better; for searches.
+
+    It is NaN where the score cannot be computed, as if the model were worse than all others.
+    """
+    metric = model.objective_.metric
+    if metric == "accuracy" and not model.target_names_:
+        return model.score(graphs, y)  # labels of which the training fold has no graph count as wrong
+    found = model.scores(graphs, y, metrics=[metric])[metric]
+    return float("nan") if found is None else METRICS[metric].sign * found
+
+
+def searched(model: GraphEstimator, grid: dict[str, list[Any]]) -> BaseEstimator:
     """Return the model, or a grid search over it if ``grid`` has several values for a parameter.
 
     Args:
-        model: The classifier.
+        model: The estimator, whose metric chooses.
         grid: The values of each parameter to choose from.
 
     Examples:
@@ -105,8 +163,9 @@ def searched(model: GraphClassifier, grid: dict[str, list[Any]]) -> BaseEstimato
     """
     choice = {name: values for name, values in grid.items() if len(values) > 1}
     model = clone(model).set_params(**{name: values[0] for name, values in grid.items()})
-    inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=0)
-    return GridSearchCV(model, choice, cv=inner, error_score="raise") if choice else model
+    if not choice:
+        return model
+    return GridSearchCV(model, choice, scoring=by_metric, cv=InnerFolds(), error_score="raise")
 
 
 def fits_of(model: BaseEstimator) -> int:
@@ -114,10 +173,12 @@ def fits_of(model: BaseEstimator) -> int:
     return len(ParameterGrid(model.param_grid)) * INNER_FOLDS + 1 if isinstance(model, GridSearchCV) else 1
 
 
-def check_grid(model: GraphClassifier, grid: dict[str, list[Any]], store: PackedGraphs) -> None:
+def check_grid(model: GraphEstimator, grid: dict[str, list[Any]], graphs: KnownGraphs) -> None:
     """Raise ``UserError`` before training if a setting of the grid is impossible for these graphs."""
     for chosen in ParameterGrid(grid):
-        model_for(store, GraphClassifier(**check_settings(model.get_params(deep=False) | chosen)))
+        given = type(model)(**check_settings(model.get_params(deep=False) | chosen))
+        graphs.objective(given.metric, given.get_params(deep=False).get("loss"))
+        model_for(graphs.store, given, graphs.task)
 
 
 def in_python(name: str, value: object = None) -> str:
@@ -139,8 +200,8 @@ def check_classes(graphs: LabelledGraphs, folds: int, needed: int, argument: Cal
     if MANY_CLASSES < len(counts) > total / 2:
         raise DataError(
             f"{total:,} graphs have {len(counts):,} different labels, which look like names or measurements and not "
-            f"like classes. Regression is not supported; choose another column or property with "
-            f"{argument('label_column')}."
+            f"like classes. Measurements are predicted by GraphRegressor ({argument('task', 'regression')} of sopool "
+            f"fit). Otherwise, choose another column or property with {argument('label_column')}."
         )
     rare = int(counts.argmin())
     count = int(counts[rare])
@@ -179,19 +240,27 @@ def _left(count: int, folds: int) -> int:
 def with_callback(model: BaseEstimator, on_epoch: OnEpoch) -> Any:
     """Return a copy of the model that calls ``on_epoch`` after each training epoch."""
     model = clone(model)
-    one = model.estimator if isinstance(model, GridSearchCV) else model
-    one.set_params(
+    base_of(model).set_params(
         callback=lambda progress: on_epoch(progress)
     )  # a search copies its model, but a function is not copied
     return model
 
 
+def base_of(model: Any) -> GraphEstimator:
+    """Return the estimator of a search, and any other estimator unchanged."""
+    one: GraphEstimator = model.estimator if isinstance(model, GridSearchCV) else model
+    return one
+
+
 def fit_labelled(model: Any, store: PackedGraphs) -> Any:
-    """Fit a model or a grid search on graphs that carry labels."""
+    """Fit a model or a grid search on graphs that carry labels or targets."""
     if not isinstance(model, GridSearchCV):
         return model.fit(store)
-    graphs = label_graphs(store)
-    return model.fit(store, graphs.classes[graphs.codes])
+    graphs = known_graphs(store, None, base_of(model).predicts)
+    with part_of_data():
+        if graphs.classes is None:
+            return model.fit(graphs.store)
+        return model.fit(store, graphs.classes[graphs.truth])
 
 
 def estimate(
@@ -199,14 +268,16 @@ def estimate(
     store: PackedGraphs,
     folds: int = 5,
     workers: int = 1,
-    on_fold: Callable[[Scores], None] = lambda _: None,
+    on_fold: OnFold = lambda _: None,
     on_epoch: OnEpoch = lambda _: None,
 ) -> Estimate:
     """Cross-validate a model: train on all folds but one and score on that one, for each fold.
 
+    Folds are stratified by class, and random for targets. Graphs of which no target is known are left out.
+
     Args:
-        model: A classifier, or a grid search, see :func:`searched`.
-        store: Graphs that carry labels.
+        model: An estimator, or a grid search, see :func:`searched`.
+        store: Graphs that carry labels or targets.
         folds: The number of folds. Default: 5.
         workers: The number of single-threaded processes. Default: 1.
         on_fold: Called with the scores of each finished fold.
@@ -218,19 +289,24 @@ def estimate(
         >>> from sopool.estimator.estimate import estimate
         >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0)
         >>> found = estimate(model, load("MUTAG"), folds=2)
-        >>> len(found.folds), found.classes
-        (2, 2)
+        >>> len(found.folds), found.objective.names
+        (2, (-1, 1))
     """
-    graphs = label_graphs(store)
-    check_several(graphs.classes)
-    splits = stratified_folds(graphs.codes, folds, names=graphs.classes.tolist())
-    scores = {}
-    for fold, one in _scores(model, store, graphs.codes, splits, workers, on_epoch):
-        scores[fold] = one
-        on_fold(one)
-    largest = graphs.codes == graphs.counts.argmax()
-    share = statistics.fmean(float(largest[test].mean()) for _, test in splits)
-    return Estimate([scores[fold] for fold in range(folds)], share, len(graphs.classes))
+    one = base_of(model)
+    known = known_graphs(store, None, one.predicts)
+    known.check()
+    objective = known.objective(one.metric, one.get_params(deep=False).get("loss"))
+    truth = known.truth
+    splits = Splitter.of(objective, truth).folds(folds)
+    graphs = replace(known.store, classes=known.names) if known.classes is not None else known.store
+    outputs = {}
+    for fold, each in _outputs(model, graphs, splits, workers, on_epoch):
+        outputs[fold] = each
+        on_fold(objective.score(each, truth[splits[fold][1]]))
+    scores = [objective.score_targets(outputs[fold], truth[test]) for fold, (_, test) in enumerate(splits)]
+    alike = [np.tile(objective.constant(truth[train]), (len(test), 1)) for train, test in splits]
+    pairs = zip(alike, splits, strict=True)
+    return Estimate(objective, scores, [objective.score_targets(each, truth[test]) for each, (_, test) in pairs])
 
 
 @contextmanager
@@ -243,46 +319,37 @@ def quiet(*more: type[Warning]) -> Iterator[None]:
         yield
 
 
-def _scores(
-    model: BaseEstimator,
-    store: PackedGraphs,
-    codes: np.ndarray,
-    splits: Sequence[TrainTest],
-    workers: int,
-    on_epoch: OnEpoch,
-) -> Iterator[tuple[int, Scores]]:
-    """Yield the number and the scores of each fold, computed here or in worker processes."""
+def _outputs(
+    model: BaseEstimator, store: PackedGraphs, splits: Sequence[TrainTest], workers: int, on_epoch: OnEpoch
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the number of each fold and the outputs for its test graphs, computed here or in worker processes."""
     jobs = enumerate(splits)
     workers = min(workers, len(splits))
     if workers == 1:
-        yield from map(_scorer(with_callback(model, on_epoch), store, codes), jobs)
+        yield from map(_tester(with_callback(model, on_epoch), store), jobs)
         return
     with graphs_file(store) as graphs:
-        yield from run_jobs(_worker, (graphs, model, codes), jobs, workers, on_epoch)
+        yield from run_jobs(_worker, (graphs, model), jobs, workers, on_epoch)
 
 
 def _worker(
-    graphs: GraphsFile, model: BaseEstimator, codes: np.ndarray, report: OnEpoch, stop: Callable[[], bool]
-) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
-    """Return a function that scores folds in a worker process until it is told to stop."""
+    graphs: GraphsFile, model: BaseEstimator, report: OnEpoch, stop: Callable[[], bool]
+) -> Callable[[tuple[int, TrainTest]], tuple[int, np.ndarray]]:
+    """Return a function that trains for folds in a worker process until it is told to stop."""
 
     def on_epoch(progress: FitProgress) -> None:
         if stop():
             raise CancelledError
         report(progress)
 
-    return _scorer(with_callback(model, on_epoch), graphs.load(), codes)
+    return _tester(with_callback(model, on_epoch), graphs.load())
 
 
-def _scorer(
-    model: Any, store: PackedGraphs, codes: np.ndarray
-) -> Callable[[tuple[int, TrainTest]], tuple[int, Scores]]:
-    def score_fold(job: tuple[int, TrainTest]) -> tuple[int, Scores]:
+def _tester(model: Any, store: PackedGraphs) -> Callable[[tuple[int, TrainTest]], tuple[int, np.ndarray]]:
+    def test_fold(job: tuple[int, TrainTest]) -> tuple[int, np.ndarray]:
         fold, (train, test) = job
-        with threads(1), quiet(SingleGraphWarning):
+        with threads(1), quiet(SingleGraphWarning), part_of_data():
             fitted = fit_labelled(clone(model), store[train.tolist()])
-            shares = fitted.predict_proba(store[test.tolist()])
-        objective = SingleLabel(tuple(range(shares.shape[1])))
-        return fold, objective.score(np.log(np.maximum(shares, TINY)), codes[test])
+            return fold, getattr(fitted, "best_estimator_", fitted).outputs(store[test.tolist()])
 
-    return score_fold
+    return test_fold

@@ -1,8 +1,9 @@
 """Explain predictions: each model separately in double precision, then averaged over the ensemble."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -10,23 +11,28 @@ from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
 from sopool.estimator.ensemble import Ensemble, training_tables
 from sopool.models.base import Classifier
-from sopool.models.explain.explanation import Explanation, NamedPair
-from sopool.models.explain.shares import Explained, Feature, explain_graph
+from sopool.models.explain.explanation import AnyExplanation, Explanation, NamedPair, TargetExplanation
+from sopool.models.explain.shares import Explained, Feature, explain_graph, margins
 from sopool.models.stack import member_of
+from sopool.objectives import Objective
 from sopool.training.bank.batching import Batch, GraphTables
 
 if TYPE_CHECKING:
-    from sopool.estimator.classifier import GraphClassifier
+    from sopool.estimator.base import GraphEstimator
 
 
 def explain_graphs(
-    classifier: "GraphClassifier", store: PackedGraphs, features: NodeFeatures, top: int
-) -> Iterator[Explanation]:
-    """Yield an explanation for each graph, with ``top`` pairs of features for each class."""
-    names = classifier.encoder_.feature_names
-    for graph, seen in enumerate(seen_by_members(classifier.ensemble_, store, features)):
-        found = [explain_graph(member, batch.x, batch.neighbors, top) for member, batch in seen]
-        yield _together(classifier, found, names, node_names(store[graph]), top)
+    estimator: "GraphEstimator", store: PackedGraphs, features: NodeFeatures, top: int
+) -> Iterator[AnyExplanation]:
+    """Yield an explanation for each graph, with ``top`` pairs of features for each class or target."""
+    names = estimator.encoder_.feature_names
+    ensemble = estimator.ensemble_
+    width = estimator.objective_.width
+    views = torch.eye(width) if estimator.target_names_ else margins(width)
+    for graph, seen in enumerate(seen_by_members(ensemble, store, features)):
+        found = [explain_graph(member, batch.x, batch.neighbors, top, views) for member, batch in seen]
+        nodes = node_names(store[graph])
+        yield _together(estimator.objective_, ensemble, found, partial(_pairs, names=names, top=top), nodes)
 
 
 def seen_by_members(
@@ -52,31 +58,60 @@ def node_names(graph: PackedGraphs) -> list[str]:
 def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
     """Return the tables for gradients; the labels in them are placeholders."""
     none = torch.zeros(len(store), dtype=torch.long)
-    labelled = replace(store, labels=none, classes=tuple(range(ensemble.classes)))
+    labelled = replace(store, labels=none, classes=(0,))
     return training_tables(labelled, features, ensemble.encode_edges(store), ensemble.model.config)
 
 
 def _together(
-    classifier: "GraphClassifier", found: Sequence[Explained], names: Sequence[str], nodes: list[str], top: int
-) -> Explanation:
+    objective: Objective,
+    ensemble: Ensemble,
+    found: Sequence[Explained],
+    pairs: Callable[[Sequence[Explained], int], list[NamedPair]],
+    nodes: list[str],
+) -> AnyExplanation:
     """Combine the explanations of all models into one."""
-    scores = torch.stack([one.scores for one in found])
-    combined = classifier.combine(scores.unsqueeze(1))
-    return Explanation(
-        classes=classifier.classes_.tolist(),
-        probabilities=combined.probabilities[0],
-        uncertainty=float(combined.uncertainty[0]),
-        scores=scores.mean(0).numpy(),
-        bias=torch.stack([one.bias for one in found]).mean(0).numpy(),
-        each=torch.stack([one.contributions for one in found]).numpy(),
-        exact=all(one.exact for one in found),
-        pairs=[_pairs(found, number, names, top) for number in range(scores.shape[1])],
-        pooled=[one.pooled for one in found if one.pooled is not None],
-        nodes=nodes,
+    combined = ensemble.combine(torch.stack([one.scores for one in found]).unsqueeze(1))
+    found = [_in_unit(one, own) for one, own in zip(found, ensemble.objectives, strict=True)]
+    shared: dict[str, Any] = {
+        "scores": torch.stack([one.scores for one in found]).mean(0).numpy(),
+        "bias": torch.stack([one.bias for one in found]).mean(0).numpy(),
+        "each": torch.stack([one.contributions for one in found]).numpy(),
+        "exact": all(one.exact for one in found),
+        "pairs": [pairs(found, number) for number in range(objective.width)],
+        "pooled": [one.pooled for one in found if one.pooled is not None],
+        "nodes": nodes,
+    }
+    shares = None if combined.probabilities is None else combined.probabilities[0]
+    if objective.task == "classification":
+        assert shares is not None
+        uncertainty = float(combined.uncertainty[0])
+        return Explanation(classes=list(objective.names), probabilities=shares, uncertainty=uncertainty, **shared)
+    targets = list(objective.names)
+    told = {"predictions": combined.predicted[0], "probabilities": shares, "uncertainty": combined.uncertainty[0]}
+    return TargetExplanation(targets=targets, **told, **shared)
+
+
+def _in_unit(found: Explained, objective: Objective) -> Explained:
+    """Return the explanation of a model in the units of the targets that it was trained on."""
+    scale, shift = (torch.from_numpy(one) for one in objective.unit)
+    pairs = [
+        [pair._replace(value=pair.value * factor) for pair in some]
+        for some, factor in zip(found.pairs, scale.tolist(), strict=True)
+    ]
+    pooled = found.pooled
+    if pooled is not None and pooled.shares is not None:
+        pooled = pooled._replace(shares=pooled.shares * scale)
+    return Explained(
+        found.scores * scale + shift,
+        found.bias * scale + shift,
+        found.contributions * scale,
+        found.exact,
+        pairs,
+        pooled,
     )
 
 
-def _pairs(found: Sequence[Explained], number: int, names: Sequence[str], top: int) -> list[NamedPair]:
+def _pairs(found: Sequence[Explained], number: int, *, names: Sequence[str], top: int) -> list[NamedPair]:
     """Return the ``top`` largest pairs of all models, each divided by the number of models."""
 
     def name(feature: Feature) -> str:

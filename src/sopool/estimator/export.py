@@ -1,4 +1,4 @@
-"""Write a fitted classifier as an ONNX file, which runs without PyTorch and without this package.
+"""Write a fitted estimator as an ONNX file, which runs without PyTorch and without this package.
 
 The file holds all networks of the ensemble and the tables of its encoders. Its metadata describe the inputs, so that a
 program in any language can prepare graphs for it.
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,13 +32,18 @@ from sopool.estimator.ensemble import Ensemble
 from sopool.models.make import clusters_for
 from sopool.models.stack import member_of
 from sopool.models.stackable import first_line
+from sopool.objectives import Task
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.segment import standard
 
 if TYPE_CHECKING:
-    from sopool.estimator.classifier import GraphClassifier
+    from sopool.estimator.base import GraphEstimator
 
-KIND = "sopool classifier 1"
+KINDS: dict[Task, str] = {
+    "classification": "sopool classifier 1",
+    "multi-label": "sopool multi-label classifier 1",
+    "regression": "sopool regressor 1",
+}
 LOUD = ("torch.onnx", "onnxscript", "onnx_ir")
 """Loggers that warn about things which users cannot change."""
 SHAPES = {
@@ -58,21 +64,47 @@ MEANING = {
 }
 
 
-OUTPUTS = {
-    "probabilities": {
-        "dtype": "float32",
-        "shape": ["graphs", "classes"],
-        "meaning": "The probability of each class, averaged over the networks. The most probable class is predicted.",
+def _output(dtype: str, shape: list[str], meaning: str) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "meaning": meaning}
+
+
+OUTPUTS: dict[Task, dict[str, dict[str, Any]]] = {
+    "classification": {
+        "probabilities": _output(
+            "float32",
+            ["graphs", "classes"],
+            "The probability of each class, averaged over the networks. The most probable class is predicted.",
+        ),
+        "uncertainty": _output(
+            "float32",
+            ["graphs"],
+            "The standard deviation of the predicted class's probability over the networks; NaN for one.",
+        ),
     },
-    "uncertainty": {
-        "dtype": "float32",
-        "shape": ["graphs"],
-        "meaning": "The standard deviation of the predicted class's probability over the networks; NaN for one.",
+    "multi-label": {
+        "probabilities": _output(
+            "float32",
+            ["graphs", "targets"],
+            "The probability that each label is 1, averaged over the networks. Above one half, 1 is predicted.",
+        ),
+        "uncertainty": _output(
+            "float32",
+            ["graphs", "targets"],
+            "The standard deviation of each probability over the networks; NaN for one.",
+        ),
+    },
+    "regression": {
+        "predictions": _output(
+            "float64", ["graphs", "targets"], "Each predicted number in its own unit, averaged over the networks."
+        ),
+        "uncertainty": _output(
+            "float64", ["graphs", "targets"], "The standard deviation of each number over the networks; NaN for one."
+        ),
     },
 }
 
 
-def write_onnx(model: "GraphClassifier", path: str | Path) -> None:
+def write_onnx(model: "GraphEstimator", path: str | Path) -> None:
     """Write an ONNX file atomically: after an interruption ``path`` has its old content or all of the new one."""
     content = onnx_bytes(model.ensemble_, description(model))
     with whole_file(path) as temporary:
@@ -106,7 +138,7 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
                 EnsembleProgram(ensemble.to("cpu")).eval(),
                 kwargs=inputs,
                 dynamic_shapes=sizes,
-                output_names=list(OUTPUTS),
+                output_names=list(described["outputs"]),
                 verbose=False,
             )
         assert exported is not None
@@ -124,13 +156,15 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
 
 
 class EnsembleProgram(torch.nn.Module):
-    """A trained ensemble as one module, from the codes of a batch of graphs to probabilities.
+    """A trained ensemble as one module, from the codes of a batch of graphs to probabilities or numbers.
 
     Args:
         ensemble: The trained models and their encoders, on a CPU.
     """
 
     columns: Tensor
+    scale: Tensor
+    shift: Tensor
 
     def __init__(self, ensemble: Ensemble) -> None:
         super().__init__()
@@ -140,6 +174,12 @@ class EnsembleProgram(torch.nn.Module):
         # A product with this matrix moves the features that a network does not know to the column that it uses instead.
         self.register_buffer("columns", torch.eye(encoder.width)[ensemble.substitutes])
         self.networks = torch.nn.ModuleList(member_of(ensemble.model, m) for m in range(ensemble.model.models))
+        self.task = ensemble.objectives[0].task
+        scale, shift = (
+            np.stack(each)[:, None] for each in zip(*(one.unit for one in ensemble.objectives), strict=True)
+        )
+        self.register_buffer("scale", torch.from_numpy(scale))
+        self.register_buffer("shift", torch.from_numpy(shift))
         self.kinds = 0 if ensemble.edges is None else len(ensemble.edges.values) + 1
 
     def forward(
@@ -150,7 +190,7 @@ class EnsembleProgram(torch.nn.Module):
         node_attributes: Tensor | None = None,
         edge_labels: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return the probability of each class ``[G, C]`` and the uncertainty of each prediction ``[G]``."""
+        """Return the probabilities or numbers ``[G, W]``, and the uncertainty ``[G]`` of classes or ``[G, W]``."""
         given = node_labels if node_attributes is None else node_attributes
         nodes = standard.length(ptr[-1]) if given is None else given.shape[0]
         degrees = standard.count(edge_index[0], nodes)
@@ -160,10 +200,19 @@ class EnsembleProgram(torch.nn.Module):
             edge_labels = edge_labels.where((edge_labels >= 0) & (edge_labels < unknown), unknown)
         neighbors = neighbors_of(edge_index, nodes, edge_labels, self.kinds)
         pairs = zip(self.columns, self.networks, strict=True)
-        each = torch.stack([network(x @ columns, neighbors, ptr) for columns, network in pairs]).softmax(2)
+        each = self._outputs(torch.stack([network(x @ columns, neighbors, ptr) for columns, network in pairs]))
         mean = each.mean(0)
-        chosen = each.gather(2, mean.argmax(1).view(1, -1, 1).expand(each.shape[0], -1, 1)).squeeze(2)
-        return mean, chosen.std(0, correction=0) if each.shape[0] > 1 else chosen[0] * float("nan")
+        if self.task == "classification":  # the spread of the predicted class only
+            each = each.gather(2, mean.argmax(1).view(1, -1, 1).expand(each.shape[0], -1, 1)).squeeze(2)
+        return mean, each.std(0, correction=0) if each.shape[0] > 1 else each[0] * float("nan")
+
+    def _outputs(self, scores: Tensor) -> Tensor:
+        """Return the probabilities or numbers of each network ``[M, G, W]``."""
+        if self.task == "classification":
+            return scores.softmax(2)
+        if self.task == "multi-label":
+            return scores.sigmoid()
+        return scores.double() * self.scale + self.shift  # the mean may be much larger than the spread
 
 
 class _OneHot(torch.nn.Module):
@@ -223,8 +272,9 @@ def _features_of(encoder: Encoder) -> torch.nn.Module:
     raise TypeError(f"{type(encoder).__name__} is not one of the encoders of sopool.data.")
 
 
-def description(model: "GraphClassifier") -> dict[str, Any]:
-    """Return what the metadata of the file say: the inputs, the outputs, the classes and the encoder."""
+def description(model: "GraphEstimator") -> dict[str, Any]:
+    """Return what the metadata of the file say: the inputs, the outputs, the classes or targets and the encoder."""
+    objective = model.objective_
     ensemble = model.ensemble_
     encoder = ensemble.encoder
     parts = encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
@@ -237,10 +287,11 @@ def description(model: "GraphClassifier") -> dict[str, Any]:
     if ensemble.edges is not None:
         inputs["edge_labels"] = _input("edge_labels", "int64") | {"values": ensemble.edges.values}
     return {
-        "format": KIND,
+        "format": KINDS[objective.task],
+        "task": objective.task,
         "inputs": inputs,
-        "outputs": OUTPUTS,
-        "classes": model.classes_.tolist(),
+        "outputs": OUTPUTS[objective.task],
+        "targets" if model.target_names_ else "classes": list(objective.names),
         "encoder": encoder.to_json(),
         "networks": ensemble.model.models,
         "network": model.config_.network,

@@ -9,15 +9,16 @@ from sklearn.utils import check_random_state
 
 from sopool._runtime.environment import environment
 from sopool.data.features.encoders import Encoder
-from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import holdout
 from sopool.errors import DataError, SettingError, UserError
 from sopool.estimator.ensemble import Ensemble
-from sopool.estimator.validation import LabelledGraphs, class_weights
+from sopool.estimator.truth import KnownGraphs, is_part_of_data
+from sopool.estimator.validation import class_weights, label_weights
 from sopool.models.config import ModelConfig
 from sopool.models.presets import model_config, share_options
 from sopool.models.stack import named_tensors, stack_of
+from sopool.objectives import Objective, Task
 from sopool.training.bank.bank import Bank, ModelState
 from sopool.training.bank.batching import GraphTables
 from sopool.training.recorder import Recorder, best_weights
@@ -25,18 +26,16 @@ from sopool.training.run_splits import Split, run_seed
 from sopool.training.runs.config import RunConfig
 
 if TYPE_CHECKING:
-    from sopool.estimator.classifier import GraphClassifier
+    from sopool.estimator.base import GraphEstimator
 
 LEAST_STEPS = 10
 MOST_STEPS = 50
 LARGE = 1e6
 """The magnitude above which node features may be the reason for a loss that is not finite."""
-CURVES = {"loss": "step_loss", "validation_accuracy": "validation_accuracy", "validation_loss": "validation_loss"}
-"""The names of a classifier's curves, and the recorder's names for them."""
 
 
 class FitProgress(NamedTuple):
-    """The state of a fit after an epoch; losses and accuracy are averages over the models still training.
+    """The state of a fit after an epoch; losses and scores are averages over the models still training.
 
     Examples:
         >>> from sopool.data import load
@@ -58,8 +57,8 @@ class FitProgress(NamedTuple):
     """The mean training loss."""
     validation_loss: float
     """The loss on held-out graphs; NaN if no graphs are held out."""
-    validation_accuracy: float
-    """The accuracy on held-out graphs; NaN if no graphs are held out."""
+    validation_score: float
+    """The score on held-out graphs by the metric that chooses the epoch; NaN if no graphs are held out."""
     finished: int
     """The number of models for which this epoch was the last one."""
 
@@ -69,15 +68,15 @@ class Fitted(NamedTuple):
 
     ensemble: Ensemble
     history: dict[str, np.ndarray]
-    """``loss``, ``validation_loss`` and ``validation_accuracy``, each ``[M, epochs]``; NaN after a model stopped."""
+    """``loss``, ``validation_loss`` and ``validation_score``, each ``[M, epochs]``; NaN after a model stopped."""
     best_epochs: list[int]
     """The epoch whose weights were kept, counted from 0, of each model."""
 
 
-def model_for(store: PackedGraphs, settings: "GraphClassifier") -> ModelConfig:
-    """Return the model configuration of a classifier on these graphs; raise ``UserError`` if it is impossible."""
+def model_for(store: PackedGraphs, settings: "GraphEstimator", task: Task) -> ModelConfig:
+    """Return the model configuration of an estimator on these graphs; raise ``UserError`` if it is impossible."""
     options = share_options([settings.pool], settings.blocks, settings.pool_options or {})[settings.pool]
-    made = model_config(store, settings.gnn, settings.pool, blocks=settings.blocks, options=options)
+    made = model_config(store, settings.gnn, settings.pool, blocks=settings.blocks, options=options, task=task)
     own = made.pool_options
     if settings.weight_decay and "lr_scale" in own and "lr_scale" not in options:
         own = own | {"lr_scale": 1.0}  # with a reduced learning rate the penalty would have a hundred times the effect
@@ -85,29 +84,38 @@ def model_for(store: PackedGraphs, settings: "GraphClassifier") -> ModelConfig:
 
 
 def run_configs(
-    graphs: LabelledGraphs, settings: "GraphClassifier", model: ModelConfig, encoder: Encoder
+    graphs: KnownGraphs, settings: "GraphEstimator", objective: Objective, model: ModelConfig, encoder: Encoder
 ) -> list[RunConfig]:
     """Return the training configuration of each model of the ensemble; they differ only in ``repeat``."""
     run = RunConfig(
         data=graphs.store.name,
-        fingerprint=content_key(graphs.numbered),
+        fingerprint=graphs.fingerprint,
         encoder=repr(encoder),
         model=model,
         fold=0,
         seed=_seed(settings.random_state),
         looks="validation",
-        holdout=share_held_out(settings.validation_fraction, graphs.counts),
+        holdout=share_held_out(settings.validation_fraction, None if graphs.classes is None else graphs.counts),
         epochs=settings.epochs,
-        steps=settings.steps or steps_for(len(graphs.codes), settings.batch_size),
+        steps=settings.steps or steps_for(len(graphs.store), settings.batch_size),
         batch_size=settings.batch_size,
         lr=settings.lr,
         dropout=settings.dropout,
         weight_decay=settings.weight_decay,
         average=settings.average,
         patience=settings.patience,
-        class_weights=class_weights(settings.class_weight, graphs.classes, graphs.codes),
+        class_weights=_weights_of(graphs, settings),
+        **objective.settings,
     )
     return [replace(run, repeat=number) for number in range(settings.n_models)]
+
+
+def _weights_of(graphs: KnownGraphs, settings: "GraphEstimator") -> tuple[float, ...] | None:
+    """Return the weights of the classes or labels; None if all graphs have equal weights."""
+    given = settings.get_params(deep=False).get("class_weight")
+    if graphs.classes is None:
+        return label_weights(given, graphs.truth)
+    return class_weights(given, graphs.classes, graphs.truth)
 
 
 def _seed(random_state: Any) -> int:
@@ -121,16 +129,19 @@ def steps_for(graphs: int, batch_size: int) -> int:
     return min(MOST_STEPS, max(LEAST_STEPS, -(-graphs // batch_size)))
 
 
-def share_held_out(fraction: float, counts: np.ndarray) -> float:
+def share_held_out(fraction: float, counts: np.ndarray | None) -> float:
     """Return the fraction to hold out, raised if a class would have no graph on one of the two sides.
 
     Only classes with several graphs count; nothing is held out if fewer than two classes have several graphs.
+    ``counts`` are the numbers of graphs of the classes, None for targets.
     """
+    if counts is None:
+        return fraction
     several = counts[counts > 1]
     return max(fraction, len(several) / int(several.sum())) if fraction and len(several) > 1 else 0.0
 
 
-def training_facts(graphs: LabelledGraphs, fingerprint: str, device: str) -> dict[str, Any]:
+def training_facts(graphs: KnownGraphs, device: str) -> dict[str, Any]:
     """Return the data and the environment of a training as JSON.
 
     Times and the number of threads are left out, so that the same training gives the same facts.
@@ -138,10 +149,10 @@ def training_facts(graphs: LabelledGraphs, fingerprint: str, device: str) -> dic
     return {
         "data": {
             "name": graphs.store.name,
-            "fingerprint": fingerprint,
+            "fingerprint": graphs.fingerprint,
             "graphs": len(graphs.store),
             "nodes": graphs.store.num_nodes,
-            "graphs_of_class": graphs.counts.tolist(),
+            "graphs_of_class" if graphs.classes is not None else "graphs_of_target": graphs.counts.tolist(),
         },
         "environment": {name: value for name, value in environment(device).items() if name != "threads"},
     }
@@ -157,9 +168,11 @@ def fit_ensemble(
     objective, true = tables.goal
     truth = true.cpu().numpy()
     epochs = configs[0].epochs
-    splits = [hold_out(config, truth) for config in configs]
+    weights = None if tables.weights is None else tables.weights.cpu().numpy()
+    splits = [hold_out(config, objective, truth) for config in configs]
+    _check_known(objective, truth, splits)
     recorders = [
-        Recorder(config, split, objective, truth, score_training=False)
+        Recorder(config, split, objective, truth, weights, score_training=False)
         for config, split in zip(configs, splits, strict=True)
     ]
     bank = Bank(tables, configs, splits)
@@ -176,20 +189,36 @@ def fit_ensemble(
         if len(left) < len(running):
             running = [running[m] for m in left]
             bank = bank.keep(left) if left else bank
-    history = {name: np.stack([one.curves[curve] for one in recorders]) for name, curve in CURVES.items()}
+    curves = {"loss": "step_loss", "validation_loss": "validation_loss"}
+    curves["validation_score"] = f"validation_{objective.metric}"
+    history = {name: np.stack([one.curves[curve] for one in recorders]) for name, curve in curves.items()}
     chosen = [one.chosen_epoch for one in recorders if one.chosen_epoch is not None]
     return Fitted(_ensemble(tables, encoder, recorders), history, chosen)
 
 
-def hold_out(config: RunConfig, labels: np.ndarray) -> Split:
+def hold_out(config: RunConfig, objective: Objective, truth: np.ndarray) -> Split:
     """Return the training and held-out graphs of a model; the only graph of a class is never held out."""
-    every = np.arange(len(labels))
+    every = np.arange(len(truth))
+    labels = objective.strata(truth)
     none = np.zeros(0, np.int64)
     if not config.holdout:
         return Split(every, none, none)
-    only = np.bincount(labels)[labels] == 1
+    only = np.zeros(len(truth), bool) if labels is None else np.bincount(labels)[labels] == 1
     train, held = holdout(every[~only], labels, config.holdout, run_seed(config))
     return Split(np.union1d(train, every[only]), held, none)
+
+
+def _check_known(objective: Objective, truth: np.ndarray, splits: Sequence[Split]) -> None:
+    """Raise ``DataError`` if all known values of a target are held out, so that nothing is left to learn from."""
+    for split in splits if truth.ndim == 2 and not is_part_of_data() else ():
+        lost = np.flatnonzero(np.isnan(truth[split.train]).all(0) & ~np.isnan(truth).all(0))
+        if len(lost):
+            name = objective.names[lost[0]]
+            count = int((~np.isnan(truth[:, lost[0]])).sum())
+            raise DataError(
+                f"the target {name!r} is known of {count} of {len(truth):,} graphs, and all of these were held out to "
+                "choose an epoch. Give more values, leave the target out, or use validation_fraction=0."
+            )
 
 
 def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
@@ -204,9 +233,10 @@ def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
         if recorder.chosen_epoch is None:
             raise _not_finite(recorder.config, bank.tables)
     going = [one for one in running if one.stopped is None and len(held[0])]
-    seen = [[one.curves[f"validation_{what}"][epoch] for what in ("loss", "accuracy")] for one in going]
-    loss, accuracy = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
-    return FitProgress(epoch + 1, running[0].config.epochs, len(running), float(losses.mean()), loss, accuracy, 0)
+    names = ("loss", running[0].config.metric)
+    seen = [[one.curves[f"validation_{name}"][epoch] for name in names] for one in going]
+    loss, score = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
+    return FitProgress(epoch + 1, running[0].config.epochs, len(running), float(losses.mean()), loss, score, 0)
 
 
 def _not_finite(config: RunConfig, tables: GraphTables) -> UserError:
@@ -226,4 +256,4 @@ def _ensemble(tables: GraphTables, encoder: Encoder, recorders: Sequence[Recorde
     assert bank.substitutes is not None
     tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}
     model = stack_of(bank.model, tensors).requires_grad_(False)
-    return Ensemble(model, encoder, bank.substitutes, tables.goal[0].width)
+    return Ensemble(model, encoder, bank.substitutes, tuple(bank.objectives))

@@ -7,9 +7,9 @@ file does not contain.
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from sopool._files.schema import (
     BOOLEAN,
     SCALAR,
     Array,
+    Check,
     anything,
     blamed_on,
     check_arrays,
@@ -38,10 +39,15 @@ from sopool._runtime.generators import planning
 from sopool.data.features.edge_labels import EdgeLabelEncoder
 from sopool.data.features.encoders import Encoder, encoder_from_json
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.formats.limits import MAX_TARGETS
+from sopool.data.graphs import check_target_names
 from sopool.data.names import plain
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
+from sopool.estimator.base import GraphEstimator
+from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.ensemble import Ensemble
+from sopool.estimator.regressor import GraphRegressor
 from sopool.estimator.validation import check_settings
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
@@ -50,18 +56,21 @@ from sopool.models.presets import check_config
 from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, source_of
+from sopool.objectives import LOSSES, METRICS, TASKS, MultiLabel, Objective, Regression, SingleLabel, Task
 
-if TYPE_CHECKING:
-    from sopool.estimator.classifier import GraphClassifier
-
-KIND, VERSION = "sopool model", 1
+KIND, VERSION, VERSIONS = "sopool model", 2, ("1", "2")
+KINDS: dict[Task, type[GraphEstimator]] = {
+    "classification": GraphClassifier,
+    "multi-label": GraphClassifier,
+    "regression": GraphRegressor,
+}
 MOST_BYTES = 2**31
 MOST_OPTION = 2**16
 MOST_MODELS = 2**12
 MOST_CLASSES = 2**20
 MOST_TEXT = 2**26
 NOT_SAVED = ("callback", "device", "encoder")
-LATER = {"average": 0.0}
+LATER = {"average": 0.0, "metric": None}
 """Settings that earlier versions did not have, with the values that correspond to their behavior."""
 CHANGED = (
     "The source code of the readout {!r} has changed since the model was saved, so predictions may differ: register "
@@ -82,28 +91,37 @@ CLASS_DTYPES = (
 
 HEADER = record({"format": text(), "facts": text(most=MOST_FACTS)}, more=anything)
 DATA = record({"graphs": whole(), "nodes": whole()}, {"graphs": 0, "nodes": 0}, more=anything)
-FACTS = record(
+CLASSES = record({"dtype": choice(*CLASS_DTYPES), "values": list_of(SCALAR, least=2, most=MOST_CLASSES)})
+OBJECTIVE = record(
     {
-        "settings": mapping_of(anything),
-        "config": anything,
-        "encoder": anything,
-        "edge_labels": anything,
-        "classes": record({"dtype": choice(*CLASS_DTYPES), "values": list_of(SCALAR, least=2, most=MOST_CLASSES)}),
-        "best_epochs": list_of(whole(0, 2**31), most=MOST_MODELS),
-        "about": mapping_of(anything),
+        "task": choice(*TASKS),
+        "metric": choice(*METRICS),
+        "loss": optional(choice(*LOSSES)),
+        "targets": list_of(text(), most=MAX_TARGETS),
+        "units": list_of(number(0), most=MAX_TARGETS),
+        "flat": BOOLEAN,
     }
 )
-SEED = optional(whole(0, 2**32 - 1))
-HISTORY = {
-    "history.loss": Array(("models", "epochs"), (torch.float64,), gaps=True),
-    "history.validation_loss": Array(("models", "epochs"), (torch.float64,), gaps=True),
-    "history.validation_accuracy": Array(("models", "epochs"), (torch.float64,), low=0, high=1, gaps=True),
+FACTS: dict[str, Check] = {
+    "settings": mapping_of(anything),
+    "config": anything,
+    "encoder": anything,
+    "edge_labels": anything,
+    "classes": optional(CLASSES),
+    "best_epochs": list_of(whole(0, 2**31), most=MOST_MODELS),
+    "about": mapping_of(anything),
 }
+CHECKS = {"1": record(FACTS), "2": record(FACTS | {"objective": OBJECTIVE})}
+FIRST = {"task": "classification", "metric": "accuracy", "loss": None, "targets": [], "units": [], "flat": False}
+"""What files of version 1, which have no objective, are for."""
+SEED = optional(whole(0, 2**32 - 1))
+CURVE = Array(("models", "epochs"), (torch.float64,), gaps=True)
+HISTORY = ("history.loss", "history.validation_loss", "history.validation_score")
 
-C = TypeVar("C", bound="GraphClassifier")
+E = TypeVar("E", bound=GraphEstimator)
 
 
-def write_model(model: "GraphClassifier", path: str | Path) -> None:
+def write_model(model: GraphEstimator, path: str | Path) -> None:
     """Write a model file atomically: after an interruption ``path`` has its old content or all of the new one."""
     ensemble = model.ensemble_
     arrays = {f"model.{name}": tensor for name, tensor in named_tensors(ensemble.model).items()}
@@ -113,29 +131,58 @@ def write_model(model: "GraphClassifier", path: str | Path) -> None:
         "config": asdict(model.config_),
         "encoder": model.encoder_.to_json(),
         "edge_labels": None if model.edge_encoder_ is None else model.edge_encoder_.to_json(),
-        "classes": {"dtype": _dtype(model.classes_), "values": model.classes_.tolist()},
+        **_predicted(model),
         "best_epochs": model.best_epochs_,
         "about": model.about_,
     }
     header = {"format": f"{KIND} {VERSION}", "facts": json.dumps(facts)}
-    content = seal(arrays | {"substitutes": ensemble.substitutes}, header)
+    content = seal(arrays | _moments(ensemble) | {"substitutes": ensemble.substitutes}, header)
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
 
 
-def read_model(cls: type[C], path: str | Path, device: str = "auto") -> C:
-    """Read a file that :func:`write_model` wrote; raise ``DataError`` for anything else."""
+def load_model(path: str | Path, device: str = "auto") -> GraphClassifier | GraphRegressor:
+    """Read a model file, whatever kind of estimator wrote it.
+
+    Args:
+        path: The model file. It is checked, and nothing in it is executed.
+        device: Where the models predict: ``"auto"`` (default), ``"cpu"`` or ``"cuda"``.
+
+    Raises:
+        DataError: If the file is not a valid model file.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from sopool.data import make_measurements
+        >>> from sopool.estimator import GraphRegressor, load_model
+        >>> model = GraphRegressor(n_models=1, epochs=1, hidden=8, random_state=0).fit(make_measurements(40))
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "numbers.model")
+        ...     type(load_model(Path(folder) / "numbers.model")).__name__
+        'GraphRegressor'
+    """
+    found = read_model(path, device, GraphEstimator)
+    assert isinstance(found, GraphClassifier | GraphRegressor)
+    return found
+
+
+def read_model(path: str | Path, device: str, wanted: type[E]) -> E:
+    """Read a file that :func:`write_model` wrote; raise ``DataError`` for anything else.
+
+    ``wanted`` is the class of the estimator; a base class stands for the one that wrote the file.
+    """
     place = choose_device(device)
     try:
         facts, file = read_sealed(path, MOST_BYTES, _facts)
     except FileNotFoundError as error:
         raise DataError(
-            "there is no such file. Expected a model written by sopool fit or GraphClassifier.save.", path
+            "there is no such file. Expected a model written by sopool fit or GraphEstimator.save.", path
         ) from error
     except OSError as error:
         raise DataError(f"the model cannot be read ({error.strerror}).", path) from error
     with blamed_on(path, "this model cannot be used: "):
-        model = _rebuild(cls, facts, file.arrays, device, place)
+        model = _rebuild(_class_for(facts["objective"]["task"], wanted), facts, file.arrays, device, place)
         _try(model.ensemble_)
         return model
 
@@ -146,30 +193,45 @@ def _facts(header: dict[str, str]) -> dict[str, Any]:
     kind, _, version = about["format"].rpartition(" ")
     if kind != KIND:
         raise DataError(f"the format is {about['format']!r}, expected a {KIND!r}.")
-    if version != str(VERSION):
+    if version not in VERSIONS:
         raise DataError(
-            f"this is a {KIND} of version {version}, but this version of sopool reads version {VERSION}. Install "
-            "a newer sopool."
+            f"this is a {KIND} of version {version}, but this version of sopool reads versions "
+            f"{' and '.join(VERSIONS)}. Install a newer sopool."
         )
-    facts: dict[str, Any] = FACTS(parse_facts(about["facts"]), "facts")
-    return facts
+    facts: dict[str, Any] = CHECKS[version](parse_facts(about["facts"]), "facts")
+    return {"objective": FIRST} | facts
 
 
-def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], device: str, place: str) -> C:
-    """Return the classifier that a file describes."""
+def _class_for(task: Task, wanted: type[E]) -> type[E]:
+    """Return the class for a model of this task; raise ``DataError`` if it is not one that is ``wanted``."""
+    own = KINDS[task]
+    if issubclass(wanted, own):
+        return wanted  # a class of the user's that extends it
+    if issubclass(own, wanted):
+        return own
+    raise DataError(f"it is a {own.__name__}, not a {wanted.__name__}: read it with {own.__name__}.load or load_model.")
+
+
+def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], device: str, place: str) -> E:
+    """Return the estimator that a file describes."""
     encoder = encoder_from_json(facts["encoder"])
     config = _config(facts["config"])
-    classes = _classes(facts["classes"])
+    classes = None if facts["classes"] is None else _classes(facts["classes"])
+    objective = _objective(facts["objective"], classes)
     edge_encoder = _edge_encoder(facts["edge_labels"], config)
+    if "history.validation_accuracy" in arrays and facts["objective"] is FIRST:
+        arrays = arrays | {"history.validation_score": arrays["history.validation_accuracy"]}
+        del arrays["history.validation_accuracy"]
     with planning():  # allocates nothing, whatever sizes the file has
-        like = make_model(config, encoder.width, len(classes))
-    models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"])
+        like = make_model(config, encoder.width, objective.width)
+    models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"], objective)
     model = cls(**_given(facts["settings"], set(cls._get_param_names()), encoder), device=device)
-    model.classes_ = classes
+    model._learn(objective, classes, facts["objective"]["flat"])
     model.encoder_ = encoder
     model.config_ = config
     model.edge_encoder_ = edge_encoder
-    model.ensemble_ = Ensemble(models, encoder, arrays["substitutes"], len(classes), edge_encoder).to(place)
+    each = _objectives(objective, arrays, models.models)
+    model.ensemble_ = Ensemble(models, encoder, arrays["substitutes"], each, edge_encoder).to(place)
     model.history_ = {name.partition(".")[2]: arrays[name].numpy() for name in HISTORY}
     model.best_epochs_ = facts["best_epochs"]
     model.about_ = facts["about"]
@@ -177,12 +239,19 @@ def _rebuild(cls: type[C], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     return model
 
 
-def _check_arrays(arrays: dict[str, Tensor], like: Classifier, width: int, best_epochs: list[int]) -> Classifier:
+def _check_arrays(
+    arrays: dict[str, Tensor], like: Classifier, width: int, best_epochs: list[int], objective: Objective
+) -> Classifier:
     """Return models like ``like`` with the weights of the file, after checking all arrays."""
     weights = {f"model.{name}": tuple(tensor.shape) for name, tensor in named_tensors(like).items()}
     expected = {name: Array(("models", *shape), (torch.float32,)) for name, shape in weights.items()}
     expected["substitutes"] = Array(("models", width), (torch.int64,), low=0, high=width - 1)
-    sizes = check_arrays(arrays, expected | HISTORY)
+    expected |= dict.fromkeys(HISTORY, CURVE)
+    if objective.chosen_by.share:
+        expected["history.validation_score"] = CURVE._replace(low=0, high=1)
+    for name, low in MOMENTS.items() if objective.task == "regression" else ():
+        expected[name] = Array(("models", objective.width), (torch.float64,), low=low)
+    sizes = check_arrays(arrays, expected)
     if not 1 <= sizes["models"] <= MOST_MODELS or len(best_epochs) != sizes["models"]:
         raise DataError(
             f"there are {sizes['models']} models and {len(best_epochs)} best epochs, expected one for each model."
@@ -192,6 +261,58 @@ def _check_arrays(arrays: dict[str, Tensor], like: Classifier, width: int, best_
             f"best_epochs has {max(best_epochs)}, expected numbers below {sizes['epochs']}, the number of epochs."
         )
     return stack_of(like, {name.partition(".")[2]: arrays[name] for name in weights}).requires_grad_(False)
+
+
+MOMENTS = {"objective.scale": 0.0, "objective.shift": None}
+"""The arrays of the units in which the models of a regression were trained, with the lowest values."""
+
+
+def _predicted(model: GraphEstimator) -> dict[str, Any]:
+    """Return what is predicted, as JSON."""
+    objective = model.objective_
+    classes = model.classes_ if isinstance(model, GraphClassifier) and not model.target_names_ else None
+    told = {"loss": None, **objective.settings, "targets": model.target_names_, "units": [], "flat": False}
+    if isinstance(objective, Regression):
+        told["units"] = list(objective.units)
+    if isinstance(model, GraphRegressor):
+        told["flat"] = model.flat_
+    values = None if classes is None else {"dtype": _dtype(classes), "values": classes.tolist()}
+    return {"objective": told, "classes": values}
+
+
+def _moments(ensemble: Ensemble) -> dict[str, Tensor]:
+    """Return the units in which the models of a regression were trained ``[M, T]``."""
+    if not isinstance(ensemble.objectives[0], Regression):
+        return {}
+    units = zip(*(objective.unit for objective in ensemble.objectives), strict=True)
+    return {name: torch.from_numpy(np.stack(each)) for name, each in zip(MOMENTS, units, strict=True)}
+
+
+def _objective(saved: dict[str, Any], classes: np.ndarray | None) -> Objective:
+    """Return what the models of a file predict; raise ``DataError`` if its facts contradict each other."""
+    task = saved["task"]
+    targets = saved["targets"]
+    fits = (classes is None) != (task == "classification") and bool(targets) == (classes is None)
+    units = len(saved["units"]) == (len(targets) if task == "regression" else 0)
+    losses = (saved["loss"] is None) != (task == "regression")
+    if not (fits and units and losses and task in METRICS[saved["metric"]].tasks):
+        raise DataError(f"its classes, targets, units, loss and metric are not those of a {task}.")
+    if saved["flat"] and (task != "regression" or len(targets) > 1):
+        raise DataError("objective.flat is true, expected false for anything but a single number.")
+    if classes is not None:
+        return SingleLabel(tuple(classes.tolist()), metric=saved["metric"])
+    check_target_names(targets)
+    if task == "multi-label":
+        return MultiLabel(tuple(targets), metric=saved["metric"])
+    return Regression(tuple(targets), saved["metric"], saved["loss"], tuple(saved["units"]))
+
+
+def _objectives(objective: Objective, arrays: dict[str, Tensor], models: int) -> tuple[Objective, ...]:
+    """Return what each model predicts, in the units that it was trained in."""
+    if not isinstance(objective, Regression):
+        return (objective,) * models
+    units = zip(*(arrays[name].tolist() for name in MOMENTS), strict=True)
+    return tuple(replace(objective, scale=tuple(scale), shift=tuple(shift)) for scale, shift in units)
 
 
 def _try(ensemble: Ensemble) -> None:
@@ -261,10 +382,10 @@ def _classes(saved: dict[str, Any]) -> np.ndarray:
     return classes
 
 
-def _settings(model: "GraphClassifier") -> dict[str, Any]:
-    """Return the classifier's arguments as JSON; a custom encoder is stored in its fitted state."""
+def _settings(model: GraphEstimator) -> dict[str, Any]:
+    """Return the estimator's arguments as JSON; a custom encoder is stored in its fitted state."""
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_SAVED}
-    if isinstance(given["class_weight"], Mapping):
+    if isinstance(given.get("class_weight"), Mapping):
         given["class_weight"] = [list(item) for item in given["class_weight"].items()]
     if not isinstance(given["random_state"], int | np.integer):
         given["random_state"] = None
@@ -272,12 +393,13 @@ def _settings(model: "GraphClassifier") -> dict[str, Any]:
 
 
 def _given(saved: dict[str, Any], known: set[str], encoder: Encoder) -> dict[str, Any]:
-    """Return the classifier's arguments from a file, with the checks for user input."""
+    """Return the estimator's arguments from a file, with the checks for user input."""
     saved = LATER | saved
     if set(saved) != known - set(NOT_SAVED) | {"own_encoder"}:
         raise DataError("its settings are not those of this version of sopool.")
     given = {name: value for name, value in saved.items() if name != "own_encoder"}
-    given["class_weight"] = _class_weight(given["class_weight"])
+    if "class_weight" in given:
+        given["class_weight"] = _class_weight(given["class_weight"])
     SEED(given["random_state"], "settings.random_state")
     given["encoder"] = encoder if BOOLEAN(saved["own_encoder"], "settings.own_encoder") else None
     check_settings(given | {"device": "auto", "callback": None})

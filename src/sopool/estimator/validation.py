@@ -19,7 +19,7 @@ from sopool.data.features.encoders import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
 from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.graphs import PackedGraphs, concatenate
-from sopool.data.names import name_array, plain, reads, refuse_fractions, sort_names
+from sopool.data.names import name_array, plain, reads, sort_names
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError, refuse_table
 
@@ -63,6 +63,8 @@ RULES: dict[str, Rule] = {
     "validation_fraction": SHARE,
     "patience": _or_none(at_least(1)),
     "encoder": _or_none(_instance(Encoder, "an encoder such as DegreeEncoder() is needed")),
+    "metric": _or_none(_instance(str, "a name such as 'accuracy' or 'mae' is needed")),
+    "loss": _instance(str, "'squared', 'absolute' or 'huber' is needed"),
     "device": _instance(str, "a name such as 'cpu' or 'cuda' is needed"),
     "callback": _or_none(_instance(Callable, "a function is needed")),
 }
@@ -71,7 +73,7 @@ RULES: dict[str, Rule] = {
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with plain Python numbers; raise ``SettingError`` for an invalid one."""
     return {name: plain(value) for name, value in settings.items()} | {
-        name: check_setting(name, settings[name], rule) for name, rule in RULES.items()
+        name: check_setting(name, settings[name], rule) for name, rule in RULES.items() if name in settings
     }
 
 
@@ -82,6 +84,17 @@ def check_setting(name: str, given: Any, rule: Rule) -> Any:
     if not fine(value):
         raise SettingError(f"{name}={value!r}: {needed}.")
     return value
+
+
+def label_weights(given: Any, truth: np.ndarray) -> tuple[float, ...] | None:
+    """Return the weights of the values 0 and 1 of each of T labels ``[2 T]``; None if all graphs have equal weights."""
+    if given is None:
+        return None
+    if not (isinstance(given, str) and given == "balanced"):
+        raise SettingError(f"class_weight={given!r}: None or 'balanced' is needed for several labels.")
+    counts = np.stack([(truth == 0).sum(0), (truth == 1).sum(0)], axis=1)
+    weights = np.where(counts > 0, counts.sum(1, keepdims=True) / np.maximum(2 * counts, 1), 1.0)
+    return tuple(weights.flatten().tolist())
 
 
 def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray) -> tuple[float, ...] | None:
@@ -110,18 +123,22 @@ def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray) -> tuple[f
     return tuple(weights.tolist())
 
 
+MEASUREMENTS = (
+    "GraphClassifier predicts classes: strings or whole numbers, or several labels that are 0, 1 or missing. Numbers "
+    "are predicted by GraphRegressor."
+)
 EXPECTED = "expected strings, numbers or booleans"
 KINDS = "a PackedGraphs, or a list of PyG Data, of NetworkX graphs or of SMILES strings"
 
 
 def as_store(graphs: Any) -> PackedGraphs:
-    """Return graphs of any supported type as a store without labels, on the CPU."""
-    return _pack(_items(graphs))
+    """Return graphs of any supported type as a store without labels and targets, on the CPU."""
+    return _pack(listed_graphs(graphs))
 
 
 def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
     if isinstance(items, PackedGraphs):
-        return replace(items, labels=None, classes=()).to("cpu")
+        return _bare(items).to("cpu")
     for kind, convert in CONVERT.items():
         if isinstance(items[0], kind):
             odd = next((i for i, item in enumerate(items) if not isinstance(item, kind)), None)
@@ -129,11 +146,16 @@ def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
                 raise DataError(
                     f"graph {odd} is {_name(items[odd])}, but graph 0 is {_name(items[0])}: give graphs of one type."
                 )
-            return replace(convert(items), labels=None, classes=())
+            return _bare(convert(items))
     raise DataError(f"graph 0 is {_name(items[0])}. Give {KINDS}.")
 
 
-def _items(graphs: Any) -> PackedGraphs | list[Any]:
+def _bare(store: PackedGraphs) -> PackedGraphs:
+    """Return the graphs without classes and targets."""
+    return replace(store, labels=None, classes=(), targets=None, target_names=())
+
+
+def listed_graphs(graphs: Any) -> PackedGraphs | list[Any]:
     """Return a store unchanged and any other collection as a list; raise ``DataError`` if it holds no graphs."""
     if isinstance(graphs, PackedGraphs):
         if not len(graphs):
@@ -166,7 +188,7 @@ def _from_stores(stores: list[PackedGraphs]) -> PackedGraphs:
     """Join the stores of single graphs that scikit-learn selects."""
     names = {store.name for store in stores}
     name = names.pop() if len(names) == 1 else "graphs"
-    return concatenate([replace(store, labels=None, classes=()) for store in stores], name)
+    return concatenate(list(map(_bare, stores)), name)
 
 
 CONVERT: dict[type, Callable[[list[Any]], PackedGraphs]] = {
@@ -203,29 +225,36 @@ class LabelledGraphs(NamedTuple):
 
 def label_graphs(graphs: Any, y: Any = None) -> LabelledGraphs:
     """Return graphs with their labels: ``y``, or the labels that the graphs carry if ``y`` is None."""
-    items = _items(graphs)
+    items = listed_graphs(graphs)
     store = _pack(items)
     if y is not None:
         return LabelledGraphs(store, *number_labels(as_labels(y, len(store))))
     if isinstance(items, PackedGraphs) and items.labels is not None:
         codes, names = items.present_classes()
         return LabelledGraphs(store, name_array(names), codes.cpu().numpy())
-    return LabelledGraphs(store, *number_labels(_carried(items)))
+    return LabelledGraphs(store, *number_labels(as_labels(carried(items), len(store))))
 
 
-def _carried(items: Iterable[Any]) -> np.ndarray:
-    """Return the labels that the graphs of a list carry; raise ``DataError`` if one has none."""
+def carried(graphs: Iterable[Any]) -> list[Any]:
+    """Return the label or the targets that each graph of a list carries; raise ``DataError`` if one has none."""
     found: list[Any] = []
-    for number, item in enumerate(items):
-        if isinstance(item, PackedGraphs) and item.labels is not None:
-            found += [item.classes[code] for code in item.labels.tolist()]
-            continue
-        value = item.get("y") if isinstance(item, Data) else None
-        value = item.graph.get("label") if isinstance(item, nx.Graph) else value
-        if value is None:
+    for number, graph in enumerate(graphs):
+        values = [one for one in _labels_of(graph) if one is not None]
+        if not values:
             raise DataError(f"graph {number} has no label: give the labels as y.")
-        found.append(value)
-    return as_labels(found, len(found))
+        found += values
+    return found
+
+
+def _labels_of(graph: Any) -> list[Any]:
+    """Return the labels of the graphs of a store, or of a single graph of another type."""
+    if isinstance(graph, PackedGraphs):
+        if graph.labels is not None:
+            return [graph.classes[code] for code in graph.labels.tolist()]
+        return [] if graph.targets is None else graph.targets.tolist()
+    if isinstance(graph, Data):
+        return [graph.get("y")]
+    return [graph.label if isinstance(graph, Graph) else graph.graph.get("label")]
 
 
 def as_labels(given: Any, count: int) -> np.ndarray:
@@ -233,7 +262,7 @@ def as_labels(given: Any, count: int) -> np.ndarray:
 
     Numbers of several types become one type. A number and a word with the same text raise an error.
     """
-    values = _array(given)
+    values = raw_array(given)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1 or len(values) != count:
         raise DataError(f"the labels have shape {list(values.shape)} for {count} graphs: give one for each graph.")
@@ -246,15 +275,23 @@ def as_labels(given: Any, count: int) -> np.ndarray:
         values = _of_one_type(list(map(plain, values)))
     if values.dtype.kind not in "biufUO":
         raise DataError(f"labels of type {values.dtype} were given; {EXPECTED}.")
-    refuse_fractions(values.tolist())
+    _refuse_fractions(values.tolist())
     return values
+
+
+def _refuse_fractions(labels: Sequence[Any]) -> None:
+    """Raise a ``DataError`` if labels have fractions, because they are measurements and not classes."""
+    odd = [label for label in labels if isinstance(label, float) and not label.is_integer()]
+    if odd:
+        others = f", and neither are {len(odd) - 1:,} others of {len(labels):,}" if len(odd) > 1 else ""
+        raise DataError(f"the label {odd[0]} is not a class{others}. {MEASUREMENTS}")
 
 
 def number_labels(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels, sorted, and the number of each label among them ``[G]``, int64."""
     names = sort_names(labels.tolist())
     classes = _objects(names) if labels.dtype.kind == "O" else np.array(names, labels.dtype)
-    return classes, codes_of(labels, classes)
+    return classes, codes_of(labels, classes.tolist())
 
 
 def check_several(classes: np.ndarray) -> None:
@@ -263,13 +300,14 @@ def check_several(classes: np.ndarray) -> None:
         raise DataError(f"all graphs have class {show(classes.tolist()[0])}: give graphs of at least two classes.")
 
 
-def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def codes_of(labels: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
     """Return the number of each label's class ``[G]``, int64; -1 if it is not one of ``classes``."""
-    number = {name: i for i, name in enumerate(classes.tolist())}
+    number = {name: i for i, name in enumerate(classes)}
     return np.array([number.get(label, -1) for label in labels.tolist()], np.int64)
 
 
-def _array(given: Any) -> np.ndarray:
+def raw_array(given: Any) -> np.ndarray:
+    """Return labels, numbers or rows of them as an array, of objects if it has no other type."""
     refuse_table(given)
     if isinstance(given, str | bytes | Mapping):
         raise DataError(f"the labels are {show(given)}: give a list with one for each graph, in the same order.")
@@ -340,16 +378,16 @@ class SingleGraphWarning(UserWarning):
     """
 
 
-def single_messages(graphs: LabelledGraphs, fraction: float) -> list[str]:
+def single_messages(classes: np.ndarray, counts: np.ndarray, fraction: float) -> list[str]:
     """Return messages about classes with a single graph, if a ``fraction`` of the graphs is held out."""
-    single = graphs.classes[graphs.counts == 1].tolist()
+    single = classes[counts == 1].tolist()
     if not (fraction and single):
         return []
     what = f"class {listing(single)} has a single graph"
     if len(single) > 1:
         what = f"{len(single):,} classes have a single graph each ({listing(single)})"
     then = "the best epoch is chosen on graphs of the other classes"
-    if len(graphs.classes) - len(single) < 2:
+    if len(classes) - len(single) < 2:
         then = "nor is any other graph, since one class is not enough to choose an epoch: the last epoch is kept"
     return [f"{what}, which is used for training and never held out; {then}."]
 
@@ -372,14 +410,14 @@ def empty_messages(store: PackedGraphs) -> list[str]:
     return [f"{len(empty):,} of {len(store):,} graphs have no nodes, graph {empty[0]} first: {what}"] if empty else []
 
 
-def foreign_message(labels: Iterable[Any], count: int, total: int, classes: np.ndarray) -> str:
+def foreign_message(labels: Iterable[Any], count: int, total: int, classes: Sequence[Any]) -> str:
     """Return a message about ``count`` of ``total`` labels that are not classes of the model."""
     labels = list(dict.fromkeys(labels))
-    alike = {reads(label) for label in labels} & {reads(name) for name in classes.tolist()}
+    alike = {reads(label) for label in labels} & set(map(reads, classes))
     hint = " Some have the same text, but one is a number and the other a string." if alike else ""
     return (
         f"{count:,} of {total:,} labels are not among the model's classes: {listing(labels)}; the classes are "
-        f"{listing(classes.tolist())}.{hint}"
+        f"{listing(classes)}.{hint}"
     )
 
 

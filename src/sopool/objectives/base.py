@@ -21,6 +21,8 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 """A training loss: scores ``[M, B, W]`` and true values ``[M, B, ...]`` of M models -> the loss of each graph
 ``[M, B]``."""
 Own = TypeVar("Own", bound="Objective")
+LEAST_SHARE = 1e-300
+"""The smallest probability of which a logarithm is taken."""
 
 
 class Combined(NamedTuple):
@@ -162,6 +164,22 @@ class Objective(ABC):
     @abstractmethod
     def combine(self, outputs: np.ndarray) -> Combined:
         """Return the joint prediction of M models from their outputs ``[M, G, W]``."""
+
+    @abstractmethod
+    def joint(self, combined: Combined) -> np.ndarray:
+        """Return the outputs ``[G, W]`` that stand for a joint prediction, for metrics."""
+
+    @abstractmethod
+    def constant(self, truth: np.ndarray) -> np.ndarray:
+        """Return the outputs ``[W]`` that are best for all graphs alike, from the true values of the training graphs.
+
+        They predict the shares of the classes, the share of each label or the mean of each target.
+        """
+
+    @property
+    def unit(self) -> tuple[np.ndarray, np.ndarray]:
+        """What scores are multiplied by, and what is added then, to give the outputs ``[W]``."""
+        return np.ones(self.width), np.zeros(self.width)
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sopool.objectives.base import Combined, Loss, Objective, Task, spread
+from sopool.objectives.base import LEAST_SHARE, Combined, Loss, Objective, Task, spread
 from sopool.objectives.masked import MaskedObjective, known_and_filled, mean_of_known
 
 
@@ -65,12 +65,28 @@ class MultiLabel(MaskedObjective):
         return np.stack([-output / 2, output / 2], axis=1), truth.astype(np.int64)
 
     def combine(self, outputs: np.ndarray) -> Combined:
-        """Return the labels whose mean probability is at least one half."""
+        """Return the labels whose mean probability is more than one half."""
         each = torch.from_numpy(np.asarray(outputs, np.float64)).sigmoid().numpy()
         mean = each.mean(0)
-        return Combined((mean >= 0.5).astype(np.int64), mean, spread(each))
+        return Combined((mean > 0.5).astype(np.int64), mean, spread(each))
+
+    def joint(self, combined: Combined) -> np.ndarray:
+        """Return the log-odds of the mean probabilities."""
+        assert combined.probabilities is not None
+        return _log_odds(combined.probabilities)
+
+    def constant(self, truth: np.ndarray) -> np.ndarray:
+        """Return the log-odds of the share of each label, 0 for one that is never known."""
+        known = ~np.isnan(truth)
+        shares = np.where(known, truth, 0.0).sum(0) / np.maximum(known.sum(0), 1)
+        return _log_odds(np.where(known.any(0), shares, 0.5))
 
     @property
     def _pairs(self) -> np.ndarray | None:
         """The weights of the values 0 and 1 of each label ``[T, 2]``."""
         return None if self.class_weights is None else np.array(self.class_weights, np.float64).reshape(-1, 2)
+
+
+def _log_odds(shares: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.log(np.maximum(shares, LEAST_SHARE)) - np.log(np.maximum(1 - shares, LEAST_SHARE))
+    return found

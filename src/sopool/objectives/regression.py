@@ -80,7 +80,8 @@ class Regression(MaskedObjective):
 
     def outputs(self, scores: np.ndarray) -> np.ndarray:
         """Return standardized scores ``[..., T]`` in the targets' own units, in double precision."""
-        found: np.ndarray = np.asarray(scores, np.float64) * np.array(self.scale) + np.array(self.shift)
+        scale, shift = self.unit
+        found: np.ndarray = np.asarray(scores, np.float64) * scale + shift
         return found
 
     def errors(self, outputs: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -103,6 +104,19 @@ class Regression(MaskedObjective):
         """Return the mean of the models."""
         each = np.asarray(outputs, np.float64)
         return Combined(each.mean(0), None, spread(each))
+
+    def joint(self, combined: Combined) -> np.ndarray:
+        """Return the mean of the models."""
+        return combined.predicted
+
+    def constant(self, truth: np.ndarray) -> np.ndarray:
+        """Return the mean of each target."""
+        return np.array(moments(truth)[0])
+
+    @property
+    def unit(self) -> tuple[np.ndarray, np.ndarray]:
+        """The standard deviation and the mean of each target over the training graphs."""
+        return np.array(self.scale), np.array(self.shift)
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sopool.objectives.base import Combined, Loss, Objective, Task, spread
+from sopool.objectives.base import LEAST_SHARE, Combined, Loss, Objective, Task, spread
 from sopool.objectives.metrics import METRICS, cross_entropy
 
 
@@ -77,6 +77,18 @@ class SingleLabel(Objective):
         mean = each.mean(0)
         chosen = mean.argmax(1)
         return Combined(chosen, mean, spread(each[:, np.arange(len(chosen)), chosen]))
+
+    def joint(self, combined: Combined) -> np.ndarray:
+        """Return the logarithms of the mean probabilities."""
+        assert combined.probabilities is not None
+        found: np.ndarray = np.log(np.maximum(combined.probabilities, LEAST_SHARE))
+        return found
+
+    def constant(self, truth: np.ndarray) -> np.ndarray:
+        """Return the logarithms of the shares of the classes."""
+        counts = np.bincount(truth, minlength=self.width)
+        found: np.ndarray = np.log(np.maximum(counts / max(1, len(truth)), LEAST_SHARE))
+        return found
 
     def _weights(self, truth: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
         """Return the weight of each graph, including that of its class."""

@@ -43,7 +43,7 @@ class Pair(NamedTuple):
     second: Feature | None
     """The second feature; ``None`` for a single feature in a first-order sum."""
     value: float
-    """The contribution to the margin of a class."""
+    """The contribution to a combination of scores, such as the margin of a class."""
     node: int
     """The node that contributes most."""
 
@@ -71,7 +71,7 @@ class Explained(NamedTuple):
     exact: bool
     """Whether contributions and bias add up to the scores."""
     pairs: list[list[Pair]]
-    """For each class, the pairs that change its margin most, the largest first."""
+    """For each combination of scores that is looked at, the pairs that contribute most, the largest first."""
     pooled: PooledGraph | None
 
 
@@ -91,14 +91,26 @@ def margins(classes: int) -> Tensor:
 
 
 @torch.no_grad()
-def explain_graph(model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10) -> Explained:
-    """Explain the scores of one model (not a stack) for one graph ``[N, F]``, with ``top`` pairs per class."""
+def explain_graph(
+    model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10, views: Tensor | None = None
+) -> Explained:
+    """Explain the scores of one model (not a stack) for one graph ``[N, F]``.
+
+    Args:
+        model: The model.
+        x: The node features.
+        neighbors: The neighbors of each node.
+        top: The number of pairs of features for each view.
+        views: The combinations of scores for which pairs are looked for ``[V, C]``. Default: None, the margin of each
+            class.
+    """
     model.eval()
     ptr = torch.tensor([0, len(x)], device=x.device)
     graphs = GraphStructure(ptr, neighbors)
     scores = model(x, neighbors, ptr)[0]
     if isinstance(model, FlatClassifier):
-        return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, scores, top)
+        views = margins(len(scores)) if views is None else views
+        return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, scores, top, views)
     assert isinstance(model, HierarchicalClassifier)
     shares = gradient_times_input(model, x, neighbors)
     nothing = torch.zeros_like(scores)
@@ -106,7 +118,7 @@ def explain_graph(model: Classifier, x: Tensor, neighbors: Neighbors, top: int =
 
 
 def _explain_flat(
-    model: FlatClassifier, layers: Sequence[Tensor], graphs: GraphStructure, scores: Tensor, top: int
+    model: FlatClassifier, layers: Sequence[Tensor], graphs: GraphStructure, scores: Tensor, top: int, views: Tensor
 ) -> Explained:
     vectors = [join(layers)] if model.config.join == "concat" else layers
     parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers])
@@ -116,7 +128,7 @@ def _explain_flat(
         shares = _gradient_times_input(vectors, lambda inputs: _score(model, inputs, graphs))
         return Explained(scores, bias, shares, False, _none(scores), None)
     shares = torch.stack([_shares(parts, number) for number in range(len(scores))], dim=1)
-    telling = [_telling(parts, weights, top) for weights in margins(len(scores)).to(scores)]
+    telling = [_telling(parts, weights, top) for weights in views.to(scores)]
     exact = all(part.terms.exact for part in parts) and not model.hidden
     return Explained(scores, bias, shares, exact, telling, _pooled_graph(model, parts, graphs))
 
@@ -180,7 +192,7 @@ def _shares(parts: Sequence[_Part], number: int) -> Tensor:
 
 
 def _telling(parts: Sequence[_Part], weights: Tensor, top: int) -> list[Pair]:
-    """Return the pairs that contribute most to the margin that ``weights`` ``[C]`` define."""
+    """Return the pairs that contribute most to the combination of scores with the ``weights`` ``[C]``."""
     found = list[Pair]()
     for part in parts:
         for term, gradients in zip(part.terms.parts, part.gradients, strict=True):

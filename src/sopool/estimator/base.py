@@ -1,0 +1,421 @@
+"""Define what ``GraphClassifier`` and ``GraphRegressor`` share."""
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sopool._runtime.devices import choose_device
+from sopool._runtime.threads import threads
+from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.encoders import Encoder, default_encoder
+from sopool.data.features.node_features import NodeFeatures
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
+from sopool.estimator.ensemble import Ensemble, check_finite, training_tables
+from sopool.estimator.fitting import FitProgress, fit_ensemble, model_for, run_configs, training_facts
+from sopool.estimator.truth import KnownGraphs, Predicts, known_graphs, match_targets, sample_weights
+from sopool.estimator.validation import (
+    SingleGraphWarning,
+    UnseenWarning,
+    as_store,
+    at_least,
+    check_setting,
+    check_settings,
+    codes_of,
+    empty_messages,
+    foreign_message,
+    single_messages,
+    unknown_messages,
+)
+from sopool.models.config import ModelConfig
+from sopool.models.explain.explanation import AnyExplanation
+from sopool.objectives import Combined, Objective
+from sopool.objectives.choose import check_metric
+
+Own = TypeVar("Own", bound="GraphEstimator")
+
+
+@dataclass(eq=False, repr=False)
+class GraphEstimator(TransformerMixin, BaseEstimator):
+    """An ensemble of graph neural networks with second-order pooling, as a scikit-learn estimator.
+
+    This is the base class of :class:`GraphClassifier` and :class:`GraphRegressor`. Graphs are given as a
+    :class:`~sopool.data.PackedGraphs`, or as a list of PyG ``Data``, NetworkX graphs or SMILES strings. All models of
+    the ensemble are trained at the same time.
+
+    Args:
+        pool: The pooling that turns node vectors into a graph vector, one of the names that ``sopool pools`` lists.
+            Default: ``"sopool-bimap"``. If nodes have neither labels nor attributes, second-order poolings divide by
+            the number of nodes. The mapping of ``sopool-bimap`` has a reduced learning rate.
+        pool_options: Options of the pooling, such as ``{"rank": 16}``. Default: None, the pooling's defaults.
+        gnn: The message-passing layers, such as ``"gin-0"`` (default), ``"gcn"`` or ``"graphsage"``; ``"gine"`` also
+            uses edge labels (the bonds of molecules).
+        hidden: The width of the message-passing layers. Default: 32.
+        layers: The number of message-passing layers. Default: 4.
+        blocks: The number of blocks of a hierarchical model, 1 to 3; 0 (default) pools once, after the last layer.
+        n_models: The number of models in the ensemble, whose predictions are averaged. Each starts from its own weights
+            and holds out its own graphs. Default: 5.
+        epochs: The largest number of epochs. Default: 100.
+        steps: Batches per epoch. None (default): one pass over the graphs, but at least 10 and at most 50 batches.
+        batch_size: Graphs per batch. Default: 32.
+        lr: The learning rate of Adam, which is halved every 50 epochs. Default: 0.01.
+        dropout: The dropout rate of the graph vector (of the scores, for first-order poolings of a classifier).
+            Default: 0.5.
+        weight_decay: The L2 penalty. If it is not zero, ``sopool-bimap`` uses ``lr_scale=1`` unless you set it.
+            Default: 0.
+        average: The decay of the running mean of parameters and batch norm statistics. Held-out graphs are scored with
+            this mean, and it is what is kept. Default: 0.99; 0 turns averaging off.
+        validation_fraction: The fraction of the graphs that each model holds out to choose its best epoch. With 0 it is
+            trained on all graphs and the last epoch is kept. The only graph of a class is never held out, with a
+            :class:`SingleGraphWarning`. Default: 0.1.
+        patience: Epochs without improvement after which a model stops. Default: 30; None never stops early.
+        encoder: How nodes become features, such as ``DegreeEncoder()``. None (default): node labels and attributes
+            where graphs have them, degrees otherwise.
+        device: ``"auto"`` (default), ``"cpu"`` or ``"cuda"``.
+        random_state: A seed that makes results repeatable, in any thread. None (default) draws a new seed for each fit.
+        callback: A function that is called with a :class:`FitProgress` after each epoch. Default: None.
+        metric: The name of the metric by which each model chooses its best epoch, and a search its settings; one of
+            :data:`sopool.objectives.METRICS`. Default: None, ``"accuracy"`` for classes, ``"roc_auc"`` for several
+            labels, and ``"rmse"`` for numbers (``"mae"`` unless the loss is squared).
+
+    Attributes:
+        objective_: What is predicted, with its loss and its metrics.
+        target_names_: The names of the targets; empty if one class is predicted.
+        encoder_: The fitted encoder.
+        edge_encoder_: The known edge labels; None if the GNN does not use them.
+        config_: The configuration of the models.
+        history_: ``loss``, ``validation_loss`` and ``validation_score`` (by the metric), each ``[M, epochs]`` for M
+            models; NaN after a model stopped.
+        best_epochs_: The epoch that was kept of each model, counted from 0.
+        about_: The data and the environment of the training.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.estimator import GraphClassifier, GraphEstimator, GraphRegressor
+        >>> isinstance(GraphClassifier(), GraphEstimator), isinstance(GraphRegressor(), GraphEstimator)
+        (True, True)
+    """
+
+    pool: str = "sopool-bimap"
+    pool_options: Mapping[str, Any] | None = None
+    gnn: str = "gin-0"
+    hidden: int = 32
+    layers: int = 4
+    blocks: int = 0
+    n_models: int = 5
+    epochs: int = 100
+    steps: int | None = None
+    batch_size: int = 32
+    lr: float = 0.01
+    dropout: float = 0.5
+    weight_decay: float = 0.0
+    average: float = 0.99
+    validation_fraction: float = 0.1
+    patience: int | None = 30
+    encoder: Encoder | None = None
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    callback: Callable[[FitProgress], Any] | None = None
+    metric: str | None = None
+
+    objective_: Objective = field(init=False)
+    target_names_: list[str] = field(init=False)
+    encoder_: Encoder = field(init=False)
+    edge_encoder_: EdgeLabelEncoder | None = field(init=False)
+    config_: ModelConfig = field(init=False)
+    history_: dict[str, np.ndarray] = field(init=False)
+    best_epochs_: list[int] = field(init=False)
+    about_: dict[str, Any] = field(init=False)
+    ensemble_: Ensemble = field(init=False)
+
+    predicts: ClassVar[Predicts]
+    """What is predicted: ``"classes"`` (or several labels) or ``"numbers"``."""
+
+    def _fit(self: Own, graphs: Any, y: Any, sample_weight: Any) -> Own:
+        """Train the ensemble; call this from ``fit`` itself, to which warnings then point."""
+        given = type(self)(**check_settings(self.get_params(deep=False)))
+        known = known_graphs(graphs, y, self.predicts)
+        # Graphs that count for nothing shall have no influence, on the features and on batch norm neither.
+        weights = sample_weights(sample_weight, known)
+        learned = known if weights is None else known.take(weights > 0)
+        learned.check()
+        if learned.classes is not None:
+            for message in single_messages(learned.classes, learned.counts, given.validation_fraction):
+                warnings.warn(message, SingleGraphWarning, stacklevel=3)
+        store = learned.store
+        objective = learned.objective(given.metric, given.get_params(deep=False).get("loss"))
+        encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
+        encoder.fit(store)
+        config = model_for(store, given, learned.task)
+        edge_encoder = EdgeLabelEncoder().fit(store) if config.edge_labels else None
+        edges = None if edge_encoder is None else edge_encoder.transform(store)
+        tables = training_tables(store, encoder.transform(store), edges, config, objective)
+        if weights is not None:
+            kept = weights[weights > 0]
+            tables = replace(tables, weights=torch.from_numpy(kept / kept.mean()))
+        device = choose_device(given.device)
+        runs = run_configs(learned, given, objective, config, encoder)
+        with threads(1) if device == "cpu" else nullcontext():  # the operators are too small to gain from more threads
+            fitted = fit_ensemble(tables.to(device), encoder, runs, self.callback)
+        # Assigned only now: a fit that fails or is interrupted leaves an earlier fit unchanged.
+        self._learn(objective, learned.classes, learned.flat)
+        self.encoder_ = encoder
+        self.edge_encoder_ = edge_encoder
+        self.config_ = config
+        self.ensemble_ = replace(fitted.ensemble, edges=edge_encoder)
+        self.history_ = fitted.history
+        self.best_epochs_ = fitted.best_epochs
+        self.about_ = training_facts(known, device)
+        return self
+
+    def _learn(self, objective: Objective, classes: np.ndarray | None, flat: bool) -> None:
+        """Set the attributes that say what is predicted.
+
+        Args:
+            objective: What is predicted.
+            classes: The classes, of the type that was given; None for targets.
+            flat: Whether a single target was given as a list, as which it is predicted then.
+        """
+        self.objective_ = objective
+        self.target_names_ = [] if classes is not None else list(objective.names)
+
+    def scores(
+        self, graphs: Any, y: Any = None, sample_weight: Any = None, metrics: list[str] | None = None
+    ) -> dict[str, float | None]:
+        """Return the score by each metric on graphs whose true values are known.
+
+        Scores of several targets are averaged over those for which they can be computed; errors in the unit of a target
+        are divided by its standard deviation first.
+
+        Args:
+            graphs: The test graphs.
+            y: What is true of each graph, as for ``fit``. Default: None, what the graphs carry.
+            sample_weight: One weight per graph. Default: None, equal weights.
+            metrics: The names of the metrics, see :data:`sopool.objectives.METRICS`. Default: None, all that suit.
+
+        Returns:
+            The scores by name; None if a score cannot be computed, such as a ROC-AUC of a single class.
+
+        Examples:
+            >>> from sopool.data import load
+            >>> from sopool.estimator import GraphClassifier
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> list(model.scores(graphs, metrics=["accuracy", "roc_auc"]))
+            ['accuracy', 'roc_auc']
+        """
+        objective = self._objective()
+        for name in metrics or ():
+            check_metric(objective.task, name)
+        known = known_graphs(graphs, y, self.predicts)
+        weights = sample_weights(sample_weight, known)
+        truth = self._truth(known)
+        foreign = np.flatnonzero(truth < 0) if known.classes is not None else np.zeros(0, np.int64)
+        if len(foreign):
+            raise DataError(self._foreign(known, truth))
+        return objective.score(objective.joint(self._combined(known.store)), truth, metrics, weights)
+
+    def outputs(self, graphs: Any) -> np.ndarray:
+        """Return the joint prediction as metrics take it ``[G, W]``.
+
+        These are the logarithms of the probabilities of the classes, the log-odds of the labels, or the numbers.
+
+        Args:
+            graphs: The graphs to predict.
+
+        Examples:
+            >>> from sopool.data import load
+            >>> from sopool.estimator import GraphClassifier
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> model.outputs(graphs[:3]).shape
+            (3, 2)
+        """
+        return self._objective().joint(self._combined(graphs))
+
+    def _truth(self, known: KnownGraphs) -> np.ndarray:
+        """Return the true values as the models predict them, -1 for labels that are not one of the classes."""
+        objective = self.objective_
+        if (known.classes is None) != bool(self.target_names_):
+            what = ("one class", "several labels")
+            raise DataError(
+                f"the graphs have {what[known.classes is None]} each, but the model predicts "
+                f"{what[bool(self.target_names_)]}."
+            )
+        if known.classes is None:
+            return match_targets(known, self.target_names_)
+        return codes_of(known.classes, objective.names)[known.truth]
+
+    def _foreign(self, known: KnownGraphs, truth: np.ndarray) -> str:
+        """Return a message about labels that are not one of the classes."""
+        assert known.classes is not None
+        labels = known.classes[known.truth[truth < 0]].tolist()
+        return foreign_message(labels, len(labels), len(truth), self.objective_.names)
+
+    @property
+    def trained_on_(self) -> dict[str, Any]:
+        """The name, fingerprint and size of the training data."""
+        data = self.about_.get("data")
+        return data if isinstance(data, dict) else {}
+
+    def was_trained_on(self, graphs: Any, y: Any = None) -> bool:
+        """Return whether these are exactly the graphs and true values of ``fit``.
+
+        The score on training graphs says little about new graphs.
+
+        Args:
+            graphs: The graphs to compare with the training graphs.
+            y: What is true of each graph. Default: None, what the graphs carry.
+        """
+        self._ensemble()
+        known = known_graphs(graphs, y, self.predicts)
+        known.check()
+        return self.trained_on_.get("fingerprint") == known.fingerprint
+
+    def transform(self, graphs: Any) -> np.ndarray:
+        """Return the pooled vector of each graph ``[G, M * F]``, with the vectors of all M models side by side.
+
+        Args:
+            graphs: The graphs to embed.
+
+        Examples:
+            >>> from sopool.data import load
+            >>> from sopool.estimator import GraphClassifier
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> len(model.transform(graphs[:3]))
+            3
+        """
+        with threads(1) as cores:
+            store, features = self._encode(graphs, level=3)
+            each = check_finite(self.ensemble_.embeddings(store, features, cores), store, "embeddings")
+        return each.movedim(0, 1).flatten(1).cpu().numpy()
+
+    def explain(self, graphs: Any, top: int = 10) -> list[AnyExplanation]:
+        """Explain each prediction by the contributions of nodes and of pairs of features.
+
+        Args:
+            graphs: The graphs whose predictions are explained.
+            top: The number of feature pairs to return for each class or target. Default: 10.
+
+        Returns:
+            One :class:`Explanation` per graph, or one :class:`TargetExplanation` if targets are predicted.
+
+        Examples:
+            >>> from sopool.data import load
+            >>> from sopool.estimator import GraphClassifier
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> explanation = model.explain(graphs[:1], top=3)[0]
+            >>> len(explanation.nodes) == graphs[0].num_nodes
+            True
+        """
+        from sopool.estimator.explaining import explain_graphs
+
+        top = check_setting("top", top, at_least(0))
+        with threads(1) as cores:  # raises for graphs that cannot be predicted
+            store, features = self._encode(graphs, level=3)
+            check_finite(self.ensemble_.scores(store, features, cores), store, "scores")
+        return list(explain_graphs(self, store.to("cpu"), features.to("cpu"), top))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to one file, without pickle.
+
+        The file holds the weights, the settings, the encoder and the classes or targets.
+
+        Args:
+            path: The file to write. An existing file is replaced.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> from sopool.data import load
+            >>> from sopool.estimator import GraphClassifier
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs)
+            >>> with TemporaryDirectory() as folder:
+            ...     model.save(Path(folder) / "mutag.model")
+            ...     loaded = GraphClassifier.load(Path(folder) / "mutag.model")
+            >>> bool((loaded.predict(graphs) == model.predict(graphs)).all())
+            True
+        """
+        from sopool.estimator.model_file import write_model
+
+        self._ensemble()
+        write_model(self, path)
+
+    def export(self, path: str | Path) -> None:
+        """Write the fitted estimator as an ONNX file, which runs without PyTorch and without this package.
+
+        The file has all networks, the tables of the encoders and a description of its inputs (see the page "Export" of
+        the documentation). It needs the extra ``export``. An estimator cannot be read from it; use :meth:`save` for
+        that.
+
+        Args:
+            path: The file to write. An existing file is replaced.
+
+        Raises:
+            SettingError: If the models cannot be exported, as with the pooling ``"eigenpool"``.
+            MissingPackageError: If onnx or onnxscript is not installed.
+
+        Examples:
+            See :meth:`save`.
+        """
+        from sopool.estimator.export import write_onnx
+
+        self._ensemble()
+        write_onnx(self, path)
+
+    @classmethod
+    def load(cls: type[Own], path: str | Path, device: str = "auto") -> Own:
+        """Read an estimator of this class that :meth:`save` wrote, on this or another machine.
+
+        Args:
+            path: The model file. It is checked, and nothing in it is executed.
+            device: Where the models predict: ``"auto"`` (default), ``"cpu"`` or ``"cuda"``.
+
+        Raises:
+            DataError: If the file is not a valid model file, or one of another kind; :func:`load_model` reads both.
+
+        Examples:
+            See :meth:`save`.
+        """
+        from sopool.estimator.model_file import read_model
+
+        return read_model(path, device, cls)
+
+    def _ensemble(self) -> Ensemble:
+        """Return the trained models; raise scikit-learn's ``NotFittedError`` if there are none."""
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_
+
+    def _objective(self) -> Objective:
+        """Return what is predicted; raise scikit-learn's ``NotFittedError`` if nothing is."""
+        self._ensemble()
+        return self.objective_
+
+    def _combined(self, graphs: Any) -> Combined:
+        """Return the joint prediction; call this from a method that users call, to whose caller warnings then point."""
+        with threads(1) as cores:  # the other cores process other parts of the graphs
+            store, features = self._encode(graphs, level=4)
+            return self.ensemble_.combine(check_finite(self.ensemble_.scores(store, features, cores), store, "scores"))
+
+    def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:
+        """Return the graphs and their node features; warn about values that no training graph has."""
+        ensemble = self._ensemble()
+        store = as_store(graphs)
+        features = ensemble.encode(store)
+        nodes = (features.unknown, store.num_nodes)
+        edges = (ensemble.unknown_edges(store), store.num_edges)
+        for message in (*unknown_messages(nodes, edges), *empty_messages(store)):
+            warnings.warn(message, UnseenWarning, stacklevel=level)
+        return store, features
