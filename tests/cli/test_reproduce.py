@@ -91,7 +91,7 @@ def test_data_sets_of_the_whole_table_that_are_not_here_are_left_out(call, monke
     small = [part for part in SMALL if part not in ("--datasets", "MUTAG")]
     shown = call("reproduce", "table2", *small, "--protocol", "per-fold-max", "--no-controls")
     assert shown.code == 0, shown.err
-    assert "note: PROTEINS, NCI1, COLLAB, IMDB-BINARY, IMDB-MULTI, REDDIT-BINARY, REDDIT-MULTI-5K are skipped. PRO" in shown.err
+    assert "IMDB-MULTI, REDDIT-BINARY, REDDIT-MULTI-5K are skipped. PROTEINS was not found." in shown.err
     kept = load_reproduction(*Path("runs").glob("reproduce-table2-*.json"))
     assert "NCI1" in kept.not_run
     assert "MUTAG" not in kept.not_run
