@@ -62,7 +62,7 @@ def molecule_rows(
         if molecule.problem:
             yield row._replace(problem=molecule.problem)
         elif label is None and options.labels == "required":
-            yield row._replace(problem="The label is missing.")
+            yield row._replace(problem="The molecule has no label.")
         else:
             try:
                 with block_logs():
@@ -112,8 +112,9 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
         raise SettingError(f"there is no {kind} {wanted!r} ({option}). {found}", path)
     what = option.partition("_")[0]
     more = ", or labelled=False to read no labels" if what == "label" else "; the first line has the column names"
+    known = " or ".join(filter(None, [", ".join(usual[:-1]), usual[-1]]))
     raise DataError(
-        f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path
+        f"no {kind} is called {known}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path
     )
 
 
