@@ -250,13 +250,15 @@ def test_shared_sets_agree_with_the_paper():
         assert int(store.sizes.max()) == PAPER[name].max_nodes
 
 
-@pytest.mark.parametrize("option", ["smiles_column", "label_column"])
-def test_columns_of_what_has_none_are_refused(tmp_path, option):
+@pytest.mark.parametrize(
+    ("option", "given"), [("smiles_column", "toxic"), ("label_column", "toxic"), ("target_columns", ["toxic"])]
+)
+def test_columns_of_what_has_none_are_refused(tmp_path, option, given):
     path = tmp_path / "mine.jsonl"
     path.write_text('{"nodes": 1, "edges": [], "label": 1}')
     for source in ("MUTAG", path):
         for read in (load, lambda source, **given: list(stream_graphs(source, {}, **given))):
-            with pytest.raises(SettingError, match=f"{option}='toxic' was given, but this source has no columns"):
-                read(source, **{option: "toxic"})
+            with pytest.raises(SettingError, match=f"{option}=.*'toxic'.* was given, but this source has no columns"):
+                read(source, **{option: given})
         with pytest.raises(SettingError, match="this source has no columns"):
-            find_graph(source, "1", {}, **{option: "toxic"})
+            find_graph(source, "1", {}, **{option: given})

@@ -94,8 +94,9 @@ def test_json_round_trip(store, rounds):
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert values["classes"] == [{"name": name, "graphs": count} for name, count in found.classes]
     assert values["nodes_quantiles"] == [[share, value] for share, value in found.nodes_quantiles]
-    same = values.keys() - {"classes", "nodes_quantiles", "duplicates"}
+    same = values.keys() - {"classes", "nodes_quantiles", "duplicates", "targets"}
     assert {name: values[name] for name in same} == {name: getattr(found, name) for name in same}
+    assert values["targets"] == []
     if rounds is None:
         assert found.duplicates is None
         assert values["duplicates"] is None
@@ -276,6 +277,29 @@ def test_ranges_grow_where_sizes_differ_widely():
     assert ranges([0, 1000]) == ["0 - 8", "9 - 98", "99 - 1000"]
     assert ranges(np.arange(10, 40)) == ["10 - 19", "20 - 29", "30 - 39"]
     assert ranges([10, 100]) == ["10 - 39", "40 - 70", "71 - 100"]  # ten times the smallest is not yet wide
+
+
+def test_statistics_of_targets():
+    rows = [[1e15 + 1, 7, None], [1e15 + 4, None, None], [1e15 + 4, 7, None]]
+    store = pack([Graph(1, label=row) for row in rows], target_names=["far", "same", "none"])
+    found = graph_statistics(store, rounds=1)
+    far, same, none = found.targets
+    assert far == ("far", 3, 0, 1e15 + 3, pytest.approx(2**0.5), 1e15 + 1, 1e15 + 4)
+    assert same == ("same", 2, 1, 7, 0, 7, 7)
+    assert none == ("none", 0, 3, None, None, None, None)
+    assert found.classes == ()
+    assert (found.duplicates.graphs, found.duplicates.best_accuracy) == (3, None)
+    assert json.loads(json.dumps(found.to_json()))["targets"][1] == same._asdict()
+    assert [one for one in data_warnings(found) if "nothing to learn" in one] == [
+        "The target 'same' is 7 for all graphs that have it, so there is nothing to learn.",
+        "The target 'none' is missing for all graphs, so there is nothing to learn.",
+    ]
+
+
+def test_statistics_of_no_targets():
+    assert graph_statistics(pack([Graph(1)])).targets == ()
+    (target,) = graph_statistics(pack([], target_names=["a"])).targets
+    assert target == ("a", 0, 0, None, None, None, None)
 
 
 def test_copies_are_worth_a_word_where_they_are_many():

@@ -8,6 +8,7 @@ import pytest
 
 from sopool.data import load
 from sopool.data.formats.kinds import COLLECTION, KINDS, NAME, STANDARD_INPUT, STDIN_NAME, TEXTS, UNKNOWN, kind_of
+from sopool.data.formats.rows import row_options
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import SettingError
 
@@ -35,10 +36,12 @@ def test_how_errors_speak_of_a_row():
 
 
 def test_which_columns_can_be_given():
-    kind_of("a.csv").check_columns("a.csv", "mol", "toxic")
-    kind_of("a.sdf").check_columns("a.sdf", None, "toxic")
+    kind_of("a.csv").check_columns("a.csv", row_options("mol", "toxic"))
+    kind_of("a.csv").check_columns("a.csv", row_options("mol", target_columns=["mass"]))
+    kind_of("a.sdf").check_columns("a.sdf", row_options(None, "toxic"))
+    kind_of("a.sdf").check_columns("a.sdf", row_options(target_columns=["mass"]))
     with pytest.raises(SettingError, match=r"smiles_column='mol' was given, but this source has no columns"):
-        kind_of("a.sdf").check_columns("a.sdf", "mol", "toxic")
+        kind_of("a.sdf").check_columns("a.sdf", row_options("mol", "toxic"))
 
 
 def test_bare_smiles_are_read_wherever_labels_are_not_needed(tmp_path, monkeypatch):

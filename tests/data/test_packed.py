@@ -122,6 +122,14 @@ def arrays(**changed):
     return {name: tensor for name, tensor in given.items() if tensor is not None}
 
 
+def predicting(targets):
+    return arrays(labels=None, node_labels=None, targets=targets.double())
+
+
+def predicted(*names):
+    return {"format": FORMAT, "target_names": json.dumps(names)}
+
+
 @pytest.mark.parametrize(
     ("tensors", "header", "says"),
     [
@@ -142,6 +150,27 @@ def arrays(**changed):
         (arrays(node_ptr=torch.tensor(0)), {"format": FORMAT}, r"node_ptr has shape \[\], expected 1 dimensions"),
         (arrays(node_ptr=torch.zeros(3, 2).long()), {"format": FORMAT}, r"node_ptr has shape \[3, 2\]"),
         (arrays(node_attributes=torch.zeros(2)), {"format": FORMAT}, "node_attributes has shape"),
+        (
+            arrays(targets=torch.zeros(2, 1)),
+            {"format": FORMAT},
+            "targets has type torch.float32, expected torch.float64",
+        ),
+        (predicting(torch.zeros(2)), predicted("a"), r"targets has shape \[2\], expected 2 dimensions"),
+        (predicting(torch.zeros(3, 1)), predicted("a"), "targets has 3 entries, expected 2"),
+        (predicting(torch.zeros(2, 0)), predicted(), "0 columns of targets have 0 names"),
+        (predicting(torch.zeros(2, 2)), predicted("a"), "2 columns of targets have 1 names, expected one name each"),
+        (predicting(torch.zeros(2, 1)), {"format": FORMAT}, "1 columns of targets have 0 names"),
+        (predicting(torch.zeros(2, 1)), predicted(7), "7 is the name of a target, expected strings"),
+        (predicting(torch.zeros(2, 1)), predicted(""), "'' is the name of a target, expected strings"),
+        (predicting(torch.zeros(2, 2)), predicted("a", "a"), "two targets are called 'a'"),
+        (predicting(torch.zeros(2, 1)), predicted(None), "target_names must be whole numbers or strings, found None"),
+        (predicting(torch.tensor([[0], [torch.inf]])), predicted("a"), "graph 1: the target 'a' is inf"),
+        (
+            predicting(torch.tensor([[-1e39], [0]], dtype=torch.float64)),
+            predicted("a"),
+            "graph 0: the target 'a' is -1e",
+        ),
+        (arrays(), {"format": FORMAT, "classes": '["x", "y"]'} | predicted("a"), "0 columns of targets have 1 names"),
         (arrays(node_labels=None, node_ptr=OVERFLOWING), {"format": FORMAT}, "node_ptr must start at 0"),
     ],
 )

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data import make_agreement
+from sopool.data import make_agreement, make_measurements
 from sopool.errors import SettingError
 from sopool.nn import make_readout
 
@@ -35,6 +35,20 @@ def test_sizes_and_degrees_tell_nothing():
     assert torch.equal(store.edge_ptr.diff(), 5 * store.sizes // 2)
 
 
+@given(seed=seeds, most=st.integers(8, 50))
+def test_measurements_are_what_they_say(seed, most):
+    store = make_measurements(10, most, seed)
+    assert store.target_names == ("edges", "spread")
+    assert store.labels is None
+    for graph in store:
+        x = graph.node_attributes.double()
+        expected = torch.stack([graph.num_edges / 2 + x.mean(), x.var(correction=0)])
+        torch.testing.assert_close(graph.targets[0], expected)
+    assert store.sizes.min() >= 8
+    assert store.sizes.max() <= most
+    assert torch.equal(store.targets, make_measurements(10, most, seed).targets)
+
+
 def test_the_same_seed_gives_the_same_graphs():
     a = make_agreement(10, seed=1)
     b = make_agreement(10, seed=1)
@@ -47,3 +61,5 @@ def test_the_same_seed_gives_the_same_graphs():
 def test_too_few():
     with pytest.raises(SettingError, match="graphs=1"):
         make_agreement(1)
+    with pytest.raises(SettingError, match="most_nodes=7"):
+        make_measurements(2, 7)

@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -18,6 +19,7 @@ from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.stream import stream_graphs
+from sopool.errors import SettingError
 from tests.fuzz.registry import file_of, target
 from tests.helpers.json_lines import LINE
 from tests.helpers.tu_files import SMALL
@@ -25,6 +27,11 @@ from tests.helpers.tu_files import SMALL
 JSON = "".join(json.dumps(line) + "\n" for line in (LINE, LINE | {"id": 7})).encode()
 JSON_WORDS = (*(f'"{key}":'.encode() for key in LINE), b"null", b"true", b"NaN", b"1e999", b"[[", b"{}", b'"\\ud800"')
 
+LABELS = (LINE | {"label": [0.5, None]}, LINE | {"id": 7, "label": [1e38, -3]}, LINE | {"label": 0.25, "id": 8})
+JSON_TARGETS = "".join(json.dumps(line) + "\n" for line in LABELS[:2]).encode()
+JSON_NUMBERS = "".join(json.dumps(line | {"id": i}) + "\n" for i, line in enumerate(LABELS[2:] * 2)).encode()
+
+CSV_TARGETS = b"smiles,a,label\nCCO,0,0.5\nC,,1e-3\nCC,true,7\n"
 CSV = b'name,SMILES,label\nethanol,CCO,0\n"benzene, pure",c1ccccc1,1\nsalt,[Na+].[Cl-],0\n'
 CSV_WORDS = (b'"', b'""', b";", b"\t", b"\r", b"smiles", b"label", b"nan", b"%(123)", b"[13CH4]")
 
@@ -56,6 +63,9 @@ NUMBERS = (b"0", b"-1", b"9" * 30, b"1e400", b"nan", b"inf", b"0x1", b"1_0", b".
 FILE_MARK = b"=== "
 
 
+TU_TARGETS = {"graph_attributes": "0.5, nan\n-1e3, 7\n"}
+
+
 def tu_text(files: dict[str, str]) -> bytes:
     """Files as one text, each after a line with its name."""
     return b"".join(FILE_MARK + f"SMALL_{kind}.txt\n{text}".encode() for kind, text in files.items())
@@ -85,9 +95,10 @@ GRAPHS = pack(
         Graph(1, [], "b", ["x"], [[2.0]], [], None, []),
     ]
 )
+GRAPHS_TARGETS = pack([Graph(2, [(0, 1)], [0.5, None]), Graph(1, [], [1, 2])], target_names=["a", "b"])
 
 
-@target(JSON, b"\xef\xbb\xbf" + JSON, words=JSON_WORDS)
+@target(JSON, b"\xef\xbb\xbf" + JSON, JSON_TARGETS, JSON_NUMBERS, words=JSON_WORDS)
 def json_lines(data: bytes) -> None:
     with file_of(data, "a.jsonl") as path:
         check_values(read_jsonl(path))
@@ -99,10 +110,16 @@ def packed_json_lines(data: bytes) -> None:
         check_values(read_jsonl(path))
 
 
-@target(CSV, CSV.replace(b",", b";"), words=CSV_WORDS, needs="rdkit")
+@target(CSV, CSV.replace(b",", b";"), CSV_TARGETS, words=CSV_WORDS, needs="rdkit")
 def csv_of_smiles(data: bytes) -> None:
     with file_of(data, "a.csv") as path:
         check_values(read_smiles_csv(path)[0])
+
+
+@target(CSV_TARGETS, words=(*CSV_WORDS, *NUMBERS, b"true"), needs="rdkit")
+def csv_of_targets(data: bytes) -> None:
+    with file_of(data, "a.csv") as path, suppress(SettingError):  # a column may get lost
+        check_values(read_smiles_csv(path, target_columns=["label", "a"])[0])
 
 
 @target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
@@ -118,12 +135,12 @@ def smiles(data: bytes) -> None:
     assert len(store) + len(bad) == 2
 
 
-@target(tu_text(SMALL), words=(FILE_MARK, *NUMBERS))
+@target(tu_text(SMALL), tu_text(SMALL | TU_TARGETS), words=(FILE_MARK, *NUMBERS))
 def tu_folder(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for part in data.split(FILE_MARK)[1:]:
             name, _, text = part.partition(b"\n")
-            known = [f"SMALL_{kind}.txt" for kind in SMALL if name == f"SMALL_{kind}.txt".encode()]
+            known = [f"SMALL_{kind}.txt" for kind in SMALL | TU_TARGETS if name == f"SMALL_{kind}.txt".encode()]
             for file in known:
                 Path(folder, file).write_bytes(text)
         check_values(read_tu(folder))
@@ -143,7 +160,7 @@ def gin_text(data: bytes) -> None:
         check_values(read_gin(path))
 
 
-@target(graphs_bytes(GRAPHS), words=(b'"', b"[", b"0", b'"I64"', b'"F32"', b'"classes"'))
+@target(graphs_bytes(GRAPHS), graphs_bytes(GRAPHS_TARGETS), words=(b'"', b"[", b"0", b'"I64"', b'"F32"', b'"classes"'))
 def graphs_file(data: bytes) -> None:
     with file_of(data, "a.graphs") as path:
         check_values(load_graphs(path))
@@ -155,14 +172,18 @@ def headed(data: bytes) -> bytes:
     return data[8 : 8 + size] + FILE_MARK + data[8 + size :]
 
 
-@target(headed(graphs_bytes(GRAPHS)), words=(b'\\"[[', b"]", b"1e9", b"null", b"I32", b"F64", b"[0,8]", b"-"))
+@target(
+    headed(graphs_bytes(GRAPHS)),
+    headed(graphs_bytes(GRAPHS_TARGETS)),
+    words=(b'\\"[[', b"]", b"1e9", b"null", b"I32", b"F64", b"[0,8]", b"-"),
+)
 def graphs_header(data: bytes) -> None:
     """Put the length of the header in front of it: changes to a whole file mostly make it wrong."""
     header, _, arrays = data.partition(FILE_MARK)
     graphs_file(len(header).to_bytes(8, "little") + header + arrays)
 
 
-@target(JSON, CSV, b"CCO ethanol\n\nC\n", words=(*JSON_WORDS, *CSV_WORDS), needs="rdkit")
+@target(JSON, JSON_TARGETS, CSV, CSV_TARGETS, b"CCO ethanol\n\nC\n", words=(*JSON_WORDS, *CSV_WORDS), needs="rdkit")
 def standard_input(data: bytes) -> None:
     """Rows may be bad, each by itself; what comes of the others can be used."""
     with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))):
@@ -184,6 +205,6 @@ def streamed_sdf(data: bytes) -> None:
     streamed(data, "a.sdf")
 
 
-@target(CSV, words=CSV_WORDS, needs="rdkit")
+@target(CSV, CSV_TARGETS, words=CSV_WORDS, needs="rdkit")
 def streamed_csv(data: bytes) -> None:
     streamed(data, "a.csv")

@@ -48,4 +48,7 @@ def as_lists(store):
                 "edge_weights": None if one.edge_weights is None else one.edge_weights.tolist(),
             }
         )
+        if one.targets is not None:
+            values = [None if value != value else value for value in one.targets[0].tolist()]
+            out[-1]["targets"] = dict(zip(one.target_names, values, strict=True))
     return out

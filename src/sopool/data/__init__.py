@@ -22,7 +22,7 @@ from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.splits import random_folds, stratified_folds
-from sopool.data.synthetic import make_agreement
+from sopool.data.synthetic import make_agreement, make_measurements
 from sopool.errors import DataError
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "load",
     "load_graphs",
     "make_agreement",
+    "make_measurements",
     "pack",
     "paper_encoder",
     "random_folds",

@@ -1,5 +1,6 @@
 """A data set of graphs, stored in a few concatenated arrays."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -278,6 +279,20 @@ def check_targets(targets: Tensor, names: Sequence[str]) -> None:
         )
 
 
+def check_target_names(names: Sequence[Any]) -> None:
+    """Raise a ``DataError`` unless all names of targets are different strings that can be written to a file."""
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise DataError(f"{name!r} is the name of a target, expected strings that are not empty.")
+    ((twice, times),) = Counter(names).most_common(1) if names else (("", 0),)
+    if times > 1:
+        raise DataError(f"two targets are called {twice!r}: give each a name of its own.")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        raise DataError("the name of a target contains half a character (a lone surrogate).") from error
+
+
 def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedGraphs:
     """Concatenate the graphs of several stores; labels are matched by name.
 
@@ -389,5 +404,6 @@ def _check_shapes(store: PackedGraphs) -> None:
         if value is not None and value.shape[0] != length:
             raise DataError(f"{name} has {value.shape[0]} entries, expected {length}.")
     columns = 0 if store.targets is None else store.targets.shape[1]
+    check_target_names(store.target_names)
     if len(store.target_names) != columns or (store.targets is not None and not columns):
         raise DataError(f"{columns} columns of targets have {len(store.target_names)} names, expected one name each.")

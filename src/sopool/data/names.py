@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,28 +33,41 @@ def whole_number(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def refuse_fractions(labels: Sequence[Any], path: str | Path | None = None) -> None:
+def refuse_fractions(labels: Sequence[Any]) -> None:
     """Raise a ``DataError`` if labels have fractions, because they are measurements and not classes."""
     odd = [label for label in labels if isinstance(label, float) and not label.is_integer()]
     if odd:
         others = f", and neither are {len(odd) - 1:,} others of {len(labels):,}" if len(odd) > 1 else ""
         raise DataError(
-            f"the label {odd[0]} is not a class{others}: numbers with fractions are for regression, which is not "
-            "available yet. Give classes as strings or whole numbers.",
-            path,
+            f"the label {odd[0]} is not a class{others}: numbers with fractions are for regression. Give classes as "
+            "strings or whole numbers."
         )
 
 
-def labels_of_texts(texts: Sequence[str], path: str | Path | None = None) -> Sequence[str | int]:
-    """Return the labels that strings in a file stand for: integers if all of them are integers, else the strings."""
-    refuse_fractions([number_in(text) for text in texts], path)
-    numbers = [whole_number(text) for text in texts]
-    whole = [number for number in numbers if number is not None]
+def label_of_text(text: str) -> str | float:
+    """Return the number that a string in a file stands for if it has a fraction, else the string."""
+    number = number_in(text)
+    return text if number is None or number.is_integer() else number
+
+
+def labels_of_texts(labels: Sequence[str | float]) -> Sequence[str | int | float]:
+    """Return the labels that the results of :func:`label_of_text` stand for together.
+
+    If one of them is a number with a fraction, all numbers become floats. Otherwise they are integers if all of them
+    are integers, else strings.
+    """
+    texts = [label for label in labels if isinstance(label, str)]
+    if len(texts) < len(labels):
+        numbers = [number_in(label) if isinstance(label, str) else label for label in labels]
+        return [label if number is None else number for label, number in zip(labels, numbers, strict=True)]
+    whole = [number for number in map(whole_number, texts) if number is not None]
     return whole if len(whole) == len(texts) else texts
 
 
 def number_in(text: str) -> float | None:
     """Return the finite number that a label in a file stands for, or None for other strings."""
+    if "_" in text or not text.isascii():  # Python reads 1_000 and digits of all scripts
+        return None
     try:
         number = float(text)
     except ValueError:

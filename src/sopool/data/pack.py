@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from sopool.data.graphs import PackedGraphs
-from sopool.data.names import LabelNames, number_names, plain, refuse_fractions
+from sopool.data.names import LabelNames, number_names, plain
+from sopool.data.targets import is_target, stack_targets
 from sopool.errors import DataError
 
 Label = str | int
@@ -24,7 +25,8 @@ class Graph:
         num_nodes: The number of nodes.
         edges: Pairs (source, target) of node indices from 0, ``[E, 2]``; give an undirected edge in both directions.
             Default: no edges.
-        label: The class of the graph. Default: None.
+        label: The class of the graph, an integer or a string; or what to predict of it instead, a number with a
+            fraction or a list of numbers, None or NaN where one is missing. Default: None.
         node_labels: One label for each node, ``[N]``. Default: None.
         node_attributes: Numbers for each node, ``[N, F]``. Default: None.
         edge_labels: One label for each edge, ``[E]``. Default: None.
@@ -41,7 +43,8 @@ class Graph:
     num_nodes: int
     edges: Any = ()
     """Pairs (source, target) of node indices from 0, ``[E, 2]``; an undirected edge is given in both directions."""
-    label: Label | None = None
+    label: Any = None
+    """The class of the graph, or its targets: a number with a fraction, or a list of numbers and None."""
     node_labels: Sequence[Label] | None = None
     node_attributes: Any = None
     """Numbers for each node, ``[N, F]``."""
@@ -54,17 +57,26 @@ class Graph:
     """The name of the graph in error messages; its index, such as "graph 3", by default."""
 
 
-def pack(graphs: Iterable[Graph], name: str = "graphs") -> PackedGraphs:
+def pack(graphs: Iterable[Graph], name: str = "graphs", target_names: Sequence[str] = ()) -> PackedGraphs:
     """Pack graphs into a store.
 
+    Labels become ``targets``, numbers to predict, if they are lists of numbers, or if one of them is a number with a
+    fraction. Otherwise, they become ``labels``, the classes of the graphs.
+
     Args:
-        graphs: The graphs. If one has a label, node labels or other optional values, all must have them.
+        graphs: The graphs. If one has a class, node labels or other optional values, all must have them; targets may be
+            missing.
         name: The name of the store. Default: ``"graphs"``.
+        target_names: The names of the targets. If given, whole numbers are targets, too. Default: ``"target"``, or
+            ``"target 1"``, ``"target 2"`` and so on if there are several.
 
     Examples:
         >>> from sopool.data import Graph, pack
         >>> pack([Graph(2, [(0, 1), (1, 0)], label="a"), Graph(1, label="b")])
         PackedGraphs(graphs: 2 graphs, 3 nodes (at most 2), 2 directed edges, 2 classes)
+        >>> pack([Graph(1, label=[0.5, 1]), Graph(1, label=[None, 0])], target_names=["mass", "toxic"]).targets
+        tensor([[0.5000, 1.0000],
+                [   nan, 0.0000]], dtype=torch.float64)
     """
     graphs = list(graphs)
     for i, graph in enumerate(graphs):
@@ -72,16 +84,14 @@ def pack(graphs: Iterable[Graph], name: str = "graphs") -> PackedGraphs:
     edges = [_edges(graph) for graph in graphs]
     nodes_of = [graph.num_nodes for graph in graphs]
     edges_of = [len(some) for some in edges]
-    labels, classes = _numbered(graphs, "label", None)
-    node_labels, node_label_names = _numbered(graphs, "node_labels", nodes_of)
-    edge_labels, edge_label_names = _numbered(graphs, "edge_labels", edges_of)
+    node_labels, node_label_names = _numbered("node_labels", _listed(graphs, "node_labels", nodes_of))
+    edge_labels, edge_label_names = _numbered("edge_labels", _listed(graphs, "edge_labels", edges_of))
     weights = _stacked(graphs, "edge_weights", edges_of, dims=1)
     return PackedGraphs(
         node_ptr=_ptr(nodes_of),
         edge_ptr=_ptr(edges_of),
         edge_index=torch.from_numpy(np.concatenate([np.empty((0, 2), np.int32), *edges]).T.copy()),
-        labels=labels,
-        classes=classes,
+        **_labels(graphs, tuple(target_names)),
         node_labels=None if node_labels is None else node_labels.int(),
         node_label_names=node_label_names,
         node_attributes=_stacked(graphs, "node_attributes", nodes_of, dims=2),
@@ -91,6 +101,24 @@ def pack(graphs: Iterable[Graph], name: str = "graphs") -> PackedGraphs:
         edge_weights=weights,
         name=name,
     )
+
+
+def _labels(graphs: list[Graph], target_names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of a store with the classes or the targets of the graphs."""
+    labels = [graph.label for graph in graphs]
+    if not {str, int}.issuperset(map(type, labels)):
+        labels = [list(label) if isinstance(label, tuple) else label for label in map(plain, labels)]
+    if target_names or any(map(is_target, labels)):
+        targets, target_names = stack_targets(labels, [graph.where for graph in graphs], target_names)
+        return {"targets": targets, "target_names": target_names}
+    for graph, label in zip(graphs, labels, strict=True):
+        if isinstance(label, float):
+            raise DataError(
+                f"{graph.where}: label must be whole numbers or strings, found {label} (float). A number to predict is "
+                f"given as a list, [{label}]."
+            )
+    codes, classes = _numbered("label", _complete(graphs, "label", labels))
+    return {"labels": codes, "classes": classes}
 
 
 def _ptr(counts: Sequence[int]) -> Tensor:
@@ -114,13 +142,19 @@ def _edges(graph: Graph) -> np.ndarray:
     return edges.astype(np.int32)
 
 
-def _values(graphs: list[Graph], field: str, counts: list[int] | None) -> list[Any] | None:
+def _values(graphs: list[Graph], field: str, counts: list[int]) -> list[Any] | None:
     """Return the field of every graph, or None if no graph has it; graphs that need no values may leave it out."""
     values = [getattr(graph, field) for graph in graphs]
     if all(value is None for value in values):
         return None
-    if counts is not None:
-        values = [[] if value is None and not count else value for value, count in zip(values, counts, strict=True)]
+    values = [[] if value is None and not count else value for value, count in zip(values, counts, strict=True)]
+    return _complete(graphs, field, values)
+
+
+def _complete(graphs: list[Graph], field: str, values: list[Any]) -> list[Any] | None:
+    """Return the values, or None if no graph has one; raise if only some have."""
+    if all(value is None for value in values):
+        return None
     missing = [graph.where for graph, value in zip(graphs, values, strict=True) if value is None]
     if missing:
         raise DataError(f"{missing[0]} has no {field}, but other graphs have: give it for all graphs or for none.")
@@ -132,19 +166,22 @@ def _check_count(graph: Graph, field: str, found: int, expected: int) -> None:
         raise DataError(f"{graph.where}: {found} {field} for {expected} {'edges' if 'edge' in field else 'nodes'}.")
 
 
-def _numbered(graphs: list[Graph], field: str, counts: list[int] | None) -> tuple[Tensor | None, LabelNames]:
-    """Encode labels as integers from 0; ``counts`` is the number of labels of each graph, or None for one each."""
+def _listed(graphs: list[Graph], field: str, counts: list[int]) -> list[Any] | None:
+    """Return the labels of all nodes or edges, or None if there are none."""
     values = _values(graphs, field, counts)
     if values is None:
+        return None
+    for graph, some, count in zip(graphs, values, counts, strict=True):
+        _check_count(graph, field, len(some), count)
+    return list(chain.from_iterable(values))
+
+
+def _numbered(field: str, values: list[Any] | None) -> tuple[Tensor | None, LabelNames]:
+    """Encode labels as integers from 0."""
+    if values is None:
         return None, ()
-    if counts is not None:
-        for graph, some, count in zip(graphs, values, counts, strict=True):
-            _check_count(graph, field, len(some), count)
-        values = list(chain.from_iterable(values))
     if not {str, int}.issuperset(map(type, values)):
         values = [plain(value) for value in values]
-        if field == "label":
-            refuse_fractions(values)
         for value in values:
             if isinstance(value, bool) or not isinstance(value, str | int):
                 raise DataError(f"{field} must be whole numbers or strings, found {value!r} ({type(value).__name__}).")

@@ -1,6 +1,7 @@
-"""Synthetic graphs whose classes only second-order statistics of the node features can distinguish.
+"""Synthetic graphs to try poolings on: with classes, and with numbers to predict.
 
-Each node has two features, a and b, both +1 or -1, and in every graph half of the a and half of the b are +1. Sums,
+The classes of :func:`make_agreement` can be distinguished only by second-order statistics of the node features. Each
+node has two features, a and b, both +1 or -1, and in every graph half of the a and half of the b are +1. Sums,
 means, maxima and all other statistics of a single feature are therefore the same for all graphs of a size. The classes
 differ in how often a and b are equal: at three of four nodes, or at one of four. The sum of a_i b_i over the nodes,
 an entry of H^T H, measures this.
@@ -30,11 +31,45 @@ def make_agreement(graphs: int = 200, most_nodes: int = 32, seed: int = 0) -> Pa
         >>> len(graphs), graphs.classes, graphs.node_attributes.shape[1]
         (20, ('agree', 'differ'), 2)
     """
-    if graphs < 2 or most_nodes < 8:
-        raise SettingError(f"graphs={graphs}, most_nodes={most_nodes}: expected at least 2 graphs and 8 nodes.")
+    _check_size(graphs, most_nodes)
     random = np.random.default_rng(seed)
     agree = random.permutation(np.arange(graphs) % 2 == 0)
     return pack([_graph(random, bool(one), most_nodes) for one in agree], name="agreement")
+
+
+def make_measurements(graphs: int = 200, most_nodes: int = 32, seed: int = 0) -> PackedGraphs:
+    """Generate a data set for regression, with two numbers to predict and no noise.
+
+    Nodes have one attribute between 0 and 1, and edges form a ring with some chords. The target ``edges`` is the number
+    of undirected edges plus the mean attribute, and ``spread`` the variance of the attribute in the graph.
+
+    Args:
+        graphs: The number of graphs, at least 2. Default: 200.
+        most_nodes: The largest number of nodes of a graph, at least 8. Default: 32.
+        seed: Random seed. Default: 0.
+
+    Examples:
+        >>> from sopool.data import make_measurements
+        >>> graphs = make_measurements(graphs=20)
+        >>> len(graphs), graphs.target_names, graphs.node_attributes.shape[1]
+        (20, ('edges', 'spread'), 1)
+    """
+    _check_size(graphs, most_nodes)
+    random = np.random.default_rng(seed)
+    return pack((_measured(random, most_nodes) for _ in range(graphs)), "measurements", ("edges", "spread"))
+
+
+def _measured(random: np.random.Generator, most_nodes: int) -> Graph:
+    nodes = int(random.integers(8, most_nodes + 1))
+    attributes = random.random((nodes, 1), dtype=np.float32)
+    edges = _edges(random, nodes)
+    targets = [len(edges) / 2 + attributes.mean(dtype=np.float64), attributes.var(dtype=np.float64)]
+    return Graph(nodes, edges, targets, node_attributes=attributes)
+
+
+def _check_size(graphs: int, most_nodes: int) -> None:
+    if graphs < 2 or most_nodes < 8:
+        raise SettingError(f"graphs={graphs}, most_nodes={most_nodes}: expected at least 2 graphs and 8 nodes.")
 
 
 def _graph(random: np.random.Generator, agree: bool, most_nodes: int) -> Graph:

@@ -16,6 +16,20 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
+class TargetStatistics(NamedTuple):
+    """Statistics of one target; None where no graph has it."""
+
+    name: str
+    graphs: int
+    """The number of graphs that have it."""
+    missing: int
+    mean: float | None
+    std: float | None
+    """The standard deviation, divided by the number of graphs."""
+    min: float | None
+    max: float | None
+
+
 @dataclass(frozen=True)
 class GraphStatistics:
     """Statistics of a store of graphs."""
@@ -54,12 +68,15 @@ class GraphStatistics:
     edge_weights: bool
     duplicates: Duplicates | None = None
     """The graphs that color refinement cannot distinguish; None unless requested."""
+    targets: tuple[TargetStatistics, ...] = ()
+    """The statistics of each target; empty without targets."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the statistics as lists, dictionaries, numbers and strings."""
         values = asdict(self)
         values["classes"] = [{"name": name, "graphs": count} for name, count in self.classes]
         values["nodes_quantiles"] = [list(pair) for pair in self.nodes_quantiles]
+        values["targets"] = [target._asdict() for target in self.targets]
         values["duplicates"] = None if self.duplicates is None else self.duplicates._asdict()
         return values
 
@@ -109,6 +126,7 @@ def graph_statistics(store: PackedGraphs, rounds: int | None = None) -> GraphSta
         edge_attributes=0 if edge_attributes is None else edge_attributes.shape[1],
         edge_weights=store.edge_weights is not None,
         duplicates=None if rounds is None else duplicates(store, rounds),
+        targets=_targets(store),
     )
 
 
@@ -131,6 +149,7 @@ def data_warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
             f"Class {name!r} has {100 * most / labelled:.1f} % of the graphs, which is the accuracy of always "
             "predicting it: look at balanced accuracy, too."
         )
+    found += map(_target_warning, (one for one in statistics.targets if one.min == one.max))
     if statistics.empty_graphs:
         found.append(
             f"{statistics.empty_graphs} of {statistics.graphs} graphs have no nodes, so all of them get the same "
@@ -138,6 +157,13 @@ def data_warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
         )
     copies = None if statistics.duplicates is None else caution_of_copies(statistics.duplicates, statistics.graphs)
     return found if copies is None else [*found, copies]
+
+
+def _target_warning(target: TargetStatistics) -> str:
+    """Return the warning about a target without two different values."""
+    if not target.graphs:
+        return f"The target {target.name!r} is missing for all graphs, so there is nothing to learn."
+    return f"The target {target.name!r} is {target.min:g} for all graphs that have it, so there is nothing to learn."
 
 
 def size_histogram(sizes: Tensor | np.ndarray | Sequence[int], width: int = 40, bins: int = 10) -> list[str]:
@@ -200,6 +226,22 @@ def _classes(store: PackedGraphs) -> tuple[tuple[str | int, int], ...]:
         return ()
     counts = np.bincount(store.labels.numpy(), minlength=len(store.classes)).tolist()
     return tuple(zip(store.classes, counts, strict=True))
+
+
+def _targets(store: PackedGraphs) -> tuple[TargetStatistics, ...]:
+    if store.targets is None:
+        return ()
+    columns = zip(store.target_names, store.targets.numpy().T, strict=True)
+    return tuple(_target(name, column) for name, column in columns)
+
+
+def _target(name: str, column: np.ndarray) -> TargetStatistics:
+    there = column[~np.isnan(column)]
+    missing = len(column) - len(there)
+    if not len(there):
+        return TargetStatistics(name, 0, missing, None, None, None, None)
+    figures = (float(figure) for figure in (there.mean(), there.std(), there.min(), there.max()))
+    return TargetStatistics(name, len(there), missing, *figures)
 
 
 def _distinct(codes: Tensor | None) -> int | None:

@@ -113,7 +113,7 @@ def caution_of_copies(found: Duplicates, graphs: int) -> str | None:
         return None
     return (
         f"{found.graphs:,} of {graphs:,} graphs look like another one to message passing (ignoring edge labels), in "
-        f"{found.groups:,} groups: test folds may contain copies of training graphs, so the accuracy may be too high "
+        f"{found.groups:,} groups: test folds may contain copies of training graphs, so an estimate may be too good "
         "for new graphs. If they are duplicates, keep only one of each."
     )
 

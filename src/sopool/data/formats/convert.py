@@ -10,7 +10,7 @@ import torch
 
 from sopool.data.graphs import PackedGraphs
 from sopool.data.names import plain
-from sopool.data.pack import Graph, Label, pack
+from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
 
 if TYPE_CHECKING:  # importing PyG is slow
@@ -20,16 +20,24 @@ USUAL = ("label", "weight")
 """Attribute names that are read if present, but are not required."""
 
 
-def from_pyg(graphs: "Iterable[Data]", labels: Sequence[Label] | None = None, name: str = "graphs") -> PackedGraphs:
+def from_pyg(
+    graphs: "Iterable[Data]",
+    labels: Sequence[Any] | None = None,
+    name: str = "graphs",
+    target_names: Sequence[str] = (),
+) -> PackedGraphs:
     """Pack a list of PyG ``Data`` into a store.
 
-    The features ``x`` become node attributes. ``node_label``, ``edge_label``, ``edge_attr``, ``edge_weight`` and the
-    class ``y`` are read if present.
+    The features ``x`` become node attributes. ``node_label``, ``edge_label``, ``edge_attr``, ``edge_weight`` and ``y``
+    are read if present. ``y`` is the class of the graph if it is a whole number in all graphs, else its targets: one
+    number, or several in a tensor ``[T]`` or ``[1, T]``, NaN where one is missing.
 
     Args:
         graphs: The graphs.
-        labels: The class of each graph, which replaces ``y``. Default: None.
+        labels: The class or the targets of each graph, which replace ``y``. Default: None.
         name: The name of the store. Default: ``"graphs"``.
+        target_names: The names of the targets. If given, whole numbers are targets, too. Default: those of
+            :func:`pack`.
 
     Examples:
         >>> import torch
@@ -42,12 +50,16 @@ def from_pyg(graphs: "Iterable[Data]", labels: Sequence[Label] | None = None, na
     from torch_geometric.data import Data
 
     graphs = _listed(graphs, Data)
-    given = _labels(graphs, labels, [data.y for data in graphs])
-    return pack((_from_data(i, data, label) for i, (data, label) in enumerate(zip(graphs, given, strict=True))), name)
+    given = _labels(graphs, labels, [_single(_one_row(data.y)) for data in graphs])
+    made = (_from_data(i, data, label) for i, (data, label) in enumerate(zip(graphs, given, strict=True)))
+    return pack(made, name, target_names)
 
 
 def to_pyg(store: PackedGraphs) -> "list[Data]":
-    """Convert each graph to PyG ``Data`` with the attributes that :func:`from_pyg` reads; labels are integers from 0.
+    """Convert each graph to PyG ``Data`` with the attributes that :func:`from_pyg` reads.
+
+    Labels are integers from 0. ``y`` is the class of the graph or, if the graphs have no classes, their targets as
+    float64 ``[1, T]``.
 
     Args:
         store: The graphs.
@@ -62,12 +74,13 @@ def to_pyg(store: PackedGraphs) -> "list[Data]":
 
 def from_networkx(
     graphs: Iterable[nx.Graph],
-    labels: Sequence[Label] | None = None,
+    labels: Sequence[Any] | None = None,
     node_label: str = "label",
     edge_label: str = "label",
     weight: str | None = "weight",
     name: str = "graphs",
     node_attributes: str | Sequence[str] = (),
+    target_names: Sequence[str] = (),
 ) -> PackedGraphs:
     """Pack a list of NetworkX graphs into a store; directed graphs and multigraphs are accepted.
 
@@ -75,7 +88,8 @@ def from_networkx(
 
     Args:
         graphs: The graphs.
-        labels: The class of each graph. Default: None, ``graph.graph["label"]`` if present.
+        labels: The class of each graph or its targets: a number with a fraction, or a list of numbers. Default: None,
+            ``graph.graph["label"]`` if present.
         node_label: The node attribute with the label. Default: ``"label"``, which may be absent.
         edge_label: The edge attribute with the label. Default: ``"label"``, which may be absent.
         weight: The edge attribute with the weight, or None to read no weights. Default: ``"weight"``, which may be
@@ -83,6 +97,8 @@ def from_networkx(
         name: The name of the store. Default: ``"graphs"``.
         node_attributes: The node attributes that are numbers or lists of numbers, which are concatenated. Default:
             none.
+        target_names: The names of the targets. If given, whole numbers are targets, too. Default: those of
+            :func:`pack`.
 
     Examples:
         >>> import networkx as nx
@@ -91,7 +107,7 @@ def from_networkx(
         PackedGraphs(graphs: 2 graphs, 7 nodes (at most 4), 12 directed edges, 2 classes)
     """
     graphs = _listed(graphs, nx.Graph)
-    given = _labels(graphs, labels, [graph.graph.get("label") for graph in graphs])
+    given = _labels(graphs, labels, [_one_row(graph.graph.get("label")) for graph in graphs])
     numbers = [node_attributes] if isinstance(node_attributes, str) else list(node_attributes)
     made = [
         _from_nx(i, graph, label, node_label, edge_label, weight, numbers)
@@ -101,7 +117,7 @@ def from_networkx(
     edges = [data for graph in graphs for *_, data in graph.edges(data=True)]
     _check_there("node", nodes, [*numbers, *_asked(node_label)])
     _check_there("edge", edges, [*_asked(edge_label), *_asked(weight)])
-    return pack(made, name)
+    return pack(made, name, target_names)
 
 
 def to_networkx(store: PackedGraphs) -> list[nx.Graph]:
@@ -109,7 +125,8 @@ def to_networkx(store: PackedGraphs) -> list[nx.Graph]:
 
     It is undirected if every edge exists in both directions with the same label and weight, and a multigraph if an edge
     is repeated. Nodes have ``label`` and ``x`` (attributes), edges have ``label`` and ``weight``. Edge attributes are
-    dropped.
+    dropped. The graph has ``label``, its class or, if the graphs have no classes, the list of its targets, NaN where
+    one is missing.
 
     Args:
         store: The graphs.
@@ -132,13 +149,24 @@ def _listed(graphs: Iterable[Any], kind: type) -> list[Any]:
     return found
 
 
-def _labels(graphs: Sequence[Any], given: Sequence[Label] | None, own: list[Any]) -> list[Any]:
+def _labels(graphs: Sequence[Any], given: Sequence[Any] | None, own: list[Any]) -> list[Any]:
     if given is None:
-        return [plain(value) for value in own]
+        return own
     labels = list(given.tolist() if hasattr(given, "tolist") else given)
     if len(labels) != len(graphs):
         raise DataError(f"{len(labels)} labels for {len(graphs)} graphs: expected one label per graph.")
     return labels
+
+
+def _one_row(value: Any) -> Any:
+    """Return a label in plain Python, the numbers of a matrix ``[1, T]`` as a list."""
+    value = plain(value)
+    return value[0] if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) else value
+
+
+def _single(value: Any) -> Any:
+    """Return the only entry of a list, and other values unchanged; a tensor of one number is a single label in PyG."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _from_data(number: int, data: "Data", label: Any) -> Graph:
@@ -186,7 +214,7 @@ def _to_data(graph: PackedGraphs) -> "Data":
     data = Data(edge_index=graph.edge_index.long(), num_nodes=graph.num_nodes)
     optional = {
         "x": graph.node_attributes,
-        "y": graph.labels,
+        "y": graph.targets if graph.labels is None else graph.labels,
         "node_label": None if graph.node_labels is None else graph.node_labels.long(),
         "edge_label": None if graph.edge_labels is None else graph.edge_labels.long(),
         "edge_attr": graph.edge_attributes,
@@ -280,6 +308,8 @@ def _to_nx(graph: PackedGraphs) -> nx.Graph:
             made.nodes[node]["x"] = graph.node_attributes[node].tolist()
     if graph.labels is not None:
         made.graph["label"] = graph.classes[int(graph.labels[0])]
+    elif graph.targets is not None:
+        made.graph["label"] = graph.targets[0].tolist()
     keep = edges if made.is_directed() else [pair for pair in edges if pair[0] <= pair[1]]
     kept = data if made.is_directed() else [d for pair, d in zip(edges, data, strict=True) if pair[0] <= pair[1]]
     made.add_edges_from((*pair, item) for pair, item in zip(keep, kept, strict=True))

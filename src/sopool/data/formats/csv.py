@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from sopool.data.formats import limits
 from sopool.data.formats.lines import SHOWN, TextLine, not_blank, too_long
-from sopool.data.formats.molecule_rows import LABEL_NAMES, MoleculeText, find_name, molecule_rows
+from sopool.data.formats.molecule_rows import (
+    LABEL_NAMES,
+    LabelColumns,
+    MoleculeText,
+    find_name,
+    find_names,
+    molecule_rows,
+)
 from sopool.data.formats.rdkit import from_smiles
 from sopool.data.formats.rows import GraphRow, RowOptions
 from sopool.errors import DataError
@@ -34,7 +41,8 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
     rows = csv_rows(iter(lines), path)
     header = csv_header(rows, path)
     smiles_at = find_name(header, options.smiles_column, SMILES_NAMES, "smiles_column", path)
-    label_at = _label_column(header, options, path)
+    label_at = _label_columns(header, options, path)
+    columns = LabelColumns([header[at] for at in label_at], bool(options.target_columns), path)
     known = [name.lower() for name in header]
     id_at = next((known.index(name) for name in ID_NAMES if name in known), None)
 
@@ -45,10 +53,10 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
         problem = f"The line has {len(row.cells)} cells, but the first line has {len(header)}." if extra else ""
         cells = row.cells + [""] * len(header)
         smiles = cells[smiles_at]
-        label = None if label_at is None else cells[label_at]
+        label = columns.cells([cells[at] for at in label_at])
         return MoleculeText(row.number, smiles, smiles, label, None if id_at is None else cells[id_at], problem)
 
-    return molecule_rows(map(molecule, rows), from_smiles, options)
+    return molecule_rows(map(molecule, rows), from_smiles, options, columns)
 
 
 def smiles_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
@@ -61,7 +69,8 @@ def smiles_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions
     if head is not None:
         every = chain((head,), every)
     cells = [cell.strip(' "').lower() for cell in re.split("[,;\t]", "" if head is None else head.text.strip())]
-    if options.smiles_column or options.labels == "required" or not set(SMILES_NAMES).isdisjoint(cells):
+    named = options.smiles_column or options.target_columns or options.labels == "required"
+    if named or not set(SMILES_NAMES).isdisjoint(cells):
         return table_rows(every, path, options)
     return molecule_rows((_bare(line) for line in every if not line.blank), from_smiles, options)
 
@@ -72,13 +81,15 @@ def _bare(line: TextLine) -> MoleculeText:
     return MoleculeText(line.number, smiles, smiles, None, name[0] if name else None, line.problem)
 
 
-def _label_column(header: list[str], options: RowOptions, path: str | Path) -> int | None:
-    """Return the index of the label column, or None if there is none or labels are not wanted."""
+def _label_columns(header: list[str], options: RowOptions, path: str | Path) -> list[int]:
+    """Return the indices of the columns of targets or of the label; none if there are none or none are wanted."""
     there = not {name.lower() for name in header}.isdisjoint(LABEL_NAMES)
     wanted = options.labels == "required" or options.label_column is not None or there
-    if options.labels == "ignored" or not wanted:
-        return None
-    return find_name(header, options.label_column, LABEL_NAMES, "label_column", path)
+    if options.labels == "ignored":
+        return []
+    if options.target_columns:
+        return find_names(header, options.target_columns, path)
+    return [find_name(header, options.label_column, LABEL_NAMES, "label_column", path)] if wanted else []
 
 
 class _TooLongError(Exception):

@@ -11,8 +11,8 @@ from sopool._files.schema import parse_strictly
 from sopool.data.formats import limits
 from sopool.data.formats.lines import TextLine
 from sopool.data.graphs import EDGE_FIELDS, NAMED, NODE_FIELDS
-from sopool.data.names import refuse_fractions
 from sopool.data.pack import Graph
+from sopool.data.targets import target_of, targets_of
 from sopool.errors import DataError, suggest
 
 KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS)
@@ -60,16 +60,28 @@ def check_nodes(nodes: Any, size: int) -> None:
 
 def _graph(record: dict[str, Any]) -> Graph:
     nodes = record["nodes"]
-    label = record.get("label")
+    label = _label(record.get("label"))
     directed = record.get("directed")
     _check([directed], lambda value: value is None or type(value) is bool, "directed must be true or false")
-    if label is not None:
-        refuse_fractions([label])
-        check_names([label], "label")
     edges, rows = _edges(record, nodes, bool(directed))
     values: dict[str, Any] = {key: _values(record, key, nodes) for key in NODE_FIELDS}
     values |= {key: _pick(_values(record, key, len(record["edges"])), rows) for key in EDGE_FIELDS}
     return Graph(nodes, edges, label, **values)
+
+
+def _label(given: Any) -> Any:
+    """Return the class of a graph, its targets (a list of numbers and None, or a single float), or None."""
+    if type(given) is list:
+        return targets_of(given)
+    if type(given) is float:
+        try:
+            return target_of(given)
+        except DataError as error:
+            raise DataError(f"the label is {error}.") from error
+    if given is not None:
+        _check_types([given], (int, str), "label must be a string, a number or a list of numbers")
+        check_names([given], "label")
+    return given
 
 
 def _pick(values: Any, rows: np.ndarray) -> Any:

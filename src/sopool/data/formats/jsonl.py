@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from reprlib import repr as show
 from typing import Any, TextIO
@@ -19,12 +20,14 @@ from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
 
 
-def read_jsonl(source: str | Path | TextIO, name: str | None = None) -> PackedGraphs:
+def read_jsonl(source: str | Path | TextIO, name: str | None = None, target_names: Sequence[str] = ()) -> PackedGraphs:
     """Read graphs from JSON lines; an empty file has no graphs.
 
     Args:
         source: The path of a ``.jsonl`` or ``.jsonl.gz`` file, or an open text stream such as ``sys.stdin``.
         name: The name of the data set. Default: None, the file's name.
+        target_names: The names of the targets, which the file does not have. If given, whole numbers are targets, too.
+            Default: those of :func:`sopool.data.pack`.
 
     Examples:
         >>> from io import StringIO
@@ -33,9 +36,9 @@ def read_jsonl(source: str | Path | TextIO, name: str | None = None) -> PackedGr
         PackedGraphs(graphs: 1 graphs, 3 nodes (at most 3), 4 directed edges, 1 classes)
     """
     if isinstance(source, str | Path):
-        return _pack(json_rows(read_lines(source)), str(source), name or stem_of(source))
+        return _pack(json_rows(read_lines(source)), str(source), name or stem_of(source), target_names)
     path = str(getattr(source, "name", "stream"))
-    return _pack(json_rows(number_lines(source, path)), path, name or "graphs")
+    return _pack(json_rows(number_lines(source, path)), path, name or "graphs", target_names)
 
 
 def json_rows(lines: Iterable[TextLine]) -> Iterator[GraphRow]:
@@ -52,7 +55,7 @@ def json_rows(lines: Iterable[TextLine]) -> Iterator[GraphRow]:
                 yield GraphRow(line.number, text, size, name, graph)
 
 
-def _pack(rows: Iterable[GraphRow], path: str, name: str) -> PackedGraphs:
+def _pack(rows: Iterable[GraphRow], path: str, name: str, target_names: Sequence[str]) -> PackedGraphs:
     """Pack rows into a store; raise if a row is not a graph, an id is repeated, or graphs have different fields."""
     graphs: dict[int, Graph] = {}
     lines: dict[str | int, int] = {}
@@ -64,11 +67,14 @@ def _pack(rows: Iterable[GraphRow], path: str, name: str) -> PackedGraphs:
             if first != row.number:
                 message = f"the id {show(row.name)} is already on line {first}: each graph needs an id of its own."
                 raise DataError(message, path, row.number)
+        row.graph.where = f"line {row.number}"
         graphs[row.number] = row.graph
-    for key in ("label", *NODE_FIELDS, *EDGE_FIELDS):
+    # A single number may be missing, but not a list: a short line would need as much memory as a long one.
+    numbers = any(isinstance(graph.label, float) for graph in graphs.values())
+    for key in (*(() if numbers else ("label",)), *NODE_FIELDS, *EDGE_FIELDS):
         _check_alike(graphs, key, path)
     try:
-        return pack(graphs.values(), name)
+        return pack(graphs.values(), name, target_names)
     except DataError as error:
         raise DataError(str(error), path) from error
 
@@ -77,10 +83,11 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
     """Write a store as JSON lines; if interrupted, the old file stays as it was.
 
     A graph whose edges all exist in both directions, with the same features, is written as undirected, with each edge
-    once; its edges may be read back in another order. Other graphs keep the order of their edges.
+    once; its edges may be read back in another order. Other graphs keep the order of their edges. Targets are written
+    as lists, without their names.
 
     Args:
-        store: The graphs.
+        store: The graphs, which have classes or targets, but not both.
         path: The file to write, compressed if its name ends in ``.gz``.
 
     Examples:
@@ -94,6 +101,11 @@ def write_jsonl(store: PackedGraphs, path: str | Path) -> None:
     """
     path = Path(path)
     check_values(store)
+    if store.labels is not None and store.targets is not None:
+        raise DataError(
+            f"{store.name} has both classes and targets, but JSON lines have one label. Write a .graphs file, or leave "
+            "one of them out with dataclasses.replace(graphs, targets=None, target_names=())."
+        )
     sizes = store.sizes.tolist()
     with whole_file(path) as temporary, temporary.open("wb") as file:
         # No name or time in the gzip header, so that equal graphs give equal bytes.
@@ -144,6 +156,8 @@ def _records(store: PackedGraphs) -> Iterator[dict[str, Any]]:
         record: dict[str, Any] = {"nodes": nodes.stop - nodes.start}
         if store.labels is not None:
             record["label"] = store.classes[int(arrays["labels"][g])]
+        elif store.targets is not None:
+            record["label"] = [None if math.isnan(value) else value for value in arrays["targets"][g].tolist()]
         pairs = arrays["edge_index"][:, edges]
         kept = pairs[0] <= pairs[1] if undirected[g] else slice(None)
         if not undirected[g]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from reprlib import repr as show
 from typing import Literal
 
 from sopool.data.formats.archive import not_hidden, open_source
@@ -30,7 +31,7 @@ class Kind:
     unit: Literal["line", "record", "graph"] = "graph"
     """The word for a row in error messages."""
     columns: tuple[str, ...] = ()
-    """Which of ``smiles_column`` and ``label_column`` may be given."""
+    """Which of ``smiles_column``, ``label_column`` and ``target_columns`` may be given."""
     rows: Callable[[Path, RowOptions], Iterator[GraphRow]] | None = None
     """The function that reads graphs one by one; None if they can only be read together."""
     whole: Callable[[Path], PackedGraphs] | None = None
@@ -42,13 +43,15 @@ class Kind:
         """Return the name of a source of this kind and of its rows, for error messages."""
         return Place(self.unit, STDIN_NAME if self is STANDARD_INPUT else source)
 
-    def check_columns(self, source: str | Path, smiles_column: str | None, label_column: str | None) -> None:
+    def check_columns(self, source: str | Path, options: RowOptions) -> None:
         """Raise if a column is given for a source without columns, because it would be ignored."""
-        for option, name in {"smiles_column": smiles_column, "label_column": label_column}.items():
-            if name is not None and option not in self.columns:
+        for option in EVERY_COLUMN:
+            given = getattr(options, option)
+            if given not in (None, ()) and option not in self.columns:
+                given = list(given) if isinstance(given, tuple) else given
                 raise SettingError(
-                    f"{option}={name!r} was given, but this source has no columns. Leave {option} out or, if this is "
-                    "a table of molecules, rename it to .csv.",
+                    f"{option}={show(given)} was given, but this source has no columns. Leave {option} out or, if "
+                    "this is a table of molecules, rename it to .csv.",
                     source,
                 )
 
@@ -111,19 +114,19 @@ def _read_gin_text(path: Path) -> PackedGraphs:
         raise DataError(f"{error} A .txt is read as GIN's text format: rename a table of molecules to .csv.") from error
 
 
-BOTH = ("smiles_column", "label_column")
-STANDARD_INPUT = Kind("line", BOTH, rows=_standard_input)
+EVERY_COLUMN = ("smiles_column", "label_column", "target_columns")
+STANDARD_INPUT = Kind("line", EVERY_COLUMN, rows=_standard_input)
 COLLECTION = Kind(whole=_read_collection, cached=True)
 """TU files or a GIN text in a folder or a zip."""
 NAME = Kind()
 """The name of a data set instead of a path."""
-UNKNOWN = Kind(columns=BOTH)
+UNKNOWN = Kind(columns=EVERY_COLUMN)
 TEXTS = {
     ".jsonl": Kind("line", rows=_json_file, whole=read_jsonl, cached=True),
-    ".csv": Kind("line", BOTH, rows=_table_file),
-    ".tsv": Kind("line", BOTH, rows=_table_file),
-    ".smi": Kind("line", BOTH, rows=_smiles_file),
-    ".sdf": Kind("record", ("label_column",), rows=sdf_rows),
+    ".csv": Kind("line", EVERY_COLUMN, rows=_table_file),
+    ".tsv": Kind("line", EVERY_COLUMN, rows=_table_file),
+    ".smi": Kind("line", EVERY_COLUMN, rows=_smiles_file),
+    ".sdf": Kind("record", EVERY_COLUMN[1:], rows=sdf_rows),
 }
 """Text files of rows, which may be compressed with gzip."""
 KINDS = {

@@ -18,6 +18,9 @@ MAX_BARE_NODES = 2**16
 Memory is allocated for each node, and nodes with edges, labels or attributes take several bytes of the line each.
 """
 
+MAX_TARGETS = 2**16
+"""The largest number of targets of a graph."""
+
 MAX_ATOMS = 1000
 """The default of ``max_atoms``, the largest number of atoms of a molecule; a usual SDF record (V2000) has at most 999.
 """

@@ -1,13 +1,16 @@
 """Convert molecules to graphs, for the readers of SMILES and SDF files. Needs RDKit."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.formats.rows import GraphRow, RowOptions
+from sopool.data.names import label_of_text
 from sopool.data.pack import Graph
+from sopool.data.targets import Targets, is_missing, target_of_text
 from sopool.errors import DataError, SettingError, suggest
 
 LABEL_NAMES = ("label", "class", "target", "y", "activity")
@@ -25,6 +28,7 @@ class MoleculeText(NamedTuple):
     source: str
     """The text to parse: the SMILES, or the whole SDF record."""
     label: Any = None
+    """The label or, for targets in a file, the list of their texts."""
     name: str | None = None
     problem: str = ""
     """The reason why the molecule cannot be used, found before parsing, or an empty string."""
@@ -49,29 +53,94 @@ def graph_of_molecule(molecule: Any) -> Graph:
     return Graph(len(symbols), edges, node_labels=symbols, edge_labels=names)
 
 
+class LabelColumns:
+    """The columns of a table, or the properties of an SDF file, with the label or the targets.
+
+    Args:
+        names: The names of the columns.
+        targets: Whether all cells must be numbers, and each molecule gets a list of them.
+        path: The file, for error messages.
+    """
+
+    def __init__(self, names: Sequence[str] = (), targets: bool = False, path: str | Path | None = None) -> None:
+        self.names = tuple(names)
+        self.targets = targets
+        self.path = path
+        self._rows = 0
+        self._texts = Counter[str]()
+
+    def cells(self, texts: Sequence[str | None]) -> Any:
+        """Return what :class:`MoleculeText` has as label: the texts of targets, one label, or None without columns."""
+        if self.targets:
+            return list(texts)
+        return label_of_text(texts[0]) if texts and texts[0] is not None else None
+
+    def label(self, given: Any) -> Any:
+        """Return the label of a molecule, or None if it is missing; raise if a target is not a number."""
+        label = self._numbers(given) if self.targets else given
+        return None if is_missing(label) else label
+
+    def _numbers(self, cells: Sequence[str | None]) -> Targets:
+        self._rows += 1
+        found: Targets = []
+        problems: list[str] = []
+        for name, cell in zip(self.names, cells, strict=True):
+            try:
+                found.append(target_of_text(cell))
+            except DataError as error:
+                self._texts[name] += 1
+                problems.append(f"The target {name!r} is {error}.")
+        if problems:
+            raise DataError(problems[0])
+        return found
+
+    def check_any_number(self) -> None:
+        """Raise if a column of targets had text in all rows."""
+        for name, count in self._texts.items():
+            if count == self._rows:
+                raise DataError(f"the column {name!r} holds no numbers, so it cannot be a target.", self.path)
+
+
 def molecule_rows(
-    molecules: Iterable[MoleculeText], parse: Callable[[Any, str, int], Any], options: RowOptions
+    molecules: Iterable[MoleculeText],
+    parse: Callable[[Any, str, int], Any],
+    options: RowOptions,
+    columns: LabelColumns | None = None,
 ) -> Iterator[GraphRow]:
     """Yield the graph of each molecule; ``parse(chem, source, max_atoms)`` returns RDKit's molecule or None."""
+    columns = columns or LabelColumns()
     chem = rdkit_module("Chem")
     block_logs = rdkit_module("rdBase").BlockLogs
     for molecule in molecules:
-        label = None if options.labels == "ignored" or is_missing(molecule.label) else molecule.label
-        size = len(molecule.source) + len(molecule.name or "") + (len(label) if isinstance(label, str) else 0)
-        row = GraphRow(molecule.row, molecule.text[:LONGEST], size, molecule.name or None)
-        if molecule.problem:
-            yield row._replace(problem=molecule.problem)
-        elif label is None and options.labels == "required":
-            yield row._replace(problem="The molecule has no label.")
+        row = _row(molecule, columns)
+        try:
+            label = _label(molecule, options, columns)
+            with block_logs():
+                graph = _graph(chem, parse, molecule.source, options.max_atoms)
+        except DataError as error:
+            yield row._replace(problem=str(error))
         else:
-            try:
-                with block_logs():
-                    graph = _graph(chem, parse, molecule.source, options.max_atoms)
-            except DataError as error:
-                yield row._replace(problem=str(error))
-            else:
-                graph.label = label
-                yield row._replace(graph=graph)
+            graph.label = label
+            yield row._replace(graph=graph)
+    columns.check_any_number()
+
+
+def _row(molecule: MoleculeText, columns: LabelColumns) -> GraphRow:
+    """Return the row of a molecule without its graph."""
+    cells = molecule.label if isinstance(molecule.label, list) else [molecule.label]
+    texts = [molecule.source, molecule.name, *cells]
+    size = sum(len(text) for text in texts if isinstance(text, str))
+    return GraphRow(molecule.row, molecule.text[:LONGEST], size, molecule.name or None, columns=columns.names)
+
+
+def _label(molecule: MoleculeText, options: RowOptions, columns: LabelColumns) -> Any:
+    """Return the label of a molecule; raise if there is a problem with its row or its label."""
+    if molecule.problem:
+        raise DataError(molecule.problem)
+    label = None if options.labels == "ignored" else columns.label(molecule.label)
+    if label is None and options.labels == "required":
+        raise DataError("All targets are missing." if columns.targets else "The molecule has no label.")
+    return label
 
 
 def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_atoms: int) -> Graph:
@@ -89,11 +158,6 @@ def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_at
     if not molecule.GetNumAtoms():
         raise DataError("The molecule has no atoms.")
     return graph_of_molecule(molecule)
-
-
-def is_missing(label: Any) -> bool:
-    """Return whether a label is missing: None, NaN, or what pandas writes for them."""
-    return label is None or str(label).lower() in ("", "nan", "<na>")
 
 
 def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:
@@ -116,6 +180,15 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
     raise DataError(
         f"no {kind} is called {known}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path
     )
+
+
+def find_names(names: list[str], wanted: Sequence[str], path: str | Path) -> list[int]:
+    """Return the indices of the columns or properties with targets."""
+    found = [find_name(names, name, (), "target_columns", path) for name in wanted]
+    twice = next((at for place, at in enumerate(found) if at in found[:place]), None)
+    if twice is not None:
+        raise SettingError(f"target_columns names the column {names[twice]!r} twice.", path)
+    return found
 
 
 def _listing(names: list[str]) -> str:

@@ -10,17 +10,18 @@ from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import read_lines, stem_of
 from sopool.data.formats.molecule_rows import MoleculeText, molecule_rows
 from sopool.data.formats.rdkit import from_smiles
-from sopool.data.formats.rows import BadRow, GraphRow, RowOptions
+from sopool.data.formats.rows import BadRow, GraphRow, LabelRule, row_options
 from sopool.data.formats.sdf import sdf_rows
 from sopool.data.graphs import PackedGraphs
-from sopool.data.names import labels_of_texts
-from sopool.data.pack import Graph, Label, pack
+from sopool.data.names import labels_of_texts, plain
+from sopool.data.pack import Graph, pack
+from sopool.data.targets import is_target
 from sopool.errors import DataError, OnError, Place, SettingError, refuse_table
 
 
 def smiles_to_store(
     smiles: Sequence[str],
-    labels: Sequence[Label] | None = None,
+    labels: Sequence[Any] | None = None,
     on_error: OnError = "skip",
     name: str = "molecules",
     max_atoms: int = MAX_ATOMS,
@@ -31,7 +32,8 @@ def smiles_to_store(
 
     Args:
         smiles: The SMILES.
-        labels: The class of each molecule. Default: None, no classes.
+        labels: The class of each molecule, or its targets: numbers with fractions, or lists of numbers and None.
+            Default: None.
         on_error: Whether to ``"skip"`` molecules that cannot be read or to ``"raise"``. Default: ``"skip"``.
         name: The name of the store. Default: ``"molecules"``.
         max_atoms: The largest number of atoms of a molecule; at most ``max_atoms // 8`` rings (50 if that is larger)
@@ -42,10 +44,10 @@ def smiles_to_store(
     if len(given) != len(texts):
         raise DataError(f"{len(given)} labels for {len(texts)} molecules, expected one label per molecule.")
     molecules = (
-        MoleculeText(place, str(text), text if isinstance(text, str) else "", label)
+        MoleculeText(place, str(text), text if isinstance(text, str) else "", plain(label))
         for place, (text, label) in enumerate(zip(texts, given, strict=True))
     )
-    options = RowOptions(max_atoms=max_atoms, labels="ignored" if labels is None else "required")
+    options = row_options(max_atoms=max_atoms, labels="ignored" if labels is None else "required")
     return pack_molecules(molecule_rows(molecules, from_smiles, options), Place("molecule"), on_error, name)
 
 
@@ -57,6 +59,7 @@ def read_smiles_csv(
     name: str | None = None,
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
+    target_columns: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from a CSV file (comma, semicolon or tab; may be ``.gz``), and return those skipped as well.
 
@@ -66,14 +69,17 @@ def read_smiles_csv(
         path: The file.
         smiles_column: The column with the SMILES. Default: None, ``smiles``, ``canonical_smiles`` or ``smi``, in upper
             or lower case.
-        label_column: The column with the classes. Default: None, ``label``, ``class``, ``target``, ``y`` or
-            ``activity``, in upper or lower case.
+        label_column: The column with the classes, or with numbers to predict if one of them has a fraction. Default:
+            None, ``label``, ``class``, ``target``, ``y`` or ``activity``, in upper or lower case.
         on_error: Whether to ``"skip"`` molecules that cannot be read or to ``"raise"``. Default: ``"skip"``.
         name: The name of the store. Default: None, the file's name.
         labelled: Whether to read labels. Default: True.
         max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
+        target_columns: The columns with numbers to predict, instead of ``label_column``; cells may be empty. Default:
+            none.
     """
-    options = RowOptions(smiles_column, label_column, max_atoms, "required" if labelled else "ignored")
+    labels: LabelRule = "required" if labelled else "ignored"
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels)
     rows = table_rows(read_lines(path), path, options)
     return pack_molecules(rows, Place("line", path), on_error, name or stem_of(path))
 
@@ -85,19 +91,22 @@ def read_sdf(
     name: str | None = None,
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
+    target_columns: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from an SDF file (may be ``.gz``), and return those skipped as well.
 
     Args:
         path: The file.
-        label_property: The property with the classes. Default: None, one of the names that :func:`read_smiles_csv`
-            knows.
+        label_property: The property with the classes or numbers. Default: None, one of the names that
+            :func:`read_smiles_csv` knows.
         on_error: Whether to ``"skip"`` molecules that cannot be read or to ``"raise"``. Default: ``"skip"``.
         name: The name of the store. Default: None, the file's name.
         labelled: Whether to read labels. Default: True.
         max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
+        target_columns: The properties with numbers to predict, instead of ``label_property``. Default: none.
     """
-    options = RowOptions(None, label_property, max_atoms, "required" if labelled else "ignored")
+    labels: LabelRule = "required" if labelled else "ignored"
+    options = row_options(None, label_property, target_columns, max_atoms, labels)
     return pack_molecules(sdf_rows(path, options), Place("record", path), on_error, name or stem_of(path))
 
 
@@ -106,15 +115,19 @@ def pack_molecules(
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Pack the valid rows and list the others, or raise at the first invalid row.
 
-    Labels of a file, which are strings in its rows, are converted to integers if all of them are integers.
+    Labels of a file are converted to integers if all of them are integers, and to targets, with the name of their
+    column, if one of them is a number with a fraction.
     """
     if on_error not in ("skip", "raise"):
         raise SettingError(f"on_error must be 'skip' or 'raise', not {on_error!r}.")
     graphs: list[Graph] = []
     bad: list[BadRow] = []
+    columns: tuple[str, ...] = ()
     for row in rows:
         if row.graph is not None:
+            row.graph.where = f"{place.unit} {row.number}"
             graphs.append(row.graph)
+            columns = row.columns
         elif on_error == "raise":
             raise place.error(row.number, f"{row.problem} Found {show(row.text)}.")
         else:
@@ -124,11 +137,20 @@ def pack_molecules(
     if not graphs:
         first = place.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
         raise DataError(f"0 of {len(bad)} molecules can be read. The first problem: {first}")
-    texts = [graph.label for graph in graphs if isinstance(graph.label, str)]
-    if place.path is not None and texts:
-        for graph, label in zip(graphs, labels_of_texts(texts, place.path), strict=True):
+    return _pack(graphs, columns, place, name), bad
+
+
+def _pack(graphs: list[Graph], columns: tuple[str, ...], place: Place, name: str) -> PackedGraphs:
+    """Pack graphs whose labels come from ``columns``, or are given as they are if there are none."""
+    labels = [graph.label for graph in graphs]
+    if columns and all(isinstance(label, str | float) for label in labels):
+        labels = list(labels_of_texts(labels))
+        for graph, label in zip(graphs, labels, strict=True):
             graph.label = label
-    return pack(graphs, name), bad
+    try:
+        return pack(graphs, name, columns if any(map(is_target, labels)) else ())
+    except DataError as error:
+        raise DataError(str(error), place.path) from error
 
 
 def _listed(values: Any) -> list[Any]:

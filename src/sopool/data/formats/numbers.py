@@ -12,11 +12,13 @@ from torch import Tensor
 
 from sopool.data.formats import limits
 from sopool.data.formats.archive import Text
+from sopool.data.graphs import MAX_TARGET
 from sopool.data.names import LabelNames
 from sopool.errors import DataError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DIGITS = b"0123456789"
@@ -61,35 +63,58 @@ def line_blocks(text: Text) -> Iterator[Block]:
         raise DataError("the file is empty.", text.where)
 
 
-def integer_blocks(text: Text, what: str, columns: int | None = None) -> Iterator[tuple[int, Ints]]:
-    """Yield (line number, integers ``[rows, columns]``) for each block; the first line may define ``columns``."""
+def integer_blocks(text: Text, what: str, columns: int | None = None, advice: str = "") -> Iterator[tuple[int, Ints]]:
+    """Yield (line number, integers ``[rows, columns]``) for each block; the first line may define ``columns``.
+
+    ``advice`` follows the error about a value that is not an integer.
+    """
     for block in line_blocks(text):
         columns = columns or _width(block)
         values = _plain(block, columns)
         if values is None:
             values = _parsed(block, columns, int, np.int64)
         if values is None:
-            _report(block, columns, _integer_fault, text.where, what)
+            _report(block, columns, _integer_fault, text.where, what, advice)
         yield block.first, values
 
 
-def read_integers(text: Text, what: str, columns: int | None = None) -> Ints:
+def read_integers(text: Text, what: str, columns: int | None = None, advice: str = "") -> Ints:
     """Read a file of integers as ``[rows, columns]``; ``what`` is the word for one of them in errors."""
-    return np.concatenate([values for _, values in integer_blocks(text, what, columns)])
+    return np.concatenate([values for _, values in integer_blocks(text, what, columns, advice)])
 
 
 def read_floats(text: Text, what: str) -> Floats:
     """Read a file of finite numbers as float32 ``[rows, columns]``."""
-    blocks: list[Floats] = []
+    return np.concatenate(list(_float_blocks(text, what, _single, _float_fault)))
+
+
+def read_targets(text: Text, what: str) -> Doubles:
+    """Read a file of numbers as float64 ``[rows, columns]``; NaN is accepted."""
+    return np.concatenate(list(_float_blocks(text, what, _targets, _target_fault)))
+
+
+def _float_blocks(
+    text: Text, what: str, convert: Callable[[Doubles], NDArray[Any] | None], fault: Callable[[bytes], str]
+) -> Iterator[NDArray[Any]]:
+    """Yield the numbers of each block; ``convert`` returns None if there is one with a ``fault``."""
+    columns = 0
     for block in line_blocks(text):
-        columns = blocks[0].shape[1] if blocks else _width(block)
+        columns = columns or _width(block)
         values = _parsed(block, columns, float, np.float64)
-        with np.errstate(over="ignore"):
-            small = None if values is None else values.astype(np.float32)
-        if small is None or not np.isfinite(small).all():
-            _report(block, columns, _float_fault, text.where, what)
-        blocks.append(small)
-    return np.concatenate(blocks)
+        fine = None if values is None else convert(values)
+        if fine is None:
+            _report(block, columns, fault, text.where, what)
+        yield fine
+
+
+def _single(values: Doubles) -> Floats | None:
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float32)
+    return small if np.isfinite(small).all() else None
+
+
+def _targets(values: Doubles) -> Doubles | None:
+    return None if (np.abs(values) > MAX_TARGET).any() else values
 
 
 def label_codes(rows: Ints) -> tuple[Tensor, LabelNames]:
@@ -144,7 +169,9 @@ def _parsed(block: Block, columns: int, number: Callable[[bytes], float], dtype:
         return None
 
 
-def _report(block: Block, columns: int, fault: Callable[[bytes], str], where: str, what: str) -> NoReturn:
+def _report(
+    block: Block, columns: int, fault: Callable[[bytes], str], where: str, what: str, advice: str = ""
+) -> NoReturn:
     """Raise the error for the first bad line of a block that could not be parsed."""
     for number, line in enumerate(block.text[:-1].split(b"\n"), block.first):
         if not line.strip():
@@ -154,7 +181,7 @@ def _report(block: Block, columns: int, fault: Callable[[bytes], str], where: st
             raise DataError(f"{found} columns, expected {columns} separated by commas: {shown(line)}.", where, number)
         for field in line.split(b","):
             if reason := fault(field):
-                raise DataError(f"the {what} {shown(field)} is {reason}.", where, number)
+                raise DataError(f"the {what} {shown(field)} is {reason}.{advice}", where, number)
     raise DataError(f"cannot be parsed as a table of {columns} columns.", where, block.first)
 
 
@@ -169,13 +196,25 @@ def _integer_fault(field: bytes) -> str:
 
 
 def _float_fault(field: bytes) -> str:
-    try:
-        value = float(field)
-    except ValueError:
-        return "not a number"
-    if b"_" in field:
+    value = _number(field)
+    if value is None:
         return "not a number"
     if not math.isfinite(value):
         return "not finite"
     with np.errstate(over="ignore"):
         return "" if np.isfinite(np.float32(value)) else "too large for float32"
+
+
+def _target_fault(field: bytes) -> str:
+    value = _number(field)
+    if value is None:
+        return "not a number; write nan if it is missing"
+    return f"larger than {MAX_TARGET:g} in size" if abs(value) > MAX_TARGET else ""
+
+
+def _number(field: bytes) -> float | None:
+    try:
+        value = float(field)
+    except ValueError:
+        return None
+    return None if b"_" in field else value

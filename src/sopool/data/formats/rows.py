@@ -4,10 +4,15 @@ Every text format has one reader, which yields rows one by one and continues aft
 rows at a time; a store is packed from all of them.
 """
 
+from collections.abc import Sequence
+from reprlib import repr as show
 from typing import Literal, NamedTuple
 
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.pack import Graph, Label
+from sopool.errors import SettingError
+
+LabelRule = Literal["required", "optional", "ignored"]
 
 
 class GraphRow(NamedTuple):
@@ -21,8 +26,14 @@ class GraphRow(NamedTuple):
     """The number of characters of the row."""
     name: Label | None = None
     graph: Graph | None = None
-    """The graph with its label, if any; labels of CSV and SDF files are strings."""
+    """The graph with its label, if any.
+
+    The label of a CSV or SDF file is a string, or a number if it has a fraction; targets are a list of numbers and
+    None.
+    """
     problem: str = ""
+    columns: tuple[str, ...] = ()
+    """The names of the columns or properties with the label or the targets, if they have names."""
 
 
 class BadRow(NamedTuple):
@@ -41,7 +52,29 @@ class RowOptions(NamedTuple):
     """The column with the SMILES; None for one with a usual name."""
     label_column: str | None = None
     """The column or SDF property with the label; None for one with a usual name."""
+    target_columns: tuple[str, ...] = ()
+    """The columns or SDF properties with numbers to predict, which are read instead of a label."""
     max_atoms: int = MAX_ATOMS
     """The largest number of atoms of a molecule."""
-    labels: Literal["required", "optional", "ignored"] = "required"
+    labels: LabelRule = "required"
     """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""
+
+
+def row_options(
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    target_columns: Sequence[str] = (),
+    max_atoms: int = MAX_ATOMS,
+    labels: LabelRule = "required",
+) -> RowOptions:
+    """Return the options; raise a ``SettingError`` unless the columns of targets are a list of different names."""
+    if isinstance(target_columns, str):
+        raise SettingError(f"target_columns={target_columns!r} is a string, expected a list of column names.")
+    if label_column is not None and target_columns:
+        raise SettingError(
+            f"label_column={label_column!r} and target_columns={show(list(target_columns))} were both given: give "
+            "label_column for one class or number, or target_columns for numbers."
+        )
+    if len(set(target_columns)) < len(target_columns):
+        raise SettingError(f"target_columns={show(list(target_columns))} names a column twice.")
+    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels)

@@ -4,11 +4,18 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sopool.data.formats import limits
 from sopool.data.formats.lines import SHOWN, TextLine, read_lines, too_long
-from sopool.data.formats.molecule_rows import LABEL_NAMES, MoleculeText, find_name, molecule_rows
+from sopool.data.formats.molecule_rows import (
+    LABEL_NAMES,
+    LabelColumns,
+    MoleculeText,
+    find_name,
+    find_names,
+    molecule_rows,
+)
 from sopool.data.formats.rdkit import from_sdf
 from sopool.data.formats.rows import GraphRow, RowOptions
 
@@ -31,23 +38,33 @@ class SdfRecord(NamedTuple):
 
 def sdf_rows(path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
     """Read the molecules of an SDF file, with a property as label and the title as id."""
-    label_of = _label_reader(path, options)
+    columns, label_of = _label_reader(path, options)
     molecules = (
         MoleculeText(record.number, record.title, record.text, label_of(record.text), record.title, record.problem)
         for record in sdf_records(path)
     )
-    return molecule_rows(molecules, from_sdf, options)
+    return molecule_rows(molecules, from_sdf, options, columns)
 
 
-def _label_reader(path: str | Path, options: RowOptions) -> Callable[[str], str | None]:
-    """Return a function that returns the label of a record's text, or None."""
+def _label_reader(path: str | Path, options: RowOptions) -> tuple[LabelColumns, Callable[[str], Any]]:
+    """Return the properties with the label, and a function that returns the label of a record's text, or None."""
+    given = options.target_columns or options.label_column is not None
     if options.labels == "ignored":
-        return lambda _: None
-    if options.labels == "optional" and options.label_column is None:
-        return _usual_label
+        return LabelColumns(), lambda _: None
+    if options.labels == "optional" and not given:
+        return LabelColumns(), lambda record: LabelColumns().cells([_usual_label(record)])
     names = list({name: None for record in sdf_records(path) for name in sdf_properties(record.text)})
-    chosen = names[find_name(names, options.label_column, LABEL_NAMES, "label_property", path)]
-    return lambda record: sdf_properties(record).get(chosen)
+    if options.target_columns:
+        at = find_names(names, options.target_columns, path)
+    else:
+        at = [find_name(names, options.label_column, LABEL_NAMES, "label_property", path)]
+    columns = LabelColumns([names[place] for place in at], bool(options.target_columns), path)
+
+    def label_of(record: str) -> Any:
+        properties = sdf_properties(record)
+        return columns.cells([properties.get(name) for name in columns.names])
+
+    return columns, label_of
 
 
 def _usual_label(record: str) -> str | None:

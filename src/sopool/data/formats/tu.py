@@ -1,5 +1,6 @@
 """Read the text format of the TUDataset collection (Morris et al., 2020): a few files for all graphs together."""
 
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sopool.data.formats.archive import Text, TextFolder, not_hidden, open_source
-from sopool.data.formats.numbers import Ints, integer_blocks, label_codes, read_floats, read_integers
+from sopool.data.formats.numbers import Ints, integer_blocks, label_codes, read_floats, read_integers, read_targets
 from sopool.data.graphs import PackedGraphs
 from sopool.data.names import LabelNames
+from sopool.data.targets import default_names
 from sopool.errors import DataError
 
 Int32s = NDArray[np.int32]
@@ -20,7 +22,8 @@ def read_tu(path: str | Path, name: str | None = None) -> PackedGraphs:
     """Read the graphs of a TU data set from a folder (``path/NAME_A.txt`` or ``path/raw/NAME_A.txt``) or a zip.
 
     Graphs, nodes and edges keep the order of the files, and nothing is dropped: self-loops, repeated and one-way edges,
-    and isolated nodes are kept. A graph number without nodes is an empty graph.
+    and isolated nodes are kept. A graph number without nodes is an empty graph. Graph labels become classes, and graph
+    attributes become targets; one of the two is needed.
 
     Args:
         path: The folder or zip.
@@ -40,8 +43,9 @@ class _Files:
         self.name = PurePosixPath(first).name.removesuffix("_A.txt")
 
     def read(self) -> PackedGraphs:
-        labels, classes = label_codes(read_integers(self.text("graph_labels"), "graph label", 1))
-        graph_of, node_ptr = self.read_nodes(len(labels))
+        labels, classes = self.read_classes()
+        targets, target_names = self.read_targets()
+        graph_of, node_ptr = self.read_nodes({"labels": labels, "attributes": targets})
         nodes = len(graph_of)
         edges, edge_ptr, order = self.read_edges(graph_of, node_ptr)
         node_labels, node_label_names = self.read_labels("node_labels", nodes, None)
@@ -52,6 +56,8 @@ class _Files:
             edge_index=torch.from_numpy(edges),
             labels=labels,
             classes=classes,
+            targets=targets,
+            target_names=target_names,
             node_labels=node_labels,
             node_label_names=node_label_names,
             node_attributes=self.read_attributes("node_attributes", nodes, None),
@@ -64,14 +70,37 @@ class _Files:
     def file(self, kind: str) -> str:
         return f"{self.prefix}{kind}.txt"
 
-    def text(self, kind: str) -> Text:
-        file = self.file(kind)
-        if file not in self.source.names:
-            raise DataError("this file is missing, but the TU format needs it.", self.source.where(file))
-        return self.source.text(file)
+    def has(self, kind: str) -> bool:
+        return self.file(kind) in self.source.names
 
-    def read_nodes(self, graphs: int) -> tuple[Ints, Ints]:
-        """Return the graph of each node, from 0, and the offset of each graph's first node."""
+    def text(self, kind: str, other: str = "") -> Text:
+        if not self.has(kind):
+            where = self.source.where(self.file(kind))
+            raise DataError(f"this file is missing, but the TU format needs it{other}.", where)
+        return self.source.text(self.file(kind))
+
+    def read_classes(self) -> tuple[Tensor | None, LabelNames]:
+        if not self.has("graph_labels") and self.has("graph_attributes"):
+            return None, ()
+        attributes = PurePosixPath(self.file("graph_attributes")).name
+        text = self.text("graph_labels", f" or {attributes}")
+        return label_codes(read_integers(text, "graph label", 1, f" Numbers to predict are read from {attributes}."))
+
+    def read_targets(self) -> tuple[Tensor | None, tuple[str, ...]]:
+        if not self.has("graph_attributes"):
+            return None, ()
+        text = self.text("graph_attributes")
+        rows = read_targets(text, "graph attribute")
+        try:
+            return torch.from_numpy(rows), default_names(rows.shape[1])
+        except DataError as error:
+            raise DataError(str(error), text.where) from error
+
+    def read_nodes(self, given: Mapping[str, Tensor | None]) -> tuple[Ints, Ints]:
+        """Return the graph of each node, from 0, and the offset of each graph's first node.
+
+        ``given`` are the labels and the attributes of the graphs.
+        """
         text = self.text("graph_indicator")
         graph_of = read_integers(text, "graph number", 1)[:, 0]
         if graph_of[0] < 1:
@@ -84,11 +113,13 @@ class _Files:
                 text.where,
                 int(falls[0]) + 2,
             )
-        if graph_of[-1] != graphs:
-            raise DataError(
-                f"{graphs} labels, expected {graph_of[-1]}: {Path(text.where).name} ends with graph {graph_of[-1]}.",
-                self.source.where(self.file("graph_labels")),
-            )
+        graphs = int(graph_of[-1])
+        for what, values in given.items():
+            if values is not None and len(values) != graphs:
+                raise DataError(
+                    f"{len(values)} {what}, expected {graphs}: {Path(text.where).name} ends with graph {graphs}.",
+                    self.source.where(self.file(f"graph_{what}")),
+                )
         return graph_of - 1, np.searchsorted(graph_of, np.arange(1, graphs + 2))
 
     def read_edges(self, graph_of: Ints, node_ptr: Ints) -> tuple[Int32s, Ints, Ints | None]:
@@ -112,7 +143,7 @@ class _Files:
         return _in_order(_joined(pairs), np.concatenate(graphs), len(node_ptr) - 1)
 
     def read_labels(self, kind: str, count: int, order: Ints | None) -> tuple[Tensor | None, LabelNames]:
-        if self.file(kind) not in self.source.names:
+        if not self.has(kind):
             return None, ()
         text = self.text(kind)
         rows = read_integers(text, kind[:-1].replace("_", " "))
@@ -121,7 +152,7 @@ class _Files:
         return codes.int(), names
 
     def read_attributes(self, kind: str, count: int, order: Ints | None) -> Tensor | None:
-        if self.file(kind) not in self.source.names:
+        if not self.has(kind):
             return None
         text = self.text(kind)
         rows = read_floats(text, kind[:-1].replace("_", " "))

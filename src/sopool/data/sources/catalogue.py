@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import stem_of
 from sopool.data.formats.molecules import pack_molecules
 from sopool.data.formats.packed import renamed
-from sopool.data.formats.rows import BadRow, RowOptions
+from sopool.data.formats.rows import BadRow, LabelRule, RowOptions, row_options
 from sopool.data.graphs import PackedGraphs
 from sopool.data.sources.boxed import boxed_names, load_boxed
 from sopool.data.sources.cache import cached, downloaded
@@ -165,6 +166,7 @@ def load(
     *,
     smiles_column: str | None = None,
     label_column: str | None = None,
+    target_columns: Sequence[str] = (),
     on_error: OnError = "skip",
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
@@ -180,8 +182,10 @@ def load(
         root: The folder to search first for named data sets. Default: None, the environment variable ``SOPOOL_DATA``.
         smiles_column: The column of a CSV with the SMILES. Default: None, a column with a usual name such as
             ``smiles``.
-        label_column: The column of a CSV, or the property of an SDF, with the class. Default: None, a usual name such
-            as ``label``.
+        label_column: The column of a CSV, or the property of an SDF, with the class, or with a number to predict.
+            Default: None, a usual name such as ``label``.
+        target_columns: The columns or properties with numbers to predict, instead of ``label_column``; cells may be
+            empty. Default: none.
         on_error: Whether to ``"skip"`` molecules that cannot be read, with a warning, or to ``"raise"``. Default:
             ``"skip"``.
         labelled: Whether to read the labels of molecules; use False for molecules without labels. Default: True.
@@ -195,16 +199,18 @@ def load(
         >>> len(graphs), graphs.classes, graphs.node_label_names[:3]
         (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
+    labels: LabelRule = "required" if labelled else "ignored"
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels)
     if _is_path(source):
-        return _read(Path(source), smiles_column, label_column, on_error, labelled, max_atoms)
+        return _read(Path(source), options, on_error)
     name = str(source)
     found = find(name, root)
     if found.place == "package":
-        NAME.check_columns(name, smiles_column, label_column)
+        NAME.check_columns(name, options)
         return load_boxed(name)
 
     def read(path: Path) -> PackedGraphs:
-        return renamed(_read(path, smiles_column, label_column, on_error, labelled, max_atoms), name)
+        return renamed(_read(path, options, on_error), name)
 
     path = _download(name, found, progress) if found.path is None else found.path
     if name in NOTES:
@@ -212,7 +218,7 @@ def load(
     try:
         return read(path)
     except DataError as error:
-        if found.place != "cache" or smiles_column or label_column:
+        if found.place != "cache" or smiles_column or label_column or target_columns:
             raise
         warnings.warn(f"{error} Downloading it again.", stacklevel=2)
         return read(_download(name, found, progress))
@@ -256,24 +262,16 @@ def _roots(root: str | Path | None) -> list[Path]:
     return [Path(given)] if given else []
 
 
-def _read(
-    path: Path,
-    smiles_column: str | None,
-    label_column: str | None,
-    on_error: OnError,
-    labelled: bool,
-    max_atoms: int,
-) -> PackedGraphs:
+def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
     if not path.exists():
         raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
     kind = kind_of(path)
-    kind.check_columns(path, smiles_column, label_column)
+    kind.check_columns(path, options)
     if kind.whole is not None:
         read = partial(kind.whole, path)
         return cached(path, stem_of(path), read) if kind.cached else read()
     if kind.rows is None:
         raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.", path)
-    options = RowOptions(smiles_column, label_column, max_atoms, "required" if labelled else "ignored")
     store, bad = pack_molecules(kind.rows(path, options), kind.place(path), on_error, stem_of(path))
     if bad:
         warnings.warn(_skipped(path, kind.unit, bad, len(bad) + len(store)), stacklevel=3)

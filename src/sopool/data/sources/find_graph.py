@@ -1,7 +1,7 @@
 """Find one graph of any source, by its row or by its id."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -12,7 +12,8 @@ from sopool.data.formats.rows import GraphRow
 from sopool.data.graphs import PackedGraphs
 from sopool.data.pack import Label, pack
 from sopool.data.sources.catalogue import load
-from sopool.data.sources.stream import lack, place_of, rows_of
+from sopool.data.sources.stream import lack, place_of, rows_of, store_labels
+from sopool.data.targets import GraphLabel
 from sopool.errors import DataError, Place, UserError
 
 ID = "id:"
@@ -25,10 +26,11 @@ class FoundGraph(NamedTuple):
     """A graph with its row, id and label in the source."""
 
     graph: PackedGraphs
-    """A store with this graph only, without its label."""
+    """A store with this graph only, without its label and targets."""
     row: int
     id: Label | None
-    label: Label | None
+    label: GraphLabel | None
+    """The class of the graph, or its targets: a number with a fraction, or a list of numbers and None."""
 
 
 def find_graph(
@@ -39,6 +41,7 @@ def find_graph(
     smiles_column: str | None = None,
     label_column: str | None = None,
     max_atoms: int = MAX_ATOMS,
+    target_columns: Sequence[str] = (),
 ) -> FoundGraph:
     """Return the graph in row ``wanted``, or else the first graph with that id; reading stops there.
 
@@ -53,11 +56,14 @@ def find_graph(
         smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
         label_column: The column or property with the class. Default: None, a usual name.
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
+        target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns)
     number = row_number(wanted)
     if rows is None:
-        store = load(source, root, smiles_column=smiles_column, label_column=label_column)
+        store = load(
+            source, root, smiles_column=smiles_column, label_column=label_column, target_columns=target_columns
+        )
         return _of_store(store, number, wanted)
     place = place_of(source)
     names = (wanted, wanted.removeprefix(ID))
@@ -122,5 +128,5 @@ def _of_store(store: PackedGraphs, number: int | None, wanted: str) -> FoundGrap
     one = store[number]
     if not one.num_nodes:
         raise DataError(f"graph {number} of {store.name} has no nodes, so there is nothing to explain.")
-    label = None if one.labels is None else one.classes[int(one.labels[0])]
-    return FoundGraph(replace(one, labels=None, classes=()), number, None, label)
+    (label,) = store_labels(one)
+    return FoundGraph(replace(one, labels=None, classes=(), targets=None, target_names=()), number, None, label)

@@ -1,6 +1,7 @@
 """Read the graphs of a file or of the standard input in chunks, so that memory does not grow with their number."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,10 +9,11 @@ import numpy as np
 
 from sopool.data.formats import limits
 from sopool.data.formats.kinds import kind_of
-from sopool.data.formats.rows import BadRow, GraphRow, RowOptions
+from sopool.data.formats.rows import BadRow, GraphRow, row_options
 from sopool.data.graphs import EDGE_FIELDS, PackedGraphs
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sources.catalogue import load
+from sopool.data.targets import GraphLabel
 from sopool.errors import Place
 
 NODES = 2**14
@@ -30,7 +32,12 @@ class GraphChunk:
     """The row of each graph: the line of a text file or the record of an SDF file, from 1, or the index of the graph,
     from 0."""
     ids: list[Label | None] = field(default_factory=list)
-    labels: list[Label | None] = field(default_factory=list)
+    labels: list[GraphLabel | None] = field(default_factory=list)
+    """The class of each graph, or its targets: a number with a fraction, or a list of numbers and None.
+
+    Classes from columns of a file are strings. Graphs of a data set with both classes and targets have their classes
+    here.
+    """
     bad: list[BadRow] = field(default_factory=list)
 
 
@@ -41,6 +48,7 @@ def stream_graphs(
     smiles_column: str | None = None,
     label_column: str | None = None,
     max_atoms: int = limits.MAX_ATOMS,
+    target_columns: Sequence[str] = (),
 ) -> Iterator[GraphChunk]:
     """Return an iterator over chunks of the graphs of a source, or of the standard input (``-``).
 
@@ -54,22 +62,31 @@ def stream_graphs(
         smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
         label_column: The column or property with the class. Default: None, a usual name.
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
+        target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns)
     if rows is None:
-        return _slices(load(source, root, smiles_column=smiles_column, label_column=label_column))
+        store = load(
+            source, root, smiles_column=smiles_column, label_column=label_column, target_columns=target_columns
+        )
+        return _slices(store)
     return _chunks(rows, fields)
 
 
 def rows_of(
-    source: str | Path, smiles_column: str | None, label_column: str | None, max_atoms: int
+    source: str | Path,
+    smiles_column: str | None,
+    label_column: str | None,
+    max_atoms: int,
+    target_columns: Sequence[str] = (),
 ) -> Iterator[GraphRow] | None:
     """Return an iterator over the rows of a text file or the standard input, or None for other sources."""
     kind = kind_of(source)
     if kind.rows is None:
         return None
-    kind.check_columns(source, smiles_column, label_column)
-    return kind.rows(Path(source), RowOptions(smiles_column, label_column, max_atoms, "optional"))
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, "optional")
+    kind.check_columns(source, options)
+    return kind.rows(Path(source), options)
 
 
 def place_of(source: str | Path) -> Place:
@@ -120,10 +137,19 @@ def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
     return ""
 
 
+def store_labels(store: PackedGraphs) -> Sequence[GraphLabel | None]:
+    """Return the label of each graph as a row of a file has it: its class, else its list of targets, else None."""
+    if store.class_labels is not None:
+        classes: list[GraphLabel] = store.class_labels.tolist()
+        return classes
+    if store.targets is not None:
+        return [[None if math.isnan(one) else one for one in row] for row in store.targets.tolist()]
+    return [None] * len(store)
+
+
 def _slices(store: PackedGraphs) -> Iterator[GraphChunk]:
     """Yield chunks of a store."""
-    names = store.class_labels
-    labels = [None] * len(store) if names is None else names.tolist()
+    labels = store_labels(store)
     piece = (store.node_ptr[1:] // NODES).tolist()
     start = 0
     for end in range(1, len(store) + 1):

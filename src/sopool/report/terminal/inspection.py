@@ -9,11 +9,11 @@ from rich.text import Text
 from torch import Tensor
 
 from sopool._runtime.visible import on_one_line
-from sopool.data.analysis.graph_statistics import GraphStatistics, size_histogram
+from sopool.data.analysis.graph_statistics import GraphStatistics, TargetStatistics, size_histogram
 from sopool.data.pack import Label
 
 CLASSES = 20
-"""The largest number of classes that are all listed."""
+"""The largest number of classes, and of targets, that are all listed."""
 
 
 def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[str]) -> RenderableType:
@@ -24,6 +24,10 @@ def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[st
     for label, value in _facts(statistics):
         facts.add_row(label, value)
     parts: list[RenderableType] = [Text(on_one_line(statistics.name), style="bold underline"), facts]
+    if statistics.targets:
+        parts += [Text("\nTargets", style="bold"), _targets(statistics.targets)]
+    if len(statistics.targets) > CLASSES:
+        parts.append(Text(f"and {len(statistics.targets) - CLASSES:,} more"))
     parts += [Text("\nNodes per graph", style="bold"), *(Text(line) for line in size_histogram(sizes))]
     if statistics.duplicates is not None:
         parts += [Text("\nWhat message passing can distinguish", style="bold"), Text(_refinement(statistics))]
@@ -32,6 +36,10 @@ def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[st
 
 
 def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
+    predicted: list[tuple[str, RenderableType]] = [("classes", class_shares(s.classes))] if s.classes else []
+    if s.targets:
+        complete = sum(not target.missing for target in s.targets)
+        predicted.append(("targets", f"{len(s.targets):,}, of which {complete:,} without missing values"))
     nodes = f"{s.nodes:,}; per graph {s.nodes_min:,} to {s.nodes_max:,}"
     nodes += f", mean {s.nodes_mean:.2f}, median {s.nodes_median:g}"
     direction = "directed" if s.directed else "undirected"
@@ -50,7 +58,7 @@ def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
     ]
     return [
         ("graphs", f"{s.graphs:,}"),
-        ("classes", class_shares(s.classes) if s.classes else "none given"),
+        *(predicted or [("classes", "none given")]),
         ("nodes", nodes),
         ("edges", f"{direction}, mean {s.edges_mean:,.2f} (pairs of different nodes, each counted once)"),
         ("carries", ", ".join(text for there, text in carried if there) or "structure only"),
@@ -60,6 +68,18 @@ def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
             or "no self-loops, isolated nodes or repeats",
         ),
     ]
+
+
+def _targets(targets: Sequence[TargetStatistics]) -> Table:
+    """Return a row of figures for each target, or for the first of many."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name")
+    for column in ("graphs", "missing", "mean", "std", "min", "max"):
+        table.add_column(column, justify="right")
+    for target in targets[:CLASSES]:
+        figures = ("" if figure is None else f"{figure:.5g}" for figure in target[3:])
+        table.add_row(Text(on_one_line(target.name)), f"{target.graphs:,}", f"{target.missing:,}", *figures)
+    return table
 
 
 def class_shares(classes: Sequence[tuple[Label, int]]) -> RenderableType:
