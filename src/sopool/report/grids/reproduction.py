@@ -38,8 +38,8 @@ def reproduction_grid(found: Reproduction) -> Grid:
     ]
     notes = [
         "Percent: mean ± standard deviation over the test folds. Ours minus the paper's: in points, under the protocol "
-        "of the paper's figure; empty where nothing was run or that is not known. Not above: controls whose mean is as "
-        "high under fair.",
+        "of the paper's figure; empty where nothing was run or that is not known. Not above: the "
+        "controls whose mean under fair is at least as high.",
         *(f"Not run: {name}: {why}" for name, why in found.not_run.items()),
     ]
     return Grid(found.title, columns, rows, 4, notes).without_empty()
