@@ -41,7 +41,7 @@ KNOWN = {
 }
 """Published nested cross-validation: GIN, and the best result known to us."""
 COLOURS = {BEST: "#0072B2", DEFAULT: "#009E73", BIMAP: "#D55E00"}
-LABELS = {BEST: "--preset best", DEFAULT: "--preset default", BIMAP: "bimap as the paper has it"}
+LABELS = {BEST: "--preset best", DEFAULT: "--preset default", BIMAP: "bimap as in the paper"}
 
 
 def figures() -> Figures:

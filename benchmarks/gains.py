@@ -22,7 +22,7 @@ PROTOCOLS = {
 }
 WIDE = 4
 """The number of panels per row."""
-CLAIM = ("#D55E00", "the paper's tables: unlike protocols")
+CLAIM = ("#D55E00", "the paper's tables: different protocols")
 
 
 def draw(found: Reproduction) -> Figure:

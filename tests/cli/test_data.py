@@ -9,7 +9,7 @@ import pytest
 def test_inspect_a_boxed_set(run):
     shown = run("inspect", "MUTAG")
     assert shown.returncode == 0, shown.stderr
-    for words in ("188", "1: 125 (66.5%)", "-1: 63 (33.5%)", "per graph 10 to 28", "color refinement", "█"):
+    for words in ("188", "1: 125 (66.5 %)", "-1: 63 (33.5 %)", "per graph 10 to 28", "color refinement", "█"):
         assert words in shown.stdout
     assert shown.stderr == ""
 
@@ -32,8 +32,8 @@ def test_of_many_classes_the_most_frequent_are_told(call, tmp_path):
     line = '{"nodes": 1, "edges": [], "label": "class %d"}\n'
     (tmp_path / "many.jsonl").write_text("".join(line % i for i in [*range(30), 29, 29, 28]))
     shown = " ".join(call("inspect", "many.jsonl").out.split())
-    assert "classes class 29: 3 (9.1%) class 28: 2 (6.1%)" in shown
-    assert shown.count("(3.0%)") == 18
+    assert "classes class 29: 3 (9.1 %) class 28: 2 (6.1 %)" in shown
+    assert shown.count("(3.0 %)") == 18
     assert "and 10 more" in shown
 
 

@@ -101,7 +101,7 @@ def test_the_classes_that_were_found_are_named_with_their_counts(name, call, tmp
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,label\n" + f"C,no\nCCO,yes\nCC,{name}\nCCC,no\n" * 2)
     shown = call("fit", "m.csv", "-o", "m.sopool", *QUICK, "--folds", "0")
-    assert f"m: 8 graphs of 3 classes.\nclasses  {name}: 2 (25.0%)  no: 4 (50.0%)  yes: 2 (25.0%)\n" in shown.out
+    assert f"m: 8 graphs of 3 classes.\nclasses  {name}: 2 (25.0 %)  no: 4 (50.0 %)  yes: 2 (25.0 %)" in shown.out
 
 
 def test_as_many_workers_as_the_process_may_use_cores(call, monkeypatch):

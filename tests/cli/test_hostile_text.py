@@ -150,7 +150,7 @@ def test_data_in_a_pipe_is_exact(form, hostile, call):
 def test_names_are_shown_whole(hostile, call):
     shown = call("inspect", hostile / DATA)
     assert shown.out.startswith(SEEN)
-    assert f"a{SEEN}: 20 (50.0%)" in shown.out
+    assert f"a{SEEN}: 20 (50.0 %)" in shown.out
 
 
 def test_a_table_leaves_room_for_what_is_written_out():

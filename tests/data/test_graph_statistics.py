@@ -202,10 +202,10 @@ def test_folds():
 
 def test_majority():
     (only,) = data_warnings(classed(a=98, b=2), folds=2)
-    assert only.startswith("Class 'a' has 98.0% of the graphs")
+    assert only.startswith("Class 'a' has 98.0 % of the graphs")
     assert "balanced accuracy" in only
     (only,) = data_warnings(classed(a=10, b=91))
-    assert only.startswith("Class 'b' has 90.1% of the graphs")
+    assert only.startswith("Class 'b' has 90.1 % of the graphs")
     assert len(data_warnings(classed(a=98, b=2))) == 2
 
 

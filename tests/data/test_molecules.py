@@ -75,7 +75,7 @@ def test_bad_molecules_are_listed_with_their_reasons(capfd):
     assert reasons[0] == reasons[4] == reasons[5] == "The SMILES is empty."
     assert reasons[1] == "RDKit cannot parse the molecule."
     assert "valence for atom # 1 C" in reasons[2]
-    assert reasons[3] == "The label is missing."
+    assert reasons[3] == "The molecule has no label."
     assert capfd.readouterr() == ("", "")  # RDKit writes to both unless it is told not to
 
 
@@ -84,7 +84,7 @@ def test_labels_of_a_list_stay_as_they_are():
     assert smiles_to_store(["C", "CC"], np.array([5, 3]))[0].classes == (3, 5)
     store, bad = smiles_to_store(np.array(["C", "CC"]), np.array([1, np.nan], dtype=object))
     assert store.classes == (1,)
-    assert bad == [BadRow(1, "CC", "The label is missing.")]
+    assert bad == [BadRow(1, "CC", "The molecule has no label.")]
     assert smiles_to_store(["C"])[0].labels is None
     with pytest.raises(DataError, match="1 labels for 2 molecules"):
         smiles_to_store(["C", "CC"], [1])
@@ -99,7 +99,7 @@ def test_raise_stops_at_the_first(tmp_path):
     assert caught.value.line == 4
     assert caught.value.path == path
     path = write(tmp_path / "a.sdf", sdf(("C", "1"), ("CC", None)))
-    with pytest.raises(DataError, match=r"a\.sdf: record 2: The label is missing. Found 'CC'"):
+    with pytest.raises(DataError, match=r"a\.sdf: record 2: The molecule has no label. Found 'CC'"):
         read_sdf(path, on_error="raise")
     with pytest.raises(SettingError, match="on_error must be"):
         smiles_to_store(["C"], on_error="ignore")
@@ -111,7 +111,7 @@ def test_nothing_good_is_an_error(tmp_path):
     ):
         smiles_to_store(["x", "y"])
     with pytest.raises(
-        DataError, match=r"0 of 1 molecules can be read. The first problem: .*a\.csv, line 2: The label is missing"
+        DataError, match=r"0 of 1 molecules can be read. The first problem: .*a\.csv, line 2: The molecule has no label"
     ):
         read_smiles_csv(write(tmp_path / "a.csv", "smiles,label\nC\n"))
     for text in ("smiles,label\n", "smiles,label"):
@@ -180,7 +180,7 @@ def test_rows_that_are_too_long_or_too_short(tmp_path):
     assert store.sizes.tolist() == [1, 4, 5]
     assert bad == [
         BadRow(4, "CC", "The line has 4 cells, but the first line has 3."),
-        BadRow(5, "CCC", "The label is missing."),
+        BadRow(5, "CCC", "The molecule has no label."),
     ]
 
 

@@ -129,8 +129,8 @@ def test_holdout_is_stratified_disjoint_and_complete(labels, fraction, seed):
         ([0, 1] * 9, float("nan"), "a fraction of nan cannot be held out"),
         ([0] * 9, 0.5, "all are of class 0: graphs of at least two classes"),
         ([0] * 9 + [7], 0.5, "class 7 has a single training graph"),
-        ([0, 1] * 9, 0.05, "5% of 18 training graphs is 1, which leaves some of the 2 classes"),
-        ([0, 1] * 9, 0.95, "95% of 18 training graphs is 18, which leaves some"),
+        ([0, 1] * 9, 0.05, "5 % of 18 training graphs is 1, which leaves some of the 2 classes"),
+        ([0, 1] * 9, 0.95, "95 % of 18 training graphs is 18, which leaves some"),
         ([[0, 1]] * 9, 0.5, r"labels have shape \[9, 2\]"),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_label_that_is_missing_among_fractions_is_skipped(table):
     path, read = table(["y"], ["0.5"], [""], ["nan"], ["7"])
     store, bad = read(path)
     assert_targets(store, [[0.5], [7]], ["y"])
-    assert [one.reason for one in bad] == ["The label is missing."] * 2
+    assert [one.reason for one in bad] == ["The molecule has no label."] * 2
 
 
 @pytest.mark.parametrize("labels", [["0.5", "high"], [">10", "7.3"], ["0.5", "inf"], ["1.5", "1_0"], ["0.5", "٣"]])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -201,6 +202,19 @@ def test_labels_in_json_lines(tmp_path):
     path.write_text('{"nodes": 1, "edges": [], "label": 1e999}')
     with pytest.raises(DataError, match=r"line 1: the label is inf, expected a number of at most 1e"):
         load(path)
+
+
+@pytest.mark.parametrize("others", [[None], [0.5], [0.5, None], [[1]], ["x"]])
+def test_one_wide_line_takes_no_memory_for_the_others(tmp_path, others):
+    labels = [[0] * 65_536, *others * (2000 // len(others))]
+    path = lines(tmp_path / "a.jsonl", labels)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"line [23]"):
+            read_jsonl(path)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_classes_and_targets_do_not_fit_into_json_lines(tmp_path):

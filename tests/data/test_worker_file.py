@@ -1,8 +1,11 @@
+import math
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from sopool._runtime.processes import run_jobs
 from sopool.data import Graph, load_graphs, pack, save_graphs
@@ -11,7 +14,9 @@ from sopool.data.formats.packed import renamed
 from sopool.data.formats.worker_file import graphs_file
 from tests.helpers.data_graphs import as_lists
 
-STORE = pack([Graph(2, [(0, 1)], "x"), Graph(1, [], "y")], name="made here")
+TARGETS = torch.tensor([[0.5, 7], [math.nan, 1e15 + 0.125]], dtype=torch.float64)
+CLASSES = pack([Graph(2, [(0, 1)], "x"), Graph(1, [], "y")], name="made here")
+STORE = replace(CLASSES, targets=TARGETS, target_names=("a", "b"))
 DESCRIPTORS = pytest.mark.skipif(not module.DESCRIPTORS.is_dir(), reason="files cannot be handed on by descriptors")
 
 

@@ -261,7 +261,7 @@ def test_a_damaged_result_is_made_again(mutag, tmp_path, damage):
         changed = {"half": text[: len(text) // 2], "digit": text.replace("0.6", "0.7", 1), "empty": "{}"}[damage]
         assert changed != text
         file.write_text(changed)
-    with pytest.warns(UserWarning, match="not what was written"):
+    with pytest.warns(UserWarning, match="not a valid result"):
         again = run_control("majority", mutag, folds=3, runs_folder=tmp_path)
     assert again.outcome == first.outcome
     assert run_control("majority", mutag, folds=3, runs_folder=tmp_path) == again

@@ -86,7 +86,7 @@ def test_a_declared_comparison_uses_the_data_sets_that_both_lines_have():
 def test_too_few_data_sets_are_said_to_be_so():
     one = compare_across("fair", {"a": {"x": 0.9}, "b": {"x": 0.8}}, [("a", "b")])
     assert (one.friedman, one.critical_difference) == (None, None)
-    assert any("nothing can be tested" in note for note in one.notes)
+    assert any("need at least two data sets" in note for note in one.notes)
     several = {name: dict.fromkeys("uvwxyz", score) for name, score in (("a", 0.9), ("b", 0.8), ("c", 0.7))}
     many = compare_across("fair", several, [("a", "b")])
     assert not many.notes
@@ -100,5 +100,5 @@ def test_data_sets_that_some_line_lacks_are_left_out_of_the_ranks():
     found = compare_across("fair", scores, [])
     assert found.datasets == ("x", "y")
     assert found.ranks == {"a": 1.0, "b": 2.0}
-    assert "Ranks leave out z" in found.notes[0]
+    assert "Ranks do not include z" in found.notes[0]
     assert Across.from_json(json.loads(json.dumps(found.to_json()))) == found

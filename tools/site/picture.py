@@ -70,8 +70,8 @@ def draw() -> str:
     """Return the whole picture."""
     s = H.T @ H
     flat = [(row, column) for row in range(3) for column in range(3)]
-    legend = ((340, "alone", "how often each occurs: a sum knows it, too"),)
-    legend += ((376, "pair", "how often two occur at the same node: new"),)
+    legend = ((340, "alone", "how often each feature occurs: also in a sum"),)
+    legend += ((376, "pair", "how often two occur at the same node: not in a sum"),)
     parts = [
         *graph(),
         text(70, 20, "graph", "title"),
@@ -83,7 +83,7 @@ def draw() -> str:
         *matrix(459, 98, s, FEATURES, coloured=True),
         arrow(516, 222, 516, 262),
         text(40, 279, "one vector,", "title left"),
-        text(40, 301, "however many nodes", "title left"),
+        text(40, 301, "of fixed length", "title left"),
         *(cell(288 + CELL * n, 271, s[place], kind_of(*place)) for n, place in enumerate(flat)),
         *(f'<rect x="40" y="{y - 11}" width="22" height="22" class="cell {kind}"/>' for y, kind, _ in legend),
         *(text(74, y, words, "note left") for y, _, words in legend),

@@ -29,9 +29,9 @@ def export(
     classifier = GraphClassifier.load(model, "cpu")
     classifier.export(output)
     networks = classifier.ensemble_.model.models
-    size = output.stat().st_size / 2**20
+    size = output.stat().st_size / 1e6
     print_message(
         "note",
-        f"exported {networks} network{'s' * (networks > 1)} to {output} ({size:,.1f} MiB). Run the file with "
+        f"exported {networks} network{'s' * (networks > 1)} to {output} ({size:,.1f} MB). Run the file with "
         "ONNX Runtime; the metadata key sopool describes its inputs.",
     )

@@ -34,6 +34,8 @@ from sopool.cli.training import training_device
 from sopool.errors import DataError, SettingError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from sopool.data.graphs import PackedGraphs
     from sopool.estimator import FitProgress
     from sopool.estimator.estimate import Estimate, OnEpoch, Scores
@@ -140,7 +142,9 @@ def fit(
     model = searched(one, grid)
     check_grid(one, grid, store)
     check_classes(labelled, folds, least_of_class(model), _flag)
-    console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {_classes(labelled)}")
+    kinds = len(labelled.classes)
+    console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {kinds:,} class{'es' * (kinds > 1)}.")
+    console.print(_classes(labelled))
     networks = (folds + 1) * fits_of(model) * models
     work = Work(store, Tally(networks * epochs, networks, unit="networks"))
     figures = None
@@ -161,7 +165,7 @@ def fit(
     if figures is not None:
         final.about_["estimate"] = figures
     final.save(output)
-    seconds = f"{time.monotonic() - start:,.0f} s"
+    seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
     chosen = ", ".join(f"{name} {value}" for name, value in getattr(trained, "best_params_", {}).items())
     selected = f" Selected: {chosen}." if chosen else ""
@@ -222,12 +226,16 @@ def _flag(name: str, value: object = None) -> str:
     return flag if value is None else f"{flag} {value}"
 
 
-def _classes(labelled: "LabelledGraphs") -> str:
+def _classes(labelled: "LabelledGraphs") -> "Table":
     """List all classes with their numbers of graphs, so that a wrong one such as N/A is noticed."""
+    from rich.table import Table
+
     from sopool.report.terminal.inspection import class_shares
 
-    each = list(zip(labelled.classes.tolist(), labelled.counts.tolist(), strict=True))
-    return f"{len(each):,} class{'es' * (len(each) > 1)}.\nclasses  {class_shares(each)}"
+    each = zip(labelled.classes.tolist(), labelled.counts.tolist(), strict=True)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_row("classes", class_shares(list(each)))
+    return table
 
 
 def _on_epoch(report: "Report") -> "OnEpoch":

@@ -43,7 +43,9 @@ def report(
             "an HTML page cannot be written to standard output. Use -o FILE, or --format md, tex or csv."
         )
     if not runs.is_dir():
-        raise DataError("this folder of runs does not exist.", runs)
+        raise DataError(
+            "this folder of runs does not exist. Give the folder in which sopool evaluate stored its runs.", runs
+        )
     if form == "html":
         check_page("plotly")
     from sopool.experiments.summary import summarise

@@ -20,6 +20,7 @@ from sopool.cli.options import (
     WorkersOption,
     names,
     whole_numbers,
+    with_flags,
 )
 from sopool.cli.output import check_figures, output_console, print_message, print_progress, write_figures
 from sopool.cli.progress import Tally
@@ -48,7 +49,7 @@ def reproduce(
         str | None, typer.Option(metavar=LIST, help="GNNs of the table, e.g. gin-0.", show_default="all")
     ] = None,
     protocol: Annotated[
-        str, typer.Option(metavar=LIST, help="How epoch and setting are selected.")
+        str, typer.Option(metavar=LIST, help="How epoch and hyperparameters are selected.")
     ] = "per-fold-max,single-epoch,fair",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be trained and an estimate of the time; train nothing.")
@@ -182,10 +183,20 @@ def _load(
             if asked:
                 raise
             not_run[name] = str(error)
-            print_message("note", f"{name} is skipped. {error}")
+    _print_skipped(not_run)
     if not stores:
         raise DataError(f"none of the data sets of {selection.table.name} was found, so there is nothing to run.")
     return stores, not_run
+
+
+def _print_skipped(not_run: dict[str, str]) -> None:
+    """Print the data sets that are skipped; those with the same reason share a note, which gives it for the first."""
+    alike: dict[str, list[str]] = {}
+    for name, reason in not_run.items():
+        alike.setdefault(reason.replace(name, ""), []).append(name)
+    for skipped in alike.values():
+        verb = "is" if len(skipped) == 1 else "are"
+        print_message("note", with_flags(f"{', '.join(skipped)} {verb} skipped. {not_run[skipped[0]]}"))
 
 
 def _plan(

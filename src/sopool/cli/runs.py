@@ -46,8 +46,8 @@ def list_runs(
 @app.command(cls=Command, epilog=epilog(EXAMPLES["runs compare"]))
 def compare(
     context: typer.Context,
-    a: Annotated[str, typer.Argument(help="Key of a run, or the beginning of one.")],
-    b: Annotated[str, typer.Argument(help="Key of another run, or the beginning of one.")],
+    a: Annotated[str, typer.Argument(metavar="KEY", help="Key of a run, or the beginning of one.")],
+    b: Annotated[str, typer.Argument(metavar="KEY", help="Key of another run, or the beginning of one.")],
     folder: FolderOption = None,
 ) -> None:
     """Show the differences between two runs, and their results."""

@@ -139,8 +139,8 @@ def _to_hold_out(
         )
     if min(held, len(numbers) - held) < len(classes):
         raise DataError(
-            f"{fraction:.0%} of {len(numbers)} training graphs is {held}, which leaves some of the {len(classes)} "
-            "classes without a graph on one side: hold out another fraction."
+            f"{100 * fraction:.0f} % of {len(numbers)} training graphs is {held}, which leaves some of the "
+            f"{len(classes)} classes without a graph on one side: hold out another fraction."
         )
     return numbers, values, held
 

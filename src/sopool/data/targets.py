@@ -98,28 +98,31 @@ def stack_targets(
         names = tuple(names) or default_names(width)
     except DataError as error:
         raise DataError(f"{where[first or 0]}: {error}") from error
+    given = {place: label for place, label in enumerate(labels) if label is not None}
+    for place, label in given.items():  # all of them first, because one wide label would need memory for each graph
+        _check_alike(label, single, width, names, where[place])
     rows = np.full((len(labels), width), np.nan)
-    for place, label in enumerate(labels):
-        if label is None:
-            continue
+    for place, label in given.items():
         try:
-            _check_alike(label, single, width, names)
             rows[place] = [math.nan if one is None else one for one in targets_of([label] if single else label, names)]
         except DataError as error:
             raise DataError(f"{where[place]}: {error}") from error
     return torch.from_numpy(rows), names
 
 
-def _check_alike(label: Any, single: bool, width: int, names: Sequence[str]) -> None:
+def _check_alike(label: Any, single: bool, width: int, names: Sequence[str], where: str) -> None:
     """Raise unless a label is a list of ``width`` numbers or, if ``single``, one number."""
+    problem = ""
     if isinstance(label, str):
-        raise DataError(
+        problem = (
             f"the label {show(label)} is text, but other labels are numbers with fractions or lists. Numbers to "
             "predict must all be numbers, and missing ones None; classes are text or whole numbers."
         )
-    if isinstance(label, list) == single:
-        raise DataError(f"the label {show(label)} is a single value, but other graphs have a list of {width} targets.")
-    if isinstance(label, list) and len(label) != width:
-        raise DataError(f"{len(label)} targets, expected {width}: {show(list(names))}.")
-    if single and width > 1:
-        raise DataError(f"the label {show(label)} is one target, expected {width}: {show(list(names))}.")
+    elif isinstance(label, list) == single:
+        problem = f"the label {show(label)} is a single value, but other graphs have a list of {width:,} targets."
+    elif isinstance(label, list) and len(label) != width:
+        problem = f"{len(label):,} targets, expected {width:,}: {show(list(names))}."
+    elif single and width > 1:
+        problem = f"the label {show(label)} is one target, expected {width:,}: {show(list(names))}."
+    if problem:
+        raise DataError(f"{where}: {problem}")

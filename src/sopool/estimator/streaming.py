@@ -136,6 +136,7 @@ def _predict_chunk(
     texts = set(map(reads, classes))
     count.correct += sum(_read(row.label, numbers) == reads(row.prediction) for row in known)
     foreign = [row.label for row in known if row.label is not None and _read(row.label, numbers) not in texts]
+    foreign = [str(label) if isinstance(label, list) else label for label in foreign]
     count.foreign += len(foreign)
     count.strangers |= dict.fromkeys(islice(dict.fromkeys(foreign), SHOWN - len(count.strangers)))
     write(made)

@@ -203,14 +203,14 @@ def _notes(every: Sequence[str], shared: Sequence[str]) -> list[str]:
     notes = []
     left_out = [dataset for dataset in every if dataset not in shared]
     if left_out:
-        notes.append(f"Ranks leave out {', '.join(left_out)}: not every line has a figure there.")
+        notes.append(f"Ranks do not include {', '.join(left_out)}, where some poolings have no result.")
     if len(shared) < 2:
-        notes.append("Over fewer than two data sets ranks tell no more than the table does, and nothing can be tested.")
+        notes.append("Ranks and tests over data sets need at least two data sets with results of all poolings.")
     elif len(shared) <= FEW:
         notes.append(f"{len(shared)} data sets are too few for the Friedman test and the critical difference.")
     if every and 2.0 ** (1 - len(every)) > LEVEL:
         notes.append(
             f"Wilcoxon's test cannot reach p = {LEVEL:g} on {len(every)} data set{'s' if len(every) > 1 else ''}: its "
-            f"smallest p there is {2.0 ** (1 - len(every)):.3g}. It takes at least 6."
+            f"smallest p there is {2.0 ** (1 - len(every)):.3g}. At least 6 data sets are needed."
         )
     return notes

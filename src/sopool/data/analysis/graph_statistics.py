@@ -146,8 +146,8 @@ def data_warnings(statistics: GraphStatistics, folds: int = 10) -> list[str]:
     name, most = max(counts.items(), key=lambda item: item[1], default=("", 0))
     if len(counts) > 1 and most > 0.9 * labelled:
         found.append(
-            f"Class {name!r} has {most / labelled:.1%} of the graphs, which is the accuracy of always predicting it: "
-            "look at balanced accuracy, too."
+            f"Class {name!r} has {100 * most / labelled:.1f} % of the graphs, which is the accuracy of always "
+            "predicting it: look at balanced accuracy, too."
         )
     found += map(_target_warning, (one for one in statistics.targets if one.min == one.max))
     if statistics.empty_graphs:

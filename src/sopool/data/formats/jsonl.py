@@ -70,8 +70,9 @@ def _pack(rows: Iterable[GraphRow], path: str, name: str, target_names: Sequence
         row.graph.where = f"line {row.number}"
         graphs[row.number] = row.graph
     # A single number may be missing, but not a list: a short line would need as much memory as a long one.
-    numbers = any(isinstance(graph.label, float) for graph in graphs.values())
-    for key in (*(() if numbers else ("label",)), *NODE_FIELDS, *EDGE_FIELDS):
+    kinds = {type(graph.label) for graph in graphs.values()}
+    may_miss = float in kinds and list not in kinds
+    for key in (*(() if may_miss else ("label",)), *NODE_FIELDS, *EDGE_FIELDS):
         _check_alike(graphs, key, path)
     try:
         return pack(graphs.values(), name, target_names)

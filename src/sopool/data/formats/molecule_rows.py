@@ -139,7 +139,7 @@ def _label(molecule: MoleculeText, options: RowOptions, columns: LabelColumns) -
         raise DataError(molecule.problem)
     label = None if options.labels == "ignored" else columns.label(molecule.label)
     if label is None and options.labels == "required":
-        raise DataError("All targets are missing." if columns.targets else "The label is missing.")
+        raise DataError("All targets are missing." if columns.targets else "The molecule has no label.")
     return label
 
 
@@ -176,8 +176,9 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
         raise SettingError(f"there is no {kind} {wanted!r} ({option}). {found}", path)
     what = option.partition("_")[0]
     more = ", or labelled=False to read no labels" if what == "label" else "; the first line has the column names"
+    known = " or ".join(filter(None, [", ".join(usual[:-1]), usual[-1]]))
     raise DataError(
-        f"no {kind} is called {', '.join(usual)}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path
+        f"no {kind} is called {known}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path
     )
 
 

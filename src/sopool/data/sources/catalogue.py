@@ -204,8 +204,6 @@ def load(
     if _is_path(source):
         return _read(Path(source), options, on_error)
     name = str(source)
-    if name in NOTES:
-        warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
     found = find(name, root)
     if found.place == "package":
         NAME.check_columns(name, options)
@@ -214,10 +212,11 @@ def load(
     def read(path: Path) -> PackedGraphs:
         return renamed(_read(path, options, on_error), name)
 
-    if found.path is None:
-        return read(_download(name, found, progress))
+    path = _download(name, found, progress) if found.path is None else found.path
+    if name in NOTES:
+        warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
     try:
-        return read(found.path)
+        return read(path)
     except DataError as error:
         if found.place != "cache" or smiles_column or label_column or target_columns:
             raise
@@ -239,9 +238,10 @@ def _is_path(source: str | Path) -> bool:
 
 
 def _download(name: str, found: FoundDataset, progress: DownloadProgress | None) -> Path:
+    files = f"{name}.zip of the TU collection (or a folder {name} with its files)"
     ways = (
-        f"Searched: {'; '.join(found.searched)}. Put {name}.zip of the TU collection (or a folder {name} with its "
-        "files) into a folder and give that folder as root, --root or SOPOOL_DATA; or give the path of your own file."
+        f"Searched: {'; '.join(found.searched)}. Put {'PTC.txt of that code' if name == 'PTC' else files} into a "
+        "folder and give that folder as root or SOPOOL_DATA; or give the path of your own file."
     )
     if name == "PTC":
         raise DataError(f"PTC was not found. {NOTES['PTC']} {ways}")
@@ -274,16 +274,16 @@ def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
         raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.", path)
     store, bad = pack_molecules(kind.rows(path, options), kind.place(path), on_error, stem_of(path))
     if bad:
-        warnings.warn(_skipped(path, bad, len(bad) + len(store)), stacklevel=3)
+        warnings.warn(_skipped(path, kind.unit, bad, len(bad) + len(store)), stacklevel=3)
     return store
 
 
-def _skipped(path: Path, bad: list[BadRow], total: int) -> str:
+def _skipped(path: Path, unit: str, bad: list[BadRow], total: int) -> str:
     reasons = Counter(one.reason.rstrip(".") for one in bad).most_common()
     told = "; ".join(f"{reason} ({count:,})" for reason, count in reasons[:REASONS])
     left = len(reasons) - REASONS
     more = f"; and {left:,} other reason{'s' * (left > 1)}" if left > 0 else ""
     return (
-        f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in row {bad[0].row}, {show(bad[0].text)}. "
+        f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in {unit} {bad[0].row}, {show(bad[0].text)}. "
         f"Reasons: {told}{more}."
     )

@@ -38,7 +38,8 @@ def download(name: str, folder: Path, progress: DownloadProgress | None = None) 
             target.unlink(missing_ok=True)  # otherwise the new file would get the permissions of the old one
     except (urllib.error.URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
-        raise DataError(f"{name} could not be downloaded from the TU collection: {reason}.") from error
+        reason = getattr(reason, "strerror", None) or reason
+        raise DataError(f"{name} could not be downloaded from the TU collection ({reason}).") from error
     return target
 
 

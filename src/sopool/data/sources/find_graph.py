@@ -116,7 +116,7 @@ def _what_there_is(number: int | None, name: str, numbers: list[int], ids: list[
     if not last:
         return "the file has no graphs."
     missing = f"no graph has the id {name!r}" if number is None else f"no graph is in row {number} or has that id"
-    known = f", with ids such as {', '.join(map(repr, ids))}" if ids else " and have no ids"
+    known = f", with ids such as {', '.join(map(repr, ids))}" if ids else " and have no ids (a column named id or name)"
     return f"{missing}. The graphs are in rows {first} to {last}{known}."
 
 

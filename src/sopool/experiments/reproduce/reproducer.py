@@ -19,8 +19,9 @@ from sopool.training.trainer import Report
 
 PROTOCOL_NOTE = (
     "The paper's own figures are per-fold-max, as its authors' code reports: each fold at the epoch that is best on "
-    "its test graphs, which is optimistic. Its Sum/Avg lines are copied from GIN (Xu et al., 2019), where one epoch "
-    "serves all folds: single-epoch. So the gains it shows are between unlike protocols; ours are between like ones."
+    "its test graphs, which is optimistic. Its Sum/Avg lines are copied from GIN (Xu et al., 2019), which "
+    "selects one epoch for all folds: single-epoch. The gains in the paper therefore compare different protocols, "
+    "while ours compare results of the same protocol."
 )
 
 

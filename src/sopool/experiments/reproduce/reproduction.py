@@ -235,7 +235,7 @@ def load_reproduction(path: Path) -> Reproduction:
         saved = read_json(path)
         digest = saved.pop("digest", None) if isinstance(saved, dict) else None
         if digest not in (None, json_digest(saved)):
-            raise DataError(f"this is not what was written: the digest differs. {AGAIN}", path)
+            raise DataError(f"the content was changed or damaged: the digest differs. {AGAIN}", path)
         return Reproduction.from_json(saved)
     except OSError as error:
         raise DataError(f"the file cannot be read: {error.strerror}.", path) from error

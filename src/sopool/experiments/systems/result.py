@@ -109,7 +109,7 @@ def save_result(result: ControlResult, path: Path) -> None:
 def load_result(path: Path) -> ControlResult | None:
     """Return the result that :func:`save_result` wrote; None if there is none or, with a warning, if it is damaged."""
     try:
-        with blamed_on(path, "this is not what was written: "):
+        with blamed_on(path, "this file is not a valid result: "):
             saved = FILE(read_json(path), "the file")
             if (saved["key"], saved["digest"]) != (path.stem, json_digest(saved["result"])):
                 raise DataError("the key or the digest differs.")

@@ -11,6 +11,7 @@ NEUTRAL = (247, 247, 247)
 FOR = (74, 144, 217)
 """A scale from orange to blue, suitable for color-blind readers; black text is legible on all of its colors."""
 WIDTH, HEIGHT, EDGE = 640, 440, 34
+RIGHT_ABOVE = np.array([1.0, -1.0])
 MARKED = 8
 """The largest number of nodes whose number and value are written beside them."""
 
@@ -45,6 +46,8 @@ class Picture:
     hints: Sequence[str]
     """The tooltip of each node."""
     lines: Sequence[Stroke]
+    rows: tuple[float, float] = (0.0, HEIGHT)
+    """The top and the bottom of the part that is shown."""
 
 
 def colour(value: float, largest: float) -> tuple[int, int, int]:
@@ -83,17 +86,30 @@ def draw(picture: Picture) -> str:
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{radius:.1f}" dy="0.35em">{escape(picture.labels[node])}</text>'
             "</g>"
         )
-    return "\n".join([*parts, *write_marks(at, picture.lines, picture.numbers, picture.values, radius), "</svg>"])
+    segments = [(at[line.source], at[line.target]) for line in picture.lines]
+    return "\n".join([*parts, *write_marks(at, segments, picture.numbers, picture.values, radius), "</svg>"])
 
 
 def write_marks(
-    at: np.ndarray, lines: Sequence[Stroke], numbers: Sequence[int], values: np.ndarray, radius: float
+    at: np.ndarray,
+    segments: Sequence[tuple[np.ndarray, np.ndarray]],
+    numbers: Sequence[int],
+    values: np.ndarray,
+    radius: float,
 ) -> list[str]:
-    """Return SVG texts with the number and value of the most important nodes, placed where they hide least."""
+    """Return SVG texts with the number and value of the most important nodes, placed where they hide least.
+
+    Args:
+        at: The position of each node, ``[N, 2]``.
+        segments: The ends of each line that is drawn; those of a self-loop are the same.
+        numbers: The number of each node.
+        values: The value of each node, ``[N]``.
+        radius: The radius of the nodes.
+    """
     steps = np.linspace(0.15, 0.85, 5)[:, None]
-    drawn = np.concatenate([np.zeros((0, 2)), *(at[a] + steps * (at[b] - at[a]) for a, b in map(_ends, lines))])
+    drawn = np.concatenate([np.zeros((0, 2)), *(a + steps * (b - a) for a, b in segments)])
     boxes = [(centre, np.array([radius, radius])) for centre in at]
-    boxes += [(at[a] + (radius, -radius), np.array([radius, radius])) for a, b in map(_ends, lines) if a == b]
+    boxes += [(a + radius * RIGHT_ABOVE, np.array([radius, radius])) for a, b in segments if (a == b).all()]
     written = []
     for node in sorted(marked(values), key=lambda node: -abs(values[node])):
         text = f"{numbers[node]}: {signed(float(values[node]))}"
@@ -105,10 +121,6 @@ def write_marks(
             f'paint-order="stroke">{escape(text)}</text>'
         )
     return written
-
-
-def _ends(line: Stroke) -> tuple[int, int]:
-    return line.source, line.target
 
 
 def _around(centre: np.ndarray, half: np.ndarray, radius: float) -> list[np.ndarray]:
@@ -130,8 +142,9 @@ def _hidden(
 
 def _opening(picture: Picture) -> str:
     key = escape(picture.key)
+    top, bottom = picture.rows
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {top:g} {WIDTH} {bottom - top:g}" role="img" '
         f'aria-labelledby="{key}-title {key}-desc" font-family="sans-serif" text-anchor="middle" fill="#111" '
         'style="background: #fff">\n'
         f'<title id="{key}-title">{escape(picture.title)}</title>\n<desc id="{key}-desc">{escape(picture.description)}'

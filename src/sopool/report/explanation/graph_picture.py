@@ -1,5 +1,6 @@
 """The drawing of an explained graph: a structural formula for molecules, nodes and edges for other graphs."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,10 @@ MOST = 400
 """The largest number of nodes that are drawn; for larger graphs, those that contribute most."""
 ATOM = 14.0
 """The approximate radius of the colored disk of an atom."""
+BOND_LINE = re.compile(r"class='bond-[^']*' d='M ([\d.-]+),([\d.-]+) L ([\d.-]+),([\d.-]+)'")
+"""A line of a bond in RDKit's SVG; double and aromatic bonds have two."""
+MARGIN = 48.0
+"""The space above and below a molecule, in which numbers and values are written."""
 CALM = 120
 """The largest number of nodes for the slower layout, which crosses fewer edges."""
 
@@ -101,7 +106,9 @@ def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -
     inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     places = [drawer.GetDrawCoords(node) for node in range(len(values))]
     at = np.array([(place.x, place.y) for place in places])
-    lines = [Stroke(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
-    marks = write_marks(at, lines, range(len(values)), values, ATOM)
-    nothing = Picture("graph", title, description, np.zeros((0, 2)), [], [], np.zeros(0), [], [])
+    segments = [(at[bond.GetBeginAtomIdx()], at[bond.GetEndAtomIdx()]) for bond in molecule.GetBonds()]
+    drawn = np.array([line.groups() for line in BOND_LINE.finditer(inside)], float).reshape(-1, 2, 2)
+    marks = write_marks(at, [*segments, *((a, b) for a, b in drawn)], range(len(values)), values, ATOM)
+    rows = max(0.0, at[:, 1].min() - MARGIN), min(float(HEIGHT), at[:, 1].max() + MARGIN)
+    nothing = Picture("graph", title, description, np.zeros((0, 2)), [], [], np.zeros(0), [], [], rows)
     return draw(nothing).replace("</svg>", "\n".join([inside, *marks, "</svg>"]))

@@ -18,8 +18,8 @@ def datasets_grid(listed: Sequence[Listed]) -> Grid:
         rows,
         words=2,
         notes=[
-            "In parentheses: the figure of the paper, where it differs or the data set was not found. --json also "
-            "prints the paths."
+            "In parentheses: the figure of the paper, where it differs or the data set was not found. A dash: not "
+            "found on this machine; all but PTC are downloaded when they are first used. --json also prints the paths."
         ],
     )
 

@@ -11,7 +11,7 @@ def figure2_grid(verdicts: Sequence[Verdict]) -> Grid:
     examples = list(dict.fromkeys(one.example for one in verdicts))
     columns = ["pooling"]
     for example in examples:
-        columns += [f"({example}) distance", f"({example})\ntold apart", f"({example})\npaper"]
+        columns += [f"({example}) distance", f"({example})\ndistinguished", f"({example})\npaper"]
     rows = []
     for pool in dict.fromkeys(one.pool for one in verdicts):
         cells = [Cell(pool)]

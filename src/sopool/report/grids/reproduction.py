@@ -34,12 +34,12 @@ def reproduction_grid(found: Reproduction) -> Grid:
     columns = [
         *("data set", "line", "where the figure is from", "its protocol", "paper"),
         *map(protocol_label, found.protocols),
-        *("ours less the paper's", "not above"),
+        *("ours minus the paper's", "not above"),
     ]
     notes = [
-        "Percent: mean ± standard deviation over the test folds. Ours less the paper's: in points, under the protocol "
-        "of the paper's figure; empty where nothing was run or that is not known. Not above: controls whose mean is as "
-        "high under fair.",
+        "Percent: mean ± standard deviation over the test folds. Ours minus the paper's: in points, under the protocol "
+        "of the paper's figure; empty where nothing was run or that is not known. Not above: the "
+        "controls whose mean under fair is at least as high.",
         *(f"Not run: {name}: {why}" for name, why in found.not_run.items()),
     ]
     return Grid(found.title, columns, rows, 4, notes).without_empty()

@@ -14,8 +14,8 @@ from sopool.training.runs.info import Difference, RunInfo, tell_apart
 from sopool.training.runs.record import Run
 
 LOOKS = (
-    "Looks at: what is scored after each epoch. test: the test fold; validation: held-out training graphs; chosen: "
-    "held-out graphs, then the test fold once, at the selected epoch."
+    "Scored on: the graphs on which a run is scored after each epoch. test: the test fold; validation: held-out "
+    "training graphs; chosen: held-out training graphs, then the test fold once, at the selected epoch."
 )
 WHAT = "data set,\nGNN, pool"
 SIZE, WRITTEN = "size", "written"
@@ -23,7 +23,7 @@ SIZE, WRITTEN = "size", "written"
 
 def runs_grid(infos: Sequence[RunInfo]) -> Grid:
     """Show one row for each run, in the order given."""
-    columns = ["key", WHAT, "hidden/batch/\nlr/dropout", "looks at", "state", WRITTEN]
+    columns = ["key", WHAT, "hidden/batch/\nlr/dropout", "scored on", "state", WRITTEN]
     rows = []
     for info in infos:
         config = info.config
@@ -49,7 +49,7 @@ def groups_grid(infos: Sequence[RunInfo]) -> Grid:
         {key: group[0].config.evaluation() for key, group in groups.items() if group[0].config}, _columns
     )
     also = ["other"] if besides else []
-    columns = [WHAT, "looks at,\nepochs x steps", "settings\nx folds", *also, "state", SIZE, WRITTEN]
+    columns = [WHAT, "scored on,\nepochs x steps", "settings\nx folds", *also, "state", SIZE, WRITTEN]
     rows = []
     for key, group in groups.items():
         words = [*_group(group), *(besides.get(key, "") for _ in also), _states(group)]

@@ -51,7 +51,7 @@ def accuracy_grid(summary: Summary) -> Grid:
     ]
     notes = [SPREAD, *([f"{OPTIMISM}{', over the seeds that have both' * several}."] if both else [])]
     if any(row[-1].text for row in rows):
-        notes.append("Not above: controls whose mean under fair is as high.")
+        notes.append("Not above: the controls whose mean under fair is at least as high.")
     rules = sorted({(entry.pool, entry.data) for entry in summary.entries if entry.is_reference})
     if rules:
         told = "; ".join(

@@ -151,7 +151,7 @@ def curves_chart(entry: Entry, protocols: Sequence[str]) -> Chart:
         "height": 360,
         "xaxis": {"title": {"text": "epoch"}, "range": [0, epochs + 1]},
         "yaxis": {"title": {"text": "accuracy, %"}},
-        "legend": {"orientation": "h", "y": -0.25},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         "margin": {"l": 55, "r": 15, "t": 10, "b": 40},
         "hovermode": "closest",
     }

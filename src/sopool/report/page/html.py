@@ -118,7 +118,7 @@ def _significance(clear: int, count: int) -> str:
 
 
 def _headings(tables: Sequence[Reproduction]) -> list[str]:
-    """Return a heading for each table; reproductions of one table are told apart by how they were trained."""
+    """Return a heading for each table; reproductions of one table are distinguished by their training."""
     headings = []
     for one in tables:
         others = [other.training for other in tables if other.table == one.table]

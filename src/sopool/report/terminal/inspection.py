@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -34,8 +35,8 @@ def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[st
     return Group(*parts)
 
 
-def _facts(s: GraphStatistics) -> list[tuple[str, str]]:
-    predicted = [("classes", class_shares(s.classes))] if s.classes else []
+def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
+    predicted: list[tuple[str, RenderableType]] = [("classes", class_shares(s.classes))] if s.classes else []
     if s.targets:
         complete = sum(not target.missing for target in s.targets)
         predicted.append(("targets", f"{len(s.targets):,}, of which {complete:,} without missing values"))
@@ -81,21 +82,24 @@ def _targets(targets: Sequence[TargetStatistics]) -> Table:
     return table
 
 
-def class_shares(classes: Sequence[tuple[Label, int]]) -> str:
-    """Return the number and share of graphs of each class, or of the most frequent classes."""
+def class_shares(classes: Sequence[tuple[Label, int]]) -> RenderableType:
+    """List the number and share of graphs of each class, or of the most frequent classes."""
     told = classes if len(classes) <= CLASSES else sorted(classes, key=lambda pair: -pair[1])[:CLASSES]
     graphs = max(1, sum(count for _, count in classes))
-    text = "  ".join(f"{on_one_line(str(name))}: {count:,} ({count / graphs:.1%})" for name, count in told)
+    items = [f"{on_one_line(str(name))}: {count:,} ({100 * count / graphs:.1f} %)" for name, count in told]
     left = len(classes) - len(told)
-    return f"{text}  and {left:,} more" if left else text
+    return Columns([Text(item) for item in [*items, *([f"and {left:,} more"] if left else [])]], padding=(0, 2))
 
 
 def _refinement(s: GraphStatistics) -> str:
     found = s.duplicates
     assert found is not None
+    rounds = f"After {found.rounds} rounds of color refinement (1-WL, with node labels and attributes)"
+    if not found.graphs:
+        return f"{rounds}, each of the {s.graphs:,} graphs can be distinguished from all others."
     text = (
-        f"After {found.rounds} rounds of color refinement (1-WL, with node labels and attributes), {found.graphs:,} of "
-        f"{s.graphs:,} graphs cannot be distinguished from another graph; they form {found.groups:,} groups."
+        f"{rounds}, {found.graphs:,} of {s.graphs:,} graphs cannot be distinguished from another graph; they form "
+        f"{found.groups:,} group{'s' * (found.groups > 1)}."
     )
     if found.best_accuracy is None:
         return text
@@ -103,5 +107,5 @@ def _refinement(s: GraphStatistics) -> str:
         return f"{text} No group contains graphs of different classes, so all classes can be distinguished."
     return (
         f"{text} {found.conflicting:,} of them are in a group with conflicting labels, so no such network can classify "
-        f"more than {found.best_accuracy:.1%} of these graphs correctly, even if trained on all of them."
+        f"more than {100 * found.best_accuracy:.1f} % of these graphs correctly, even if trained on all of them."
     )

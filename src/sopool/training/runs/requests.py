@@ -151,7 +151,7 @@ def write_request(runs: Path, request: StoredRequest) -> None:
 
 def read_request(path: Path) -> StoredRequest:
     """Return the request that :func:`write_request` wrote; raise ``DataError`` if the file is not one of these."""
-    with blamed_on(path, "this is not the request that was written: "):
+    with blamed_on(path, "this file is not a valid request: "):
         saved = FILE(read_json(path), "the file")
         if saved["format"] != FORMAT:
             raise DataError(
