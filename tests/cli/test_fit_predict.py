@@ -29,7 +29,7 @@ def test_fit_says_how_good_it_is_and_writes_a_model(call, tmp_path):
     assert shown.err.endswith(", final model\n")
     kept = GraphClassifier.load(tmp_path / "mutag.sopool")
     assert kept.about_["estimate"]["folds"] == 2
-    assert 0 <= kept.about_["estimate"]["accuracy"]["mean"] <= 1
+    assert 0 <= kept.about_["estimate"]["scores"]["accuracy"]["mean"] <= 1
     assert kept.n_models == 2
     again = call("predict", "mutag.sopool", "MUTAG", "-o", "-")
     rows = read_csv(again.out)

@@ -27,7 +27,7 @@ def test_what_was_found_does_not_make_the_rest_look_quick(clock):
     for _ in range(5):
         tally.add(TrainingProgress(1, 100, finished=1))
     tally.add(TrainingProgress(1, 40))  # from a checkpoint
-    assert (tally.done, tally.finished, tally.trained, tally.left, tally.accuracy) == (540, 5, 0, None, None)
+    assert (tally.done, tally.finished, tally.trained, tally.left, tally.score) == (540, 5, 0, None, None)
     for _ in range(6):
         clock.now += 2
         tally.add(TrainingProgress(2, 1, 0.5))
@@ -40,10 +40,10 @@ def test_accuracy_is_that_of_late_and_weighs_models(clock):
     tally = Tally(1000, 10, clock)
     tally.add(TrainingProgress(4, 1, 0.9))
     tally.add(TrainingProgress(1, 1, 0.4))
-    assert tally.accuracy == pytest.approx(0.8)
+    assert tally.score == pytest.approx(0.8)
     for _ in range(50):
         tally.add(TrainingProgress(1, 1, 0.25))
-    assert tally.accuracy == pytest.approx(0.25)
+    assert tally.score == pytest.approx(0.25)
 
 
 def test_two_workers_reporting_at_once_say_nothing_of_the_time_left(clock):

@@ -25,22 +25,24 @@ from sopool.estimator.estimate import (
     with_callback,
 )
 from sopool.estimator.validation import label_graphs
+from sopool.objectives import SingleLabel
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
 
 
 def test_folds_are_scored_by_models_that_have_not_seen_them():
     found = estimate(tiny(), NAMED, folds=3)
-    for (train, test), scores in zip(stratified_folds(LABELS, 3), found.folds, strict=True):
+    for (train, test), each in zip(stratified_folds(LABELS, 3), found.folds, strict=True):
+        scores = {name: score for name, (score,) in each.items()}
         shares = tiny().fit(STORE[train.tolist()], LABELS[train]).predict_proba(STORE[test.tolist()])
         predicted = np.array(["even", "odd"])[shares.argmax(1)]
         assert scores["accuracy"] == accuracy_score(LABELS[test], predicted)
         assert scores["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(LABELS[test], predicted))
         assert scores["roc_auc"] == pytest.approx(roc_auc_score(LABELS[test] == "odd", shares[:, 1]))
-    values = [scores["accuracy"] for scores in found.folds]
+    values = [scores["accuracy"][0] for scores in found.folds]
     assert found.mean("accuracy") == pytest.approx(np.mean(values))
     assert found.std("accuracy") == pytest.approx(np.std(values))
-    assert found.largest_class == 0.5
-    assert found.to_json()["accuracy"] == {"mean": found.mean("accuracy"), "std": found.std("accuracy")}
+    assert found.baseline_mean("accuracy") == pytest.approx(0.5, abs=0.05)
+    assert found.to_json()["scores"]["accuracy"] == {"mean": found.mean("accuracy"), "std": found.std("accuracy")}
 
 
 def test_a_class_too_small_for_the_folds_is_named():
@@ -79,8 +81,8 @@ def test_a_search_needs_graphs_for_its_own_folds():
 
 @pytest.mark.parametrize(("accuracy", "balanced", "missed"), [(0.9, 0.5, True), (0.9, 0.85, False), (0.9, 0.95, False)])
 def test_rare_classes_are_missed_where_balanced_accuracy_is_far_lower(accuracy, balanced, missed):
-    scores = {"accuracy": accuracy, "balanced_accuracy": balanced, "roc_auc": None, "loss": None}
-    assert Estimate([scores], 0.8, 2).misses_rare_classes is missed
+    scores = {"accuracy": [accuracy], "balanced_accuracy": [balanced], "roc_auc": [None]}
+    assert Estimate(SingleLabel(("a", "b")), [scores], []).misses_rare_classes is missed
 
 
 def test_a_choice_of_settings_is_searched_inside():
@@ -118,7 +120,7 @@ def test_processes_find_the_same_and_tell_as_much():
 class Killed(GraphClassifier):
     """Has its process killed when it is to learn."""
 
-    def fit(self, graphs, y=None):
+    def fit(self, graphs, y=None, sample_weight=None):
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,11 +1,14 @@
 import pytest
 
 from sopool.estimator.estimate import Estimate
+from sopool.objectives import SingleLabel
 from sopool.report.grids.estimates import no_better
 
 
-def figures(accuracy, balanced, largest, classes):
-    return Estimate([{"accuracy": accuracy, "balanced_accuracy": balanced}], largest, classes).to_json()
+def found(accuracy, balanced, largest, classes):
+    scores = {"accuracy": [accuracy], "balanced_accuracy": [balanced]}
+    alike = {"accuracy": [largest], "balanced_accuracy": [1 / classes]}
+    return Estimate(SingleLabel(tuple(range(classes))), [scores], [alike])
 
 
 @pytest.mark.parametrize(
@@ -19,6 +22,6 @@ def figures(accuracy, balanced, largest, classes):
     ],
 )
 def test_what_is_no_better_than_the_most_frequent_class_is_told(given, balanced, said):
-    found = no_better(figures(*given), balanced)
-    assert said in found
-    assert bool(said) == bool(found)
+    told = no_better(found(*given), balanced)
+    assert said in told
+    assert bool(said) == bool(told)

@@ -17,18 +17,18 @@ def export(
 ) -> None:
     """Write a saved model as an ONNX file, to predict without Python, PyTorch or sopool.
 
-    The file has all networks of the ensemble and gives the probability of each class and the uncertainty. Its metadata
-    describe the inputs, such as the numbers of the node labels. Predictions equal those of sopool predict up to
-    rounding. Models with eigenpool cannot be exported.
+    The file has all networks of the ensemble and gives the probability of each class or label, or the predicted
+    numbers, and the uncertainty. Its metadata describe the inputs, such as the numbers of the node labels. Predictions
+    equal those of sopool predict up to rounding. Models with eigenpool cannot be exported.
     """
-    from sopool.estimator import GraphClassifier
+    from sopool.estimator import load_model
     from sopool.estimator.export import check_exportable
 
     check_file(output, model)
     check_exportable()
-    classifier = GraphClassifier.load(model, "cpu")
-    classifier.export(output)
-    networks = classifier.ensemble_.model.models
+    estimator = load_model(model, "cpu")
+    estimator.export(output)
+    networks = estimator.ensemble_.model.models
     size = output.stat().st_size / 1e6
     print_message(
         "note",

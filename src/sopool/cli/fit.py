@@ -17,12 +17,18 @@ from sopool.cli.options import (
     TRAINING,
     DeviceOption,
     LabelColumnOption,
+    LossOption,
     MaxAtomsOption,
+    MetricOption,
+    MetricsOption,
     OnErrorOption,
     RootOption,
     SmilesColumnOption,
     SourceArgument,
+    TargetColumnsOption,
+    TaskOption,
     WorkersOption,
+    column_names,
     names,
     settings,
     whole_numbers,
@@ -30,23 +36,22 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import check_file, output_console, print_message, print_progress
 from sopool.cli.progress import Tally, training_progress
-from sopool.cli.training import training_device
+from sopool.cli.training import task_line, training_device
 from sopool.errors import DataError, SettingError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from sopool.data.graphs import PackedGraphs
-    from sopool.estimator import FitProgress
-    from sopool.estimator.estimate import Estimate, OnEpoch, Scores
-    from sopool.estimator.validation import LabelledGraphs
+    from sopool.estimator import FitProgress, GraphEstimator
+    from sopool.estimator.estimate import Estimate, OnEpoch
+    from sopool.estimator.truth import KnownGraphs
     from sopool.training.trainer import Report
 
 MEANING = (
     "The estimate comes from cross-validation. The saved model was trained on all graphs, so no test data is left for "
-    "it; expect similar accuracy."
+    "it; expect similar {what}."
 )
-NO_ESTIMATE = "Its accuracy was not estimated; use, e.g., --folds 5 for an estimate."
+NO_ESTIMATE = "Its {what} was not estimated; use, e.g., --folds 5 for an estimate."
+WHAT: dict[str, str] = {"classification": "accuracy", "multi-label": "accuracy", "regression": "errors"}
 UNBALANCED = (
     "balanced accuracy is far below accuracy, so many graphs of rare classes are misclassified. With --class-weight "
     "balanced all classes have the same weight in training, which finds more graphs of rare classes but may lower "
@@ -58,6 +63,11 @@ def fit(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to save the model to.")],
     label_column: LabelColumnOption = None,
+    target_columns: TargetColumnsOption = None,
+    task: TaskOption = None,
+    metric: MetricOption = None,
+    metrics: MetricsOption = None,
+    loss: LossOption = None,
     pool: Annotated[
         str,
         typer.Option(
@@ -107,68 +117,82 @@ def fit(
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
 ) -> None:
-    """Train a classifier, estimate its accuracy and save it to a file.
+    """Train a model, estimate its accuracy or its errors and save it to a file.
 
-    Nested cross-validation estimates the accuracy: the number of epochs and, if several are given, the pooling and the
-    width are selected on training graphs only. Then the model is trained on all graphs and saved.
+    It predicts a class, several labels that are 0 or 1, or one or several numbers, of which some may be missing. Nested
+    cross-validation estimates how good it is: the number of epochs and, if several are given, the pooling and the width
+    are selected on training graphs only. Then the model is trained on all graphs and saved.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
-    from sopool.estimator import GraphClassifier
-    from sopool.estimator.estimate import check_classes, check_grid, fits_of, least_of_class, searched
-    from sopool.estimator.validation import label_graphs
-    from sopool.report.grids.estimates import estimate_grid, no_better
+    from sopool.estimator import GraphClassifier, GraphRegressor
+    from sopool.estimator.estimate import check_grid, fits_of, least_of_class, searched
+    from sopool.estimator.truth import learned_by_task
+    from sopool.report.grids.estimates import estimate_grid, no_better, shown_metrics
 
     check_file(output, *source_files(source, root))
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}
     place = training_device(device)
-    one = GraphClassifier(
-        pool_options=None if pool_options is None else settings("--pool-options", pool_options),
-        gnn=gnn,
-        n_models=models,
-        epochs=epochs,
-        class_weight=class_weight,
-        device=place,
-        random_state=seed,
-    )
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
+    given: dict[str, Any] = {
+        "pool_options": None if pool_options is None else settings("--pool-options", pool_options),
+        "gnn": gnn,
+        "n_models": models,
+        "epochs": epochs,
+        "metric": metric,
+        "device": place,
+        "random_state": seed,
+    }
+    columns = column_names(target_columns)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, columns)
     console = output_console()
-    if store.labels is None:
+    if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
-    labelled = label_graphs(store)
+    known = learned_by_task(store, task)
+    one: GraphEstimator
+    if known.task == "regression":
+        if class_weight is not None:
+            raise SettingError(
+                f"--class-weight {class_weight} is for classes, but the task is regression: leave it out."
+            )
+        one = GraphRegressor(**given, loss=loss or "squared")
+    else:
+        if loss is not None:
+            raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
+        one = GraphClassifier(**given, class_weight=class_weight)
     model = searched(one, grid)
-    check_grid(one, grid, store)
-    check_classes(labelled, folds, least_of_class(model), _flag)
-    kinds = len(labelled.classes)
-    console.print(f"{on_one_line(store.name)}: {len(store):,} graphs of {kinds:,} class{'es' * (kinds > 1)}.")
-    console.print(_classes(labelled))
+    check_grid(one, grid, known)
+    objective = known.objective(metric, loss)
+    shown = shown_metrics(objective, None if metrics is None else names("--metrics", metrics))
+    _check(known, folds, least_of_class(model))
+    _describe(store, known)
+    store = known.graphs
     networks = (folds + 1) * fits_of(model) * models
-    work = Work(store, Tally(networks * epochs, networks, unit="networks"))
-    figures = None
+    work = Work(store, Tally(networks * epochs, networks, unit="networks", metric=objective.metric))
+    found = None
     meaning = NO_ESTIMATE
     if folds:
         with advise("to train", partial(_advice, store, one.batch_size)):
             found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)
-        figures = found.to_json()
-        console.print(estimate_grid(figures))
-        meaning = f"{MEANING} {no_better(figures, class_weight is not None)}".rstrip()
+        console.print(estimate_grid(found, shown))
+        meaning = f"{MEANING} {no_better(found, class_weight is not None)}".rstrip()
         if class_weight is None and found.misses_rare_classes:
             print_message("note", UNBALANCED)
         print_copies_note(store)
     start = time.monotonic()
     with advise("to train", partial(_advice, store, one.batch_size)):
         trained = work.fit(model)
-    final: GraphClassifier = getattr(trained, "best_estimator_", trained)
-    if figures is not None:
-        final.about_["estimate"] = figures
+    final: GraphEstimator = getattr(trained, "best_estimator_", trained)
+    if found is not None:
+        final.about_["estimate"] = found.to_json()
     final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
     chosen = ", ".join(f"{name} {value}" for name, value in getattr(trained, "best_params_", {}).items())
     selected = f" Selected: {chosen}." if chosen else ""
+    meaning = meaning.replace("{what}", WHAT[known.task])
     console.print(f"Trained {what} and saved the model to {output}.{selected} {meaning}")
 
 
@@ -183,14 +207,19 @@ class Work:
         """Estimate the accuracy by cross-validation, and print a line for each finished fold."""
         from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
+        from sopool.report.scores import score_text, title_of
         from sopool.training.trainer import TrainingProgress
 
         done = 0
 
-        def tell_of(scores: "Scores") -> None:
+        metric = self.tally.metric
+
+        def tell_of(scores: "dict[str, float | None]") -> None:
             nonlocal done
             done += 1
-            told = f"fold {done} of {folds}: accuracy {100 * (scores['accuracy'] or 0):.1f} %"
+            score = scores[metric]
+            words = "cannot be computed" if score is None else score_text(metric, score)
+            told = f"fold {done} of {folds}: {title_of(metric)} {words}"
             print_progress(f"{told} (after {self.tally.elapsed:,.0f} s)")
             report(TrainingProgress(0, 0, where=f"{done} of {folds} folds"))
 
@@ -226,16 +255,42 @@ def _flag(name: str, value: object = None) -> str:
     return flag if value is None else f"{flag} {value}"
 
 
-def _classes(labelled: "LabelledGraphs") -> "Table":
-    """List all classes with their numbers of graphs, so that a wrong one such as N/A is noticed."""
+def _check(known: "KnownGraphs", folds: int, needed: int) -> None:
+    """Raise ``DataError`` before training if the true values do not allow it, or no estimate."""
+    from sopool.data.splits import random_folds
+    from sopool.estimator.estimate import check_classes
+
+    if known.classes is not None:
+        check_classes(known.labelled, folds, needed, _flag)
+    known.check()
+    if folds and known.classes is None:
+        random_folds(len(known.store), folds)
+
+
+def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:
+    """Print the size of the data and what is learned, so that a wrong class such as N/A or a wrong task is noticed."""
     from rich.table import Table
 
     from sopool.report.terminal.inspection import class_shares
 
-    each = zip(labelled.classes.tolist(), labelled.counts.tolist(), strict=True)
+    console = output_console()
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_row("classes", class_shares(list(each)))
-    return table
+    kinds = len(known.names)
+    graphs = f"{on_one_line(store.name)}: {len(store):,} graphs"
+    if known.classes is not None:
+        console.print(f"{graphs} of {kinds:,} class{'es' * (kinds > 1)}.")
+        table.add_row("classes", class_shares(list(zip(known.classes.tolist(), known.counts.tolist(), strict=True))))
+    else:
+        console.print(f"{graphs}.")
+        values = zip(known.names, known.counts.tolist(), strict=True)
+        table.add_row("known", "  ".join(f"{on_one_line(name)}: {count:,}" for name, count in values))
+    console.print(table)
+    console.print(task_line(known.task, known.names))
+    left = len(store) - len(known.store)
+    if left:
+        print_message(
+            "note", f"{left:,} graph{'s' * (left > 1)} without any known target {'are' if left > 1 else 'is'} left out."
+        )
 
 
 def _on_epoch(report: "Report") -> "OnEpoch":
@@ -243,7 +298,7 @@ def _on_epoch(report: "Report") -> "OnEpoch":
     from sopool.training.trainer import TrainingProgress
 
     def tell_of(epoch: "FitProgress") -> None:
-        report(TrainingProgress(epoch.training, 1, epoch.validation_accuracy))
+        report(TrainingProgress(epoch.training, 1, epoch.validation_score))
         if epoch.finished:
             report(TrainingProgress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
 

@@ -1,18 +1,19 @@
 """Loading the data set of a command, with a progress bar while it is downloaded."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
-from sopool.cli.options import MAX_ATOMS
+from sopool.cli.options import MAX_ATOMS, column_names
 from sopool.cli.output import STDIN, error_console, print_message
-from sopool.errors import DataError, OnError
+from sopool.errors import DataError, OnError, SettingError
 
 if TYPE_CHECKING:
     from sopool.data.graphs import PackedGraphs
+    from sopool.estimator import GraphEstimator
 
 
 def load_source(
@@ -22,6 +23,7 @@ def load_source(
     label_column: str | None,
     on_error: OnError,
     max_atoms: int = MAX_ATOMS,
+    target_columns: Sequence[str] = (),
 ) -> "PackedGraphs":
     """Load the graphs of a named data set or a path."""
     from sopool._runtime.out_of_memory import advise
@@ -39,10 +41,25 @@ def load_source(
             root,
             smiles_column=smiles_column,
             label_column=label_column,
+            target_columns=target_columns,
             on_error=on_error,
             max_atoms=max_atoms,
             progress=progress,
         )
+
+
+def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:
+    """Return the columns that hold the targets of a model, in the order of the model if they have the same names."""
+    columns = column_names(text)
+    targets = estimator.target_names_
+    if columns and not targets:
+        raise SettingError(f"--target-columns {text}: the model predicts one class, so use --label-column.")
+    if columns and len(columns) != len(targets):
+        raise SettingError(
+            f"--target-columns {text}: these are {len(columns)} columns, but the model predicts {len(targets)} "
+            f"target{'s' * (len(targets) > 1)}: {', '.join(targets)}."
+        )
+    return list(targets) if set(columns) == set(targets) else columns
 
 
 def print_copies_note(store: "PackedGraphs") -> None:

@@ -135,7 +135,8 @@ Value = TypeVar("Value")
 ARGUMENT = re.compile(r"\b(address|blocks|device|executor|max_atoms|root|workers)=(['\"]?)([\w:./-]*\w)\2")
 """A Python argument with a value in a message of the library."""
 NAMED = re.compile(
-    r"(\(|\bas )(label_column|label_property|root|smiles_column)\b(?:, or labelled=False to read no labels)?"
+    r"(\(|\bas )(label_column|label_property|root|smiles_column|target_columns)\b"
+    r"(?:, or labelled=False to read no labels)?"
 )
 """A Python argument that a message names without a value; commands have no option for ``labelled``."""
 
@@ -154,6 +155,11 @@ def _option(argument: str) -> str:
 def names(option: str, text: str) -> list[str]:
     """Return the distinct items of a comma-separated list; raise ``SettingError`` if one is empty."""
     return _items(option, text, str, "a name")
+
+
+def column_names(text: str | None) -> list[str]:
+    """Return the names that ``--target-columns`` lists; none if it is not given."""
+    return [] if text is None else names("--target-columns", text)
 
 
 def whole_numbers(option: str, text: str) -> list[int]:

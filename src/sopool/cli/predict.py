@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.loading import load_source, source_files
+from sopool.cli.loading import load_source, own_columns, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
@@ -17,24 +17,20 @@ from sopool.cli.options import (
     RootOption,
     SmilesColumnOption,
     StreamArgument,
+    TargetColumnsOption,
 )
-from sopool.cli.output import check_target, format_of, is_stdout, open_target, print_message
+from sopool.cli.output import check_target, error_console, format_of, is_stdout, open_target, print_message
 from sopool.errors import DataError, OnError, UserError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sopool.data.formats.rows import BadRow
     from sopool.data.graphs import PackedGraphs
-    from sopool.estimator import GraphClassifier
+    from sopool.estimator import GraphEstimator
     from sopool.estimator.streaming import Count
 
 SHOWN = 10
 """The number of unreadable rows that get a message of their own."""
-OWN = (
-    "the model was trained on these graphs, so this accuracy says nothing about new graphs. See the estimate that "
-    "sopool fit prints."
-)
+OWN = "the model was trained on these graphs, so this {what} about new graphs. See the estimate that sopool fit prints."
 
 
 def predict(
@@ -48,6 +44,7 @@ def predict(
         str | None,
         typer.Option(metavar="NAME", help="Column or property that holds the true labels; prints the accuracy."),
     ] = None,
+    target_columns: TargetColumnsOption = None,
     form: Annotated[
         Literal["csv", "jsonl"] | None,
         typer.Option("--format", help="Output format.", show_default="by file name, else csv"),
@@ -62,35 +59,40 @@ def predict(
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
 ) -> None:
-    """Predict the classes of graphs with a saved model.
+    """Predict graphs with a saved model.
 
-    Files of any size are processed in chunks. Each output row has the row number, the id if there is one, the
-    prediction, the probability of each class, and an uncertainty: how far the networks of the ensemble disagree.
+    Files of any size are processed in chunks. Each output row has the row number, the id if there is one, the predicted
+    class, labels or numbers, the probability of each class or label, and an uncertainty: how far the networks of the
+    ensemble disagree. Where the true values are known, scores are printed at the end.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.stream import stream_graphs
-    from sopool.estimator import GraphClassifier
+    from sopool.estimator import load_model
     from sopool.estimator.streaming import FORMATS, Count, Writer, predict_stream
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, *FORMATS)
-    classifier = GraphClassifier.load(model, device)
+    estimator = load_model(model, device)
+    columns = own_columns(estimator, target_columns)
     count = Count()
     start = time.monotonic()
-    chunks = stream_graphs(source, classifier.ensemble_.fields, root, smiles_column, label_column, max_atoms)
+    fields = estimator.ensemble_.fields
+    chunks = stream_graphs(source, fields, root, smiles_column, label_column, max_atoms, columns)
     smaller = "Remove graphs that are too large."
     with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
-        writer = Writer(file, chosen, classifier.classes_.tolist())
-        predict_stream(classifier, chunks, count, _refuser(source, on_error), writer.write)
+        writer = Writer(file, chosen, estimator)
+        predict_stream(estimator, chunks, count, _refuser(source, on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another
-    _conclude(count, time.monotonic() - start, output, classifier.classes_)
+    _conclude(count, time.monotonic() - start, output, estimator)
     # Compare the graphs only if the numbers of nodes agree: then all of them fit into memory.
-    own_nodes = classifier.trained_on_.get("nodes")
-    as_many = source != "-" and count.accuracy is not None and count.labelled_nodes == own_nodes
+    own_nodes = estimator.trained_on_.get("nodes")
+    scored = count.accuracy is not None or count.known is not None
+    as_many = source != "-" and scored and count.labelled_nodes == own_nodes
     if as_many and _are_own(
-        classifier, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms)
+        estimator, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms, columns)
     ):
-        print_message("warning", OWN)
+        what = "accuracy says nothing" if count.accuracy is not None else "score says nothing"
+        print_message("warning", OWN.format(what=what))
 
 
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
@@ -113,12 +115,12 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
     return report_bad_row
 
 
-def _are_own(classifier: "GraphClassifier", graphs: "Callable[[], PackedGraphs]") -> bool:
+def _are_own(estimator: "GraphEstimator", graphs: "Callable[[], PackedGraphs]") -> bool:
     """Return whether the model was trained on these graphs; False if they cannot be loaded for training."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return classifier.was_trained_on(graphs())
+            return estimator.was_trained_on(graphs())
         except UserError:
             return False
 
@@ -131,8 +133,8 @@ def _check_any(count: "Count", source: str) -> None:
         raise DataError(bad if count.bad else "there are no graphs to predict.", place_of(source).path)
 
 
-def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray") -> None:
-    from sopool.estimator.validation import foreign_message, unknown_messages
+def _conclude(count: "Count", seconds: float, output: Path, estimator: "GraphEstimator") -> None:
+    from sopool.estimator.validation import unknown_messages
 
     where = "" if is_stdout(output) else f" The predictions are in {output}."
     skipped = f", {count.bad:,} row{'s' * (count.bad > 1)} skipped," if count.bad else ""
@@ -141,10 +143,48 @@ def _conclude(count: "Count", seconds: float, output: Path, classes: "np.ndarray
     print_message("note", f"predicted {graphs}{skipped} in {seconds:,.1f} s, {speed:,.0f} per second.{where}")
     for message in unknown_messages((count.unknown, count.nodes), (count.unknown_edges, count.edges)):
         print_message("note", message)
+    if estimator.target_names_:
+        _tell_of_targets(count, estimator)
+    else:
+        _tell_of_classes(count, estimator)
+
+
+def _tell_of_classes(count: "Count", estimator: "GraphEstimator") -> None:
+    """Print the accuracy, and which labels are not classes of the model."""
+    from sopool.estimator.validation import foreign_message
+
     if count.foreign:
-        message = foreign_message(count.strangers, count.foreign, count.labelled, classes)
+        message = foreign_message(count.strangers, count.foreign, count.labelled, estimator.objective_.names)
         so = "They count as wrong" if count.accuracy is not None else "No accuracy can be computed"
         print_message("warning", f"{message} {so}. Use --label-column to name another column or property.")
     if count.accuracy is not None:
         share = f"{count.correct:,} of {count.labelled:,} predictions are correct"
         print_message("note", f"accuracy {100 * count.accuracy:.1f} %: {share}.")
+
+
+def _tell_of_targets(count: "Count", estimator: "GraphEstimator") -> None:
+    """Print the scores of each target, and which labels are not values of the model's targets."""
+    from sopool.estimator.validation import listing
+    from sopool.report.grids.estimates import scores_grid, shown_metrics
+    from sopool.report.scores import score_text, title_of
+
+    objective = estimator.objective_
+    targets = estimator.target_names_
+    if count.foreign:
+        kind = "0 or 1" if objective.task == "multi-label" else "a number"
+        needed = kind if len(targets) == 1 else f"{len(targets)} values, each {kind} or missing"
+        print_message(
+            "warning",
+            f"{count.foreign:,} of {count.labelled:,} labels are not values of the model's targets, which are "
+            f"{needed}: {listing(list(count.strangers))}. They are not scored. Use --target-columns to name columns.",
+        )
+    if count.known is None:
+        return
+    outputs, truth = count.known
+    each = objective.score_targets(outputs, truth, shown_metrics(objective))
+    known = (truth == truth).sum(0).tolist()
+    if len(targets) > 1:
+        error_console().print(scores_grid(objective, each, known))
+        return
+    scores = [f"{title_of(name)} {score_text(name, one)}" for name, (one,) in each.items() if one is not None]
+    print_message("note", f"{', '.join(scores) or 'no score can be computed'} on {known[0]:,} known values.")

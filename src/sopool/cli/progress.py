@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sopool.training.trainer import Report, TrainingProgress
 
 REPORTS = 20
-"""The number of reports over which the displayed accuracy is averaged."""
+"""The number of reports over which the displayed score is averaged."""
 MARKS = 200
 """The number of reports from which the remaining time is estimated."""
 SPAN = 2.0
@@ -30,16 +30,25 @@ STOPPING = b"\nStopping after this epoch; the command can be continued later. In
 
 
 class Tally:
-    """Count the finished model-epochs and runs of an evaluation; ``unit`` names the runs in messages.
+    """Count the finished model-epochs and runs of an evaluation.
 
-    The remaining time is estimated from newly trained epochs only; stored runs just count as done.
+    ``unit`` names the runs in messages, and ``metric`` the score on graphs held out from training. The remaining time
+    is estimated from newly trained epochs only; stored runs just count as done.
     """
 
-    def __init__(self, total: int, runs: int, clock: Callable[[], float] = time.monotonic, unit: str = "runs") -> None:
+    def __init__(
+        self,
+        total: int,
+        runs: int,
+        clock: Callable[[], float] = time.monotonic,
+        unit: str = "runs",
+        metric: str = "accuracy",
+    ) -> None:
         self.total = total
         self.runs = runs
         self.clock = clock
         self.unit = unit
+        self.metric = metric
         self.done = self.trained = self.finished = 0
         self.start = clock()
         self.where = ""
@@ -68,10 +77,10 @@ class Tally:
         return 100 * self.done // max(1, self.total)
 
     @property
-    def accuracy(self) -> float | None:
-        """The mean accuracy on graphs held out from training, in the latest reports; None before the first."""
+    def score(self) -> float | None:
+        """The mean score on graphs held out from training, in the latest reports; None before the first."""
         models = sum(count for count, _ in self._recent)
-        return sum(count * accuracy for count, accuracy in self._recent) / models if models else None
+        return sum(count * score for count, score in self._recent) / models if models else None
 
     @property
     def left(self) -> float | None:
@@ -82,10 +91,12 @@ class Tally:
         return (self.total - self.done) * (end - start) / (now - before)
 
     def facts(self) -> list[str]:
-        """Return the number of runs and, if known, the accuracy, the remaining time and the current work."""
+        """Return the number of runs and, if known, the score, the remaining time and the current work."""
+        from sopool.report.scores import score_text, title_of
+
         facts = [f"{self.finished:,}/{self.runs:,} {self.unit}"]
-        if self.accuracy is not None:
-            facts.append(f"held-out accuracy {100 * self.accuracy:.1f} %")
+        if self.score is not None:
+            facts.append(f"held-out {title_of(self.metric)} {score_text(self.metric, self.score)}")
         if self.left is not None:
             facts.append(f"{timedelta(seconds=round(self.left))} left")
         if self.where:
@@ -147,7 +158,7 @@ class Lines:
 
     def show(self, tally: Tally) -> None:
         """Print a line if one is due."""
-        if tally.accuracy is None:
+        if tally.score is None:
             return  # stored runs are counted in a moment, before training begins
         # The last tenth ends when the last run is saved.
         tenths = min(tally.percent // 10, 9 + (tally.finished >= tally.runs))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 from rich.console import Console
 
+from sopool._runtime.visible import on_one_line
 from sopool.cli.options import with_flags
 from sopool.cli.output import print_message
 from sopool.cli.progress import Interruption, Tally, training_progress
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from sopool.training.trainer import Report
 
 Found = TypeVar("Found")
+
+
+def task_line(task: str, names: Sequence[object], most: int = 20) -> str:
+    """Say in one line what is predicted, so that a task that was not meant is noticed."""
+    if task == "classification":
+        return "Task: classification."
+    kind, what = ("multi-label classification", "label") if task == "multi-label" else ("regression", "target")
+    listed = ", ".join(on_one_line(str(name)) for name in names[:most]) + ", ..." * (len(names) > most)
+    return f"Task: {kind} of {len(names):,} {what}{'s' * (len(names) > 1)}: {listed}."
 
 
 def training_device(wanted: str, executor: str = "local") -> str:

@@ -253,7 +253,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
             )
         if known.classes is None:
             return match_targets(known, self.target_names_)
-        return codes_of(known.classes, objective.names)[known.truth]
+        found: np.ndarray = codes_of(known.classes, objective.names)[known.truth]
+        return found
 
     def _foreign(self, known: KnownGraphs, truth: np.ndarray) -> str:
         """Return a message about labels that are not one of the classes."""

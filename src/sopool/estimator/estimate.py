@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from reprlib import repr as show
 from typing import Any
 
@@ -143,7 +143,8 @@ def by_metric(model: GraphEstimator, graphs: Any, y: Any = None) -> float:
     """
     metric = model.objective_.metric
     if metric == "accuracy" and not model.target_names_:
-        return model.score(graphs, y)  # labels of which the training fold has no graph count as wrong
+        accuracy: float = model.score(graphs, y)  # labels of which the training fold has no graph count as wrong
+        return accuracy
     found = model.scores(graphs, y, metrics=[metric])[metric]
     return float("nan") if found is None else METRICS[metric].sign * found
 
@@ -298,9 +299,8 @@ def estimate(
     objective = known.objective(one.metric, one.get_params(deep=False).get("loss"))
     truth = known.truth
     splits = Splitter.of(objective, truth).folds(folds)
-    graphs = replace(known.store, classes=known.names) if known.classes is not None else known.store
     outputs = {}
-    for fold, each in _outputs(model, graphs, splits, workers, on_epoch):
+    for fold, each in _outputs(model, known.graphs, splits, workers, on_epoch):
         outputs[fold] = each
         on_fold(objective.score(each, truth[splits[fold][1]]))
     scores = [objective.score_targets(outputs[fold], truth[test]) for fold, (_, test) in enumerate(splits)]

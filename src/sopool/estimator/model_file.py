@@ -112,7 +112,14 @@ FACTS: dict[str, Check] = {
     "about": mapping_of(anything),
 }
 CHECKS = {"1": record(FACTS), "2": record(FACTS | {"objective": OBJECTIVE})}
-FIRST = {"task": "classification", "metric": "accuracy", "loss": None, "targets": [], "units": [], "flat": False}
+FIRST: dict[str, Any] = {
+    "task": "classification",
+    "metric": "accuracy",
+    "loss": None,
+    "targets": [],
+    "units": [],
+    "flat": False,
+}
 """What files of version 1, which have no objective, are for."""
 SEED = optional(whole(0, 2**32 - 1))
 CURVE = Array(("models", "epochs"), (torch.float64,), gaps=True)

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -10,18 +9,24 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TextIO, get_args
 
+import numpy as np
+
 from sopool._runtime.out_of_memory import advise
 from sopool._runtime.threads import one_threaded_pool, threads
 from sopool.data.formats.rows import BadRow
-from sopool.data.names import reads, whole_number
+from sopool.data.names import number_in, reads, whole_number
 from sopool.data.pack import Label
 from sopool.data.sources.stream import NO_NODES, GraphChunk
-from sopool.estimator.classifier import GraphClassifier
+from sopool.data.targets import GraphLabel, is_missing
+from sopool.estimator.base import GraphEstimator
 from sopool.estimator.ensemble import largest_number, overflow_reason, overflows
 
 Format = Literal["csv", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 DIGITS = 6
+"""The decimals of a probability."""
+SIGNIFICANT = 9
+"""The significant digits of a number."""
 SHOWN = 11
 """The number of unknown labels to keep: one more than is shown, to know whether there are more."""
 
@@ -31,11 +36,14 @@ class Predicted(NamedTuple):
 
     row: int
     id: Label | None
-    label: Label | None
-    """The true label, if the source has one."""
+    label: GraphLabel | None
+    """The true label or targets, if the source has any."""
     prediction: Any
-    probabilities: list[float]
-    uncertainty: float
+    """The predicted class, or the list of the predicted labels or numbers."""
+    probabilities: list[float] | None
+    """The probability of each class, or that each label is 1; None for numbers."""
+    uncertainty: Any
+    """The uncertainty of the class, or the list of those of the labels or numbers; NaN for a single model."""
 
 
 @dataclass
@@ -54,18 +62,27 @@ class Count:
     """Nodes of graphs that have a label."""
     correct: int = 0
     foreign: int = 0
-    """Labels that are not one of the model's classes."""
+    """Labels that are not one of the model's classes, or not values of its targets."""
     strangers: dict[Label, None] = field(default_factory=dict)
     """Some of these labels, in order of appearance."""
+    outputs: list[np.ndarray] = field(default_factory=list)
+    """The outputs for graphs with known targets ``[n, T]`` each, see :meth:`GraphEstimator.outputs`."""
+    truth: list[np.ndarray] = field(default_factory=list)
+    """The known targets of these graphs ``[n, T]`` each, NaN for missing ones."""
 
     @property
     def accuracy(self) -> float | None:
         """The accuracy on graphs with a label; None if no label is one of the model's classes."""
-        return self.correct / self.labelled if self.labelled > self.foreign else None
+        return self.correct / self.labelled if self.labelled > self.foreign and not self.truth else None
+
+    @property
+    def known(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The outputs and the targets of all graphs with known targets; None if there are none."""
+        return (np.concatenate(self.outputs), np.concatenate(self.truth)) if self.truth else None
 
 
 def predict_stream(
-    model: GraphClassifier,
+    model: GraphEstimator,
     chunks: Iterable[GraphChunk],
     count: Count,
     report_bad_row: Callable[[BadRow], None],
@@ -76,7 +93,7 @@ def predict_stream(
     One thread reads, another predicts.
 
     Args:
-        model: The fitted classifier.
+        model: The fitted estimator.
         chunks: The graphs, in chunks.
         count: The totals to update.
         report_bad_row: Called with each row that cannot be predicted.
@@ -96,50 +113,95 @@ def predict_stream(
 
 
 def _predict_chunk(
-    model: GraphClassifier,
+    model: GraphEstimator,
     chunk: GraphChunk,
     cores: int,
     count: Count,
     report_bad_row: Callable[[BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
-    """Predict one chunk, update the totals and write the predictions.
-
-    A label is correct if its text equals that of the prediction. If the classes are numbers, 01 and 1.0 equal 1, as
-    they do when a model is fitted on a file.
-    """
+    """Predict one chunk, update the totals and write the predictions."""
     if chunk.graphs is None:
         return
     with advise("to predict", partial(_largest_row, chunk)):
         features = model.ensemble_.encode(chunk.graphs)
         scores = model.ensemble_.scores(chunk.graphs, features, cores)
-        found = model.combine(scores)
+        found = model.ensemble_.combine(scores)
     left_out = {graph: (largest_number(chunk.graphs[graph]), overflow_reason("scores")) for graph in overflows(scores)}
     left_out |= dict.fromkeys(chunk.graphs.empty, ("0 nodes", NO_NODES))
     for graph, why in sorted(left_out.items()):
         count.bad += 1
         report_bad_row(BadRow(chunk.rows[graph], *why))
-    values = (found.labels.tolist(), found.probabilities.tolist(), found.uncertainty.tolist())
+    predicted = (
+        found.predicted if model.target_names_ else np.asarray(model.objective_.names, dtype=object)[found.predicted]
+    )
+    shares = [None] * len(predicted) if found.probabilities is None else found.probabilities.tolist()
+    values = (predicted.tolist(), shares, found.uncertainty.tolist())
     rows = enumerate(zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True))
-    made = [Predicted(*row) for graph, row in rows if graph not in left_out]
-    known = [row for row in made if row.label is not None]
-    count.graphs += len(made)
+    kept = {graph: Predicted(*row) for graph, row in rows if graph not in left_out}
+    known = {graph: row for graph, row in kept.items() if _is_known(row.label)}
+    count.graphs += len(kept)
     count.nodes += chunk.graphs.num_nodes
     count.unknown += features.unknown
     count.edges += chunk.graphs.num_edges
     count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
     count.labelled += len(known)
     sizes = zip(chunk.graphs.sizes.tolist(), chunk.labels, strict=True)
-    count.labelled_nodes += sum(size for size, label in sizes if label is not None)
-    classes = model.classes_.tolist()
+    count.labelled_nodes += sum(size for size, label in sizes if _is_known(label))
+    if model.target_names_:
+        _count_targets(model, known, model.objective_.joint(found), count)
+    else:
+        _count_classes(model, list(known.values()), count)
+    write(list(kept.values()))
+
+
+def _is_known(label: GraphLabel | None) -> bool:
+    """Return whether a source gives a label or at least one target."""
+    return label is not None and not (isinstance(label, list | float) and is_missing(label))
+
+
+def _count_classes(model: GraphEstimator, known: list[Predicted], count: Count) -> None:
+    """Count the correct predictions.
+
+    A label is correct if its text equals that of the prediction. If the classes are numbers, 01 and 1.0 equal 1, as
+    they do when a model is fitted on a file.
+    """
+    classes = model.objective_.names
     numbers = not any(isinstance(name, str) for name in classes)
     texts = set(map(reads, classes))
     count.correct += sum(_read(row.label, numbers) == reads(row.prediction) for row in known)
-    foreign = [row.label for row in known if row.label is not None and _read(row.label, numbers) not in texts]
-    foreign = [str(label) if isinstance(label, list) else label for label in foreign]
-    count.foreign += len(foreign)
-    count.strangers |= dict.fromkeys(islice(dict.fromkeys(foreign), SHOWN - len(count.strangers)))
-    write(made)
+    _note_foreign([row.label for row in known if _read(row.label, numbers) not in texts], count)
+
+
+def _count_targets(model: GraphEstimator, known: dict[int, Predicted], outputs: np.ndarray, count: Count) -> None:
+    """Keep the outputs and the true values of graphs with known targets, for the metrics at the end."""
+    width = len(model.target_names_)
+    values = {graph: _values(row.label, width, model.objective_.task == "multi-label") for graph, row in known.items()}
+    read = {graph: one for graph, one in values.items() if one is not None}
+    if read:
+        count.outputs.append(outputs[list(read)])
+        count.truth.append(np.array(list(read.values())))
+    _note_foreign([known[graph].label for graph in values if graph not in read], count)
+
+
+def _values(label: GraphLabel | None, width: int, binary: bool) -> list[float] | None:
+    """Return the targets that a source gives, NaN for missing ones; None if they are not those of the model."""
+    given = label if isinstance(label, list) else [label]
+    read = [number_in(one) if isinstance(one, str) else one for one in given]
+    if len(given) != width or any(one is not None and is_missing(one) for one in read):
+        return None
+    if any(value is None and not is_missing(text) for value, text in zip(read, given, strict=True)):
+        return None
+    if binary and any(one not in (0, 1) for one in read if one is not None):
+        return None
+    return [float("nan") if one is None else float(one) for one in read]
+
+
+def _note_foreign(labels: Sequence[GraphLabel | None], count: Count) -> None:
+    """Count labels that are not those of the model, and keep some of them."""
+    count.foreign += len(labels)
+    shown = (label if isinstance(label, str | int) else str(label) for label in labels)
+    count.strangers |= dict.fromkeys(islice(dict.fromkeys(shown), SHOWN - len(count.strangers)))
 
 
 def _largest_row(chunk: GraphChunk) -> str:
@@ -149,19 +211,27 @@ def _largest_row(chunk: GraphChunk) -> str:
     return f"Row {chunk.rows[graph]} has {int(chunk.graphs.sizes[graph]):,} nodes: leave it out, or use more memory."
 
 
-def _read(label: Label | None, numbers: bool) -> str:
+def _read(label: Any, numbers: bool) -> str:
     text = reads(label)
     number = whole_number(text) if numbers else None
     return text if number is None else str(number)
 
 
 class Writer:
-    """Write predictions as CSV or as JSON lines."""
+    """Write predictions as CSV or as JSON lines.
 
-    def __init__(self, file: TextIO, form: Format, classes: Sequence[Any]) -> None:
+    Args:
+        file: The file to write to.
+        form: ``"csv"`` or ``"jsonl"``.
+        model: The estimator whose predictions are written.
+    """
+
+    def __init__(self, file: TextIO, form: Format, model: GraphEstimator) -> None:
         self._file = file
         self._form = form
-        self._classes = [str(name) for name in classes]
+        self._targets = model.target_names_
+        self._numbers = model.objective_.task == "regression"
+        self._names = [str(name) for name in model.objective_.names]
         self._table = csv.writer(file, lineterminator="\n")
         self._begun = False
 
@@ -171,21 +241,53 @@ class Writer:
         Nothing is written if there are no predictions at all.
         """
         for row in rows:
+            values = self._values(row)
             if not self._begun:
-                self._begin()
-            shares = [round(share, DIGITS) for share in row.probabilities]
-            spread = None if math.isnan(row.uncertainty) else round(row.uncertainty, DIGITS)
+                self._begin(values)
             if self._form == "csv":
-                self._table.writerow([row.row, row.id, row.prediction, *shares, spread])
+                cells = [
+                    one for value in values.values() for one in (value.values() if isinstance(value, dict) else [value])
+                ]
+                self._table.writerow([row.row, row.id, *cells])
                 continue
-            record = {"row": row.row} | ({} if row.id is None else {"id": row.id}) | {"prediction": row.prediction}
-            record |= {"probabilities": dict(zip(self._classes, shares, strict=True)), "uncertainty": spread}
+            record = {"row": row.row} | ({} if row.id is None else {"id": row.id}) | values
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         self._file.flush()
 
-    def _begin(self) -> None:
+    def _values(self, row: Predicted) -> dict[str, Any]:
+        """Return what is written of a prediction, by the keys of JSON lines; several values are a dictionary."""
+        if not self._targets:
+            assert row.probabilities is not None
+            return {
+                "prediction": row.prediction,
+                "probabilities": self._named(row.probabilities),
+                "uncertainty": self._number(row.uncertainty),
+            }
+        if self._numbers and len(self._targets) == 1:
+            return {"prediction": self._number(row.prediction[0]), "uncertainty": self._number(row.uncertainty[0])}
+        shares = {} if row.probabilities is None else {"probabilities": self._named(row.probabilities)}
+        predicted = {"predictions": self._named(row.prediction)}
+        return predicted | shares | {"uncertainty": self._named(row.uncertainty)}
+
+    def _named(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Return values by the names of the classes or targets."""
+        return dict(zip(self._names, map(self._number, values), strict=True))
+
+    def _number(self, value: Any) -> Any:
+        """Round a number: a probability to some decimals, another one to significant digits; None for NaN."""
+        if value != value:
+            return None
+        return round(value, DIGITS) if not self._numbers else float(f"{value:.{SIGNIFICANT}g}")
+
+    def _begin(self, values: dict[str, Any]) -> None:
         """Write the CSV header."""
         self._begun = True
-        if self._form == "csv":
-            names = [f"probability_{name}" for name in self._classes]
-            self._table.writerow(["row", "id", "prediction", *names, "uncertainty"])
+        if self._form != "csv":
+            return
+        prefixes = {"predictions": "predicted", "probabilities": "probability"}
+        names = [
+            name
+            for key, value in values.items()
+            for name in ([f"{prefixes.get(key, key)}_{one}" for one in value] if isinstance(value, dict) else [key])
+        ]
+        self._table.writerow(["row", "id", *names])

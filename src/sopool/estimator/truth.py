@@ -27,7 +27,7 @@ from sopool.estimator.validation import (
     raw_array,
 )
 from sopool.objectives import Objective, Task, objective_for, truth_of
-from sopool.objectives.choose import check_truth
+from sopool.objectives.choose import check_truth, task_of
 
 Predicts = Literal["classes", "numbers"]
 """What an estimator predicts: one class or several labels, or numbers."""
@@ -65,6 +65,17 @@ class KnownGraphs:
     kept: np.ndarray | None = None
     """Which of the graphs that were given are these ``[n]``, bool; None for all. Those without a known target are not.
     """
+
+    @property
+    def graphs(self) -> PackedGraphs:
+        """The graphs with their classes by name, or with their targets, as estimators read them."""
+        return self.store if self.classes is None else replace(self.store, classes=self.names)
+
+    @property
+    def labelled(self) -> LabelledGraphs:
+        """The graphs with their classes, if they have classes."""
+        assert self.classes is not None
+        return LabelledGraphs(as_store(self.store), self.classes, self.truth)
 
     @property
     def names(self) -> tuple[Any, ...]:
@@ -135,6 +146,22 @@ def known_graphs(graphs: Any, y: Any, predicts: Predicts) -> KnownGraphs:
     return _of_targets(replace(store, targets=torch.from_numpy(targets), target_names=names), predicts, flat)
 
 
+def learned_by_task(store: PackedGraphs, task: str | None = None) -> KnownGraphs:
+    """Return what is to be learned of the graphs of a store.
+
+    Args:
+        store: The graphs, with labels, targets or both.
+        task: ``"classification"``, ``"multi-label"`` or ``"regression"``. Default: None, found from the values, see
+            :func:`~sopool.objectives.objective_for`.
+    """
+    found = task_of(store, task)
+    if found == "classification":
+        return known_graphs(replace(store, targets=None, target_names=()), None, "classes")
+    names = store.target_names or default_names(1)
+    targets = replace(store, labels=None, classes=(), targets=truth_of(store, found), target_names=names)
+    return known_graphs(targets, None, "numbers" if found == "regression" else "classes")
+
+
 def _of_store(store: PackedGraphs, predicts: Predicts) -> KnownGraphs:
     """Return what is to be learned of what a store carries; classes that are numbers can be predicted as numbers."""
     if predicts == "classes" and (store.labels is not None or store.targets is None):
@@ -175,7 +202,9 @@ def _names_of(items: Any) -> tuple[str, ...]:
     every = {item.target_names for item in items}
     if len(every) > 1:
         raise DataError(f"the graphs have different targets: {show(sorted(every))}.")
-    return every.pop()
+    (names,) = every
+    found: tuple[str, ...] = names
+    return found
 
 
 def _is_table(given: Any) -> bool:

@@ -86,7 +86,7 @@ def _part_layout(network: nx.Graph) -> dict[int, np.ndarray]:
 def _described(values: np.ndarray, names: Sequence[str]) -> str:
     order = sorted(marked(values), key=lambda node: -abs(values[node]))
     told = "; ".join(hint(node, names[node], float(values[node])) for node in order)
-    return f"Nodes that contribute most: {told}." if told else "No node contributes to the margin."
+    return f"Nodes that contribute most: {told}." if told else "No node contributes."
 
 
 def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -> str:

@@ -8,10 +8,11 @@ import numpy as np
 
 from sopool import __version__
 from sopool.data.graphs import PackedGraphs
-from sopool.models.explain.explanation import Explanation, Margin
-from sopool.models.explain.shares import PooledGraph, margins
+from sopool.models.explain.explanation import AnyExplanation, Decomposition, Explanation, TargetExplanation
+from sopool.models.explain.shares import PooledGraph
 from sopool.report.explanation.drawing import AGAINST, FOR, NEUTRAL, Picture, Stroke, draw, signed
 from sopool.report.explanation.graph_picture import hint, picture_of
+from sopool.report.explanation.words import number, percent, words_of
 from sopool.report.grid import Cell, Grid
 from sopool.report.page.render import render
 
@@ -37,59 +38,62 @@ class Subject:
     """A sentence that describes the model."""
 
 
-def explanation_page(explanation: Explanation, subject: Subject) -> str:
+def explanation_page(explanation: AnyExplanation, subject: Subject) -> str:
     """Return the page as HTML."""
-    margin = explanation.margin()
-    chosen = str(explanation.prediction)
-    title = f"Contribution of each node of {subject.name} to the margin of class {chosen}"
-    picture, drawn = picture_of(subject.graph, margin.nodes, explanation.nodes, title)
-    pooled = [_pooled(explanation, graph, number) for number, graph in enumerate(explanation.pooled)]
+    found = explanation.decompose()
+    words = words_of(explanation)
+    title = f"Contribution of each node of {subject.name} to {words.explained}"
+    picture, drawn = picture_of(subject.graph, found.nodes, explanation.nodes, title)
+    pooled = [_pooled(explanation, graph, model) for model, graph in enumerate(explanation.pooled)]
+    if isinstance(explanation, Explanation):
+        outweighed = _outweighed(explanation, found)
+        every = classes_grid(explanation)
+    else:
+        outweighed = ""
+        every = targets_grid(explanation)
+    own_unit = isinstance(explanation, TargetExplanation) and explanation.probabilities is None
     return render(
         "explanation.html",
         version=__version__,
         subject=subject,
-        prediction=chosen,
-        probability=percent(float(explanation.probabilities[explanation.chosen])),
-        uncertainty=None if np.isnan(explanation.uncertainty) else percent(explanation.uncertainty),
-        models=len(explanation.each),
+        words=words,
         exact=explanation.exact,
-        margin={name: signed(getattr(margin, name)) for name in ("total", "bias", "rest")},
-        nodes_total=signed(float(margin.nodes.sum())),
-        outweighed=_outweighed(explanation, margin),
+        total=number(found.total) if own_unit else signed(found.total),
+        bias=signed(found.bias),
+        rest=signed(found.rest),
+        nodes_total=signed(float(found.nodes.sum())),
+        outweighed=outweighed,
         picture=picture,
         drawn=drawn,
-        largest=signed(float(np.abs(margin.nodes).max(initial=0))).lstrip("+"),
+        largest=signed(float(np.abs(found.nodes).max(initial=0))).lstrip("+"),
         colours=[f"rgb{tone}" for tone in (AGAINST, NEUTRAL, FOR)],
-        classes=classes_grid(explanation),
-        nodes=nodes_grid(explanation, margin),
+        kinds="Targets" if isinstance(explanation, TargetExplanation) else "Classes",
+        every=every,
+        nodes=nodes_grid(explanation, found),
         pairs=pairs_grid(explanation) if explanation.pairs[explanation.chosen] else None,
         pooled=pooled,
     )
 
 
-def _outweighed(explanation: Explanation, margin: Margin) -> str:
+def _outweighed(explanation: Explanation, margin: Decomposition) -> str:
     """Say what makes the margin positive if the nodes together argue against the predicted class."""
     if margin.total <= 0 or margin.nodes.sum() >= 0:
         return ""
-    if explanation.exact or margin.bias + margin.nodes.sum() > 0:
-        return "the bias outweighs them"
-    return "what is not attributed to nodes outweighs them"
-
-
-def percent(share: float) -> str:
-    """Format a fraction as a percentage with one decimal, never broken across lines."""
-    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+    outweighs = "the bias outweighs them"
+    if not explanation.exact and margin.bias + margin.nodes.sum() <= 0:
+        outweighs = "what is not attributed to nodes outweighs them"
+    return f"Together, the nodes argue against class {explanation.prediction}, but {outweighs}."
 
 
 def classes_grid(explanation: Explanation) -> Grid:
     """Tabulate the probability, the score and the margin of each class."""
     rows = []
-    for number, name in enumerate(explanation.classes):
-        margin = explanation.margin(number)
-        share = float(explanation.probabilities[number])
-        strong = number == explanation.chosen
+    for place, name in enumerate(explanation.classes):
+        margin = explanation.decompose(place)
+        share = float(explanation.probabilities[place])
+        strong = place == explanation.chosen
         figures = [Cell(percent(share), share)]
-        figures += [_figure(float(value)) for value in (explanation.scores[number], margin.total, margin.bias)]
+        figures += [_figure(float(value)) for value in (explanation.scores[place], margin.total, margin.bias)]
         rows.append([Cell(str(name), strong=strong), *figures])
     notes = ["Bias: the part of the margin that does not depend on the nodes."]
     if len(explanation.each) > 1:
@@ -103,37 +107,73 @@ def classes_grid(explanation: Explanation) -> Grid:
     return Grid("Probability, score and margin of each class", columns, rows, notes=notes)
 
 
-def nodes_grid(explanation: Explanation, margin: Margin) -> Grid:
-    """Tabulate the nodes that contribute most to the margin."""
-    order = np.argsort(-np.abs(margin.nodes), kind="stable")[:SHOWN].tolist()
-    likely = sorted(np.argsort(-np.asarray(explanation.probabilities), kind="stable")[:CLASSES].tolist())
+def targets_grid(explanation: TargetExplanation) -> Grid:
+    """Tabulate the prediction and the bias of each target."""
+    rows = []
+    shares = explanation.probabilities
+    for place, name in enumerate(explanation.targets):
+        predicted = float(explanation.predictions[place])
+        share = Cell("") if shares is None else Cell(percent(float(shares[place])), float(shares[place]))
+        log_odds = Cell("") if shares is None else _figure(float(explanation.scores[place]))
+        spread = float(explanation.uncertainty[place])
+        told = Cell("") if np.isnan(spread) else Cell(_spread_text(spread, shares is not None), spread)
+        figures = [Cell(number(predicted), predicted), share, told, log_odds, _figure(float(explanation.bias[place]))]
+        rows.append([Cell(name, strong=place == explanation.shown), *figures])
+    notes = [
+        f"Bias: the part of the {'log-odds' if shares is not None else 'number'} that does not depend on the nodes."
+    ]
+    if len(explanation.each) > 1:
+        of = "probability" if shares is not None else "number"
+        notes.append(f"All numbers are means over the models; s.d. is the standard deviation of the {of} over them.")
+    columns = ["target", "prediction", "probability of 1", "s.d.", "log-odds", "bias"]
+    return Grid("Prediction of each target", columns, rows, notes=notes).without_empty()
+
+
+def _spread_text(spread: float, of_share: bool) -> str:
+    return percent(spread) if of_share else signed(spread).lstrip("+")
+
+
+def nodes_grid(explanation: AnyExplanation, found: Decomposition) -> Grid:
+    """Tabulate the nodes that contribute most to what is explained, and for classes also to their scores."""
+    words = words_of(explanation)
+    order = np.argsort(-np.abs(found.nodes), kind="stable")[:SHOWN].tolist()
+    likely = _likely(explanation)
     rows = []
     for node in order:
         spread = (
             Cell("")
-            if margin.spread is None
-            else Cell(signed(float(margin.spread[node])).lstrip("+"), float(margin.spread[node]))
+            if found.spread is None
+            else Cell(signed(float(found.spread[node])).lstrip("+"), float(found.spread[node]))
         )
-        words = [Cell(str(node), node), Cell(explanation.nodes[node])]
-        figures = [_figure(float(value)) for value in (margin.nodes[node], *explanation.contributions[node][likely])]
-        rows.append([*words, figures[0], spread, *figures[1:]])
-    columns = ["node", "label", "margin", "s.d."]
-    columns += [f"score of class {explanation.classes[number]}" for number in likely]
-    left = len(margin.nodes) - len(rows)
-    rest = signed(float(margin.nodes.sum() - margin.nodes[order].sum()))
-    notes = [f"The other nodes ({left:,}) contribute {rest} to the margin."] if left else []
-    notes.append(
-        f"Margin: contribution to the margin of class {explanation.prediction}; positive values argue for the class."
-    )
-    if margin.spread is not None:
+        cells = [Cell(str(node), node), Cell(explanation.nodes[node])]
+        figures = [_figure(float(value)) for value in (found.nodes[node], *explanation.contributions[node][likely])]
+        rows.append([*cells, figures[0], spread, *figures[1:]])
+    columns = ["node", "label", words.column, "s.d."]
+    columns += [f"score of class {explanation.names[number]}" for number in likely]
+    left = len(found.nodes) - len(rows)
+    rest = signed(float(found.nodes.sum() - found.nodes[order].sum()))
+    short = "the margin" if likely else words.explained
+    notes = [f"The other nodes ({left:,}) contribute {rest} to {short}."] if left else []
+    positive = "argue for the class" if likely else f"mean: {words.favor}"
+    notes.append(f"{words.column.capitalize()}: contribution to {words.explained}; positive values {positive}.")
+    if found.spread is not None:
         notes.append("S.d.: standard deviation of this contribution over the models.")
-    if len(likely) < len(explanation.classes):
+    if likely and len(likely) < len(explanation.names):
         notes.append(f"Only the scores of the {len(likely)} most probable classes are shown.")
     return Grid("Nodes that contribute most", columns, rows, words=2, notes=notes).without_empty()
 
 
-def pairs_grid(explanation: Explanation) -> Grid:
-    """Tabulate the pairs of features that contribute most to the margin of the predicted class."""
+def _likely(explanation: AnyExplanation) -> list[int]:
+    """Return the positions of the most probable classes; none for targets."""
+    if not isinstance(explanation, Explanation):
+        return []
+    order = np.argsort(-np.asarray(explanation.probabilities), kind="stable")
+    return sorted(order[:CLASSES].tolist())
+
+
+def pairs_grid(explanation: AnyExplanation) -> Grid:
+    """Tabulate the pairs of features that contribute most to what is explained."""
+    told = words_of(explanation)
     models = len(explanation.each)
     rows = []
     for pair in explanation.pairs[explanation.chosen]:
@@ -147,14 +187,14 @@ def pairs_grid(explanation: Explanation) -> Grid:
         rows.append([*words, _figure(pair.value)])
     notes = [
         "Node: the node at which the pair contributes most.",
-        f"Margin: contribution of the pair, over all nodes, to the margin of class {explanation.prediction}.",
+        f"{told.column.capitalize()}: contribution of the pair, over all nodes, to {told.explained}.",
     ]
     if models > 1:
         notes.append(
             f"Model: the model that the units belong to. Values are divided by the number of models ({models}), so "
-            "that they are parts of the mean margin."
+            f"that they are parts of the mean {'margin' if told.column == 'margin' else told.score}."
         )
-    columns = ["first feature", "second feature", "node", "model", "margin"]
+    columns = ["first feature", "second feature", "node", "model", told.column]
     return Grid("Pairs of features that contribute most", columns, rows, words=4, notes=notes).without_empty()
 
 
@@ -162,12 +202,12 @@ def _figure(value: float) -> Cell:
     return Cell(signed(value), value)
 
 
-def _pooled(explanation: Explanation, graph: PooledGraph, model: int) -> dict[str, Any]:
+def _pooled(explanation: AnyExplanation, graph: PooledGraph, model: int) -> dict[str, Any]:
     """Return the title, the picture and the table of the pooled graph of one model."""
-    weights = margins(len(explanation.classes))[explanation.chosen]
+    weights = explanation.weights(explanation.chosen)
     size = len(graph.adjacency)
     known = graph.shares is not None
-    shares = (graph.shares @ weights).numpy() if graph.shares is not None else np.zeros(size)
+    shares = graph.shares.numpy() @ weights if graph.shares is not None else np.zeros(size)
     adjacency = graph.adjacency.numpy()
     gives = graph.contribution.numpy()
     largest = max(float(np.abs(adjacency).max(initial=0)), 1e-300)
@@ -192,17 +232,15 @@ def _pooled(explanation: Explanation, graph: PooledGraph, model: int) -> dict[st
     }
 
 
-def _pooled_grid(explanation: Explanation, gives: np.ndarray, shares: np.ndarray | None) -> Grid:
+def _pooled_grid(explanation: AnyExplanation, gives: np.ndarray, shares: np.ndarray | None) -> Grid:
     rows = []
-    for number, given in enumerate(gives):
+    for node, given in enumerate(gives):
         order = np.argsort(-np.abs(given), kind="stable")[:GIVERS].tolist()
-        told = ", ".join(hint(node, explanation.nodes[node], float(given[node])) for node in order)
-        rows.append(
-            [Cell(str(number), number), Cell(told), *([] if shares is None else [_figure(float(shares[number]))])]
-        )
+        told = ", ".join(hint(one, explanation.nodes[one], float(given[one])) for one in order)
+        rows.append([Cell(str(node), node), Cell(told), *([] if shares is None else [_figure(float(shares[node]))])])
     columns = [
         "pooled node",
         "original nodes with the largest weights",
-        *([] if shares is None else ["margin"]),
+        *([] if shares is None else [words_of(explanation).column]),
     ]
     return Grid("Composition of the pooled nodes", columns, rows, words=2)

@@ -1,43 +1,137 @@
-"""The estimated accuracy of a classifier."""
+"""The estimated scores of an estimator on new graphs."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
+from sopool.objectives import METRICS, Objective, Task
+from sopool.objectives.base import average
+from sopool.objectives.choose import check_metric
+from sopool.report.grid import NONE, Cell, Grid, number_cell
+from sopool.report.scores import score_cell, score_text, title_of
+
+if TYPE_CHECKING:
+    from sopool.estimator.estimate import Estimate
 
 ROUNDING = 1e-9
-NAMES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "roc_auc": "ROC-AUC"}
+SHOWN: dict[Task, tuple[str, ...]] = {
+    "classification": ("accuracy", "balanced_accuracy", "roc_auc"),
+    "multi-label": ("roc_auc", "average_precision", "balanced_accuracy"),
+    "regression": ("rmse", "mae", "r2", "spearman"),
+}
+"""The metrics that are shown if none are asked for."""
+BASELINES: dict[Task, str] = {
+    "classification": "the most frequent class",
+    "multi-label": "the share of each label",
+    "regression": "the mean of the training graphs",
+}
+"""What is always predicted by the baseline."""
+WORDS = {
+    "balanced_accuracy": "Balanced accuracy is the mean recall over the classes.",
+    "roc_auc": "A ROC-AUC of 50 means random guessing; with several classes it is the mean over one-vs-rest.",
+    "r2": "An R2 of 0 is that of predicting the mean, 1 is the best.",
+}
+"""Explanations of metrics for notes."""
 
 
-def estimate_grid(figures: Mapping[str, Any]) -> Grid:
-    """Show the means and standard deviations over the folds of a cross-validation, in percent."""
+def shown_metrics(objective: Objective, asked: Sequence[str] | None = None) -> list[str]:
+    """Return the metrics to show, the one that chooses first unless others were asked for; raise for an unknown one."""
+    for name in asked or ():
+        check_metric(objective.task, name)
+    return list(asked or dict.fromkeys((objective.metric, *SHOWN[objective.task])))
+
+
+def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
+    """Show the means and standard deviations over the folds of a cross-validation, by target if there are several."""
+    title = f"Estimate by {len(found.folds)}-fold cross-validation"
+    if all(METRICS[metric].share for metric in metrics):
+        title += ", percent"
+    spread = "Mean ± standard deviation (ddof=0) over the test folds."
+    words = [WORDS[metric] for metric in metrics if metric in WORDS]
+    if found.objective.task != "classification" and found.objective.width > 1:
+        note = " ".join([spread, *_average_notes(found, metrics), *words])
+        columns = ["target", *map(title_of, metrics)]
+        return Grid(title, columns, _by_target(found, metrics), notes=[note], sections=[found.objective.width])
+    rows = [[Cell(title_of(metric)), _cell(found, metric)] for metric in metrics]
+    first = metrics[0]
+    alike = found.baseline_mean(first)
+    baseline = f"{title_of(first)} of {BASELINES[found.objective.task]}"
+    rows.append([Cell(baseline), NONE if alike is None else score_cell(first, alike)])
+    return Grid(title, ["", "on unseen graphs"], rows, notes=[" ".join([spread, *words])])
+
+
+def _cell(found: "Estimate", metric: str, target: int | None = None) -> Cell:
+    mean = found.mean(metric, target)
+    return NONE if mean is None else score_cell(metric, mean, found.std(metric, target))
+
+
+def _by_target(found: "Estimate", metrics: Sequence[str]) -> list[list[Cell]]:
+    """Return a row for each target, one for their average and one for the baseline."""
+    rows = [
+        [Cell(str(name)), *(_cell(found, metric, place) for metric in metrics)]
+        for place, name in enumerate(found.objective.names)
+    ]
+    alike = [(metric, found.baseline_mean(metric)) for metric in metrics]
+    last = [NONE if mean is None else score_cell(metric, mean) for metric, mean in alike]
+    rows.append([Cell("average", strong=True), *(_cell(found, metric) for metric in metrics)])
+    return [*rows, [Cell(f"average for {BASELINES[found.objective.task]}"), *last]]
+
+
+def _average_notes(found: "Estimate", metrics: Sequence[str]) -> list[str]:
+    """Say what the average over targets is, and which targets some folds leave out."""
+    notes = []
+    units = [title_of(metric) for metric in metrics if METRICS[metric].in_unit]
+    if units:
+        notes.append(f"The average of {' and '.join(units)} is in standard deviations of the targets.")
+    for metric in metrics:
+        left = found.incomplete(metric)
+        if left:
+            notes.append(
+                f"{title_of(metric)} cannot be computed in some folds, which lack one of the two values or any, for "
+                f"{', '.join(left)}; averages leave these out."
+            )
+    return notes
+
+
+def scores_grid(objective: Objective, each: Mapping[str, Sequence[float | None]], graphs: Sequence[int]) -> Grid:
+    """Show the scores of each target on test graphs.
+
+    Args:
+        objective: What is predicted.
+        each: The score of each target by metric.
+        graphs: The number of graphs whose value is known, for each target.
+    """
     rows = []
-    for measure, name in NAMES.items():
-        mean, std = (figures[measure][what] for what in ("mean", "std"))
-        rows.append([Cell(name), NONE if mean is None else accuracy_cell(mean, std)])
-    rows.append([Cell("accuracy of the most frequent class"), accuracy_cell(figures["largest_class"], None)])
-    return Grid(
-        f"Estimate by {figures['folds']}-fold cross-validation, percent",
-        ["", "on unseen graphs"],
-        rows,
-        notes=[
-            "Mean ± standard deviation (ddof=0) over the test folds. Balanced accuracy is the mean recall over the "
-            "classes. A ROC-AUC of 50 means random guessing; with several classes it is the mean over one-vs-rest."
-        ],
-    )
+    for place, (name, count) in enumerate(zip(objective.names, graphs, strict=True)):
+        scores = [_score(metric, values[place]) for metric, values in each.items()]
+        rows.append([Cell(str(name)), number_cell(count), *scores])
+    means = [_score(metric, average(objective.comparable(metric, values))) for metric, values in each.items()]
+    rows.append([Cell("average", strong=True), Cell(""), *means])
+    units = [title_of(metric) for metric in each if METRICS[metric].in_unit]
+    notes = [f"The average of {' and '.join(units)} is in standard deviations of the targets."] if units else []
+    if any(None in values for values in each.values()):
+        notes.append("The average leaves out scores that cannot be computed.")
+    columns = ["target", "graphs", *map(title_of, each)]
+    return Grid("Scores on the known values", columns, rows, notes=notes, sections=[objective.width])
 
 
-def no_better(figures: Mapping[str, Any], balanced: bool) -> str:
-    """Return a sentence if a model is no better than always predicting the most frequent class, else nothing.
+def _score(metric: str, value: float | None) -> Cell:
+    return NONE if value is None else score_cell(metric, value)
+
+
+def no_better(found: "Estimate", balanced: bool) -> str:
+    """Return a sentence if a model is no better than predicting the same of all graphs, else nothing.
 
     With ``balanced`` class weights, balanced accuracy is compared instead of accuracy.
     """
-    measure = "balanced_accuracy" if balanced else "accuracy"
-    mean = figures[measure]["mean"]
-    least = 1 / figures["classes"] if balanced else figures["largest_class"]
-    if mean is None or mean > least + ROUNDING:
+    objective = found.objective
+    metric = objective.metric
+    if objective.task == "classification" and balanced and metric == "accuracy":
+        metric = "balanced_accuracy"
+    mean = found.mean(metric)
+    least = found.baseline_mean(metric)
+    if mean is None or least is None or METRICS[metric].sign * (mean - least) > ROUNDING:
         return ""
     return (
-        "This model has not been shown to be better than always predicting the most frequent class: its "
-        f"{NAMES[measure]} is {100 * mean:.1f} % against {100 * least:.1f} %."
+        f"This model has not been shown to be better than always predicting {BASELINES[objective.task]}: its "
+        f"{title_of(metric)} is {score_text(metric, mean)} against {score_text(metric, least)}."
     )
