@@ -6,6 +6,7 @@ import pytest
 from sopool.data import DataError
 from sopool.data.formats.molecules import smiles_to_store
 from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.little_targets import SOME_FLAGS, tiny_regressor
 
 
 class Column:
@@ -56,6 +57,15 @@ def test_columns_of_a_table_are_taken():
     model = tiny().fit(TABLE["smiles"], TABLE["label"])
     assert model.classes_.tolist() == ["no", "yes"]
     assert len(model.predict(TABLE["smiles"])) == 12
+
+
+def test_a_table_of_numbers_names_the_targets():
+    columns = {"toxic": SOME_FLAGS[:, 0].tolist(), "soluble": SOME_FLAGS[:, 1].tolist()}
+    model = tiny(epochs=1).fit(STORE, Table(**columns))
+    assert model.target_names_ == ["toxic", "soluble"]
+    expected = tiny(epochs=1).fit(STORE, SOME_FLAGS).predict_proba(STORE)
+    np.testing.assert_array_equal(model.predict_proba(STORE), expected)
+    assert tiny_regressor(epochs=1).fit(STORE, Table(**columns)).target_names_ == ["toxic", "soluble"]
 
 
 def test_a_table_is_refused_with_what_to_do():

@@ -8,17 +8,18 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error, r2_score, roc_auc_score
+from sklearn.model_selection import GridSearchCV, KFold
 
 from sopool import GraphClassifier
 from sopool._runtime.processes import WorkerDiedError
-from sopool.data.splits import stratified_folds
+from sopool.data.splits import random_folds, stratified_folds
 from sopool.errors import DataError
 from sopool.estimator.estimate import (
     Estimate,
     check_classes,
     estimate,
+    fit_labelled,
     fits_of,
     least_of_class,
     searched,
@@ -27,6 +28,7 @@ from sopool.estimator.estimate import (
 from sopool.estimator.validation import label_graphs
 from sopool.objectives import SingleLabel
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
+from tests.helpers.little_targets import FLAGS, NAN, NUMBERS, SOME, tiny_regressor, with_targets
 
 
 def test_folds_are_scored_by_models_that_have_not_seen_them():
@@ -128,3 +130,67 @@ class Killed(GraphClassifier):
 def test_a_worker_that_is_killed_is_told():
     with pytest.raises(WorkerDiedError, match="fewer workers"):
         estimate(Killed(), NAMED, folds=2, workers=2)
+
+
+@pytest.mark.parametrize("values", [NUMBERS, SOME])
+def test_numbers_are_scored_by_models_that_have_not_seen_them(values):
+    graphs = with_targets(values)
+    known = ~np.isnan(values).all(1)
+    some, true = graphs[known.nonzero()[0].tolist()], values[known]
+    found = estimate(tiny_regressor(), graphs, folds=3)
+    for (train, test), scores, alike in zip(random_folds(len(some), 3), found.folds, found.baseline, strict=True):
+        predicted = tiny_regressor().fit(some[train.tolist()]).predict(some[test.tolist()])
+        for t in range(2):
+            rows = ~np.isnan(true[test, t])
+            own = true[test, t][rows]
+            assert scores["mae"][t] == pytest.approx(mean_absolute_error(own, predicted[rows, t]))
+            assert scores["r2"][t] == pytest.approx(r2_score(own, predicted[rows, t]))
+            mean = np.nanmean(true[train, t])
+            assert alike["mae"][t] == pytest.approx(mean_absolute_error(own, np.full(len(own), mean)))
+    spreads = np.nanstd(true, axis=0)
+    folds = [np.mean([fold["rmse"][t] / spreads[t] for t in range(2)]) for fold in found.folds]
+    assert found.mean("rmse") == pytest.approx(np.mean(folds))
+    assert found.std("rmse") == pytest.approx(np.std(folds))
+    assert found.mean("rmse", 1) == pytest.approx(np.mean([fold["rmse"][1] for fold in found.folds]))
+    assert set(found.to_json()["targets"]) == {"size", "noise"}
+
+
+@pytest.mark.parametrize("hidden", [[2], [2, 3]])
+def test_a_label_with_one_value_in_a_fold_has_no_score_there(hidden):
+    """Neither in a test fold nor in a training fold is this a reason to stop; averages leave it out."""
+    rare = np.stack([FLAGS[:, 0], np.arange(40) == 3, np.where(np.arange(40) < 2, np.arange(40), NAN)], axis=1)
+    graphs = with_targets(rare, ("large", "rare", "hardly known"))
+    found = estimate(searched(tiny(epochs=1), {"hidden": hidden}), graphs, folds=4)
+    assert found.incomplete("roc_auc") == ["rare", "hardly known"]
+    for fold, scores in enumerate(found.folds):
+        assert scores["roc_auc"][0] is not None
+        assert (scores["roc_auc"][1] is None) == (3 not in random_folds(40, 4)[fold][1])
+    known = [scores["roc_auc"][1] for scores in found.folds if scores["roc_auc"][1] is not None]
+    assert found.mean("roc_auc", 1) == pytest.approx(np.mean(known))
+    assert found.mean("roc_auc") is not None
+    with pytest.raises(DataError, match="nothing to learn of the target 'rare'"):
+        estimate(tiny(epochs=1), with_targets(rare * [1, 0, 1], graphs.target_names), folds=4)
+
+
+@pytest.mark.parametrize("metric", ["mae", "r2", None])
+def test_a_search_prefers_what_is_better_by_its_metric(metric):
+    graphs = with_targets(NUMBERS)
+    search = searched(tiny_regressor(metric=metric), {"epochs": [1, 3], "pool": ["sum"]})
+    found = fit_labelled(search, graphs)
+    sign = 1 if metric == "r2" else -1
+    for setting, score in zip(found.cv_results_["params"], found.cv_results_["mean_test_score"], strict=True):
+        folds = KFold(3, shuffle=True, random_state=0).split(np.zeros(40))
+        each = [
+            tiny_regressor(metric=metric, pool="sum", **setting)
+            .fit(graphs[train.tolist()])
+            .scores(graphs[test.tolist()], metrics=[metric or "rmse"])[metric or "rmse"]
+            for train, test in folds
+        ]
+        assert score == pytest.approx(sign * np.mean(each))
+    assert found.best_score_ == max(found.cv_results_["mean_test_score"])
+    assert found.best_estimator_.target_names_ == ["size", "noise"]
+
+
+def test_processes_predict_numbers_alike():
+    found = [estimate(tiny_regressor(), with_targets(SOME), folds=2, workers=workers) for workers in (1, 2)]
+    assert found[0] == found[1]

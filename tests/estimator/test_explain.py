@@ -9,6 +9,7 @@ from sopool.data import DegreeEncoder
 from sopool.errors import SettingError
 from sopool.estimator import GraphClassifier, UnseenWarning
 from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor, with_targets
 
 FULL = [g for g in range(40) if STORE.sizes[g]]
 EXACT = [
@@ -48,6 +49,63 @@ def test_what_is_explained_is_what_is_predicted(gnn):
     np.testing.assert_allclose([one.probabilities for one in found], expected.probabilities, atol=1e-5)
     np.testing.assert_allclose([one.uncertainty for one in found], expected.uncertainty, atol=1e-5)
     assert {one.decompose().spread.shape for one in found} == {(int(n),) for n in STORE.sizes[FULL]}
+
+
+@pytest.mark.parametrize(("pool", "options"), EXACT, ids=str)
+def test_shares_of_numbers_add_up_in_their_own_unit(pool, options):
+    model = tiny_regressor(pool=pool, pool_options=options).fit(with_targets(NUMBERS))
+    expected = model.predict_with_uncertainty(STORE[FULL])
+    for graph, found in enumerate(model.explain(STORE[FULL])):
+        assert found.exact
+        np.testing.assert_allclose(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10)
+        np.testing.assert_allclose(found.scores, found.predictions, rtol=1e-12)
+        np.testing.assert_allclose(found.predictions, expected.values[graph], rtol=1e-5)
+        np.testing.assert_allclose(found.uncertainty, expected.uncertainty[graph], rtol=1e-3, atol=1e-3)
+        for number, name in enumerate(("size", "noise")):
+            parts = found.of(name).decompose()
+            assert parts.total == found.of(name).prediction == pytest.approx(expected.values[graph, number], rel=1e-5)
+            assert parts.bias + parts.nodes.sum() == pytest.approx(parts.total, rel=1e-10)
+            np.testing.assert_array_equal(parts.nodes, found.contributions[:, number])
+
+
+@pytest.mark.parametrize("pool", ["sopool-bimap", "sum"])
+def test_shares_of_labels_add_up_to_the_log_odds(pool):
+    model = tiny(pool=pool, n_models=1).fit(STORE, FLAGS)
+    shares = model.predict_proba(STORE[FULL])
+    for graph, found in enumerate(model.explain(STORE[FULL])):
+        assert found.exact
+        parts = found.of("target 2").decompose()
+        assert parts.bias + parts.nodes.sum() == pytest.approx(parts.total, abs=1e-10)
+        assert parts.total == pytest.approx(np.log(shares[graph, 1] / (1 - shares[graph, 1])), abs=1e-4)
+        assert found.of("target 2").prediction == int(shares[graph, 1] > 0.5)
+        assert json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_pairs_of_features_add_up_to_their_part_of_a_number():
+    """With few enough pairs of a pooling without a bias, all of them are listed."""
+    graphs = replace(with_targets(NUMBERS), node_attributes=None)
+    model = tiny_regressor(pool="sopool", layers=1, hidden=2, n_models=2).fit(graphs)
+    for found in model.explain(graphs[FULL[:3]], top=10**4):
+        for name, pairs in zip(found.targets, found.pairs, strict=True):
+            parts = found.of(name).decompose()
+            assert sum(pair.value for pair in pairs) == pytest.approx(parts.nodes.sum(), rel=1e-6, abs=1e-9)
+
+
+def test_a_target_is_shown_by_its_name():
+    found = tiny_regressor(epochs=1).fit(with_targets(NUMBERS)).explain(STORE[FULL[:1]])[0]
+    assert found.target == "size"
+    assert found.of("noise").to_json()["target"] == "noise"
+    with pytest.raises(SettingError, match=r"there is no target 'sice'\. Did you mean 'size'"):
+        found.of("sice")
+
+
+def test_hierarchical_models_of_numbers_are_approximate():
+    model = tiny_regressor(pool="sopool-m-attn", blocks=2).fit(with_targets(NUMBERS))
+    for found in model.explain(STORE[FULL[:2]]):
+        assert not found.exact
+        parts = found.decompose()
+        assert parts.rest == pytest.approx(parts.total - parts.bias - parts.nodes.sum())
+        np.testing.assert_allclose(found.scores, found.predictions, rtol=1e-12)
 
 
 def test_one_model_has_no_spread():

@@ -12,6 +12,7 @@ from sopool.data import AttributeEncoder, ConcatEncoder, ConstantEncoder, Degree
 from sopool.errors import MissingPackageError, SettingError
 from tests.helpers.exported import has_races, quiet
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
+from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor, with_targets
 
 pytestmark = [quiet, pytest.mark.filterwarnings("ignore::sopool.estimator.UnseenWarning")]
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -49,13 +50,33 @@ def check(model, path, *stores):
     session = ort.InferenceSession(path)
     about = json.loads(session.get_modelmeta().custom_metadata_map["sopool"])
     assert [one.name for one in session.get_inputs()] == list(about["inputs"])
-    assert about["classes"] == model.classes_.tolist()
+    assert about["targets" if model.target_names_ else "classes"] == list(model.objective_.names)
+    assert about["task"] == model.objective_.task
     for store in stores:
-        found = model.predict_with_uncertainty(store)
-        probabilities, uncertainty = session.run(list(about["outputs"]), inputs_for(store, about["inputs"]))
-        np.testing.assert_allclose(probabilities, found.probabilities, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(uncertainty, found.uncertainty, rtol=0, atol=1e-5)
+        *_, expected, spread = model.predict_with_uncertainty(store)
+        found = session.run(list(about["outputs"]), inputs_for(store, about["inputs"]))
+        shapes = [list(one["shape"]) for one in about["outputs"].values()]
+        assert [one.ndim for one in found] == list(map(len, shapes))
+        assert [str(one.dtype) for one in found] == [one["dtype"] for one in about["outputs"].values()]
+        relative = 1e-5 if model.objective_.task == "regression" else 0
+        np.testing.assert_allclose(found[0], expected, rtol=relative, atol=1e-5)
+        np.testing.assert_allclose(found[1], spread, rtol=relative, atol=1e-5 * max(1, np.abs(spread).max()))
     return about
+
+
+def test_numbers(tmp_path):
+    model = tiny_regressor(gnn="gine", n_models=3).fit(with_targets(NUMBERS))
+    about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8], UNKNOWN)
+    assert about["format"] == "sopool regressor 1"
+    assert list(about["outputs"]) == ["predictions", "uncertainty"]
+    assert about["targets"] == ["size", "noise"]
+
+
+def test_several_labels(tmp_path):
+    model = tiny().fit(with_targets(FLAGS, ("a", "b")))
+    about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8])
+    assert list(about["outputs"]) == ["probabilities", "uncertainty"]
+    assert about["task"] == "multi-label"
 
 
 UNKNOWN = replace(STORE, node_label_names=("0", 1, 7), edge_label_names=(2, 8, 9))[3:]

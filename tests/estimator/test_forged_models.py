@@ -10,8 +10,10 @@ from safetensors.torch import load
 from sopool import GraphClassifier
 from sopool.data import DataError
 from sopool.data.features.encoders import AttributeEncoder, ConcatEncoder, DegreeEncoder, NodeLabelEncoder
+from sopool.estimator import load_model
 from tests.helpers.forging import changed_arrays, changed_facts, facts_of, forge
 from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor
 
 MODELS = {
     "flat": {"pool": "sopool-bimap", "pool_options": {"rank": 3, "normalize": "sqrt"}, "class_weight": "balanced"},
@@ -25,23 +27,32 @@ MODELS = {
 }
 
 
-def saved(folder, settings):
-    tiny(epochs=1, **settings).fit(STORE, LABELS).save(folder / "m.sopool")
+def saved(folder, name):
+    if name in TARGETS:
+        make, y, settings = TARGETS[name]
+        model = make(epochs=1, **settings).fit(STORE, y)
+    else:
+        model = tiny(epochs=1, **MODELS[name]).fit(STORE, LABELS)
+    model.save(folder / "m.sopool")
     return (folder / "m.sopool").read_bytes()
 
 
-IN_SHORT = ("flat", "blocks")
-PARAMS = [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+TARGETS = {
+    "numbers": (tiny_regressor, NUMBERS, {"pool": "sum", "loss": "huber"}),
+    "labels": (tiny, FLAGS, {"pool": "sum", "class_weight": "balanced"}),
+}
+IN_SHORT = ("flat", "blocks", "numbers", "labels")
+PARAMS = [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.slow) for name in (*MODELS, *TARGETS)]
 
 
 @pytest.fixture(scope="module", params=PARAMS)
 def content(request, tmp_path_factory):
-    return saved(tmp_path_factory.mktemp("model"), MODELS[request.param])
+    return saved(tmp_path_factory.mktemp("model"), request.param)
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
-    return saved(tmp_path_factory.mktemp("model"), MODELS["flat"])
+    return saved(tmp_path_factory.mktemp("model"), "flat")
 
 
 @pytest.fixture
@@ -54,7 +65,7 @@ def use(tmp_path):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = GraphClassifier.load(path, device="cpu")
+                model = load_model(path, device="cpu")
                 return len(model.predict(STORE)) == len(STORE)
         except DataError:
             return False

@@ -14,8 +14,11 @@ from safetensors.torch import load
 from sopool import GraphClassifier
 from sopool._files.sealed import read_header, seal
 from sopool.data import AttributeEncoder, DataError, DegreeEncoder, NodeLabelEncoder
+from sopool.errors import SettingError
+from sopool.estimator import load_model
 from sopool.nn import READOUTS
 from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.little_targets import NUMBERS, tiny_regressor, with_targets
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +213,57 @@ def test_hostile_facts_are_refused(change, message, content, reload):
 def test_hostile_arrays_are_refused(change, message, content, reload):
     with pytest.raises(DataError, match=message):
         reload(forge(content, lambda facts: None, change))
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    path = tmp_path_factory.mktemp("numbers") / "m.sopool"
+    tiny_regressor(epochs=1).fit(with_targets(NUMBERS)).save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("objective", "task", "classification"), "are not those of a classification"),
+        (put("objective", "task", "multi-label"), "are not those of a multi-label"),
+        (put("objective", "task", "clustering"), "objective.task is 'clustering', expected one of"),
+        (put("objective", "metric", "accuracy"), "are not those of a regression"),
+        (put("objective", "loss", None), "are not those of a regression"),
+        (put("objective", "targets", ["size"]), "are not those of a regression"),
+        (put("objective", "targets", ["size", "size"]), "two targets are called 'size'"),
+        (put("objective", "targets", ["size", ""]), "expected strings that are not empty"),
+        (put("objective", "targets", ["a", "b", "c"]), "are not those of a regression"),
+        (put("objective", "units", [1.0, -1.0]), r"objective.units\[1\] is -1.0"),
+        (put("objective", "flat", True), "objective.flat is true, expected false"),
+        (put("objective", {}), "objective lacks task"),
+        (put("classes", {"dtype": "str", "values": ["a", "b"]}), "are not those of a regression"),
+        (put("settings", "loss", "hinge"), "settings"),
+    ],
+)
+def test_hostile_facts_about_targets_are_refused(change, message, numbers, tmp_path):
+    (tmp_path / "m.sopool").write_bytes(forge(numbers, change))
+    if message == "settings":  # a loss is checked when it is used
+        with pytest.raises(SettingError, match="there is no loss 'hinge'"):
+            load_model(tmp_path / "m.sopool").fit(STORE, NUMBERS)
+        return
+    with pytest.raises(DataError, match=message):
+        load_model(tmp_path / "m.sopool")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop("objective.scale"), "'objective.scale' is missing"),
+        (lambda arrays: arrays["objective.scale"].fill_(-1.0), "is -1.0, expected a number of at least 0"),
+        (lambda arrays: arrays["objective.shift"].fill_(float("inf")), "is inf, expected a finite number"),
+        (lambda arrays: arrays.update({"objective.shift": torch.zeros(2, 3).double()}), r"expected float64 \[2, 2\]"),
+    ],
+)
+def test_hostile_units_are_refused(change, message, numbers, tmp_path):
+    (tmp_path / "m.sopool").write_bytes(forge(numbers, lambda facts: None, change))
+    with pytest.raises(DataError, match=message):
+        load_model(tmp_path / "m.sopool")
 
 
 def test_settings_that_came_later_need_not_be_there(content, reload):
