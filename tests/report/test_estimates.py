@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 
+from sopool.errors import SettingError
 from sopool.estimator.estimate import Estimate
-from sopool.objectives import SingleLabel
-from sopool.report.grids.estimates import no_better
+from sopool.objectives import MultiLabel, Regression, SingleLabel
+from sopool.report.grids.estimates import estimate_grid, no_better, scores_grid, shown_metrics
 
 
 def found(accuracy, balanced, largest, classes):
@@ -25,3 +27,56 @@ def test_what_is_no_better_than_the_most_frequent_class_is_told(given, balanced,
     told = no_better(found(*given), balanced)
     assert said in told
     assert bool(said) == bool(told)
+
+
+def several(folds, objective=None):
+    objective = objective or Regression(("mass", "charge"), units=(2.0, 0.5))
+    alike = [{"rmse": [2.0, 0.5], "r2": [0.0, 0.0]}] * len(folds)
+    return Estimate(objective, folds, alike)
+
+
+def test_each_target_has_a_row_and_the_average_is_in_a_unit_that_they_share():
+    found = several([{"rmse": [1.0, 0.3], "r2": [0.5, None]}, {"rmse": [2.0, 0.2], "r2": [0.7, 0.1]}])
+    grid = estimate_grid(found, ["rmse", "r2"])
+    assert grid.columns == ["target", "RMSE", "R2"]
+    rows = {row[0].text: [cell.value for cell in row[1:]] for row in grid.rows}
+    assert rows["mass"] == pytest.approx([1.5, 0.6])
+    assert rows["charge"] == pytest.approx([0.25, 0.1])
+    assert rows["average"] == pytest.approx([np.mean([0.55, 0.7]), np.mean([0.5, 0.4])])
+    assert rows["average for the mean of the training graphs"] == pytest.approx([1.0, 0.0])
+    (note,) = grid.notes
+    assert "The average of RMSE is in standard deviations of the targets" in note
+    assert "R2 cannot be computed in some folds" in note
+    assert "for charge; averages leave these out" in note
+
+
+def test_a_single_number_has_a_row_for_each_metric():
+    scores = [{"rmse": [1.25], "mae": [1.0]}, {"rmse": [1.5], "mae": [1.1]}]
+    found = Estimate(Regression(("mass",)), scores, [{"rmse": [2.0], "mae": [1.5]}] * 2)
+    grid = estimate_grid(found, ["rmse", "mae"])
+    assert [row[0].text for row in grid.rows] == ["RMSE", "MAE", "RMSE of the mean of the training graphs"]
+    assert grid.rows[0][1].text.startswith("1.3")
+    assert "percent" not in grid.title
+    assert no_better(found, balanced=False) == ""
+    worse = Estimate(found.objective, found.baseline, found.folds)
+    told = "always predicting the mean of the training graphs: its RMSE is 2.00 against 1.38"
+    assert told in no_better(worse, balanced=False)
+
+
+def test_metrics_that_are_asked_for_are_shown():
+    objective = Regression(("mass",), "mae")
+    assert shown_metrics(objective) == ["mae", "rmse", "r2", "spearman"]
+    assert shown_metrics(objective, ["r2"]) == ["r2"]
+    with pytest.raises(SettingError, match="there is no metric 'auc'"):
+        shown_metrics(objective, ["auc"])
+
+
+def test_scores_that_cannot_be_computed_are_left_out_of_the_average():
+    objective = MultiLabel(("toxic", "rare"))
+    grid = scores_grid(objective, {"roc_auc": [0.75, None], "log_loss": [0.5, 0.25]}, [100, 7])
+    assert [[cell.text for cell in row] for row in grid.rows] == [
+        ["toxic", "100", "75.0", "0.500"],
+        ["rare", "7", "-", "0.250"],
+        ["average", "", "75.0", "0.375"],
+    ]
+    assert any("leaves out" in note for note in grid.notes)

@@ -15,6 +15,7 @@ from sopool.report.explanation.drawing import AGAINST, FOR, MARKED, NEUTRAL, col
 from sopool.report.explanation.graph_picture import MOST, layout, picture_of
 from sopool.report.explanation.page import Subject, explanation_page, nodes_grid, pairs_grid
 from tests.helpers.little_classifier import LABELS, STORE, tiny
+from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor, with_targets
 from tests.helpers.seen import Seen
 from tests.report.test_page import Outline, contrast
 
@@ -148,6 +149,36 @@ def test_it_says_why_a_class_is_predicted_against_its_nodes(bias, nodes, exact, 
     assert "Why graph 0 is assigned to class 1" in words
     assert ("the nodes argue against class 1" in words) == (reason is not None)
     assert reason is None or f"but {reason}." in words
+
+
+@pytest.mark.parametrize(
+    ("values", "make", "said"),
+    [
+        (
+            NUMBERS,
+            tiny_regressor,
+            ["has a predicted noise of", "The predicted noise is", "raises noise", "lowers noise"],
+        ),
+        (FLAGS, tiny, ["has noise predicted as", "The predicted probability that noise is 1 is", "for noise 1"]),
+    ],
+)
+@pytest.mark.parametrize("pool", ["sopool-m-attn", "max"])
+def test_pages_of_targets_name_no_classes_and_no_margin(pool, values, make, said):
+    found = make(pool=pool).fit(with_targets(values)).explain(STORE[0])[0].of("noise")
+    page = explanation_page(found, Subject(STORE[0], "graph 0 of little", "1.5", "A model."))
+    outline = Outline()
+    outline.feed(page)
+    words = Text(page).words
+    assert len(set(outline.ids)) == len(outline.ids)
+    assert all(one in words for one in said)
+    assert "The true value of noise is 1.5." in words
+    assert "Prediction of each target" in words
+    assert "the margin" not in words
+    assert " of class" not in words
+    assert ("Exact." in words) == (pool != "max")
+    parts = found.decompose()
+    assert f"the nodes contribute {signed(float(parts.nodes.sum()))}" in words
+    assert f"the bias {signed(parts.bias)}" in words
 
 
 @pytest.mark.parametrize("models", [1, 2])
