@@ -109,9 +109,7 @@ def segment_attend_backward(
     return dx, d_query.t_(), total  # in place: an operator must not return a view
 
 
-def attend_rows(
-    x: Tensor, query: Tensor, bias: Tensor | None, index: Tensor, size: int
-) -> tuple[Tensor, Tensor]:
+def attend_rows(x: Tensor, query: Tensor, bias: Tensor | None, index: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Return X_g^T (X_g query + bias) ``[G, F]`` of rows in any order, and the scores ``[N]``, in one thread."""
     pooled = x.new_empty(size, x.shape[1])
     score = x.new_empty(x.shape[0])
