@@ -46,8 +46,8 @@ class SegmentAggregation(Aggregation):
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         cls._takes_order = "order" in inspect.signature(cls.pool).parameters
-        kind = next(kind for kind in cls.__mro__ if "pool" in vars(kind))
-        if "pool_by_index" not in vars(kind):  # one that is inherited from further up computes another formula
+        nearest = next(kind for kind in cls.__mro__ if vars(kind).keys() & {"pool", "pool_by_index"})
+        if "pool_by_index" not in vars(nearest):  # one that is inherited from further up computes another formula
             cls.pool_by_index = SegmentAggregation.pool_by_index  # type: ignore[method-assign]
 
     def __init__(self, channels: int | None = None) -> None:
