@@ -53,7 +53,7 @@ def attend_rows(x: Tensor, query: Tensor, bias: Tensor | None, index: Tensor, si
             pooled: Tensor = _by_loops(x, query, bias, index, size)
             return pooled
         score = x.mm(query) if bias is None else torch.addmm(bias, x, query)
-        return x.new_zeros(size, x.shape[1]).index_add(0, index, x * score)
+        return x.new_zeros(size, x.shape[1]).index_add_(0, index, x * score)
     except (IndexError, RuntimeError):
         check_index_values(index, size)
         raise
