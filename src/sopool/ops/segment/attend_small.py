@@ -59,7 +59,7 @@ def attend_rows(x: Tensor, query: Tensor, bias: Tensor | None, index: Tensor, si
         raise
 
 
-class _Loops(torch.autograd.Function):
+class _AttendByLoops(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, query: Tensor, bias: Tensor | None, index: Tensor, size: int) -> Tensor:
         pooled, score = compiled.attend_rows(x, query, bias, index, size)
@@ -84,4 +84,4 @@ def _gradients(
     return spread * score + d_score @ query.t(), x.t() @ d_score, None if bias is None else d_score.sum(0)
 
 
-_by_loops = apply_directly(_Loops)
+_by_loops = apply_directly(_AttendByLoops)
