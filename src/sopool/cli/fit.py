@@ -105,8 +105,15 @@ def fit(
         int, typer.Option(min=1, metavar="N", help="Number of networks in the ensemble.", rich_help_panel=MODEL)
     ] = 5,
     epochs: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Maximum number of epochs.", rich_help_panel=TRAINING)
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Maximum number of epochs, which are passes over the graphs.",
+            show_default="100, fewer for more than 6,400 graphs",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Random seed.", rich_help_panel=TRAINING)
     ] = 0,
@@ -127,6 +134,7 @@ def fit(
     from sopool._runtime.threads import cores
     from sopool.estimator import GraphClassifier, GraphRegressor
     from sopool.estimator.estimate import check_grid, fits_of, least_of_class, searched
+    from sopool.estimator.fitting import schedule_for
     from sopool.estimator.truth import learned_by_task
     from sopool.report.grids.estimates import estimate_grid, no_better, shown_metrics
 
@@ -139,7 +147,6 @@ def fit(
         "pool_options": None if pool_options is None else settings("--pool-options", pool_options),
         "gnn": gnn,
         "n_models": models,
-        "epochs": epochs,
         "metric": metric,
         "device": place,
         "random_state": seed,
@@ -162,6 +169,8 @@ def fit(
         if loss is not None:
             raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
         one = GraphClassifier(**given, class_weight=class_weight)
+    epochs = epochs or schedule_for(len(known.store), one.batch_size).epochs
+    one.set_params(epochs=epochs)
     model = searched(one, grid)
     check_grid(one, grid, known)
     objective = known.objective(metric, loss)
@@ -298,7 +307,7 @@ def _on_epoch(report: "Report") -> "OnEpoch":
     from sopool.training.trainer import TrainingProgress
 
     def tell_of(epoch: "FitProgress") -> None:
-        report(TrainingProgress(epoch.training, 1, epoch.validation_score))
+        report(TrainingProgress(epoch.training, 1, epoch.validation_score, graphs=epoch.training * epoch.graphs))
         if epoch.finished:
             report(TrainingProgress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
 

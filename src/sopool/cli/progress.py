@@ -53,7 +53,8 @@ class Tally:
         self.start = clock()
         self.where = ""
         self._recent: deque[tuple[int, float]] = deque(maxlen=REPORTS)
-        self._marks: deque[tuple[float, int]] = deque(maxlen=MARKS)
+        self.graphs = 0
+        self._marks: deque[tuple[float, int, int]] = deque(maxlen=MARKS)
 
     def add(self, progress: "TrainingProgress") -> None:
         """Add a report of the trainer."""
@@ -64,7 +65,8 @@ class Tally:
         if progress.score is not None:
             self.trained += epochs
             self._recent.append((progress.models, progress.score))
-            self._marks.append((self.clock(), self.trained))
+            self.graphs += progress.graphs
+            self._marks.append((self.clock(), self.trained, self.graphs))
 
     @property
     def elapsed(self) -> float:
@@ -85,10 +87,22 @@ class Tally:
     @property
     def left(self) -> float | None:
         """The remaining seconds at the recent speed; None while it is unknown."""
-        (start, before), (end, now) = (self._marks[0], self._marks[-1]) if self._marks else ((0.0, 0), (0.0, 0))
-        if end - start < SPAN:
-            return None
-        return (self.total - self.done) * (end - start) / (now - before)
+        seconds, epochs, _ = self._lately
+        return None if seconds < SPAN else (self.total - self.done) * seconds / epochs
+
+    @property
+    def speed(self) -> float | None:
+        """The number of graphs that all models together are trained on per second; None while it is unknown."""
+        seconds, _, graphs = self._lately
+        return None if seconds < SPAN or not graphs else graphs / seconds
+
+    @property
+    def _lately(self) -> tuple[float, int, int]:
+        """The seconds, model-epochs and graphs between the first and the last of the latest reports."""
+        if not self._marks:
+            return 0.0, 0, 0
+        (start, *before), (end, *now) = self._marks[0], self._marks[-1]
+        return end - start, now[0] - before[0], now[1] - before[1]
 
     def facts(self) -> list[str]:
         """Return the number of runs and, if known, the score, the remaining time and the current work."""
@@ -97,6 +111,8 @@ class Tally:
         facts = [f"{self.finished:,}/{self.runs:,} {self.unit}"]
         if self.score is not None:
             facts.append(f"held-out {title_of(self.metric)} {score_text(self.metric, self.score)}")
+        if self.speed is not None:
+            facts.append(f"{self.speed:,.0f} graphs/s")
         if self.left is not None:
             facts.append(f"{timedelta(seconds=round(self.left))} left")
         if self.where:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -64,10 +64,12 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         blocks: The number of blocks of a hierarchical model, 1 to 3; 0 (default) pools once, after the last layer.
         n_models: The number of models in the ensemble, whose predictions are averaged. Each starts from its own weights
             and holds out its own graphs. Default: 5.
-        epochs: The largest number of epochs. Default: 100.
-        steps: Batches per epoch. None (default): one pass over the graphs, but at least 10 and at most 50 batches.
+        epochs: The largest number of epochs. None (default): 100 for up to 6,400 graphs, for more fewer in proportion
+            to the square root of their number, such as 50 for 25,600 graphs.
+        steps: Batches per epoch. None (default): one pass over the graphs, but at least 10 batches.
         batch_size: Graphs per batch. Default: 32.
-        lr: The learning rate of Adam, which is halved every 50 epochs. Default: 0.01.
+        lr: The learning rate of Adam, which is halved every 50 epochs, for more than 6,400 graphs earlier in proportion
+            to the default of ``epochs``. Default: 0.01.
         dropout: The dropout rate of the graph vector (of the scores, for first-order poolings of a classifier).
             Default: 0.5.
         weight_decay: The L2 penalty. If it is not zero, ``sopool-bimap`` uses ``lr_scale=1`` unless you set it.
@@ -77,7 +79,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         validation_fraction: The fraction of the graphs that each model holds out to choose its best epoch. With 0 it is
             trained on all graphs and the last epoch is kept. The only graph of a class is never held out, with a
             :class:`SingleGraphWarning`. Default: 0.1.
-        patience: Epochs without improvement after which a model stops. Default: 30; None never stops early.
+        patience: Epochs without improvement after which a model stops. ``"auto"`` (default): 30, for more than 6,400
+            graphs fewer in proportion to the default of ``epochs``. None never stops early.
         encoder: How nodes become features, such as ``DegreeEncoder()``. None (default): node labels and attributes
             where graphs have them, degrees otherwise.
         device: ``"auto"`` (default), ``"cpu"`` or ``"cuda"``.
@@ -112,7 +115,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     layers: int = 4
     blocks: int = 0
     n_models: int = 5
-    epochs: int = 100
+    epochs: int | None = None
     steps: int | None = None
     batch_size: int = 32
     lr: float = 0.01
@@ -120,7 +123,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     weight_decay: float = 0.0
     average: float = 0.99
     validation_fraction: float = 0.1
-    patience: int | None = 30
+    patience: int | Literal["auto"] | None = "auto"
     encoder: Encoder | None = None
     device: str = "auto"
     random_state: int | np.random.RandomState | None = None

@@ -29,9 +29,48 @@ if TYPE_CHECKING:
     from sopool.estimator.base import GraphEstimator
 
 LEAST_STEPS = 10
-MOST_STEPS = 50
+PASSES = 100
+"""The number of epochs for up to ``FULL`` graphs."""
+FULL = 6400
 LARGE = 1e6
 """The magnitude above which node features may be the reason for a loss that is not finite."""
+
+
+class Schedule(NamedTuple):
+    """How long models are trained if nothing else is said."""
+
+    steps: int
+    """The number of batches in an epoch: one pass over the graphs, but at least 10 batches."""
+    epochs: int
+    """The largest number of epochs."""
+    patience: int
+    """The number of epochs without improvement after which a model stops."""
+    halve_every: int
+    """The number of epochs after which the learning rate is halved."""
+
+
+def schedule_for(graphs: int, batch_size: int) -> Schedule:
+    """Return the schedule for a number of graphs.
+
+    An epoch is a pass over the graphs. There are at most 100 epochs for up to 6,400 graphs. For more, the number of
+    epochs falls with the square root of the number of graphs, so that the graphs seen in all grow with it; patience and
+    learning rate keep their proportion to the epochs. Chosen by ``benchmarks/epochs_rule.py`` on held-out graphs.
+
+    Args:
+        graphs: The number of graphs.
+        batch_size: Graphs per batch.
+
+    Examples:
+        >>> from sopool.estimator.fitting import schedule_for
+        >>> schedule_for(1000, batch_size=32)
+        Schedule(steps=32, epochs=100, patience=30, halve_every=50)
+        >>> schedule_for(40_000, batch_size=32)
+        Schedule(steps=1250, epochs=40, patience=12, halve_every=20)
+    """
+    share = min(1.0, (FULL / max(1, graphs)) ** 0.5)
+    steps = max(LEAST_STEPS, -(-graphs // batch_size))
+    epochs, patience, halve_every = (max(1, round(share * full)) for full in (PASSES, 0.3 * PASSES, 0.5 * PASSES))
+    return Schedule(steps, epochs, patience, halve_every)
 
 
 class FitProgress(NamedTuple):
@@ -61,6 +100,8 @@ class FitProgress(NamedTuple):
     """The score on held-out graphs by the metric that chooses the epoch; NaN if no graphs are held out."""
     finished: int
     """The number of models for which this epoch was the last one."""
+    graphs: int = 0
+    """The number of graphs that each model was trained on in this epoch."""
 
 
 class Fitted(NamedTuple):
@@ -87,6 +128,7 @@ def run_configs(
     graphs: KnownGraphs, settings: "GraphEstimator", objective: Objective, model: ModelConfig, encoder: Encoder
 ) -> list[RunConfig]:
     """Return the training configuration of each model of the ensemble; they differ only in ``repeat``."""
+    usual = schedule_for(len(graphs.store), settings.batch_size)
     run = RunConfig(
         data=graphs.store.name,
         fingerprint=graphs.fingerprint,
@@ -96,14 +138,15 @@ def run_configs(
         seed=_seed(settings.random_state),
         looks="validation",
         holdout=share_held_out(settings.validation_fraction, None if graphs.classes is None else graphs.counts),
-        epochs=settings.epochs,
-        steps=settings.steps or steps_for(len(graphs.store), settings.batch_size),
+        epochs=settings.epochs or usual.epochs,
+        steps=settings.steps or usual.steps,
+        halve_every=usual.halve_every,
         batch_size=settings.batch_size,
         lr=settings.lr,
         dropout=settings.dropout,
         weight_decay=settings.weight_decay,
         average=settings.average,
-        patience=settings.patience,
+        patience=usual.patience if settings.patience == "auto" else settings.patience,
         class_weights=_weights_of(graphs, settings),
         **objective.settings,
     )
@@ -122,11 +165,6 @@ def _seed(random_state: Any) -> int:
     """Draw the seed of a fit; without a random state a new one, never from NumPy's global generator."""
     own = np.random.RandomState() if random_state is None else check_random_state(random_state)
     return int(own.randint(2**31 - 1))
-
-
-def steps_for(graphs: int, batch_size: int) -> int:
-    """Return the number of batches in one pass over the graphs, at least 10 and at most 50."""
-    return min(MOST_STEPS, max(LEAST_STEPS, -(-graphs // batch_size)))
 
 
 def share_held_out(fraction: float, counts: np.ndarray | None) -> float:
@@ -236,7 +274,8 @@ def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
     names = ("loss", running[0].config.metric)
     seen = [[one.curves[f"validation_{name}"][epoch] for name in names] for one in going]
     loss, score = np.mean(seen, axis=0).tolist() if seen else (float("nan"), float("nan"))
-    return FitProgress(epoch + 1, running[0].config.epochs, len(running), float(losses.mean()), loss, score, 0)
+    graphs = bank.steps * bank.batch_size
+    return FitProgress(epoch + 1, running[0].config.epochs, len(running), float(losses.mean()), loss, score, 0, graphs)
 
 
 def _not_finite(config: RunConfig, tables: GraphTables) -> UserError:

@@ -76,7 +76,7 @@ class Operator:
 
     def __call__(self, *arguments: Any, plan: Plan | None = None) -> Any:
         """Compute the operator; ``plan`` is that of an operator on the same segments, if there was one."""
-        if _is_intercepted(arguments):
+        if is_intercepted(arguments):
             if self.formula is not None and transformed():
                 return self.formula(*arguments)
             return self.registered(*arguments)
@@ -85,7 +85,7 @@ class Operator:
         return self.compute(*arguments, Plan(may_pad()) if plan is None else plan)
 
 
-def _is_intercepted(arguments: tuple[Any, ...]) -> bool:
+def is_intercepted(arguments: tuple[Any, ...]) -> bool:
     """Return whether a trace, a transform, a mode or a subclass of tensors must see the operator."""
     if (
         is_traced()
@@ -122,8 +122,11 @@ def _make_function(
         return output
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    function: Any = type(compute.__name__, (torch.autograd.Function,), methods)
-    # What Function.apply calls if no transform is active, without its checks for transforms.
+    return apply_directly(type(compute.__name__, (torch.autograd.Function,), methods))
+
+
+def apply_directly(function: Any) -> Callable[..., Any]:
+    """Return what ``function.apply`` calls if no transform is active, without its checks for transforms."""
     apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
     return apply
 

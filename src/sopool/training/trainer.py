@@ -43,6 +43,8 @@ class TrainingProgress(NamedTuple):
     """Messages about runs that were stopped because their loss was not finite."""
     where: str = ""
     """The machines in use, as text; empty if that did not change."""
+    graphs: int = 0
+    """The number of graphs that all of the models together were trained on."""
 
 
 Report = Callable[[TrainingProgress], None]
@@ -209,7 +211,9 @@ class Trainer:
         kept = [recorder for recorder in recorders if recorder.stopped is None]
         seen = [recorder.curves[f"{recorder.looked_at}_{recorder.config.metric}"][epoch] for recorder in kept]
         notes = tuple(_describe(recorders[m]) for m in lost)
-        self.report(TrainingProgress(len(recorders), 1, float(np.mean(seen)) if seen else None, 0, notes))
+        score = float(np.mean(seen)) if seen else None
+        graphs = len(recorders) * bank.steps * bank.batch_size
+        self.report(TrainingProgress(len(recorders), 1, score, 0, notes, graphs=graphs))
         return lost
 
     def _checkpoint(self, bank: Bank, recorders: list[Recorder]) -> None:

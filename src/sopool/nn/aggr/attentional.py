@@ -7,6 +7,7 @@ from sopool.nn.aggr.normalize import FOR_VECTORS, check_normalize, normalize_poo
 from sopool.nn.aggr.terms import LINEAR, Products, Sums, Terms, identity, normalize_alone
 from sopool.nn.layers import attend
 from sopool.nn.registry import SOPOOL, readout
+from sopool.ops.segment.attend_small import attend_by_index
 from sopool.ops.segment.gram import promote
 
 
@@ -58,6 +59,13 @@ class AttentionalSecondOrderAggregation(SegmentAggregation):
         bias = None if self.query_bias is None else widen_for(self.normalize, self.query_bias)
         pooled = attend(widen_for(self.normalize, x), widen_for(self.normalize, self.query), ptr, bias, order)
         return normalize_pooled(pooled.squeeze(2), ptr, self.normalize).to(promote(x).dtype)
+
+    def pool_by_index(self, x: Tensor, index: Tensor, dim_size: int | None) -> Tensor | None:
+        """Compute H^T (H mu + b) for each graph of a small batch."""
+        query = self.query
+        if self.normalize is not None or query.dim() != 2:
+            return None
+        return attend_by_index(x, query, index, dim_size, self.query_bias)
 
     def terms(self, x: Tensor) -> Terms | None:
         """Return the terms of one graph: A = I and B = mu; with a bias b, each node also adds b times its features."""

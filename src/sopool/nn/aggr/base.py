@@ -12,7 +12,7 @@ from torch_geometric.nn.aggr import Aggregation
 from sopool.nn.aggr.terms import Terms
 from sopool.ops.segment.segments import Segments, find_segments, is_traced
 
-PATH = ("__call__", "forward", "_pool", "pool")
+PATH = ("__call__", "forward", "_pool", "pool", "pool_by_index")
 """The methods that define the result of a readout."""
 
 
@@ -46,6 +46,9 @@ class SegmentAggregation(Aggregation):
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         cls._takes_order = "order" in inspect.signature(cls.pool).parameters
+        nearest = next(kind for kind in cls.__mro__ if vars(kind).keys() & {"pool", "pool_by_index"})
+        if "pool_by_index" not in vars(nearest):  # one that is inherited from further up computes another formula
+            cls.pool_by_index = SegmentAggregation.pool_by_index  # type: ignore[method-assign]
 
     def __init__(self, channels: int | None = None) -> None:
         super().__init__()
@@ -56,6 +59,14 @@ class SegmentAggregation(Aggregation):
     def pool(self, x: Tensor, ptr: Tensor) -> Tensor:
         """Compute the readout of sorted rows: ``[N, F]`` and ``ptr`` ``[G + 1]`` -> ``[G, out_channels]``."""
         raise NotImplementedError(f"{type(self).__name__} must define pool(x, ptr).")
+
+    def pool_by_index(self, x: Tensor, index: Tensor, dim_size: int | None) -> Tensor | None:
+        """Compute the readout of rows ``[N, F]`` that belong to the graphs ``index`` ``[N]``, in any order.
+
+        A readout may define this for batches on which it is faster than :meth:`pool`. It must check ``index`` itself.
+        The result ``None`` stands for all other batches.
+        """
+        return None
 
     def terms(self, x: Tensor) -> Terms | None:
         """Return the terms that the nodes ``[N, F]`` of one graph add to the result.
@@ -119,6 +130,10 @@ class SegmentAggregation(Aggregation):
             raise ValueError(f"x has {x.shape[-1]} channels (shape {list(x.shape)}), {self!r} expects {self.channels}.")
         if not x.is_floating_point():
             raise TypeError(f"x has dtype {x.dtype}: pass floating-point features, for example x.float().")
+        if index is not None and ptr is None and x.dim() == 2:
+            pooled = self.pool_by_index(x, index, dim_size)
+            if pooled is not None:
+                return pooled if in_place else pooled.movedim(-2, dim).contiguous()
         segments = find_segments(x.shape[-2], x.device, ptr, index, dim_size)
         if x.dim() == 2:
             out = self._pool(x, segments)

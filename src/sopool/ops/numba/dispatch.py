@@ -109,6 +109,27 @@ def segment_attend_backward(
     return dx, d_query.t_(), total  # in place: an operator must not return a view
 
 
+def attend_rows(x: Tensor, query: Tensor, bias: Tensor | None, index: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return X_g^T (X_g query + bias) ``[G, F]`` of rows in any order, and the scores ``[N]``, in one thread."""
+    pooled = x.new_empty(size, x.shape[1])
+    score = x.new_empty(x.shape[0])
+    views = _view(x), _vector(query), 0.0 if bias is None else bias.item(), _view(index)
+    if not _loops("loops").attend_rows(*views, pooled.numpy(), score.numpy()):
+        raise IndexError(f"index contains values outside of 0 to {size - 1}.")
+    return pooled, score
+
+
+def attend_rows_backward(
+    x: Tensor, query: Tensor, bias: Tensor | None, index: Tensor, score: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return the gradients of ``x``, ``query`` and ``bias``, given the scores and the gradient ``[G, F]``."""
+    dx = x.new_empty(x.shape)
+    d_query = query.new_empty(query.shape)
+    views = _view(x), _vector(query), _view(index), score.numpy(), _view(gradient)
+    total = _loops("loops").attend_rows_backward(*views, dx.numpy(), d_query.numpy()[:, 0])
+    return dx, d_query, None if bias is None else bias.new_tensor([total])
+
+
 def _run(name: str, cuts: list[int], *arguments: Any) -> None:
     """Run a loop on all parts, which are the graphs between two cuts."""
     loop = getattr(_loops("loops"), name)

@@ -120,6 +120,35 @@ def apply(
                     row[a] += v0 * t0[a]
 
 
+@njit(inline="always")
+def _add_row(row: np.ndarray, query: np.ndarray, bias: float, s: np.ndarray) -> Any:
+    """Add a row times its score to ``s``, and return the score."""
+    width = len(row)
+    total = row.dtype.type(bias)
+    for j in range(width):
+        total += row[j] * query[j]
+    for j in range(width):
+        s[j] += total * row[j]
+    return total
+
+
+@compiled_with_dots
+def attend_rows(
+    x: np.ndarray, query: np.ndarray, bias: float, index: np.ndarray, out: np.ndarray, score: np.ndarray
+) -> bool:
+    """Write the scores X q + b ``[N]``, and the sums ``[G, F]`` of the rows of each segment times their scores.
+
+    Return False if there is no such segment.
+    """
+    out[:] = 0
+    for i in range(len(index)):
+        g = index[i]
+        if g < 0 or g >= len(out):
+            return False
+        score[i] = _add_row(x[i], query, bias, out[g])
+    return True
+
+
 @compiled_with_dots
 def attend(
     part: int,
@@ -138,18 +167,44 @@ def attend(
 
     If ``ordered``, the rows of ``x`` are read in this ``order``. The scores are in segment order.
     """
-    width = x.shape[1]
     for g in range(start, end):
         s = out[g]
         s[:] = 0
         for i in range(ptr[g], ptr[g + 1]):
-            row = x[order[i] if ordered else i]
-            total = row.dtype.type(bias)
-            for j in range(width):
-                total += row[j] * query[j]
-            score[i] = total
-            for j in range(width):
-                s[j] += total * row[j]
+            score[i] = _add_row(x[order[i] if ordered else i], query, bias, s)
+
+
+@njit(inline="always")
+def _row_gradients(
+    row: np.ndarray, query: np.ndarray, score: float, d: Any, dp: np.ndarray, dx: np.ndarray, dq: np.ndarray
+) -> Any:
+    """Write the gradient of a row, add to that of the query, and return that of the score, which starts as ``d``."""
+    width = len(row)
+    for j in range(width):
+        d += row[j] * dp[j]
+    for j in range(width):
+        dq[j] += d * row[j]
+        dx[j] = score * dp[j] + d * query[j]
+    return d
+
+
+@compiled_with_dots
+def attend_rows_backward(
+    x: np.ndarray,
+    query: np.ndarray,
+    index: np.ndarray,
+    score: np.ndarray,
+    d_pooled: np.ndarray,
+    dx: np.ndarray,
+    d_query: np.ndarray,
+) -> float:
+    """Write the gradients of ``x`` and of the query, and return that of the bias."""
+    d_query[:] = 0
+    d_bias = 0.0
+    none = x.dtype.type(0)
+    for i in range(len(index)):
+        d_bias += _row_gradients(x[i], query, score[i], none, d_pooled[index[i]], dx[i], d_query)
+    return d_bias
 
 
 @compiled_with_dots
@@ -173,22 +228,11 @@ def attend_backward(
     d_i is the gradient of the score of row i in segment g plus x_i . d_pooled_g. The gradient of x_i is score_i
     d_pooled_g + d_i q, and that of the query is the sum of d_i x_i.
     """
-    width = x.shape[1]
     dq = d_query[part]
     for g in range(start, end):
-        dp = d_pooled[g]
         for i in range(ptr[g], ptr[g + 1]):
             place = order[i] if ordered else i
-            row = x[place]
-            out = dx[place]
-            d = d_score[i]
-            for j in range(width):
-                d += row[j] * dp[j]
-            d_score[i] = d
-            own = score[i]
-            for j in range(width):
-                dq[j] += d * row[j]
-                out[j] = own * dp[j] + d * query[j]
+            d_score[i] = _row_gradients(x[place], query, score[i], d_score[i], d_pooled[g], dx[place], dq)
 
 
 @compiled

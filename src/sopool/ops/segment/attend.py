@@ -15,8 +15,9 @@ from sopool.ops import backends
 from sopool.ops._autograd import Operator, plan_of, transformed
 from sopool.ops._products import without_autocast
 from sopool.ops.segment import gram, torch_backend
-from sopool.ops.segment.segments import Segments, check_sizes, find_segments
-from sopool.ops.segment.size_classes import Plan
+from sopool.ops.segment.attend_small import attend_rows, is_small
+from sopool.ops.segment.segments import Segments, check_ptr_values, check_sizes, find_segments
+from sopool.ops.segment.size_classes import Plan, segment_of_rows
 
 ATTEND = "(Tensor x, Tensor query, Tensor? bias, Tensor ptr, Tensor? order=None) -> (Tensor, Tensor)"
 ATTEND_BACKWARD = (
@@ -61,6 +62,10 @@ def segment_attend(
     if bias is not None:
         gram.check_alike("x", x, "bias", bias)
     segments = find_segments(x.shape[0], x.device, ptr, order=order)
+    if order is None and query.shape[1] == 1 and is_small(x, query, bias, ptr):
+        check_ptr_values(segments.ptr, x)
+        index = segment_of_rows(segments.ptr, x.shape[0])
+        return attend_rows(x, query, bias, index, ptr.numel() - 1).unsqueeze(2)
     pooled: Tensor = _attend_operator(x, query, bias, *segments)[0]
     return pooled
 

@@ -66,12 +66,7 @@ def find_segments(
         return Segments(ptr.long().contiguous(), None if order is None else order.long().contiguous())
     if index is None:
         raise ValueError("Neither ptr nor index is given: pass ptr=data.ptr or index=data.batch.")
-    _check_positions("index", index, device)
-    if index.numel() != num_rows:
-        raise ValueError(f"index has {index.numel()} entries for {num_rows} rows: it needs one entry per row.")
-    if dim_size is not None and dim_size < 0:
-        raise ValueError(f"dim_size={dim_size} is negative: pass the number of segments.")
-    index = index.long()
+    index = check_index(index, num_rows, device, dim_size)
     if standard.exporting():
         return Segments(*standard.sort_index(index, dim_size))
     if is_traced():  # no tests in a trace: the next batch may have another order and size
@@ -79,7 +74,7 @@ def find_segments(
     readable = index.device.type == "cpu" and not torch._C._are_functorch_transforms_active()
     if readable and _is_sorted(index):
         return Segments(_ptr_of_sorted(index, dim_size))
-    dim_size = _count(index) if dim_size is None else dim_size
+    dim_size = count_segments(index) if dim_size is None else dim_size
     return Segments(*_sort_index(index, dim_size))
 
 
@@ -178,7 +173,18 @@ def _check_positions(name: str, positions: Tensor, device: torch.device) -> None
         )
 
 
-def _check_index_values(index: Tensor, size: int) -> None:
+def check_index(index: Tensor, num_rows: int, device: torch.device, dim_size: int | None) -> Tensor:
+    """Check all but the values of ``index``, and return it as integers of 64 bits."""
+    _check_positions("index", index, device)
+    if index.numel() != num_rows:
+        raise ValueError(f"index has {index.numel()} entries for {num_rows} rows: it needs one entry per row.")
+    if dim_size is not None and dim_size < 0:
+        raise ValueError(f"dim_size={dim_size} is negative: pass the number of segments.")
+    return index.long()
+
+
+def check_index_values(index: Tensor, size: int) -> None:
+    """Raise an error unless the entries of ``index`` are segments from 0 to ``size - 1``."""
     if index.numel() == 0:
         return
     low, high = torch.aminmax(index)
@@ -197,7 +203,8 @@ def _check_index_values(index: Tensor, size: int) -> None:
         torch._assert_async((low >= 0) & (high < size), "index must lie between 0 and dim_size - 1.")
 
 
-def _count(index: Tensor) -> int:
+def count_segments(index: Tensor) -> int:
+    """Return the largest entry of ``index`` plus one."""
     return int(index.max()) + 1 if index.numel() else 0
 
 
@@ -214,7 +221,7 @@ def _ptr_of_sorted(index: Tensor, size: int | None) -> Tensor:
     last = int(entries[-1])
     size = last + 1 if size is None else size
     if entries[0] < 0 or last >= size:
-        _check_index_values(index, size)
+        check_index_values(index, size)
     ptr: Tensor = index2ptr(index, size)
     return ptr
 
@@ -224,8 +231,8 @@ def _ptr_of_sorted(index: Tensor, size: int | None) -> Tensor:
 )
 def _sort_index(index: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
     """Return the ``ptr`` of an index and the stable permutation that sorts it; ``size`` None: the largest entry + 1."""
-    size = _count(index) if size is None else size
-    _check_index_values(index, size)
+    size = count_segments(index) if size is None else size
+    check_index_values(index, size)
     if index.device.type == "cpu" and _is_sorted(index):
         return index2ptr(index, size), torch.arange(index.numel())
     in_order, order = index.sort(stable=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sopool.ops.numba import dispatch as compiled
 from sopool.ops.segment.segments import Segments, check_ptr_values
-from sopool.ops.segment.size_classes import SMALL, Plan, SizeClasses, blocks, segment_of_rows
+from sopool.ops.segment.size_classes import Plan, SizeClasses, blocks, segment_of_rows
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -143,17 +143,11 @@ def segment_attend(
     plan = _checked(plan, ptr, x)
     if query.shape[1] == 1 and compiled.serves(x):
         return compiled.segment_attend(x, query, bias, ptr, order)
-    one_query = query.shape[1] == 1 and x.device.type == "cpu"
-    small = one_query and plan.may_pad and x.numel() <= SMALL and x.dtype not in HALF
-    if one_query and not small:  # takes a third of the time of MKL's matrix-vector product
+    if query.shape[1] == 1 and x.device.type == "cpu":  # takes a third of the time of MKL's matrix-vector product
         score = _row_dot(x, query.t())
         score = score if bias is None else score.add_(bias)
     else:
         score = x @ query if bias is None else torch.addmm(bias, x, query)
-    if small:  # sums with fewer operations than embedding_bag
-        segment = plan.segment_of_rows(ptr, x.shape[0], order)
-        pooled = x.new_zeros(ptr.numel() - 1, x.shape[1]).index_add_(0, segment, x * score).unsqueeze_(2)
-        return pooled, Segments(ptr, order).sort(score)
     return segment_gram(x, score, ptr, order, plan), Segments(ptr, order).sort(score)
 
 
