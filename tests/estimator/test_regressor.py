@@ -241,6 +241,15 @@ def test_numbers_that_cannot_be_are_refused(y, message):
         tiny_regressor().fit(STORE, y)
 
 
+@pytest.mark.parametrize("method", ["predict", "predict_with_uncertainty", "score", "scores", "outputs"])
+def test_warnings_point_to_the_caller(method):
+    model = tiny_regressor(epochs=1).fit(with_targets(NUMBERS))
+    strange = with_targets(NUMBERS, store=replace(STORE, node_label_names=(7, 8, 9)))
+    with pytest.warns(UnseenWarning, match="that no training graph has") as seen:
+        getattr(model, method)(strange)
+    assert seen[0].filename == __file__
+
+
 def test_few_values_that_are_all_held_out_are_told_of():
     y = np.stack([SIZES, np.full(40, NAN)], axis=1)
     y[:2, 1] = 1, 2

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sopool import GraphClassifier
+from sopool.estimator import load_model
 from sopool._files.sealed import BLANK, DIGEST, json_digest
 from sopool.data.graphs import PackedGraphs
 from sopool.data.sources.catalogue import load as load_dataset
@@ -35,7 +35,7 @@ def model_file(data: bytes) -> None:
     """Load a model and predict with it."""
     with quiet_folder() as folder, suppress(DataError):
         (folder / "model.sopool").write_bytes(sealed(data))
-        GraphClassifier.load(folder / "model.sopool", device="cpu").predict(graphs())
+        load_model(folder / "model.sopool", device="cpu").predict(graphs())
 
 
 def run_config(data: bytes) -> None:

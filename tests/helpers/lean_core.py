@@ -16,11 +16,13 @@ from sopool.nn import POOLINGS, READOUTS, make_pooling, make_readout
 
 EXTRAS = {
     "sopool.GraphClassifier": "estimator",
+    "sopool.GraphRegressor": "estimator",
     "sopool.cli": "cli",
     "sopool.data": "estimator",
     "sopool.estimator": "estimator",
     "sopool.experiments": "estimator",
     "sopool.models": "estimator",
+    "sopool.objectives": "estimator",
     "sopool.report": "cli",
     "sopool.training": "estimator",
 }
@@ -40,7 +42,8 @@ for name in POOLINGS:
         assert pooling(x, edge_index, batch=batch).x.isfinite().all(), name
 
 steps = {module.name: partial(import_module, module.name) for module in iter_modules(sopool.__path__, "sopool.")}
-steps["sopool.GraphClassifier"] = partial(getattr, sopool, "GraphClassifier")
+for name in sopool.ESTIMATORS:
+    steps[f"sopool.{name}"] = partial(getattr, sopool, name)
 said = {}
 for name, step in steps.items():
     try:

@@ -37,15 +37,15 @@ from sopool.cli.output import print_data, print_message, show_warning
 from sopool.cli.typer_app import EXAMPLES, START, Command, SafeGroup, epilog, prose
 from sopool.errors import UserError
 
-CLASSIFY = "Classify graphs"
+PREDICT = "Predict properties of graphs"
 COMPARE = "Compare poolings"
 LIST = "List data sets and poolings"
 COMMANDS: dict[Callable[..., None], str | None] = {
     demo.demo: None,
-    fit.fit: CLASSIFY,
-    predict.predict: CLASSIFY,
-    explain.explain: CLASSIFY,
-    export.export: CLASSIFY,
+    fit.fit: PREDICT,
+    predict.predict: PREDICT,
+    explain.explain: PREDICT,
+    export.export: PREDICT,
     evaluate.evaluate: COMPARE,
     controls.controls: COMPARE,
     reproduce.reproduce: COMPARE,

@@ -75,7 +75,8 @@ def fit(
         ),
     ] = "sopool-bimap",
     class_weight: Annotated[
-        Literal["balanced"] | None, typer.Option(help="Give rare classes the same weight as common ones.")
+        Literal["balanced"] | None,
+        typer.Option(help="Give rare classes the same weight as common ones.", rich_help_panel=TRAINING),
     ] = None,
     folds: Annotated[
         int,

@@ -20,6 +20,7 @@ EXAMPLES = {
     "fit": [
         "sopool fit MUTAG -o mutag.sopool",
         "sopool fit molecules.csv --label-column toxic --class-weight balanced -o toxic.sopool",
+        "sopool fit molecules.csv --target-columns mass,solubility -o numbers.sopool",
     ],
     "predict": [
         "sopool predict toxic.sopool new.csv -o predictions.csv",
@@ -27,7 +28,7 @@ EXAMPLES = {
     ],
     "explain": [
         "sopool explain mutag.sopool MUTAG --graph 7 -o page.html",
-        "sopool explain toxic.sopool molecules.csv --graph 12 --format json -o -",
+        "sopool explain numbers.sopool molecules.csv --graph 12 --target mass --format json -o -",
     ],
     "export": ["sopool export toxic.sopool -o toxic.onnx"],
     "evaluate": [

@@ -216,6 +216,10 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
             >>> list(model.scores(graphs, metrics=["accuracy", "roc_auc"]))
             ['accuracy', 'roc_auc']
         """
+        return self._scored(graphs, y, sample_weight, metrics)
+
+    def _scored(self, graphs: Any, y: Any, sample_weight: Any, metrics: list[str] | None) -> dict[str, float | None]:
+        """Return what :meth:`scores` returns; call this from a method that users call."""
         objective = self._objective()
         for name in metrics or ():
             check_metric(objective.task, name)
@@ -225,7 +229,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         foreign = np.flatnonzero(truth < 0) if known.classes is not None else np.zeros(0, np.int64)
         if len(foreign):
             raise DataError(self._foreign(known, truth))
-        return objective.score(objective.joint(self._combined(known.store)), truth, metrics, weights)
+        combined = self._combined(known.store, level=5)
+        return objective.score(objective.joint(combined), truth, metrics, weights)
 
     def outputs(self, graphs: Any) -> np.ndarray:
         """Return the joint prediction as metrics take it ``[G, W]``.
@@ -407,10 +412,10 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         self._ensemble()
         return self.objective_
 
-    def _combined(self, graphs: Any) -> Combined:
+    def _combined(self, graphs: Any, level: int = 4) -> Combined:
         """Return the joint prediction; call this from a method that users call, to whose caller warnings then point."""
         with threads(1) as cores:  # the other cores process other parts of the graphs
-            store, features = self._encode(graphs, level=4)
+            store, features = self._encode(graphs, level)
             return self.ensemble_.combine(check_finite(self.ensemble_.scores(store, features, cores), store, "scores"))
 
     def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:

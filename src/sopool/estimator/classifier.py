@@ -176,7 +176,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
             DataError: If none of the labels is one of ``classes_``.
         """
         if self._objective().task != "classification":
-            found = self.scores(graphs, y, sample_weight, ["accuracy"])["accuracy"]
+            found = self._scored(graphs, y, sample_weight, ["accuracy"])["accuracy"]
             if found is None:
                 raise DataError("no label of any graph is known: give graphs with labels.")
             return found

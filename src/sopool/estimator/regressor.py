@@ -135,7 +135,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
             DataError: If fewer than two numbers of each target are known.
         """
         self._ensemble()
-        found = self.scores(graphs, y, sample_weight, ["r2"])["r2"]
+        found = self._scored(graphs, y, sample_weight, ["r2"])["r2"]
         if found is None:
             raise DataError("fewer than two numbers are known of each target, which R2 needs: give more graphs.")
         return found
