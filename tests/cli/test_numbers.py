@@ -30,11 +30,15 @@ def words(text):
     ("name", "task", "shown"),
     [
         ("one", "Task: regression of 1 target: target.", "RMSE of the mean of the training graphs"),
-        ("two", "Task: regression of 2 targets: target 1, target 2.", "average for the mean of the training graphs"),
+        (
+            "two",
+            "Task: regression of 2 targets: target 1, target 2.",
+            "the average for always predicting the mean of the training graphs",
+        ),
         (
             "flags",
             "Task: multi-label classification of 2 labels: target 1, target 2.",
-            "average for the share of each label",
+            "the average for always predicting the share of each label",
         ),
     ],
 )

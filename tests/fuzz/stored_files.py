@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sopool.estimator import load_model
 from sopool._files.sealed import BLANK, DIGEST, json_digest
 from sopool.data.graphs import PackedGraphs
 from sopool.data.sources.catalogue import load as load_dataset
 from sopool.errors import DataError
+from sopool.estimator import load_model
 from sopool.experiments.reproduce.reproduction import load_reproduction
 from sopool.experiments.systems.result import load_result
 from sopool.training.runs.requests import FORMAT

@@ -43,8 +43,9 @@ def test_each_target_has_a_row_and_the_average_is_in_a_unit_that_they_share():
     assert rows["mass"] == pytest.approx([1.5, 0.6])
     assert rows["charge"] == pytest.approx([0.25, 0.1])
     assert rows["average"] == pytest.approx([np.mean([0.55, 0.7]), np.mean([0.5, 0.4])])
-    assert rows["average for the mean of the training graphs"] == pytest.approx([1.0, 0.0])
+    assert rows["baseline"] == pytest.approx([1.0, 0.0])
     (note,) = grid.notes
+    assert "Baseline: the average for always predicting the mean of the training graphs." in note
     assert "The average of RMSE is in standard deviations of the targets" in note
     assert "R2 cannot be computed in some folds" in note
     assert "for charge; averages leave these out" in note

@@ -19,6 +19,8 @@ SHOWN: dict[Task, tuple[str, ...]] = {
     "regression": ("rmse", "mae", "r2", "spearman"),
 }
 """The metrics that are shown if none are asked for."""
+MOST = 3
+"""The number of these that are shown of several targets."""
 BASELINES: dict[Task, str] = {
     "classification": "the most frequent class",
     "multi-label": "the share of each label",
@@ -37,18 +39,20 @@ def shown_metrics(objective: Objective, asked: Sequence[str] | None = None) -> l
     """Return the metrics to show, the one that chooses first unless others were asked for; raise for an unknown one."""
     for name in asked or ():
         check_metric(objective.task, name)
-    return list(asked or dict.fromkeys((objective.metric, *SHOWN[objective.task])))
+    usual = SHOWN[objective.task]
+    if objective.task != "classification" and objective.width > 1:
+        usual = usual[:MOST]  # a column for each
+    return list(asked or dict.fromkeys((objective.metric, *usual)))
 
 
 def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
     """Show the means and standard deviations over the folds of a cross-validation, by target if there are several."""
-    title = f"Estimate by {len(found.folds)}-fold cross-validation"
-    if all(METRICS[metric].share for metric in metrics):
-        title += ", percent"
+    title = f"Estimate by {len(found.folds)}-fold cross-validation{_unit(metrics)}"
     spread = "Mean ± standard deviation (ddof=0) over the test folds."
     words = [WORDS[metric] for metric in metrics if metric in WORDS]
     if found.objective.task != "classification" and found.objective.width > 1:
-        note = " ".join([spread, *_average_notes(found, metrics), *words])
+        baseline = f"Baseline: the average for always predicting {BASELINES[found.objective.task]}."
+        note = " ".join([spread, baseline, *_average_notes(found, metrics), *words])
         columns = ["target", *map(title_of, metrics)]
         return Grid(title, columns, _by_target(found, metrics), notes=[note], sections=[found.objective.width])
     rows = [[Cell(title_of(metric)), _cell(found, metric)] for metric in metrics]
@@ -73,7 +77,7 @@ def _by_target(found: "Estimate", metrics: Sequence[str]) -> list[list[Cell]]:
     alike = [(metric, found.baseline_mean(metric)) for metric in metrics]
     last = [NONE if mean is None else score_cell(metric, mean) for metric, mean in alike]
     rows.append([Cell("average", strong=True), *(_cell(found, metric) for metric in metrics)])
-    return [*rows, [Cell(f"average for {BASELINES[found.objective.task]}"), *last]]
+    return [*rows, [Cell("baseline"), *last]]
 
 
 def _average_notes(found: "Estimate", metrics: Sequence[str]) -> list[str]:
@@ -111,7 +115,17 @@ def scores_grid(objective: Objective, each: Mapping[str, Sequence[float | None]]
     if any(None in values for values in each.values()):
         notes.append("The average leaves out scores that cannot be computed.")
     columns = ["target", "graphs", *map(title_of, each)]
-    return Grid("Scores on the known values", columns, rows, notes=notes, sections=[objective.width])
+    return Grid(
+        f"Scores on the known values{_unit(list(each))}", columns, rows, notes=notes, sections=[objective.width]
+    )
+
+
+def _unit(metrics: Sequence[str]) -> str:
+    """Return the unit of scores for a title, if it is percent for some of them."""
+    shares = [title_of(metric) for metric in metrics if METRICS[metric].share]
+    if len(shares) == len(metrics):
+        return ", percent"
+    return f"; {' and '.join(shares)} in percent" if shares else ""
 
 
 def _score(metric: str, value: float | None) -> Cell:
