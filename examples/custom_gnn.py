@@ -61,12 +61,12 @@ optimizer = torch.optim.Adam(bank.parameters(), lr=0.003)
 for _ in range(100):
     drawn = torch.stack([train[torch.randperm(len(train))[:batch_size]] for _ in range(models)])
     optimizer.zero_grad()
-    losses = cross_entropy(bank(*tables.batch(drawn)), tables.labels[drawn].flatten(), reduction="none")
+    losses = cross_entropy(bank(*tables.batch(drawn)), tables.truth[drawn].flatten(), reduction="none")
     losses.view(models, -1).mean(1).sum().backward()
     optimizer.step()
 
 # Step 5: score every model on the same test graphs.
 scores = bank.eval()(*tables.batch(test.expand(models, -1))).view(models, len(test), -1)
-accuracy = (scores.argmax(2) == tables.labels[test]).float().mean(1)
+accuracy = (scores.argmax(2) == tables.truth[test]).float().mean(1)
 print(f"{models} models with {sum(p.numel() for p in bank.parameters()) // models:,} parameters each")
 print(f"test accuracy of each on {len(test)} graphs: " + ", ".join(f"{value:.2f}" for value in accuracy))

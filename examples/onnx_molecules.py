@@ -1,4 +1,4 @@
-"""Predict the classes of molecules with an ONNX file, without PyTorch and without sopool.
+"""Predict classes or numbers of molecules with an ONNX file, without PyTorch and without sopool.
 
 You learn what a program needs that uses an exported model: ONNX Runtime runs the file, and RDKit turns SMILES into the
 inputs that the file's metadata describe. Copy this script into your own project. First export a model and write a file
@@ -7,7 +7,7 @@ with one SMILES per line:
     sopool export solubility.sopool -o model.onnx
     python onnx_molecules.py model.onnx molecules.smi
 
-Needs onnxruntime and rdkit. The probabilities agree with those of ``sopool predict`` up to rounding.
+Needs onnxruntime and rdkit. The predictions agree with those of ``sopool predict`` up to rounding.
 """
 
 import json
@@ -61,14 +61,19 @@ def main(model: str, source: str, together: int = 256) -> None:
     session = onnxruntime.InferenceSession(model)
     about = json.loads(session.get_modelmeta().custom_metadata_map["sopool"])
     smiles = [line.split()[0] for line in Path(source).read_text("utf-8").splitlines() if line.strip()]
-    print(",".join(["smiles", "prediction", *(f"probability_{name}" for name in about["classes"]), "uncertainty"]))
+    classes = about.get("classes")  # None if the model predicts targets: several labels or numbers
+    names = classes or about["targets"]
+    outputs = list(about["outputs"])
+    kind = {"probabilities": "probability", "predictions": "predicted"}[outputs[0]]
+    columns = ["prediction"] * bool(classes) + [f"{kind}_{name}" for name in names]
+    columns += ["uncertainty"] if classes else [f"uncertainty_{name}" for name in names]
+    print(",".join(["smiles", *columns]))
     for start in range(0, len(smiles), together):
         some = smiles[start : start + together]
         inputs = model_inputs([read_molecule(one) for one in some], about["inputs"])
-        found = session.run(["probabilities", "uncertainty"], inputs)
-        for one, probabilities, uncertainty in zip(some, *found, strict=True):
-            prediction = about["classes"][probabilities.argmax()]
-            print(one, prediction, *(f"{number:.6f}" for number in [*probabilities, uncertainty]), sep=",")
+        for one, values, uncertainty in zip(some, *session.run(outputs, inputs), strict=True):
+            best = [classes[values.argmax()]] if classes else []
+            print(one, *best, *(f"{number:.6g}" for number in [*values, *np.atleast_1d(uncertainty)]), sep=",")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ FOLDERS = {"first": HERE, "2026-11": HERE / "2026-11"}
 EXPECTED = {name: json.loads((folder / "model-predictions.json").read_text()) for name, folder in FOLDERS.items()}
 FACTS = {name: json.loads((folder / "store.json").read_text()) for name, folder in FOLDERS.items()}
 
+HISTORY = {"loss", "validation_loss", "validation_score"}
 each_folder = pytest.mark.parametrize("folder", FOLDERS)
 
 
@@ -60,7 +61,7 @@ def kept(store):
 
 
 @pytest.mark.parametrize(("folder", "name"), [(folder, name) for folder, models in EXPECTED.items() for name in models])
-def test_models_predict_as_they_did(folder, name):
+def test_models_predict_as_they_did(folder, name, tmp_path):
     model = GraphClassifier.load(FOLDERS[folder] / f"model-{name}.sopool", device="cpu")
     graphs = load(model.trained_on_["name"])
     expected = EXPECTED[folder][name]
@@ -71,6 +72,11 @@ def test_models_predict_as_they_did(folder, name):
     np.testing.assert_allclose(found, [expected[number] for number in known], atol=1e-4)
     assert set(model.classes_) == set(graphs.classes)
     assert model.was_trained_on(graphs)
+    assert model.history_.keys() == HISTORY
+    model.save(tmp_path / "again.sopool")  # as this version writes it
+    again = GraphClassifier.load(tmp_path / "again.sopool", device="cpu")
+    np.testing.assert_array_equal(again.predict_proba(graphs), model.predict_proba(graphs))
+    np.testing.assert_array_equal(again.history_["validation_score"], model.history_["validation_score"])
 
 
 def test_what_is_no_longer_written_is_read():

@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.exported import quiet
 from tests.helpers.little_classifier import tiny
+from tests.helpers.little_targets import tiny_regressor
 from tests.helpers.marks import starts_processes
 
 pytestmark = quiet
@@ -53,6 +54,32 @@ def test_the_example_agrees_with_predict(molecules, call, tmp_path):
     assert [row[1] for row in found[1:]] == [row[2] for row in want[1:]]
     numbers = [np.array([row[first:] for row in rows[1:]], float) for rows, first in ((found, 2), (want, 3))]
     np.testing.assert_allclose(*numbers, rtol=0, atol=1e-5)
+
+
+@starts_processes
+@pytest.mark.parametrize(
+    ("make", "y"),
+    [
+        (tiny_regressor, [[len(one), 0.5 * i] for i, one in enumerate(SMILES)]),
+        (tiny, [[int("O" in one), i % 2] for i, one in enumerate(SMILES)]),
+    ],
+)
+def test_the_example_predicts_targets_too(make, y, call, tmp_path):
+    for package in ("rdkit", "onnxruntime", "onnxscript"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    model = make(gnn="gine").fit(SMILES, y)
+    model.save(tmp_path / "m.sopool")
+    (tmp_path / "new.smi").write_text("\n".join(SMILES) + "\n")
+    assert call("export", "m.sopool", "-o", "model.onnx").code == 0
+    command = [sys.executable, "-c", WITHOUT, EXAMPLE, tmp_path / "model.onnx", tmp_path / "new.smi"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    header, *rows = csv.reader(done.stdout.splitlines())
+    kind = "predicted" if make is tiny_regressor else "probability"
+    assert header[1:] == [f"{what}_target {t}" for what in (kind, "uncertainty") for t in (1, 2)]
+    *_, values, uncertainty = model.predict_with_uncertainty(SMILES)
+    found = np.array([row[1:] for row in rows], float)
+    np.testing.assert_allclose(found, np.concatenate([values, uncertainty], axis=1), rtol=1e-4, atol=1e-4)
 
 
 def test_the_model_is_not_written_over(model, call, tmp_path, monkeypatch):

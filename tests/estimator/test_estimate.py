@@ -189,8 +189,3 @@ def test_a_search_prefers_what_is_better_by_its_metric(metric):
         assert score == pytest.approx(sign * np.mean(each))
     assert found.best_score_ == max(found.cv_results_["mean_test_score"])
     assert found.best_estimator_.target_names_ == ["size", "noise"]
-
-
-def test_processes_predict_numbers_alike():
-    found = [estimate(tiny_regressor(), with_targets(SOME), folds=2, workers=workers) for workers in (1, 2)]
-    assert found[0] == found[1]

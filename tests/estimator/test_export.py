@@ -65,7 +65,7 @@ def check(model, path, *stores):
 
 
 def test_numbers(tmp_path):
-    model = tiny_regressor(gnn="gine", n_models=3).fit(with_targets(NUMBERS))
+    model = tiny_regressor().fit(with_targets(NUMBERS))
     about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8], UNKNOWN)
     assert about["format"] == "sopool regressor 1"
     assert list(about["outputs"]) == ["predictions", "uncertainty"]

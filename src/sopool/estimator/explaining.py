@@ -93,7 +93,7 @@ def _together(
 
 def _in_unit(found: Explained, objective: Objective) -> Explained:
     """Return the explanation of a model in the units of the targets that it was trained on."""
-    scale, shift = (torch.from_numpy(one) for one in objective.unit)
+    scale, shift = (torch.from_numpy(one) for one in objective.scaling)
     pairs = [
         [pair._replace(value=pair.value * factor) for pair in some]
         for some, factor in zip(found.pairs, scale.tolist(), strict=True)

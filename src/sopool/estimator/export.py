@@ -176,7 +176,7 @@ class EnsembleProgram(torch.nn.Module):
         self.networks = torch.nn.ModuleList(member_of(ensemble.model, m) for m in range(ensemble.model.models))
         self.task = ensemble.objectives[0].task
         scale, shift = (
-            np.stack(each)[:, None] for each in zip(*(one.unit for one in ensemble.objectives), strict=True)
+            np.stack(each)[:, None] for each in zip(*(one.scaling for one in ensemble.objectives), strict=True)
         )
         self.register_buffer("scale", torch.from_numpy(scale))
         self.register_buffer("shift", torch.from_numpy(shift))

@@ -291,7 +291,7 @@ def _moments(ensemble: Ensemble) -> dict[str, Tensor]:
     """Return the units in which the models of a regression were trained ``[M, T]``."""
     if not isinstance(ensemble.objectives[0], Regression):
         return {}
-    units = zip(*(objective.unit for objective in ensemble.objectives), strict=True)
+    units = zip(*(objective.scaling for objective in ensemble.objectives), strict=True)
     return {name: torch.from_numpy(np.stack(each)) for name, each in zip(MOMENTS, units, strict=True)}
 
 

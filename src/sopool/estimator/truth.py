@@ -214,7 +214,7 @@ def _is_table(given: Any) -> bool:
 def _is_matrix(given: Any) -> bool:
     """Return whether several values are given for each graph."""
     if _is_table(given):
-        return True
+        return len(given.columns) > 1
     values = raw_array(given)
     if values.ndim == 1:
         return any(isinstance(value, list | tuple) for value in values.tolist())

@@ -177,7 +177,7 @@ class Objective(ABC):
         """
 
     @property
-    def unit(self) -> tuple[np.ndarray, np.ndarray]:
+    def scaling(self) -> tuple[np.ndarray, np.ndarray]:
         """What scores are multiplied by, and what is added then, to give the outputs ``[W]``."""
         return np.ones(self.width), np.zeros(self.width)
 

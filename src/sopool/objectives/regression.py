@@ -80,7 +80,7 @@ class Regression(MaskedObjective):
 
     def outputs(self, scores: np.ndarray) -> np.ndarray:
         """Return standardized scores ``[..., T]`` in the targets' own units, in double precision."""
-        scale, shift = self.unit
+        scale, shift = self.scaling
         found: np.ndarray = np.asarray(scores, np.float64) * scale + shift
         return found
 
@@ -114,7 +114,7 @@ class Regression(MaskedObjective):
         return np.array(moments(truth)[0])
 
     @property
-    def unit(self) -> tuple[np.ndarray, np.ndarray]:
+    def scaling(self) -> tuple[np.ndarray, np.ndarray]:
         """The standard deviation and the mean of each target over the training graphs."""
         return np.array(self.scale), np.array(self.shift)
 
