@@ -14,8 +14,10 @@ import sopool
 from sopool import cli
 from sopool.cli import output
 from sopool.cli.typer_app import _safe_mistakes
+from sopool.data import save_graphs
 from tests._runtime.test_visible import drives_a_terminal
 from tests.cli.conftest import QUICK, TINY, Shown
+from tests.helpers.little_targets import FLAGS, NUMBERS, with_targets
 from tests.helpers.stores import fill
 
 HOSTILE = "Ω漢\x1b]0;owned\x07\x1b[2J[red]r[link=u]\x08\r\x7f\x9b5m\u202e\u2066\u2028:boom:"
@@ -44,6 +46,10 @@ def hostile(tmp_path_factory, module_environment):
     fill(folder / f"runs{HOSTILE}", names=(HOSTILE,), looks=("test",), hidden=(8,), folds=2, epochs=2)
     code = _run("fit", folder / f"{HOSTILE}.jsonl", "-o", folder / f"{HOSTILE}.sopool", *QUICK, "--pool", "sum")
     assert code == 0
+    for name, values in (("numbers", NUMBERS), ("labels", FLAGS)):
+        save_graphs(with_targets(values, (HOSTILE, f"2{HOSTILE}")), folder / f"{name}.graphs")
+        given = ["-o", folder / f"{name}.sopool", *QUICK, "--folds", "0", "--pool", "sum"]
+        assert _run("fit", folder / f"{name}.graphs", *given) == 0
     return folder
 
 
@@ -107,6 +113,13 @@ COMMANDS = {
     "explain": (0, ["explain", MODEL, DATA, "-g", "1", "-o", f"{HOSTILE}.json", "--device", "cpu"]),
     "explain on the terminal": (0, ["explain", MODEL, DATA, "-g", "1", "-o", "-", "--format", "json"]),
     "explain: no such graph": (2, ["explain", MODEL, DATA, "-g", f"no{HOSTILE}"]),
+    "fit numbers": (0, ["fit", "numbers.graphs", "-o", "m.sopool", *QUICK, "--pool", "sum"]),
+    "fit labels": (0, ["fit", "labels.graphs", "-o", "m.sopool", *QUICK, "--pool", "sum"]),
+    "predict numbers": (0, ["predict", "numbers.sopool", "numbers.graphs", "--device", "cpu"]),
+    "predict labels": (0, ["predict", "labels.sopool", "labels.graphs", "-o", "out.csv", "--device", "cpu"]),
+    "predict: other columns": (2, ["predict", "labels.sopool", "labels.graphs", "--target-columns", HOSTILE]),
+    "explain a number": (0, ["explain", "numbers.sopool", "numbers.graphs", "-g", "1", "-o", "a.json"]),
+    "explain: no such target": (2, ["explain", "numbers.sopool", "numbers.graphs", "-g", "1", "--target", HOSTILE[1:]]),
     "evaluate": (0, ["evaluate", DATA, *TINY, "--pool", "sum,mean", "--protocol", "per-fold-max", "--runs", HOSTILE]),
     "controls": (0, ["controls", DATA, "--controls", "size", "--folds", "2", "--runs", HOSTILE]),
     "runs": (0, ["runs", "--runs", RUNS]),

@@ -98,6 +98,16 @@ def test_names_are_never_markup():
     assert EVIL in Text(page).words
 
 
+@pytest.mark.parametrize(("values", "make"), [(NUMBERS, tiny_regressor), (FLAGS, tiny)])
+def test_names_of_targets_are_never_markup(values, make):
+    graphs = with_targets(values, (EVIL, "&<b>"))
+    found = make(epochs=1).fit(graphs).explain(STORE[0])[0]
+    page = explanation_page(found, Subject(STORE[0], "graph 0", EVIL))
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert EVIL in Text(page).words
+
+
 def test_the_table_names_the_nodes_in_order_of_what_they_add():
     graph = load("MUTAG")[0]
     found = tiny().fit(load("MUTAG")).explain(graph)[0]

@@ -201,8 +201,8 @@ def check_classes(graphs: LabelledGraphs, folds: int, needed: int, argument: Cal
     if MANY_CLASSES < len(counts) > total / 2:
         raise DataError(
             f"{total:,} graphs have {len(counts):,} different labels, which look like names or measurements and not "
-            f"like classes. Measurements are predicted by GraphRegressor ({argument('task', 'regression')} of sopool "
-            f"fit). Otherwise, choose another column or property with {argument('label_column')}."
+            f"like classes. Measurements are predicted by GraphRegressor, on the command line with --task regression. "
+            f"Otherwise, choose another column or property with {argument('label_column')}."
         )
     rare = int(counts.argmin())
     count = int(counts[rare])

@@ -143,6 +143,7 @@ def known_graphs(graphs: Any, y: Any, predicts: Predicts) -> KnownGraphs:
         return of_classes(label_graphs(items, values))
     store = as_store(items)
     targets, names, flat = target_matrix(values, len(store), _names_of(items) if y is None else ())
+    flat = flat if y is not None else len(names) == 1
     return _of_targets(replace(store, targets=torch.from_numpy(targets), target_names=names), predicts, flat)
 
 
@@ -176,12 +177,15 @@ def _of_store(store: PackedGraphs, predicts: Predicts) -> KnownGraphs:
 def _of_targets(store: PackedGraphs, predicts: Predicts, flat: bool) -> KnownGraphs:
     """Return what is to be learned of graphs with targets, without the graphs of which none is known."""
     assert store.targets is not None
+    # One kind of NaN, and no negative zero, for the fingerprint.
+    targets = store.targets.where(~store.targets.isnan(), torch.nan) + 0.0
+    store = replace(store, targets=targets)
     if predicts == "classes":
-        _check_binary(store.targets.numpy(), store.target_names)
+        _check_binary(targets.numpy(), store.target_names)
         found = KnownGraphs("multi-label", store)
     else:
         found = KnownGraphs("regression", store, flat=flat)
-    known = (~store.targets.isnan()).any(1).numpy()
+    known = (~targets.isnan()).any(1).numpy()
     return found if known.all() or not known.any() else replace(found.take(known), kept=known)
 
 
@@ -251,9 +255,8 @@ def target_matrix(given: Any, count: int, names: tuple[str, ...] = ()) -> tuple[
     check_target_names(names)
     if len(names) != matrix.shape[1]:
         raise DataError(f"{matrix.shape[1]} targets were given for {len(names)} names: {show(list(names))}.")
-    targets = np.where(np.isnan(matrix), np.nan, matrix) + 0.0  # one NaN, and no negative zero, for the fingerprint
-    check_targets(torch.from_numpy(targets), names)
-    return targets, names, values.ndim == 1
+    check_targets(torch.from_numpy(matrix), names)
+    return matrix, names, values.ndim == 1
 
 
 def _row(given: Any) -> Any:
