@@ -21,6 +21,7 @@ EXTRAS = {
     "sopool.estimator": "estimator",
     "sopool.experiments": "estimator",
     "sopool.models": "estimator",
+    "sopool.objectives": "estimator",
     "sopool.report": "cli",
     "sopool.training": "estimator",
 }
