@@ -149,7 +149,7 @@ def test_graphs_without_labels_are_refused(tmp_path):
     from dataclasses import replace
 
     store = replace(little_store(), labels=None, classes=())
-    with pytest.raises(DataError, match="no labels"):
+    with pytest.raises(DataError, match="neither labels nor targets"):
         Evaluator(store, Request(["sum"]), RunStore(tmp_path))
 
 

@@ -19,13 +19,19 @@ from sopool.cli.options import (
     FiguresOption,
     GroupedJsonOption,
     LabelColumnOption,
+    LossOption,
     MaxAtomsOption,
+    MetricOption,
+    MetricsOption,
     OnErrorOption,
     RootOption,
     RunsOption,
     SmilesColumnOption,
     SourceArgument,
+    TargetColumnsOption,
+    TaskOption,
     WorkersOption,
+    column_names,
     names,
     numbers,
     settings,
@@ -33,7 +39,9 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import check_figures, check_file, output_console, print_message, write_figures
 from sopool.cli.training import (
+    print_task,
     show_results,
+    shown_metrics,
     summary,
     train,
     training_device,
@@ -72,6 +80,9 @@ def evaluate(
         ),
     ] = "default",
     label_column: LabelColumnOption = None,
+    target_columns: TargetColumnsOption = None,
+    task: TaskOption = None,
+    metric: MetricOption = None,
     gnn: Annotated[
         str | None,
         typer.Option(
@@ -148,6 +159,7 @@ def evaluate(
             min=0, metavar="N", help="Random seed; the folds are the same for all seeds.", rich_help_panel=TRAINING
         ),
     ] = 0,
+    loss: LossOption = None,
     device: DeviceOption = "auto",
     workers: WorkersOption = None,
     executor: ExecutorOption = "local",
@@ -156,6 +168,7 @@ def evaluate(
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
+    metrics: MetricsOption = None,
     runs: RunsOption = Path("runs"),
     output: FiguresOption = None,
     as_json: GroupedJsonOption = False,
@@ -168,7 +181,7 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Compare poolings on a data set by cross-validation.
+    """Compare poolings on a data set by cross-validation: predict a class, several labels or numbers.
 
     If the command is interrupted, run it again to continue; finished runs are not trained again.
     """
@@ -200,25 +213,31 @@ def evaluate(
         head,
         block_readout,
         {} if pool_options is None else settings("--pool-options", pool_options),
+        task,
+        metric,
+        loss,
     )
     request.check()
     _check_reference(reference, pools)
+    shown_metrics(metrics, task)
     files = [*source_files(source, root), *stored_files(runs, output, plot)]
     check_figures(output, *files)
     if plot:
         _check_plot(plot, files)
     trained_by = training_executor(executor, address)
     place = training_device(device, executor)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
 
     evaluator = Evaluator(store, request, RunStore(runs))
+    shown = shown_metrics(metrics, evaluator.objective.task)
+    print_task(evaluator.objective)
     _say_divided(evaluator)
     _say_continued(evaluator)
     found, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
     console = output_console(stderr=as_json)
     if not as_json:
-        show_results(found, reference, console, _how(evaluator))
+        show_results(found, reference, console, _how(evaluator), shown)
     print_copies_note(store)
     write_figures(found.to_json(), output, as_json)
     if plot:
