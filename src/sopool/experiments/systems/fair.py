@@ -110,7 +110,9 @@ def _test(view: View, truth: np.ndarray, objective: Objective, final: tuple[int,
 
 def _at_once(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """Apply ``work`` to all items in threads on all cores, so that the matrices are shared."""
-    with ThreadPoolExecutor(cores()) as pool:
+    from threadpoolctl import threadpool_limits  # imported here to start the command line faster
+
+    with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:  # more threads of BLAS compete with these
         return list(pool.map(work, items))
 
 
