@@ -58,7 +58,7 @@ def per_fold_max(runs: Sequence[Run], truth: Any, objective: Objective | None = 
     grid = _grid(runs, "test")
     curves = {setting: _signed(folds) for setting, folds in grid.items()}
     # Without a result an accuracy counts as 0. No score stands for the lack of others, so such a setting comes last.
-    least = 0.0 if runs[0].config.task == "classification" else -np.inf
+    least = 0.0 if _counts_without_result(runs[0].config) else -np.inf
     means = {setting: _highest(curve, least).mean().round(DIGITS) for setting, curve in curves.items()}
     best = max(means, key=means.__getitem__)
     epochs = [None if np.isnan(fold).all() else int(np.nanargmax(fold)) for fold in curves[best]]
@@ -256,7 +256,7 @@ def _show(run: Run, epoch: int | None, truth: Any, objective: Objective | None) 
             f"{objective.task} with {objective.metric}."
         )
     if epoch is None:
-        if run.config.task != "classification":
+        if not _counts_without_result(run.config):
             raise DataError(f"{_name(run.config)} has no result, since its loss was not finite in the first epoch.")
         return _Look(0, 0.0, {}, {})
     graphs = run.predictions["test_graphs"]
@@ -270,7 +270,7 @@ def _show(run: Run, epoch: int | None, truth: Any, objective: Objective | None) 
         raise DataError(
             f"{_name(run.config)} predicts {width} classes, numbered from 0, but a graph has class {true.max()}."
         )
-    objective = objective or SingleLabel(tuple(range(width)))
+    objective = objective or SingleLabel(tuple(range(width)), run.config.metric)
     if run.config.looks != "test":
         return _look(run, epoch, outputs, true, objective)
     look = _look(run, epoch, outputs[epoch], true, objective)
@@ -376,6 +376,12 @@ def _signed(runs: Sequence[Run]) -> np.ndarray:
             scores = np.rint(scores * graphs) / graphs
         curves.append(METRICS[metric].sign * scores)
     return np.stack(curves)
+
+
+def _counts_without_result(config: RunConfig) -> bool:
+    """Return whether a run without a result counts as one that predicts everything wrongly, with a score of 0."""
+    metric = METRICS[config.metric]
+    return config.task == "classification" and metric.share and not metric.lower_is_better
 
 
 def _highest(curve: np.ndarray, least: float) -> np.ndarray:
