@@ -1,5 +1,6 @@
 """``sopool evaluate``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -51,6 +52,8 @@ from sopool.errors import SettingError
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluator
+    from sopool.models.config import Setting
+    from sopool.objectives import Task
 
 
 def evaluate(
@@ -103,7 +106,9 @@ def evaluate(
     ] = None,
     dropout: Annotated[
         str | None,
-        typer.Option(metavar=LIST, help="Dropout rates.", show_default="0.5; preset best: 0", rich_help_panel=MODEL),
+        typer.Option(
+            metavar=LIST, help="Dropout rates.", show_default="0.5; preset best, regression: 0", rich_help_panel=MODEL
+        ),
     ] = None,
     pool_options: Annotated[
         str | None,
@@ -186,24 +191,28 @@ def evaluate(
     If the command is interrupted, run it again to continue; finished runs are not trained again.
     """
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
-    from sopool.models.presets import PRESETS
+    from sopool.models.presets import PRESETS, setting_for
+    from sopool.objectives.choose import task_of
     from sopool.training.runs.store import RunStore
 
     pools = names("--pool", pool)
     protocols = names("--protocol", protocol)
     recipe = PRESETS[preset]
-    own = recipe.setting
-    grid = make_grid(
-        [own.hidden] if hidden is None else whole_numbers("--hidden", hidden),
-        [own.batch_size] if batch_size is None else whole_numbers("--batch-size", batch_size),
-        [own.lr] if lr is None else numbers("--lr", lr),
-        [own.dropout] if dropout is None else numbers("--dropout", dropout),
-    )
+
+    def grid(kind: "Task") -> list["Setting"]:
+        own = setting_for(preset, kind)
+        return make_grid(
+            [own.hidden] if hidden is None else whole_numbers("--hidden", hidden),
+            [own.batch_size] if batch_size is None else whole_numbers("--batch-size", batch_size),
+            [own.lr] if lr is None else numbers("--lr", lr),
+            [own.dropout] if dropout is None else numbers("--dropout", dropout),
+        )
+
     request = Request(
         pools,
         protocols,
         gnn or recipe.gnn,
-        grid,
+        grid(task or "classification"),
         epochs,
         folds,
         seed,
@@ -228,6 +237,7 @@ def evaluate(
     place = training_device(device, executor)
     store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
 
+    request = replace(request, settings=grid(task_of(store, task)))
     evaluator = Evaluator(store, request, RunStore(runs))
     shown = shown_metrics(metrics, evaluator.objective.task)
     print_task(evaluator.objective)

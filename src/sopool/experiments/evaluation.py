@@ -18,7 +18,7 @@ from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import judge
 from sopool.experiments.results import EvaluationResults
 from sopool.models.config import Head, ModelConfig, Setting
-from sopool.models.presets import PRESETS, Preset, fit_options, model_config, share_options
+from sopool.models.presets import PRESETS, Preset, fit_options, model_config, setting_for, share_options
 from sopool.nn.pool.base import VectorFrom
 from sopool.objectives import METRICS, Task, objective_for, truth_of
 from sopool.objectives.base import LossName
@@ -55,7 +55,7 @@ class Request:
     gnn: str = "gin-0"
     """The message-passing layers, such as ``"gin-0"`` or ``"gcn"``; ``"gine"`` also uses edge labels."""
     settings: Sequence[Setting] = ()
-    """The hyperparameter settings to choose from; if empty, the one of the preset."""
+    """The hyperparameter settings to choose from; if empty, the one of the preset, without dropout in a regression."""
     epochs: int = 350
     """The number of epochs of each run."""
     folds: int = 10
@@ -86,8 +86,10 @@ class Request:
         for name in ("pools", "protocols"):
             if isinstance(one := getattr(self, name), str):  # otherwise each letter would be a name
                 object.__setattr__(self, name, (one,))
-        if not self.settings:
-            object.__setattr__(self, "settings", (PRESETS[self.preset].setting,))
+
+    def for_task(self, task: Task) -> "Request":
+        """Return the request for a task, with the setting of the preset if none is given."""
+        return replace(self, settings=tuple(self.settings) or (setting_for(self.preset, task),))
 
     def check(self) -> None:
         """Raise ``SettingError`` if a value is impossible."""
@@ -232,7 +234,7 @@ class Evaluator:
         self.truth = truth_of(store, self.objective.task).cpu().numpy()
         check_truth(self.objective, self.truth)
         self.store = store
-        self.request = request
+        self.request = request = request.for_task(self.objective.task)
         self.runs = runs
         self.fingerprint, self.encoders = _names(store)
         self.options = share_options(request.pools, request.blocks, request.pool_options)
