@@ -25,7 +25,7 @@ from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, make_readout
 from sopool.ops import backend
 from sopool.ops.segment.segments import check_edges, check_ptr_values, find_segments
 from sopool.training.bank.capture import capture, run_aside
-from tests.check_cuda_training import PAIRS, check_bank, check_going_on, check_predictions
+from tests.check_cuda_training import PAIRS, check_bank, check_going_on, check_objective, check_predictions
 from tests.helpers.cuda_cases import (
     BAD,
     CHANNELS,
@@ -41,6 +41,7 @@ from tests.helpers.cuda_cases import (
     results,
     worst,
 )
+from tests.helpers.training_graphs import GOALS
 
 
 def check_operators(dtype: torch.dtype, sizes: list[int], limit: float) -> None:
@@ -260,6 +261,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "sizes-bfloat16": partial(check_operators, torch.bfloat16, UNEQUAL, LIMITS[torch.bfloat16]),
     **{f"readout-{name}": partial(check_readout, name) for name in READOUTS},
     **{f"bank-{gnn}-{pool}": partial(check_bank, gnn, pool) for gnn, pool in PAIRS},
+    **{f"objective-{goal}": partial(check_objective, goal) for goal in GOALS},
     "captured": check_captured,
     "garbage": check_garbage,
     "no-waiting": check_no_waiting,

@@ -4,6 +4,7 @@ import copy
 import itertools
 import tempfile
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,21 +18,56 @@ from sopool.models.presets import FROZEN
 from sopool.nn import READOUTS
 from sopool.nn.gnn import VARIANTS
 from sopool.training.bank.bank import Bank
+from sopool.training.bank.batching import GraphTables
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Trainer
 from tests.helpers.cuda_cases import check, error
-from tests.helpers.training_graphs import bank_of, edge_label_options, little_store, run_config, tables_of
+from tests.helpers.training_graphs import (
+    GOALS,
+    bank_of,
+    edge_label_options,
+    goal_store,
+    little_store,
+    run_config,
+    tables_of,
+)
 
 PAIRS = [(gnn, pool) for gnn, pool in zip(itertools.cycle(VARIANTS), [*READOUTS, *FROZEN], strict=False)]
 
 
 def check_bank(gnn: str, pool: str) -> None:
-    """The law of the bank on the GPU: captured, step by step, on the CPU, and a run by itself; 100 steps, float64."""
-    tables = tables_of(little_store())
+    """The law of the bank on the GPU for a network and a pooling."""
     join = "per-layer" if pool in ("sum", "mean", "max") else "concat"
     model = edge_label_options(gnn) | {"pool": pool.removesuffix(RANDOM), "join": join, "frozen": pool.endswith(RANDOM)}
     changes = {"average": 0.9 if pool.endswith("bimap") else 0.0}
-    configs = [run_config(model=model, fold=fold, seed=fold, lr=0.01 / (fold + 1), **changes) for fold in range(3)]
+    check_law(
+        f"bank {gnn} {pool}", tables_of(little_store()), "max" in (pool, VARIANTS[gnn].how), model=model, **changes
+    )
+
+
+def check_objective(goal: str) -> None:
+    """The law of the bank on the GPU for an objective, with weighted graphs, and that no step waits for the device."""
+    tables = tables_of(goal_store(goal), **GOALS[goal])
+    tables = replace(tables, weights=torch.rand(len(tables), dtype=torch.float64))
+    check_law(f"bank, {goal}", tables, False, **GOALS[goal])
+    objective, truth = tables.to("cuda").goal
+    truth = truth.unsqueeze(0)
+    loss = objective.make_loss([objective], truth.device, torch.float32)
+    scores = torch.zeros(*truth.shape[:2], objective.width, device=truth.device, requires_grad=True)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        torch.autograd.grad(loss(scores, truth).sum(), scores)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    print(f"the loss of {goal} does not wait for the device")
+
+
+def check_law(label: str, tables: GraphTables, tied: bool, **shared: Any) -> None:
+    """Captured, step by step, on the CPU, and a run by itself; 100 steps, float64.
+
+    Where values tie up to rounding, a gradient goes one way or the other, and the CPU is not compared.
+    """
+    configs = [run_config(fold=fold, seed=fold, lr=0.01 / (fold + 1), **shared) for fold in range(3)]
 
     def trained(device: str, runs: list, captures: bool = True) -> torch.Tensor:
         """Parameters and their running means."""
@@ -45,10 +81,9 @@ def check_bank(gnn: str, pool: str) -> None:
     alone = trained("cuda", configs[1:2])
     with mock.patch.object(Bank, "captures", False):
         step_by_step = trained("cuda", configs, captures=False)
-    label = f"bank {gnn} {pool}"
     check(f"{label}, captured against step by step", error(together, step_by_step.cpu()), 1e-9)
     check(f"{label}, of 3 against a run by itself", error(alone, together[1:2].cpu()), 1e-9)
-    if "max" not in (pool, VARIANTS[gnn].how):  # ties up to rounding go one way or the other
+    if not tied:
         check(f"{label}, against the CPU", error(together, trained("cpu", configs, captures=False)), 1e-6)
 
 

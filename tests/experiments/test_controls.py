@@ -270,7 +270,7 @@ def test_a_damaged_result_is_made_again(mutag, tmp_path, damage):
 def test_what_cannot_be(mutag, tmp_path):
     with pytest.raises(SettingError, match=r"no control 'histgram'\. Did you mean 'histogram'"):
         run_control("histgram", mutag)
-    with pytest.raises(DataError, match="has no labels"):
+    with pytest.raises(DataError, match="has neither labels nor targets"):
         run_control("size", replace(make_agreement(20), labels=None, classes=()))
     with pytest.raises(DataError, match="fewer graphs"):
         run_control("size", make_agreement(20), folds=15)

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from sopool.data import make_agreement, make_measurements
 from sopool.data.sources.catalogue import load
 from sopool.errors import DataError, UserError
 from sopool.experiments.evaluation import Evaluator, Request, make_grid
@@ -149,7 +150,7 @@ def test_graphs_without_labels_are_refused(tmp_path):
     from dataclasses import replace
 
     store = replace(little_store(), labels=None, classes=())
-    with pytest.raises(DataError, match="no labels"):
+    with pytest.raises(DataError, match="neither labels nor targets"):
         Evaluator(store, Request(["sum"]), RunStore(tmp_path))
 
 
@@ -180,3 +181,12 @@ def test_a_grid_is_all_combinations_once():
         Setting(32, 32, 0.01, 0.0),
         Setting(32, 32, 0.01, 0.5),
     ]
+
+
+@pytest.mark.parametrize(("make", "dropout"), [(make_agreement, 0.5), (make_measurements, 0.0)])
+def test_a_regression_has_no_dropout_unless_it_is_asked_for(tmp_path, make, dropout):
+    def of(*settings):
+        return Evaluator(make(40), Request(["sum"], settings=settings, folds=2), RunStore(tmp_path)).request.settings
+
+    assert [setting.dropout for setting in of()] == [dropout]
+    assert [setting.dropout for setting in of(Setting(dropout=0.25))] == [0.25]

@@ -1,18 +1,34 @@
 """A small data set that exercises the awkward cases, and runs on it."""
 
+from dataclasses import replace
+
 import numpy as np
+import torch
 
 from sopool.data.features.edge_labels import EdgeLabelEncoder
 from sopool.data.features.encoders import default_encoder
 from sopool.data.pack import Graph, pack
 from sopool.models import ModelConfig
 from sopool.nn.gnn import VARIANTS
+from sopool.objectives import objective_for
 from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import GraphTables
 from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import RunConfig
 
 EDGE_LABELS = 3
+NAMES = ("a", "b", "c")
+GOALS = {
+    "classes": {},
+    "weighted classes": {"class_weights": (0.5, 3.0)},
+    "labels": {"task": "multi-label", "metric": "roc_auc"},
+    "weighted labels": {"task": "multi-label", "metric": "roc_auc", "class_weights": (1.0, 2.0, 0.5, 1.0, 1.0, 4.0)},
+    "one number": {"task": "regression", "metric": "rmse", "loss": "squared"},
+    "numbers, squared": {"task": "regression", "metric": "rmse", "loss": "squared"},
+    "numbers, absolute": {"task": "regression", "metric": "mae", "loss": "absolute"},
+    "numbers, huber": {"task": "regression", "metric": "r2", "loss": "huber"},
+}
+"""What a run's configuration says of its objective, for every objective and loss."""
 
 
 def little_store(graphs=24, seed=0, directed=False, classes=2):
@@ -35,10 +51,24 @@ def little_store(graphs=24, seed=0, directed=False, classes=2):
     return pack(made, name="little")
 
 
-def tables_of(store, unknown=False):
+def goal_store(goal, **given):
+    """The little store with the true values of one of the goals, of which some are missing."""
+    store = little_store(**given)
+    if "classes" in goal:
+        return store
+    random = np.random.default_rng(7)
+    names = NAMES[:1] if goal == "one number" else NAMES
+    targets = 100 + random.normal(size=(len(store), len(names))) * [5.0, 0.1, 2.0][: len(names)]
+    targets = (targets > 100).astype(float) if "labels" in goal else targets
+    targets[random.random(targets.shape) < 0.3] = np.nan
+    return replace(store, labels=None, classes=(), targets=torch.from_numpy(targets), target_names=names)
+
+
+def tables_of(store, unknown=False, task=None, metric=None, loss=None, **_):
     """With edge labels where there are some."""
     edges = None if store.edge_labels is None else EdgeLabelEncoder().fit(store).transform(store)
-    return GraphTables.build(store, default_encoder(store, unknown).fit(store).transform(store), edges)
+    features = default_encoder(store, unknown).fit(store).transform(store)
+    return GraphTables.build(store, features, edges, objective_for(store, task, metric, loss))
 
 
 def edge_label_options(gnn):
@@ -55,5 +85,5 @@ def run_config(**changes):
 
 
 def bank_of(tables, configs):
-    splitter = Splitter(tables.truth.cpu().numpy())
+    splitter = Splitter.of(tables.objective, tables.truth.cpu().numpy())
     return Bank(tables, configs, [splitter(config) for config in configs])

@@ -4,10 +4,13 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from sopool.objectives import LOSSES, MultiLabel, Regression, SingleLabel
 
 CPU = torch.device("cpu")
+META = torch.device("meta")
 NAMES = ("a", "b", "c")
 PLAIN = {"squared": F.mse_loss, "absolute": F.l1_loss, "huber": F.smooth_l1_loss}
 
@@ -126,3 +129,31 @@ def test_a_large_mean_costs_no_precision():
 def test_a_metric_is_chosen_by_the_loss():
     metrics = [Regression(NAMES, loss_name=name).metric for name in LOSSES]
     assert metrics == ["rmse", "mae", "mae"]
+
+
+class OnDevice(TorchDispatchMode):
+    """Refuses operators that are given a tensor of another device, which they would copy there and wait for."""
+
+    def __torch_dispatch__(self, operator, types, given=(), named=None):
+        out = operator(*given, **(named or {}))
+        elsewhere = [one for one in tree_leaves((given, named)) if isinstance(one, torch.Tensor) and one.device != META]
+        assert not elsewhere, f"{operator} is given {elsewhere}"
+        return out
+
+
+@pytest.mark.parametrize("name", [*LOSSES, "labels", "weighted labels", "classes", "weighted classes"])
+def test_neither_a_loss_nor_its_gradient_waits_for_the_device(name):
+    """A captured step may not: tensors of the meta device have shapes and no values to ask for."""
+    truth = torch.zeros((2, 5) if "classes" in name else (2, 5, 3), dtype=torch.long if "classes" in name else None)
+    weights = (1.0, 2.0, 0.5) if "weighted" in name else None
+    members = {
+        "labels": [MultiLabel(NAMES, class_weights=weights and weights * 2)] * 2,
+        "classes": [SingleLabel(NAMES, class_weights=weights)] * 2,
+    }.get(name.removeprefix("weighted "))
+    members = members or regressions(name)
+    scores = torch.zeros(2, 5, 3, device=META, requires_grad=True)
+    loss = members[0].make_loss(members, META, torch.float32)
+    truth = truth.double().to(META) if truth.is_floating_point() else truth.to(META)
+    with OnDevice():
+        (gradient,) = torch.autograd.grad(loss(scores, truth).sum(), scores)
+    assert gradient.shape == scores.shape

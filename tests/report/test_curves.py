@@ -58,9 +58,9 @@ def test_a_band_is_taken_over_folds_after_seeds():
     shown = band(
         [run(0, [0.2, 0.4]), run(0, [0.4, 0.6], repeat=1), run(1, [0.7, np.nan]), run(2, [0.5])], "train_accuracy"
     )
-    np.testing.assert_allclose(shown.mean, [50, 50])
-    np.testing.assert_allclose(shown.low, [100 * np.quantile([0.3, 0.5, 0.7], 0.1), 50])
-    np.testing.assert_allclose(shown.high, [100 * np.quantile([0.3, 0.5, 0.7], 0.9), 50])
+    np.testing.assert_allclose(shown.mean, [0.5, 0.5])
+    np.testing.assert_allclose(shown.low, [np.quantile([0.3, 0.5, 0.7], 0.1), 0.5])
+    np.testing.assert_allclose(shown.high, [np.quantile([0.3, 0.5, 0.7], 0.9), 0.5])
     assert np.isnan(band([run(0, [np.nan])], "train_accuracy").mean).all()
 
 

@@ -43,7 +43,7 @@ def opened(browser, written):
 
 
 def column(tab, number):
-    return tab.locator("#accuracy ~ figure tbody tr").evaluate_all(
+    return tab.locator("#scores ~ figure tbody tr").evaluate_all(
         "(rows, i) => rows.map((row) => row.cells[i].textContent)", number
     )
 
@@ -61,7 +61,7 @@ def test_it_draws_what_is_in_sight_and_the_rest_when_it_comes(opened):
 def test_tables_are_sorted_by_keyboard_and_back(opened):
     tab = opened().tab
     before = column(tab, 4)
-    button = tab.locator("#accuracy ~ figure thead button").nth(3)
+    button = tab.locator("#scores ~ figure thead button").nth(3)
     button.focus()
     tab.keyboard.press("Enter")
     figures = [float(text.split()[0]) for text in column(tab, 3)]
@@ -69,7 +69,7 @@ def test_tables_are_sorted_by_keyboard_and_back(opened):
     assert button.locator("xpath=..").get_attribute("aria-sort") == "ascending"
     tab.keyboard.press("Enter")
     assert [float(text.split()[0]) for text in column(tab, 3)] == sorted(figures, reverse=True)
-    tab.locator("#accuracy ~ figure thead button").nth(0).click()
+    tab.locator("#scores ~ figure thead button").nth(0).click()
     assert column(tab, 0) == sorted(column(tab, 0))
     assert sorted(column(tab, 4)) == sorted(before)
 

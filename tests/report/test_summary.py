@@ -19,7 +19,7 @@ from sopool.experiments.summary import summarise
 from sopool.experiments.systems import run_control
 from sopool.experiments.systems.run import read_controls
 from sopool.report.grid import Cell, Grid, interval_words, points
-from sopool.report.grids.store import accuracy_grid, confusion_grid, cost_grid, gains_grid
+from sopool.report.grids.store import confusion_grid, cost_grid, gains_grid, scores_grid
 from sopool.report.page.charts import POINTS, curves_chart, groups, label, thin
 from sopool.report.page.html import page
 from sopool.report.papers import tidy
@@ -60,9 +60,9 @@ def test_the_reference_is_the_papers_rule_or_what_is_asked_for(tmp_path):
 
 def test_what_the_papers_rule_comes_to_is_told(summary, tmp_path):
     told = "sum-avg is listed as the pooling that the paper's rule selects: "
-    assert f"{told}sum on TOY, {ODD}." in accuracy_grid(summary).notes
+    assert f"{told}sum on TOY, {ODD}." in scores_grid(summary).notes
     without = fill(tmp_path, pools=(("mean", 0.6), ("covpool", 0.7)), looks=("test",), hidden=(8,))
-    assert told not in " ".join(accuracy_grid(summarise(without)).notes)
+    assert told not in " ".join(scores_grid(summarise(without)).notes)
 
 
 def test_ranks_over_the_data_sets(summary):
@@ -122,9 +122,9 @@ def test_seeds_are_averaged_within_folds(tmp_path):
         assert entry.cost.runs == sum(one.cost.runs for one in alone)
     assert {gain.comparison.folds for gain in found.gains} == {4}
     assert len(found.gains) == 3
-    grid = accuracy_grid(found)
+    grid = scores_grid(found)
     assert [row[grid.columns.index("seeds")].text for row in grid.rows] == ["0, 3", "0, 3"]
-    assert "seeds" not in accuracy_grid(each[0]).columns
+    assert "seeds" not in scores_grid(each[0]).columns
     assert [row["seed"] for row in csv.DictReader(io.StringIO(tidy(found)))].count("3") == 2 * 3 * 4
     assert "all folds at epoch" in page(found)
 
@@ -147,9 +147,9 @@ def test_differences_are_over_the_seeds_that_both_lines_have(tmp_path, ours, the
 
 def test_optimism_is_over_the_seeds_that_have_both_protocols(tmp_path):
     store = fill(tmp_path, pools=[("sum", 0.7)])
-    alone = accuracy_grid(summarise(store))
+    alone = scores_grid(summarise(store))
     fill(tmp_path, pools=[("sum", 0.7)], looks=("validation", "chosen"), seed=1)
-    found = accuracy_grid(summarise(store))
+    found = scores_grid(summarise(store))
     shown, expected = (dict(zip(grid.columns, grid.rows[0], strict=True)) for grid in (found, alone))
     assert shown["optimism, points"] == expected["optimism, points"]
     assert shown["fair"] != expected["fair"]
@@ -160,7 +160,7 @@ def test_optimism_is_over_the_seeds_that_have_both_protocols(tmp_path):
 
 def test_no_optimism_without_a_seed_that_has_both_protocols(tmp_path):
     fill(tmp_path, pools=[("sum", 0.7)], looks=("test",))
-    grid = accuracy_grid(summarise(fill(tmp_path, pools=[("sum", 0.7)], looks=("validation", "chosen"), seed=1)))
+    grid = scores_grid(summarise(fill(tmp_path, pools=[("sum", 0.7)], looks=("validation", "chosen"), seed=1)))
     shown = dict(zip(grid.columns, grid.rows[0], strict=True))
     assert (shown["optimism, points"].text, shown["seeds"].text) == ("-", "per-fold-max, single-epoch: 0; fair: 1")
 
@@ -242,7 +242,7 @@ def test_controls_mark_what_is_not_above_them(tmp_path):
     own = replace(control, fingerprint=facts().fingerprint)
     found = replace(found, controls=[own])
     assert found.not_above(found.entries[0]) == ["majority"]
-    assert accuracy_grid(found).columns[-1] == "not above"
+    assert scores_grid(found).columns[-1] == "not above"
     assert "Controls under fair" in page(found)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,15 @@ from sopool.training.bank.bank import Bank, new_model
 from sopool.training.bank.sampling import draw_batches
 from sopool.training.run_splits import run_seed
 from tests.helpers.reference import Reference
-from tests.helpers.training_graphs import bank_of, edge_label_options, little_store, run_config, tables_of
+from tests.helpers.training_graphs import (
+    GOALS,
+    bank_of,
+    edge_label_options,
+    goal_store,
+    little_store,
+    run_config,
+    tables_of,
+)
 
 GRID = list(itertools.product(VARIANTS, READOUTS))
 # Every GNN and every readout at least once; all pairs in make test-all.
@@ -130,8 +139,16 @@ def test_so_do_readouts_with_buffers_of_whole_numbers(monkeypatch):
     check_the_law(members("gin-0", "columns", average=0.9), 3)
 
 
-def check_the_law(configs, epochs):
-    tables = tables_of(little_store())
+@pytest.mark.parametrize("goal", GOALS)
+def test_so_do_all_objectives_and_weighted_graphs(goal):
+    """Each run of a regression standardizes its targets by its own training graphs."""
+    tables = tables_of(goal_store(goal), **GOALS[goal])
+    weights = torch.rand(len(tables), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    check_the_law(members("gin-0", "sopool-bimap", **GOALS[goal]), 3, replace(tables, weights=weights))
+
+
+def check_the_law(configs, epochs, tables=None):
+    tables = tables or tables_of(little_store())
     together = train(bank_of(tables, configs), epochs)
     for m, config in enumerate(configs):
         alone = train(bank_of(tables, [config]), epochs)
@@ -326,3 +343,41 @@ def test_models_differ_by_their_seeds_only():
     assert torch.equal(a, again)
     assert not torch.equal(a, b)
     assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("goal", [goal for goal in GOALS if "class" not in goal])
+@pytest.mark.parametrize("looks", ["test", "validation"])
+def test_only_the_true_values_of_training_graphs_are_used(goal, looks):
+    """Losses, parameters and outputs stay as they are to the last bit if all other true values change."""
+    store = goal_store(goal)
+    found = []
+    for changed in (False, True):
+        config = run_config(looks=looks, **GOALS[goal])
+        split = bank_of(tables_of(store, **GOALS[goal]), [config]).splits[0]
+        targets = store.targets.clone()
+        others = np.setdiff1d(np.arange(len(store)), split.train)
+        targets[others] = 1 - targets[others] if "labels" in goal else -1e6 * targets[others].flip(0)
+        other = replace(store, targets=targets) if changed else store
+        found.append(train(bank_of(tables_of(other, **GOALS[goal]), [config]), 3))
+    for one, same in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.parametrize("goal", [goal for goal in GOALS if "number" in goal])
+def test_a_run_does_not_depend_on_the_unit_of_a_target(goal):
+    """Losses are equal, and outputs are converted like the targets."""
+    store = goal_store(goal)
+    factor = torch.tensor([1e3, 0.5, 2.0]).double()[: store.targets.shape[1]]
+    other = replace(store, targets=store.targets * factor + 7)
+    losses, outputs = zip(
+        *(
+            (one[0], one[-1])
+            for one in (
+                train(bank_of(tables_of(some, **GOALS[goal]), [run_config(**GOALS[goal])]), 3)
+                for some in (store, other)
+            )
+        ),
+        strict=True,
+    )
+    np.testing.assert_allclose(*losses, rtol=1e-6)
+    np.testing.assert_allclose(outputs[1], outputs[0] * factor.numpy() + 7, rtol=1e-6)

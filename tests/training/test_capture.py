@@ -18,7 +18,15 @@ from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import Steps, find_capacity, round_up
 from tests.helpers.marks import needs_triton
-from tests.helpers.training_graphs import bank_of, edge_label_options, little_store, run_config, tables_of
+from tests.helpers.training_graphs import (
+    GOALS,
+    bank_of,
+    edge_label_options,
+    goal_store,
+    little_store,
+    run_config,
+    tables_of,
+)
 
 LITTLE = {"pool": "sopool-bimap", "layers": 1, "hidden": 2}
 counts = st.integers(0, 10**7)
@@ -75,10 +83,12 @@ def captures(monkeypatch):
     return capture_as
 
 
-def test_replayed_epochs_are_those_step_by_step(captures):
+@pytest.mark.parametrize("goal", GOALS)
+def test_replayed_epochs_are_those_step_by_step(captures, goal):
     """But for the capture itself: steps in order, the state taken back after the first run, scores, running means."""
-    tables = tables_of(little_store())
-    runs = [run_config(model=LITTLE, fold=fold, batch_size=3, steps=3, average=0.9) for fold in range(2)]
+    tables = tables_of(goal_store(goal), **GOALS[goal])
+    shared = {"model": LITTLE, "batch_size": 3, "steps": 3, "average": 0.9}
+    runs = [run_config(fold=fold, **shared | GOALS[goal]) for fold in range(2)]
     graphs = [np.arange(len(tables))] * 2
     found = []
     for replayed in (False, True):

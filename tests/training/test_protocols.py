@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sopool.errors import DataError
 from sopool.models.config import ModelConfig, Setting
+from sopool.objectives import METRICS
 from sopool.training.protocols.protocols import PROTOCOLS, choose_settings, fair, per_fold_max, single_epoch
 from tests.helpers.runs import config, final_run, looking_run, validated_run
 
@@ -139,6 +140,24 @@ def test_a_run_stopped_in_its_first_epoch():
         single_epoch(runs, LABELS)
     other = single_epoch(runs + looking([[1, 1], [1, 1], [1, 1]], LARGE), LABELS)
     assert (other.setting, other.folds) == (LARGE, (0.1, 0.1, 0.1))
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "mcc"])
+def test_no_score_stands_for_a_missing_result_where_0_is_not_the_worst(metric):
+    def runs(table, setting):
+        of = {"folds": len(table), "epochs": 1, "metric": metric}
+        made = [looking_run(config(i, setting, **of), [5] * some, LABELS, SHARES[i]) for i, some in enumerate(table)]
+        for run in made:
+            logits = run.predictions["test_logits"][0]
+            known = METRICS[metric].compute(logits, LABELS[run.predictions["test_graphs"]], None)
+            value = np.nan if run.stopped == 0 else known
+            run.curves[f"test_{metric}"] = np.array([value])
+        return made
+
+    whole = runs([1, 1], SMALL)
+    assert per_fold_max(whole + runs([1, 0], LARGE), LABELS).setting == SMALL
+    with pytest.raises(ValueError, match="has no result"):
+        per_fold_max(runs([1, 0], LARGE), LABELS)
 
 
 def test_an_epoch_with_infinite_scores_is_not_the_best():

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from sopool.errors import MissingPackageError
 
 EXTRAS = {
-    "estimator": ("filelock", "networkx", "safetensors", "scipy", "sklearn"),
+    "estimator": ("filelock", "networkx", "safetensors", "scipy", "sklearn", "threadpoolctl"),
     "cli": ("rich", "typer"),
     "chem": ("rdkit",),
     "report": ("jinja2", "matplotlib", "plotly"),

@@ -14,13 +14,19 @@ from sopool.cli.options import (
     GroupedJsonOption,
     LabelColumnOption,
     MaxAtomsOption,
+    MetricOption,
+    MetricsOption,
     OnErrorOption,
     RootOption,
     SmilesColumnOption,
     SourceArgument,
+    TargetColumnsOption,
+    TaskOption,
+    column_names,
     names,
 )
 from sopool.cli.output import error_console, print_progress, print_result
+from sopool.cli.training import print_task, shown_metrics
 from sopool.errors import check_name
 
 
@@ -31,6 +37,9 @@ def controls(
         typer.Option(metavar=LIST, help="Controls to run: any of majority, size, histogram, wl.", show_default="all"),
     ] = None,
     label_column: LabelColumnOption = None,
+    target_columns: TargetColumnsOption = None,
+    task: TaskOption = None,
+    metric: MetricOption = None,
     folds: Annotated[int, typer.Option(min=2, metavar="N", help="Number of cross-validation folds.")] = 10,
     seed: Annotated[
         int,
@@ -42,24 +51,30 @@ def controls(
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
+    metrics: MetricsOption = None,
     runs: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder in which the results are stored.", rich_help_panel=OUTPUT)
     ] = Path("runs"),
     as_json: GroupedJsonOption = False,
 ) -> None:
-    """Evaluate simple classifiers without a network, as baselines, under the fair protocol."""
+    """Evaluate simple models without a network, as baselines, under the fair protocol."""
     from sopool.experiments.systems import CONTROLS, run_control
+    from sopool.objectives import objective_for
     from sopool.report.grids.controls import controls_grid
 
     wanted = list(CONTROLS) if controls is None else names("--controls", controls)
     for name in wanted:
         check_name("control", name, CONTROLS)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
+    shown_metrics(metrics, task)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
+    objective = objective_for(store, task, metric)
+    columns = shown_metrics(metrics, objective.task)
+    print_task(objective)
     results = []
     for name in wanted:
-        console, shown = error_console(), f"{name}: {CONTROLS[name].sees}"
+        console, shown = error_console(), f"{name}: {CONTROLS[name].seen_for(objective.task)}"
         if not console.is_terminal:  # where the status is not shown
             print_progress(shown)
         with console.status(Text(shown)):
-            results.append(run_control(name, store, folds, seed, runs))
-    print_result(as_json, lambda: [one.to_json() for one in results], lambda: controls_grid(results))
+            results.append(run_control(name, store, folds, seed, runs, task, metric))
+    print_result(as_json, lambda: [one.to_json() for one in results], lambda: controls_grid(results, columns))

@@ -1,5 +1,6 @@
 """``sopool evaluate``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,13 +20,19 @@ from sopool.cli.options import (
     FiguresOption,
     GroupedJsonOption,
     LabelColumnOption,
+    LossOption,
     MaxAtomsOption,
+    MetricOption,
+    MetricsOption,
     OnErrorOption,
     RootOption,
     RunsOption,
     SmilesColumnOption,
     SourceArgument,
+    TargetColumnsOption,
+    TaskOption,
     WorkersOption,
+    column_names,
     names,
     numbers,
     settings,
@@ -33,7 +40,9 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import check_figures, check_file, output_console, print_message, write_figures
 from sopool.cli.training import (
+    print_task,
     show_results,
+    shown_metrics,
     summary,
     train,
     training_device,
@@ -43,6 +52,8 @@ from sopool.errors import SettingError
 
 if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluator
+    from sopool.models.config import Setting
+    from sopool.objectives import Task
 
 
 def evaluate(
@@ -72,6 +83,9 @@ def evaluate(
         ),
     ] = "default",
     label_column: LabelColumnOption = None,
+    target_columns: TargetColumnsOption = None,
+    task: TaskOption = None,
+    metric: MetricOption = None,
     gnn: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +106,9 @@ def evaluate(
     ] = None,
     dropout: Annotated[
         str | None,
-        typer.Option(metavar=LIST, help="Dropout rates.", show_default="0.5; preset best: 0", rich_help_panel=MODEL),
+        typer.Option(
+            metavar=LIST, help="Dropout rates.", show_default="0.5; preset best, regression: 0", rich_help_panel=MODEL
+        ),
     ] = None,
     pool_options: Annotated[
         str | None,
@@ -148,6 +164,7 @@ def evaluate(
             min=0, metavar="N", help="Random seed; the folds are the same for all seeds.", rich_help_panel=TRAINING
         ),
     ] = 0,
+    loss: LossOption = None,
     device: DeviceOption = "auto",
     workers: WorkersOption = None,
     executor: ExecutorOption = "local",
@@ -156,6 +173,7 @@ def evaluate(
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
+    metrics: MetricsOption = None,
     runs: RunsOption = Path("runs"),
     output: FiguresOption = None,
     as_json: GroupedJsonOption = False,
@@ -168,29 +186,33 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Compare poolings on a data set by cross-validation.
+    """Compare poolings on a data set by cross-validation: predict a class, several labels or numbers.
 
     If the command is interrupted, run it again to continue; finished runs are not trained again.
     """
     from sopool.experiments.evaluation import Evaluator, Request, make_grid
-    from sopool.models.presets import PRESETS
+    from sopool.models.presets import PRESETS, setting_for
+    from sopool.objectives.choose import task_of
     from sopool.training.runs.store import RunStore
 
     pools = names("--pool", pool)
     protocols = names("--protocol", protocol)
     recipe = PRESETS[preset]
-    own = recipe.setting
-    grid = make_grid(
-        [own.hidden] if hidden is None else whole_numbers("--hidden", hidden),
-        [own.batch_size] if batch_size is None else whole_numbers("--batch-size", batch_size),
-        [own.lr] if lr is None else numbers("--lr", lr),
-        [own.dropout] if dropout is None else numbers("--dropout", dropout),
-    )
+
+    def grid(kind: "Task") -> list["Setting"]:
+        own = setting_for(preset, kind)
+        return make_grid(
+            [own.hidden] if hidden is None else whole_numbers("--hidden", hidden),
+            [own.batch_size] if batch_size is None else whole_numbers("--batch-size", batch_size),
+            [own.lr] if lr is None else numbers("--lr", lr),
+            [own.dropout] if dropout is None else numbers("--dropout", dropout),
+        )
+
     request = Request(
         pools,
         protocols,
         gnn or recipe.gnn,
-        grid,
+        grid(task or "classification"),
         epochs,
         folds,
         seed,
@@ -200,25 +222,32 @@ def evaluate(
         head,
         block_readout,
         {} if pool_options is None else settings("--pool-options", pool_options),
+        task,
+        metric,
+        loss,
     )
     request.check()
     _check_reference(reference, pools)
+    shown_metrics(metrics, task)
     files = [*source_files(source, root), *stored_files(runs, output, plot)]
     check_figures(output, *files)
     if plot:
         _check_plot(plot, files)
     trained_by = training_executor(executor, address)
     place = training_device(device, executor)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
 
+    request = replace(request, settings=grid(task_of(store, task)))
     evaluator = Evaluator(store, request, RunStore(runs))
+    shown = shown_metrics(metrics, evaluator.objective.task)
+    print_task(evaluator.objective)
     _say_divided(evaluator)
     _say_continued(evaluator)
     found, tally = train(evaluator, place, workers, trained_by)
     said = summary(tally, runs)
     console = output_console(stderr=as_json)
     if not as_json:
-        show_results(found, reference, console, _how(evaluator))
+        show_results(found, reference, console, _how(evaluator), shown)
     print_copies_note(store)
     write_figures(found.to_json(), output, as_json)
     if plot:

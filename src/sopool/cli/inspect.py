@@ -14,6 +14,8 @@ from sopool.cli.options import (
     RootOption,
     SmilesColumnOption,
     SourceArgument,
+    TargetColumnsOption,
+    column_names,
 )
 from sopool.cli.output import print_result
 
@@ -21,6 +23,7 @@ from sopool.cli.output import print_result
 def inspect(
     source: SourceArgument,
     label_column: LabelColumnOption = None,
+    target_columns: TargetColumnsOption = None,
     rounds: Annotated[int, typer.Option(min=0, metavar="N", help="Number of rounds of color refinement (1-WL).")] = 4,
     as_json: JsonOption = False,
     smiles_column: SmilesColumnOption = None,
@@ -32,7 +35,7 @@ def inspect(
     from sopool.data.analysis.graph_statistics import data_warnings, graph_statistics
     from sopool.report.terminal.inspection import inspection
 
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
     found = graph_statistics(store, rounds)
     cautions = data_warnings(found)
     print_result(

@@ -47,7 +47,7 @@ TargetColumnsOption = Annotated[
 ]
 TaskOption = Annotated[
     Literal["classification", "multi-label", "regression"] | None,
-    typer.Option(help="What is predicted.", show_default="found from the values"),
+    typer.Option(help="What is predicted.", show_default="found from the values", rich_help_panel=DATA),
 ]
 MetricOption = Annotated[
     str | None,
@@ -141,8 +141,14 @@ NAMED = re.compile(
 """A Python argument that a message names without a value; commands have no option for ``labelled``."""
 
 
+LISTED = re.compile(r"\b(target_columns)=\[([^]]*)\]")
+"""A Python argument with a list of names in a message of the library."""
+QUOTED = re.compile(r"(?<=['\"])[^'\",]+(?=['\"])")
+
+
 def with_flags(message: str) -> str:
     """Replace Python arguments such as ``workers=2`` in a message by options such as ``--workers 2``."""
+    message = LISTED.sub(lambda found: f"{_option(found[1])} {','.join(QUOTED.findall(found[2]))}", message)
     message = ARGUMENT.sub(lambda found: f"{_option(found[1])} {found[3]}", message)
     return NAMED.sub(lambda found: found[1] + _option(found[2]), message)
 

@@ -9,8 +9,9 @@ import typer
 from rich.progress import Progress
 
 from sopool.cli.loading import stored_files
-from sopool.cli.options import RootOption
+from sopool.cli.options import MetricsOption, RootOption
 from sopool.cli.output import check_target, error_console, format_of, is_stdout, output_console, write_target
+from sopool.cli.training import shown_metrics
 from sopool.errors import DataError, SettingError
 
 Format = Literal["html", "md", "tex", "csv"]
@@ -29,6 +30,7 @@ def report(
         str, typer.Option(metavar="POOL", help="Pooling that the others are compared with.")
     ] = "sum-avg",
     root: RootOption = None,
+    metrics: MetricsOption = None,
 ) -> None:
     """Write a report of all stored runs: a web page that works offline, or tables for a paper."""
     from sopool.report.page.render import check_page
@@ -36,6 +38,7 @@ def report(
     from sopool.training.runs.store import RunStore
 
     check_target(target, *stored_files(runs, target))
+    shown = shown_metrics(metrics)
     to_stdout = is_stdout(target)
     form = kind or format_of(target, *FORMATS)
     if to_stdout and form == "html":
@@ -52,7 +55,7 @@ def report(
 
     with _bar() as progress:
         summary = summarise(RunStore(runs), root, reference, progress)
-    text = FORMATS[form](summary)
+    text = FORMATS[form](summary, shown)
     write_target(target, text)
     if to_stdout:
         return

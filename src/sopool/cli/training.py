@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from sopool._runtime.visible import on_one_line
-from sopool.cli.options import with_flags
+from sopool.cli.options import names, with_flags
 from sopool.cli.output import print_message
 from sopool.cli.progress import Interruption, Tally, training_progress
 from sopool.errors import DataError, SettingError
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from sopool.experiments.evaluation import Evaluator
     from sopool.experiments.executors.local import Train
     from sopool.experiments.results import EvaluationResults
+    from sopool.objectives import Objective, Task
     from sopool.training.trainer import Report
 
 Found = TypeVar("Found")
+TOLD = 3
+"""The largest number of targets that are named in one line."""
 
 
 def task_line(task: str, names: Sequence[object], most: int = 20) -> str:
@@ -66,7 +69,8 @@ def train(
 
     Exits the program with a message if training fails or is interrupted.
     """
-    tally = Tally(evaluator.total_epochs, evaluator.total_epochs // evaluator.request.epochs)
+    runs = evaluator.total_epochs // evaluator.request.epochs
+    tally = Tally(evaluator.total_epochs, runs, metric=evaluator.objective.metric)
     work = partial(evaluator.evaluate, device, workers, train=executor)
     found = watched(work, tally, evaluator.runs.folder)
     for one in found:
@@ -99,11 +103,44 @@ def watched(work: "Callable[[Report, Interruption], Found | None]", tally: Tally
     return found
 
 
-def show_results(found: "EvaluationResults", reference: str | None, console: Console, said: Sequence[str] = ()) -> None:
-    """Print the results, with the notes ``said`` below, and the comparisons if there are any."""
-    from sopool.report.grids.results import comparison_grid, results_grid
+def print_task(objective: "Objective") -> None:
+    """Print what is predicted if it is not one class per graph, since it may have been found from the values."""
+    from sopool.report.scores import title_of
 
-    console.print(results_grid(found.results(), said))
+    if objective.task != "classification":
+        line = task_line(objective.task, objective.names, TOLD)
+        print_message("note", f"{line} Chosen and compared by {title_of(objective.metric)}.")
+
+
+def shown_metrics(text: str | None, task: "Task | None" = None) -> list[str]:
+    """Return the metrics of ``--metrics``, checked to be known and to be for the task."""
+    from sopool.errors import check_name
+    from sopool.objectives import METRICS
+    from sopool.objectives.choose import check_metric
+
+    metrics = [] if text is None else names("--metrics", text)
+    for metric in metrics:
+        check_name("metric", metric, METRICS) if task is None else check_metric(task, metric)
+    return metrics
+
+
+def show_results(
+    found: "EvaluationResults",
+    reference: str | None,
+    console: Console,
+    said: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> None:
+    """Print the results, with the notes ``said`` below, those of each target, and the comparisons if there are any."""
+    from sopool.report.grids.results import comparison_grid, results_grid, targets_grid
+
+    rows = found.results()
+    console.print(results_grid(rows, said, metrics))
+    for protocol in dict.fromkeys(row.outcome.protocol for row in rows):
+        grid = targets_grid([row for row in rows if row.outcome.protocol == protocol])
+        if grid is not None:
+            console.print()
+            console.print(grid)
     if compared := found.compare(reference):
         console.print()
         console.print(comparison_grid(compared))

@@ -40,6 +40,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
     trained on standardized targets; predictions have the targets' own units.
 
     Args:
+        dropout: The dropout rate of the graph vector. Default: 0.
         loss: ``"squared"`` (default), ``"absolute"`` or ``"huber"``, which is squared up to one standard deviation of
             the target and absolute beyond, and so depends less on outliers.
 
@@ -59,6 +60,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         (3,)
     """
 
+    dropout: float = 0.0
     loss: Literal["squared", "absolute", "huber"] = "squared"
 
     predicts: ClassVar[Predicts] = "numbers"

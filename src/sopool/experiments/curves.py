@@ -10,7 +10,7 @@ from sopool.training.runs.record import Run
 
 
 class Band(NamedTuple):
-    """The accuracy over epochs in percent: the mean over the folds and the 10 % and 90 % quantiles."""
+    """A score over epochs: the mean over the folds and the 10 % and 90 % quantiles."""
 
     mean: np.ndarray
     low: np.ndarray
@@ -23,7 +23,7 @@ def band(runs: Sequence[Run], curve: str) -> Band:
     folds: dict[int, list[np.ndarray]] = {}
     for run in runs:
         values = np.full(longest, np.nan)
-        values[: len(run.curves[curve])] = 100 * run.curves[curve]
+        values[: len(run.curves[curve])] = run.curves[curve]
         folds.setdefault(run.config.fold, []).append(values)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice|All-NaN slice", RuntimeWarning)

@@ -1,7 +1,8 @@
 """Reduce an experiment, over all its seeds, to what a report shows; its size does not depend on the number of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,15 @@ class Cost:
     """The largest peak memory of a training process, in bytes; None if it was not recorded."""
 
 
+class Predicted(NamedTuple):
+    """The numbers of all test graphs."""
+
+    true: np.ndarray
+    """The true numbers ``[n, T]``; NaN where one is missing."""
+    predicted: np.ndarray
+    """The predictions ``[n, T]``, averaged over the runs of a fold."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One row of a report: one pooling with one network on one data set."""
@@ -49,7 +59,9 @@ class Entry:
     settings: Settings | None
     """See :class:`~sopool.experiments.stored.Experiment`."""
     classes: tuple[str, ...]
-    """The names of the classes."""
+    """The names of the classes; empty if there are none."""
+    targets: tuple[str, ...]
+    """The names of the targets; empty if graphs have one class."""
     outcomes: dict[str, Outcome]
     """The result under each protocol, by name; several seeds are averaged within folds."""
     seeds: dict[int, dict[str, Outcome]]
@@ -57,9 +69,12 @@ class Entry:
     missing: dict[str, str]
     """The reason why a protocol has no result, by name."""
     curves: dict[str, dict[str, Band]]
-    """The accuracy over epochs of the runs that each protocol reports, for ``train`` and ``test`` or ``validation``."""
+    """The score over epochs of the runs that each protocol reports, for ``train`` and ``test`` or ``validation``."""
     confusion: dict[str, np.ndarray]
-    """The test graphs of all folds by class, ``[true class, predicted class]``; the runs of a fold are averaged."""
+    """The test graphs of all folds by class, ``[true class, predicted class]``; the runs of a fold are averaged. Empty
+    unless graphs have one class."""
+    predicted: dict[str, Predicted]
+    """The true and the predicted numbers under each protocol; empty unless numbers are predicted."""
     cost: Cost
     """The cost of all runs."""
     variant: str = ""
@@ -108,33 +123,46 @@ def digest(seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: Data
     """
     every = [run for runs in seeds.values() for some in runs.values() for run in some]
     judged = {seed: _judge(runs, facts) for seed, runs in seeds.items()}
-    labels, classes = (None, ()) if facts is None else (facts.labels, facts.classes)
+    task = experiment.shared.task
     outcomes: dict[str, list[Outcome]] = {}
     shown: dict[str, list[Run]] = {}
     confusion: dict[str, list[np.ndarray]] = {}
+    predicted: dict[str, list[Predicted]] = {}
     for one in judged.values():
         for name, outcome in one.outcomes.items():
             runs = _shown(one, name)
             outcomes.setdefault(name, []).append(outcome)
             shown.setdefault(name, []).extend(runs)
-            confusion.setdefault(name, []).append(_confusion(runs, outcome, labels, len(classes)))
+            assert facts is not None  # else there is no outcome
+            if task == "classification":
+                confusion.setdefault(name, []).append(_confusion(runs, outcome, facts))
+            if task == "regression":
+                truth, _ = facts.truth(experiment.shared)
+                predicted.setdefault(name, []).append(_predicted(runs, outcome, truth))
     return Entry(
         shared=replace(experiment.shared, seed=0),
         rule="mean" if every[0].config.encoder.startswith(("DegreeEncoder", "ConstantEncoder")) else "sum",
         settings=experiment.settings,
-        classes=classes,
+        classes=() if facts is None else facts.classes,
+        targets=()
+        if facts is None or task == "classification"
+        else tuple(map(str, facts.truth(experiment.shared)[1].names)),
         outcomes={name: average(some) for name, some in outcomes.items()},
         seeds={seed: one.outcomes for seed, one in judged.items()},
         missing=_missing(judged),
         curves={name: _curves(some) for name, some in shown.items()},
         confusion={name: np.mean(some, axis=0) for name, some in confusion.items()},
+        predicted={
+            name: Predicted(some[0].true, np.mean([one.predicted for one in some], axis=0))
+            for name, some in predicted.items()
+        },
         cost=_cost(every),
     )
 
 
 def _judge(runs: RunsByLooks, facts: DatasetFacts | None) -> Judgement:
     if facts is None:
-        why = "the classes of its graphs are not known: neither the store nor the catalog has the data set."
+        why = "the true values of its graphs are not known: neither the store nor the catalog has the data set."
         return Judgement(missing={"every protocol": why})
     for run in (run for some in runs.values() for run in some):
         classes = {array.shape[-1] for name, array in run.predictions.items() if name.endswith("_logits")}
@@ -185,18 +213,29 @@ def _curves(runs: Sequence[Run]) -> dict[str, Band]:
     return {part: band(runs, f"{part}_{runs[0].config.metric}") for part in ("train", looked_at)}
 
 
-def _confusion(runs: Sequence[Run], outcome: Outcome, labels: np.ndarray | None, classes: int) -> np.ndarray:
+def _confusion(runs: Sequence[Run], outcome: Outcome, facts: DatasetFacts) -> np.ndarray:
     """Return the confusion matrix, which includes classes that no graph has, since they may be predicted."""
-    table = np.zeros((classes, classes))
-    for run, epoch in zip(runs, _epochs(outcome), strict=True):
-        if epoch == 0 or labels is None or run.config.task != "classification":
-            continue
-        graphs = run.predictions["test_graphs"]
-        logits = run.predictions["test_logits"]
-        scores = logits[epoch - 1] if logits.ndim == 3 else logits
+    table = np.zeros((len(facts.classes), len(facts.classes)))
+    for graphs, scores in _outputs(runs, outcome):
+        assert facts.labels is not None  # else there is no outcome
         finite = np.isfinite(scores).all(1)
-        np.add.at(table, (labels[graphs][finite], scores[finite].argmax(1)), 1 / outcome.repeats)
+        np.add.at(table, (facts.labels[graphs][finite], scores[finite].argmax(1)), 1 / outcome.repeats)
     return table
+
+
+def _predicted(runs: Sequence[Run], outcome: Outcome, truth: np.ndarray) -> Predicted:
+    total = np.zeros(truth.shape)
+    for graphs, outputs in _outputs(runs, outcome):
+        total[graphs] += outputs / outcome.repeats
+    return Predicted(truth, total)
+
+
+def _outputs(runs: Sequence[Run], outcome: Outcome) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the test graphs and the outputs at the reported epoch of each run that has a result."""
+    for run, epoch in zip(runs, _epochs(outcome), strict=True):
+        if epoch:
+            outputs = run.predictions["test_logits"]
+            yield run.predictions["test_graphs"], outputs[epoch - 1] if outputs.ndim == 3 else outputs
 
 
 def _epochs(outcome: Outcome) -> list[int]:

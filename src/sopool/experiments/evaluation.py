@@ -18,9 +18,11 @@ from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import judge
 from sopool.experiments.results import EvaluationResults
 from sopool.models.config import Head, ModelConfig, Setting
-from sopool.models.presets import PRESETS, Preset, fit_options, model_config, share_options
+from sopool.models.presets import PRESETS, Preset, fit_options, model_config, setting_for, share_options
 from sopool.nn.pool.base import VectorFrom
-from sopool.objectives import objective_for, truth_of
+from sopool.objectives import METRICS, Task, objective_for, truth_of
+from sopool.objectives.base import LossName
+from sopool.objectives.choose import check_truth
 from sopool.training.protocols.protocols import PROTOCOLS, Outcome, choose_settings
 from sopool.training.run_splits import Splitter
 from sopool.training.runs.config import Looks, RunConfig
@@ -53,7 +55,7 @@ class Request:
     gnn: str = "gin-0"
     """The message-passing layers, such as ``"gin-0"`` or ``"gcn"``; ``"gine"`` also uses edge labels."""
     settings: Sequence[Setting] = ()
-    """The hyperparameter settings to choose from; if empty, the one of the preset."""
+    """The hyperparameter settings to choose from; if empty, the one of the preset, without dropout in a regression."""
     epochs: int = 350
     """The number of epochs of each run."""
     folds: int = 10
@@ -72,18 +74,29 @@ class Request:
     """How the nodes of a block are summarized for its classifier."""
     pool_options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the poolings by name, such as ``{"rank": 16}``; each applies to the poolings that have it."""
+    task: Task | None = None
+    """What is predicted: ``"classification"``, ``"multi-label"`` or ``"regression"``; None: found from the values."""
+    metric: str | None = None
+    """The metric that chooses epochs and settings and that is compared, such as ``"roc_auc"``; None: the usual one of
+    the task."""
+    loss: LossName | None = None
+    """The loss of a regression: ``"squared"``, ``"absolute"`` or ``"huber"``; None: ``"squared"``."""
 
     def __post_init__(self) -> None:
         for name in ("pools", "protocols"):
             if isinstance(one := getattr(self, name), str):  # otherwise each letter would be a name
                 object.__setattr__(self, name, (one,))
-        if not self.settings:
-            object.__setattr__(self, "settings", (PRESETS[self.preset].setting,))
+
+    def for_task(self, task: Task) -> "Request":
+        """Return the request for a task, with the setting of the preset if none is given."""
+        return replace(self, settings=tuple(self.settings) or (setting_for(self.preset, task),))
 
     def check(self) -> None:
         """Raise ``SettingError`` if a value is impossible."""
         for protocol in self.protocols:
             check_name("protocol", protocol, PROTOCOLS)
+        if self.metric is not None:
+            check_name("metric", self.metric, METRICS)
         numbers = {"epochs": self.epochs} | ({} if self.steps is None else {"steps": self.steps})
         if not self.blocks and self.head is not None:
             raise SettingError(
@@ -130,6 +143,8 @@ class Evaluation:
     """A hash of the graphs, labels and classes."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The configuration of the model."""
+    task: Task = "classification"
+    """What is predicted."""
 
     @property
     def network(self) -> str:
@@ -147,10 +162,11 @@ class Evaluation:
         return float(sum(np.nansum(run.curves["seconds"]) for runs in self.runs.values() for run in runs))
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; accuracies are fractions."""
+        """Return a JSON object; shares such as accuracies are fractions."""
         environments = [run.environment for runs in self.runs.values() for run in runs]
         return {
             "dataset": self.dataset,
+            "task": self.task,
             "gnn": self.request.gnn,
             "pool": self.pool,
             "pool_options": self.model.pool_options,
@@ -194,7 +210,7 @@ class Evaluator:
     """Plan the runs of a request, train them and compute the results.
 
     Args:
-        store: The labeled graphs.
+        store: The graphs, with labels or targets.
         request: The poolings, protocols and hyperparameters to evaluate.
         runs: The store of runs. Runs that it already has are not trained again.
 
@@ -214,17 +230,19 @@ class Evaluator:
         check_kind(store, PackedGraphs, "store must be a PackedGraphs, as sopool.data.load(...) and pack(...) return")
         check_kind(runs, RunStore, "runs must be a sopool.training.runs.store.RunStore(folder)")
         request.check()
-        if store.labels is None:
-            raise DataError(f"{store.name} has no labels, which an evaluation needs. Give labeled graphs.")
+        self.objective = objective_for(store, request.task, request.metric, request.loss)
+        self.truth = truth_of(store, self.objective.task).cpu().numpy()
+        check_truth(self.objective, self.truth)
         self.store = store
-        self.request = request
+        self.request = request = request.for_task(self.objective.task)
         self.runs = runs
         self.fingerprint, self.encoders = _names(store)
         self.options = share_options(request.pools, request.blocks, request.pool_options)
         given = (request.preset, request.blocks, request.head, request.block_readout)
-        self.models = {pool: model_config(store, request.gnn, pool, *given, own) for pool, own in self.options.items()}
-        self.objective = objective_for(store)
-        self.truth = truth_of(store, self.objective.task).cpu().numpy()
+        self.models = {
+            pool: model_config(store, request.gnn, pool, *given, own, self.objective.task)
+            for pool, own in self.options.items()
+        }
         self._folds = Splitter.of(self.objective, self.truth).check(request.folds, held_out="fair" in request.protocols)
         self.continued = self._continue_stored()
         """The poolings that have earlier defaults than the current ones, because the store has such runs."""
@@ -299,6 +317,9 @@ class Evaluator:
             head=request.head,
             block_readout=request.block_readout,
             pool_options=dict(request.pool_options),
+            task=request.task,
+            metric=request.metric,
+            loss=request.loss,
         )
 
     def _continue_stored(self) -> list[str]:
@@ -366,6 +387,7 @@ class Evaluator:
             weight_decay=recipe.weight_decay,
             average=recipe.average,
             patience=recipe.patience,
+            **self.objective.settings,
         )
         return config.with_setting(setting)
 
@@ -375,7 +397,7 @@ class Evaluator:
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
         found = judge(runs, self.truth, self.request.protocols, self.objective)
-        about = (self.fingerprint, self.models[pool])
+        about = (self.fingerprint, self.models[pool], self.objective.task)
         return Evaluation(self.store.name, self.request, pool, found.outcomes, found.missing, runs, *about)
 
     def _load(self, configs: Sequence[RunConfig]) -> list[Run]:

@@ -9,6 +9,7 @@ from sopool.experiments.entries import Entry, join_words
 from sopool.experiments.statistics import Across, compare_across
 from sopool.models.presets import FROZEN
 from sopool.nn.aggr.normalize import DIVIDED
+from sopool.objectives import METRICS
 from sopool.training.protocols.outcome import describe_settings
 from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.info import tell_apart
@@ -27,6 +28,8 @@ class Ranks(NamedTuple):
     """What distinguishes the training from that of other rankings of the same network."""
     across: Across
     """The ranking."""
+    metric: str = "accuracy"
+    """The metric that all results were chosen and are ranked by."""
 
 
 def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
@@ -43,8 +46,11 @@ def rank_all(entries: Sequence[Entry]) -> list[Ranks]:
         for protocol in PROTOCOLS:
             scores = _shared(_scores(group, protocol))
             if len(scores) > 1:
-                pairs = [(name, REFERENCE) for name in scores if _is_declared(name)]
-                found.append(Ranks(group[0].network, variant, compare_across(protocol, scores, pairs)))
+                metric = group[0].shared.metric
+                # Errors in the units of several data sets have ranks, but no common median.
+                declared = [] if METRICS[metric].in_unit else [name for name in scores if _is_declared(name)]
+                across = compare_across(protocol, scores, [(name, REFERENCE) for name in declared])
+                found.append(Ranks(group[0].network, variant, across, metric))
     return found
 
 
@@ -61,7 +67,7 @@ def _scores(entries: Sequence[Entry], protocol: str) -> dict[str, dict[str, floa
         name = next((one for one in names if one in labelled), names[0])
         if entry.data in scores[name]:
             name = f"{name}, {entry.variant}"
-        scores[name][entry.data] = entry.outcomes[protocol].mean
+        scores[name][entry.data] = entry.outcomes[protocol].signed_mean
     return scores
 
 

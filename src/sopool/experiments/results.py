@@ -37,7 +37,7 @@ class Result:
     pool: str
     """The name of the pooling."""
     outcome: Outcome
-    """The accuracies."""
+    """The scores."""
     seconds: float | None = None
     """The training time of its runs in seconds."""
 
@@ -68,13 +68,13 @@ class ComparedResult(NamedTuple):
     reference: Result
     """The result of the reference pooling."""
     comparison: Comparison
-    """The corrected paired test; a positive difference means that ``result`` is better."""
+    """The corrected paired test; a positive difference means that ``result`` is better, e.g. a lower error."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; accuracies are fractions."""
+        """Return a JSON object; shares such as accuracies are fractions."""
         dataset, network, protocol = self.result.place
         names = {"dataset": dataset, "network": network, "protocol": protocol}
-        pools = {"pool": self.result.pool, "reference": self.reference.pool}
+        pools = {"pool": self.result.pool, "reference": self.reference.pool, "metric": self.result.outcome.metric}
         return names | pools | self.comparison.to_json()
 
 
@@ -138,7 +138,7 @@ class EvaluationResults(tuple["Evaluation", ...]):
         return found
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return a JSON object for each pooling; accuracies are fractions."""
+        """Return a JSON object for each pooling; shares such as accuracies are fractions."""
         return [one.to_json() for one in self]
 
 
@@ -161,12 +161,18 @@ def compare(rows: Sequence[Result], reference: str) -> list[ComparedResult]:
             )
         other = against[row.place]
         folds = len(row.outcome.folds)
+        if other.outcome.metric != row.outcome.metric:
+            raise DataError(
+                f"{row.pool} and {reference} were evaluated by {row.outcome.metric} and {other.outcome.metric} on "
+                f"{place}; a comparison needs the same metric."
+            )
         if len(other.outcome.folds) != folds:
             counts = f"{folds} and {len(other.outcome.folds)}"
             raise DataError(
                 f"{row.pool} and {reference} have {counts} folds on {place}; a comparison needs the same folds."
             )
-        found.append(ComparedResult(row, other, corrected_paired_test(row.outcome.folds, other.outcome.folds, folds)))
+        test = corrected_paired_test(row.outcome.signed, other.outcome.signed, folds)
+        found.append(ComparedResult(row, other, test))
     return found
 
 

@@ -98,7 +98,8 @@ def facts_of(store: RunStore, config: RunConfig, root: str | Path | None = None)
             graphs = load(config.data, root)
     except UserError:
         return None
-    same = graphs.labels is not None and content_key(graphs) == config.fingerprint
+    known = graphs.labels is not None or graphs.targets is not None
+    same = known and content_key(graphs) == config.fingerprint
     return DatasetFacts.of(graphs, config.fingerprint) if same else None
 
 

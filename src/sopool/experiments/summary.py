@@ -75,13 +75,14 @@ class Summary:
         return list(dict.fromkeys(entry.data for entry in self.entries))
 
     def not_above(self, entry: Entry) -> list[str]:
-        """Return the controls on the same folds whose mean accuracy under ``fair`` is at least that of the entry."""
+        """Return the controls on the same folds whose mean score under ``fair`` is at least as good as the entry's."""
         outcome = entry.outcomes.get("fair")
         if outcome is None:
             return []
         same = [one for one in self.controls if one.fingerprint == entry.shared.fingerprint]
         same = [one for one in same if len(one.outcome.folds) == len(outcome.folds)]
-        return [one.control for one in same if one.outcome.mean >= outcome.mean]
+        same = [one for one in same if one.outcome.metric == outcome.metric]
+        return [one.control for one in same if one.outcome.signed_mean >= outcome.signed_mean]
 
 
 def summarise(
@@ -208,7 +209,7 @@ def _gain(entry: Entry, other: Entry, protocol: str) -> Gain:
     )
     if shared := [seed for seed in ours if seed in theirs]:
         ours, theirs = ({seed: one[seed] for seed in shared} for one in (ours, theirs))
-    first, second = (average(list(one.values())).folds for one in (ours, theirs))
+    first, second = (average(list(one.values())).signed for one in (ours, theirs))
     seeds = " against ".join(dict.fromkeys(", ".join(map(str, one)) for one in (ours, theirs)))
     return Gain(entry, other, protocol, corrected_paired_test(first, second, len(first)), seeds)
 

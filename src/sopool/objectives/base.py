@@ -66,6 +66,11 @@ class Objective(ABC):
         return len(self.names)
 
     @property
+    def targets(self) -> tuple[Any, ...]:
+        """The names of the targets, if there are several that are scored one by one; otherwise empty."""
+        return ()
+
+    @property
     def chosen_by(self) -> Metric:
         """The metric :attr:`metric`."""
         return METRICS[self.metric]

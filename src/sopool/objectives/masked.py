@@ -3,9 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from sopool.objectives.base import Objective
@@ -15,6 +15,11 @@ from sopool.objectives.metrics import METRICS
 @dataclass(frozen=True)
 class MaskedObjective(Objective):
     """An objective with T targets; a missing true value, NaN, has no influence on training or scores."""
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        """The names of the targets, if there are several; otherwise empty."""
+        return self.names if self.width > 1 else ()
 
     def strata(self, truth: np.ndarray) -> None:
         """Return None: folds are plain random ones."""
@@ -78,5 +83,5 @@ def mean_of_known(each: Tensor, known: Tensor, weights: Tensor | None = None) ->
 
 def known_and_filled(truth: Tensor) -> tuple[Tensor, Tensor]:
     """Return where true values are known, and the values with 0 for missing ones, whose gradient is then 0."""
-    known = ~truth.isnan()
-    return known, torch.where(known, truth, 0.0)
+    missing = truth.isnan()
+    return ~missing, truth.masked_fill(missing, 0.0)

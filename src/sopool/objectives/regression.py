@@ -29,8 +29,9 @@ class Regression(MaskedObjective):
             ``"mae"``.
         loss_name: ``"squared"`` (default), ``"absolute"`` or ``"huber"`` (squared up to one standard deviation,
             absolute beyond).
-        units: By what errors of the T targets are divided before they are averaged; their standard deviations over the
-            data set. A single target is not divided. Default: 1 for each.
+        units: By what errors of the T targets are divided before they are averaged: their standard deviations over the
+            data set or, after :meth:`fit`, over the training graphs. A single target is not divided. Default: 1 for
+            each.
         shift: The mean of each target over the training graphs. Default: 0 for each.
         scale: The standard deviation of each target over the training graphs. Default: 1 for each.
 
@@ -64,7 +65,7 @@ class Regression(MaskedObjective):
     def fit(self, truth: np.ndarray) -> "Regression":
         """Return the objective with the mean and the standard deviation of each target ``[n, T]``."""
         shift, scale = moments(truth)
-        return replace(self, shift=shift, scale=scale)
+        return replace(self, shift=shift, scale=scale, units=scale)
 
     def make_loss(self, members: Sequence[Objective], device: torch.device, dtype: torch.dtype) -> Loss:
         """Return the loss of each graph on standardized targets, such that the mean is one over the known values."""

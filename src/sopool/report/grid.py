@@ -117,15 +117,6 @@ def p_cell(p: float) -> Cell:
     return Cell("<0.001" if p < 0.001 else f"{p:.3f}", p)
 
 
-COMPARISON = ("gain,\npoints", "95 % interval", "p")
-"""The columns of :func:`comparison_cells`."""
-
-
-def comparison_cells(test: Comparison) -> list[Cell]:
-    """Show what a paired test found; the gain is strong where the interval excludes 0."""
-    return [points_cell(test.difference, test.clear), Cell(interval_words(test), test.low), p_cell(test.p)]
-
-
 def paired_test_note(tests: Iterable[Comparison]) -> str:
     """Say where the intervals and p values of these comparisons come from."""
     folds = ", ".join(str(count) for count in sorted({one.folds for one in tests}))

@@ -4,7 +4,7 @@ import csv
 import html
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from sopool.experiments.entries import Entry
 from sopool.experiments.summary import Summary
 from sopool.models.config import Setting
 from sopool.report.grid import Cell, Grid
-from sopool.report.grids.store import accuracy_grid, gains_grid
+from sopool.report.grids.store import details_grid, entry_metrics, further_metrics, gains_grid, scores_grid
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.protocols.protocols import PROTOCOLS
 
@@ -26,24 +26,35 @@ SPECIAL = {
     ">": "$>$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
-FIELDS = (
-    *("data", "fingerprint", "network", "pool", "variant", "seed", "protocol", "optimistic", "fold"),
-    *("accuracy", "balanced_accuracy", "roc_auc", "epochs", "repeats", "hidden", "batch_size", "lr", "dropout"),
+NAMES = (
+    "data",
+    "fingerprint",
+    "network",
+    "pool",
+    "variant",
+    "seed",
+    "protocol",
+    "optimistic",
+    "metric",
+    "fold",
+    "target",
 )
+CHOICE = ("epochs", "repeats", "hidden", "batch_size", "lr", "dropout")
 
 
-def grids(summary: Summary) -> list[Grid]:
-    """Return the tables of accuracies and gains."""
-    found = [accuracy_grid(summary)]
+def grids(summary: Summary, metrics: Sequence[str] = ()) -> list[Grid]:
+    """Return the tables of scores and gains, and the details with further ``metrics`` if some are given."""
+    found = [scores_grid(summary)]
     for protocol in summary.protocols:
         gains = [gain for gain in summary.gains if gain.protocol == protocol]
         found += [gains_grid(gains, protocol)] if gains else []
+        found += [details_grid(summary.entries, protocol, metrics)] if metrics else []
     return found
 
 
-def markdown(summary: Summary) -> str:
+def markdown(summary: Summary, metrics: Sequence[str] = ()) -> str:
     """Return the tables as GitHub-flavored Markdown, with the protocols and the missing results."""
-    return "\n".join([grid_markdown(grid) for grid in grids(summary)] + _meanings(summary) + _missing(summary))
+    return "\n".join([grid_markdown(grid) for grid in grids(summary, metrics)] + _meanings(summary) + _missing(summary))
 
 
 def grid_markdown(grid: Grid) -> str:
@@ -74,10 +85,10 @@ def _missing(summary: Summary) -> list[str]:
     return ["## Missing results", "", *(f"- {_md(note)}" for note in summary.notes), ""] if summary.notes else []
 
 
-def latex(summary: Summary) -> str:
+def latex(summary: Summary, metrics: Sequence[str] = ()) -> str:
     r"""Return LaTeX ``table`` environments, which need ``\usepackage{booktabs}``; comments list missing results."""
     missing = [f"% Missing: {visible(' '.join(note.split()))}\n" for note in summary.notes]
-    return "".join(missing) + "\n".join(_latex(grid) for grid in grids(summary))
+    return "".join(missing) + "\n".join(_latex(grid) for grid in grids(summary, metrics))
 
 
 def _latex(grid: Grid) -> str:
@@ -112,27 +123,31 @@ def _tex(text: str) -> str:
     return "".join(SPECIAL.get(character, character) for character in visible(text))
 
 
-def tidy(summary: Summary) -> str:
-    """Return CSV with a row for each data set, network, pooling, seed, protocol and fold; accuracies are fractions."""
+def tidy(summary: Summary, metrics: Sequence[str] = ()) -> str:
+    """Return CSV with a row for each data set, network, pooling, seed, protocol and fold; shares are fractions.
+
+    There is a column for each metric, and ``metric`` names the one that chooses. Of several targets, ``target`` is
+    empty in the row of their average.
+    """
+    used = list(dict.fromkeys([*entry_metrics(summary.entries), *further_metrics(summary.entries, metrics)]))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
+    writer.writerow([*NAMES, *used, *CHOICE])
     for entry in summary.entries:
         for seed, outcomes in entry.seeds.items():
             for outcome in outcomes.values():
-                writer.writerows(_folds(entry, seed, outcome))
+                writer.writerows(_folds(entry, seed, outcome, used))
     return text.getvalue()
 
 
-def _folds(entry: Entry, seed: int, outcome: Outcome) -> list[list[object]]:
+def _folds(entry: Entry, seed: int, outcome: Outcome, metrics: Sequence[str]) -> Iterator[list[object]]:
     name: list[object] = [entry.data, entry.shared.fingerprint, entry.network, entry.pool, entry.variant, seed]
-    name += [outcome.protocol, outcome.optimistic]
+    name += [outcome.protocol, outcome.optimistic, outcome.metric]
     epochs = np.array(outcome.epochs).reshape(-1, outcome.repeats) if not isinstance(outcome.epochs, int) else None
-    rows: list[list[object]] = []
-    for fold, accuracy in enumerate(outcome.folds):
+    parts = {"": {outcome.metric: outcome.folds, **outcome.scores}, **outcome.targets}
+    for fold in range(len(outcome.folds)):
         setting = outcome.setting if isinstance(outcome.setting, Setting) else outcome.setting[fold]
         chosen = outcome.epochs if epochs is None else " ".join(map(str, epochs[fold]))
-        others = [outcome.scores[name][fold] for name in ("balanced_accuracy", "roc_auc") if name in outcome.scores]
-        figures = [accuracy, *others, chosen, outcome.repeats]
-        rows.append([*name, fold + 1, *figures, *setting])
-    return rows
+        for target, scores in parts.items():
+            figures = [scores[metric][fold] if metric in scores else None for metric in metrics]
+            yield [*name, fold + 1, target, *figures, chosen, outcome.repeats, *setting]

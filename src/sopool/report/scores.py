@@ -9,7 +9,7 @@ from sopool.report.grid import Cell, accuracy_cell, interval_words, p_cell, poin
 
 OF_SPREAD, ALONE, MOST = 2, 3, 6
 """The significant digits of a spread, of a number without one, and at most of a number."""
-OVER_FOLDS = "ean ± standard deviation (ddof=0) over the test folds; the runs of a fold are averaged first."
+OVER_FOLDS = "mean ± standard deviation (ddof=0) over the test folds; the runs of a fold are averaged first."
 
 
 def title_of(metric: str) -> str:
@@ -69,7 +69,8 @@ def difference_cell(metric: str, difference: float, spread: float | None = None,
 def gain_cells(metric: str, test: Comparison) -> list[Cell]:
     """Show what a paired test found; the gain is strong where the interval does not contain 0."""
     if METRICS[metric].share:
-        gain, interval = points(test.difference), interval_words(test)
+        gain = points(test.difference)
+        interval = interval_words(test)
     else:
         digits = decimals(test.difference, (test.high - test.low) / 2)
         gain = _signed(test.difference, digits)
@@ -95,9 +96,9 @@ def gain_of(metric: str) -> str:
 def spread_note(metrics: Iterable[str]) -> str:
     """Return the note that says what the scores of a table are."""
     shares = {METRICS[metric].share for metric in metrics}
-    if shares == {False}:
-        return f"M{OVER_FOLDS}"
-    return f"Percent: m{OVER_FOLDS}" if shares != {True, False} else f"Shares are in percent. M{OVER_FOLDS}"
+    if False not in shares:
+        return f"Percent: {OVER_FOLDS}"
+    return f"{'Shares in percent, ' if True in shares else ''}{OVER_FOLDS}".capitalize()
 
 
 def _written(number: float, digits: int) -> str:

@@ -40,10 +40,13 @@ class Recorder:
     ) -> None:
         self.config = config
         self.split = split
-        self.objective = objective.weighted(config.class_weights).fit(truth[split.train])
+        weighted = objective.weighted(config.class_weights)
+        self.objective = weighted.fit(truth[split.train])
         self.truth = truth
         self.weights = weights
         self.looked_at = LOOKED_AT[config.looks]
+        # A choice on held-out graphs depends on no other graph; test folds share the unit of the whole data set.
+        self._scored_by = weighted if self.looked_at == "test" else self.objective
         self.curves = {name: np.full(config.epochs, np.nan) for name in curve_arrays(config)}
         self.logits = None
         if config.looks == "test":
@@ -93,7 +96,7 @@ class Recorder:
         for part, graphs in self._parts.items():
             some, scores = np.split(scores, [len(graphs)])
             told = (some, self.truth[graphs], None if self.weights is None else self.weights[graphs])
-            figures[f"{part}_{self.config.metric}"] = self.objective.choosing_score(*told)
+            figures[f"{part}_{self.config.metric}"] = self._scored_by.choosing_score(*told)
             figures[f"{part}_loss"] = self.objective.loss(*told)
         return figures
 

@@ -18,6 +18,7 @@ from sopool.experiments.systems import run_control
 from sopool.models.config import Setting
 from sopool.training.protocols.protocols import PROTOCOLS, single_epoch
 from sopool.training.runs.store import RunStore
+from tests.helpers.goals import numbers
 from tests.helpers.little_table import SMALL, little_table
 
 BIMAP, DRAWN, SUM = "GIN-0 + SOPool_bimap", "GIN-0 + SOPool_bimap, random", "GIN-0 + Sum/Avg"
@@ -206,6 +207,8 @@ def test_hierarchies_run_with_blocks(tmp_path):
 
     few = SMALL | {"datasets": ["PROTEINS"], "pools": None, "protocols": ["per-fold-max"], "controls": False}
     selection = TableSelection(read_tables()["table5"], **few)
+    with pytest.raises(DataError, match="PROTEINS has no classes, but the tables of the paper are about classif"):
+        Reproducer(selection, {"PROTEINS": numbers()}, RunStore(tmp_path))
     found = Reproducer(selection, {"PROTEINS": load("MUTAG")}, RunStore(tmp_path)).run()
     assert all(found.cell(f"{number} block{'s' * (number > 1)}", "PROTEINS").measured for number in (1, 2, 3))
     assert {info.config.model.blocks for info in RunStore(tmp_path).list()} == {1, 2, 3}

@@ -6,6 +6,7 @@ from typing import Any
 
 from sopool import __version__
 from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
 from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.evaluation import Evaluator, Request, train_together
 from sopool.experiments.executors.local import Train, train_all
@@ -63,6 +64,9 @@ class Reproducer:
         not_run: Mapping[str, str] | None = None,
     ) -> None:
         selection.check()
+        for name, store in stores.items():
+            if store.labels is None:
+                raise DataError(f"{name} has no classes, but the tables of the paper are about classifications.")
         self.selection = selection
         self.stores = stores
         self.runs = runs

@@ -12,16 +12,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from sopool._runtime.threads import cores
-from sopool.data.pack import Label
-from sopool.experiments.systems.views import Choice, View, Views
+from sopool.experiments.systems.views import Choice, View, Views, outputs_of
 from sopool.models.config import ModelConfig
-from sopool.objectives import SingleLabel
-from sopool.objectives.metrics import cross_entropy
-from sopool.training.protocols.outcome import Outcome
+from sopool.objectives import Objective, SingleLabel
+from sopool.training.protocols.outcome import Outcome, Scores
+from sopool.training.protocols.protocols import score_fold, side_by_side
 from sopool.training.run_splits import Split, Splitter
 from sopool.training.runs.config import RunConfig
 
-Scores = dict[str, float | None]
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
@@ -34,9 +32,16 @@ class _Candidate(NamedTuple):
     choice: Choice
 
 
-def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None) -> list[Split]:
+class _Tested(NamedTuple):
+    """The scores of a fold and of each of several targets."""
+
+    scores: Scores
+    targets: dict[str, Scores]
+
+
+def splits_of(truth: np.ndarray, folds: int, seed: int, objective: Objective | None = None) -> list[Split]:
     """Return the splits on which the networks of an evaluation choose their settings."""
-    splitter = Splitter(labels, names)
+    splitter = Splitter.of(objective or _classes(truth), truth)
     model = ModelConfig()
     return [
         splitter(RunConfig("", "", "", model, fold, folds=folds, seed=seed, looks="validation"))
@@ -45,60 +50,82 @@ def splits_of(labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] 
 
 
 def judge_control(
-    views: Views, labels: np.ndarray, folds: int, seed: int, names: Sequence[Label] | None = None
+    views: Views, truth: np.ndarray, folds: int, seed: int, objective: Objective | None = None
 ) -> tuple[Outcome, list[Choice]]:
-    """Return the result and the setting of each fold. ``names`` are the names of the classes, for messages."""
-    splits = splits_of(labels, folds, seed, names)
-    chosen = _choose(views, labels, splits)
-    tested: dict[int, Scores] = {}
+    """Return the result and the setting of each fold.
+
+    Args:
+        views: What the control sees of the graphs.
+        truth: The true values of every graph: class numbers ``[G]``, or targets ``[G, T]``.
+        folds: The number of folds.
+        seed: The random seed of the held-out graphs.
+        objective: What is predicted. Default: None, one class per graph.
+    """
+    objective = objective or _classes(truth)
+    splits = splits_of(truth, folds, seed, objective)
+    chosen = _choose(views, truth, splits, objective)
+    tested: dict[int, _Tested] = {}
     for view in views:
         mine = [fold for fold, one in enumerate(chosen) if one.view == view.setting]
-        results = _at_once(partial(_test, view, labels), [(splits[fold], chosen[fold].choice) for fold in mine])
-        tested |= dict(zip(mine, results, strict=True))
+        finals = [(fold, splits[fold], chosen[fold].choice) for fold in mine]
+        tested |= dict(zip(mine, _at_once(partial(_test, view, truth, objective), finals), strict=True))
         if len(tested) == folds:
             break
-    return _outcome([tested[fold] for fold in range(folds)]), [one.view | one.choice for one in chosen]
+    outcome = _outcome([tested[fold] for fold in range(folds)], objective)
+    return outcome, [one.view | one.choice for one in chosen]
 
 
-def _choose(views: Views, labels: np.ndarray, splits: Sequence[Split]) -> list[_Candidate]:
-    """Return the best candidate of each fold on its held-out graphs: by accuracy, then by loss, then the first."""
+def _classes(truth: np.ndarray) -> Objective:
+    return SingleLabel(tuple(range(int(truth.max()) + 1)))
+
+
+def _choose(views: Views, truth: np.ndarray, splits: Sequence[Split], objective: Objective) -> list[_Candidate]:
+    """Return the best candidate of each fold on its held-out graphs: by score, then by loss, then the first."""
     best: list[_Candidate] = []
     for view in views:
-        found = _at_once(partial(_candidates, view, labels), splits)
+        found = _at_once(partial(_candidates, view, truth, objective), splits)
         before = [[one] for one in best] or [[] for _ in splits]
         best = [min(old + new, key=lambda one: one.rank) for old, new in zip(before, found, strict=True)]
     return best
 
 
-def _candidates(view: View, labels: np.ndarray, split: Split) -> list[_Candidate]:
-    every = view.scores(split.train, labels[split.train], split.validation, view.choices)
-    ranks = [_rank(logits, labels[split.validation]) for logits in every]
+def _candidates(view: View, truth: np.ndarray, objective: Objective, split: Split) -> list[_Candidate]:
+    every = outputs_of(view, objective, split.train, truth[split.train], split.validation, view.choices)
+    fitted = objective.fit(truth[split.train])
+    ranks = [_rank(fitted, outputs, truth[split.validation]) for outputs in every]
     return [_Candidate(rank, view.setting, choice) for rank, choice in zip(ranks, view.choices, strict=True)]
 
 
-def _rank(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    return -float((logits.argmax(1) == labels).mean()), cross_entropy(logits, labels)
+def _rank(objective: Objective, outputs: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    score = objective.chosen_by.sign * objective.choosing_score(outputs, truth)
+    return -score, objective.loss(outputs, truth)
 
 
-def _test(view: View, labels: np.ndarray, final: tuple[Split, Choice]) -> Scores:
-    split, choice = final
+def _test(view: View, truth: np.ndarray, objective: Objective, final: tuple[int, Split, Choice]) -> _Tested:
+    fold, split, choice = final
     train = np.sort(np.concatenate([split.train, split.validation]))
-    (logits,) = view.scores(train, labels[train], split.test, [choice])
-    return SingleLabel(tuple(range(logits.shape[1]))).score(logits, labels[split.test])
+    (outputs,) = outputs_of(view, objective, train, truth[train], split.test, [choice])
+    return _Tested(*score_fold(objective, outputs, truth[split.test], f"fold {fold + 1}"))
 
 
 def _at_once(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """Apply ``work`` to all items in threads on all cores, so that the matrices are shared."""
-    with ThreadPoolExecutor(cores()) as pool:
+    from threadpoolctl import threadpool_limits  # imported here to start the command line faster
+
+    with threadpool_limits(1), ThreadPoolExecutor(cores()) as pool:  # more threads of BLAS compete with these
         return list(pool.map(work, items))
 
 
-def _outcome(folds: Sequence[Scores]) -> Outcome:
+def _outcome(folds: Sequence[_Tested], objective: Objective) -> Outcome:
+    scores = dict(side_by_side([fold.scores for fold in folds]))
+    own = scores.pop(objective.metric)
     return Outcome(
         protocol="fair",
         optimistic="",
-        folds=tuple(fold["accuracy"] or 0.0 for fold in folds),
+        folds=tuple(score for score in own if score is not None),
         epochs=(),
         setting=(),
-        scores={name: tuple(fold[name] for fold in folds) for name in folds[0] if name != "accuracy"},
+        scores=scores,
+        metric=objective.metric,
+        targets={name: side_by_side([fold.targets[name] for fold in folds]) for name in folds[0].targets},
     )

@@ -24,7 +24,8 @@ from sopool._files.schema import (
 from sopool._files.sealed import json_digest
 from sopool.errors import DataError, UserError
 from sopool.experiments.systems.views import Choice
-from sopool.objectives import METRICS
+from sopool.models.config import without_defaults
+from sopool.objectives import METRICS, TASKS, Task
 from sopool.training.protocols.outcome import Outcome
 
 
@@ -47,17 +48,20 @@ class ControlResult:
     control: str
     """The name of the control."""
     outcome: Outcome
-    """The accuracies, without epochs and with an empty ``setting``, which only networks have."""
+    """The scores, without epochs and with an empty ``setting``, which only networks have."""
     seconds: float
     """The time that it took."""
     settings: tuple[Choice, ...]
     """The hyperparameters chosen on the held-out graphs of each fold; empty if there is nothing to choose."""
     version: int = 1
     """The version of the control. Results of earlier versions remain stored but do not count."""
+    task: Task = "classification"
+    """What is predicted."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; accuracies are fractions."""
-        return asdict(self) | {"outcome": self.outcome.to_json(), "settings": list(self.settings)}
+        """Return a JSON object; shares such as accuracies are fractions."""
+        plain = asdict(self) | {"outcome": self.outcome.to_json(), "settings": list(self.settings)}
+        return without_defaults(plain, LATER)
 
     @classmethod
     def from_json(cls, saved: Any) -> "ControlResult":
@@ -68,28 +72,34 @@ class ControlResult:
         scores = {name: SCORES(outcome[name], f"result.outcome.{name}") for name in METRICS if name in outcome}
         if any(len(values) != len(folds) for values in scores.values()):
             raise DataError("result.outcome has values for different numbers of folds, expected the same number.")
-        return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), scores, metric=outcome["metric"])})
+        given = {"metric": outcome["metric"], "targets": outcome["targets"]}
+        return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), scores, **given)})
 
 
+SCORES = tuple_of(optional(number()), least=2)
 FIGURES = {
     "protocol": choice("fair"),
     "optimistic": choice(""),
     "metric": choice(*METRICS),
     "folds": tuple_of(number(), least=2),
+    "targets": mapping_of(mapping_of(SCORES)),
 }
-SCORES = tuple_of(optional(number()), least=2)
+LATER = {"task": "classification"}
+"""Fields that the first files lacked, with the values that are assumed for those files."""
 SAVED = record(
     {
         "dataset": text(),
         "fingerprint": text(),
         "control": text(),
         "outcome": record(
-            FIGURES, {"metric": "accuracy"}, more=anything
+            FIGURES, {"metric": "accuracy", "targets": {}}, more=anything
         ),  # further values, such as the mean, are computed from these
         "seconds": number(0),
         "settings": tuple_of(mapping_of(SCALAR)),
         "version": whole(),
-    }
+        "task": choice(*TASKS),
+    },
+    LATER,
 )
 FILE = record({"key": text(), "digest": text(), "result": anything})
 

@@ -13,26 +13,38 @@ import numpy as np
 
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError, check_name
+from sopool.errors import check_name
 from sopool.experiments.systems.fair import judge_control
 from sopool.experiments.systems.registry import CONTROLS
 from sopool.experiments.systems.result import ControlResult, load_result, save_result
+from sopool.models.config import without_defaults
+from sopool.objectives import Objective, objective_for, truth_of
+from sopool.objectives.choose import check_truth
 from sopool.training.protocols.outcome import average
+from sopool.training.runs.config import LATER
 from sopool.training.runs.layout import CONTROL_FILES, path_of
 
 
 def run_control(
-    name: str, store: PackedGraphs, folds: int = 10, seed: int = 0, runs_folder: str | Path | None = None
+    name: str,
+    store: PackedGraphs,
+    folds: int = 10,
+    seed: int = 0,
+    runs_folder: str | Path | None = None,
+    task: str | None = None,
+    metric: str | None = None,
 ) -> ControlResult:
     """Evaluate a control on the folds and held-out graphs that networks with this ``seed`` have under ``fair``.
 
     Args:
         name: The name of the control: ``"majority"``, ``"size"``, ``"histogram"`` or ``"wl"``.
-        store: The labeled graphs.
+        store: The graphs, with labels or targets.
         folds: The number of folds. Default: 10.
         seed: The random seed that the held-out graphs depend on. Default: 0.
         runs_folder: A folder of runs in which the result is stored, so that it is computed only once. A damaged result
             is computed again, with a warning. Default: None, the result is not stored.
+        task: ``"classification"``, ``"multi-label"`` or ``"regression"``. Default: None, found from the values.
+        metric: The name of the metric that chooses settings. Default: None, the usual one of the task.
 
     Examples:
         >>> from sopool.data import make_agreement
@@ -43,36 +55,46 @@ def run_control(
     """
     check_name("control", name, CONTROLS)
     store = store.to("cpu")
-    if store.labels is None:
-        raise DataError(f"{store.name} has no labels, which a control needs. Give labeled graphs.")
+    objective, truth = _goal(store, task, metric)
     control = CONTROLS[name]
     fingerprint = content_key(store)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
+    facts |= without_defaults({"task": objective.task, "metric": objective.metric}, LATER)
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
     path = None if runs_folder is None else path_of(Path(runs_folder), CONTROL_FILES, key)
     if path is not None and (kept := load_result(path)) is not None:
         return replace(kept, dataset=store.name)
     import_module("sklearn.svm")  # imported before the clock starts
     start = time.perf_counter()
-    codes, labels = np.unique(store.labels.numpy(), return_inverse=True)
-    names = [store.classes[code] for code in codes]
-    outcome, settings = judge_control(control.views(store), labels, folds, seed, names)
+    outcome, settings = judge_control(control.views(store), truth, folds, seed, objective)
     seconds = time.perf_counter() - start
-    found = (outcome, round(seconds, 3), tuple(settings), control.version)
+    found = (outcome, round(seconds, 3), tuple(settings), control.version, objective.task)
     result = ControlResult(store.name, fingerprint, name, *found)
     if path is not None:
         save_result(result, path)
     return result
 
 
+def _goal(store: PackedGraphs, task: str | None, metric: str | None) -> tuple[Objective, np.ndarray]:
+    """Return the objective and the true values; classes without a graph are left out."""
+    objective = objective_for(store, task, metric)
+    truth = truth_of(store, objective.task).numpy()
+    check_truth(objective, truth)
+    if objective.task != "classification":
+        return objective, truth
+    codes, labels = np.unique(truth, return_inverse=True)
+    return replace(objective, names=tuple(objective.names[code] for code in codes)), labels
+
+
 def read_controls(folder: Path) -> list[ControlResult]:
     """Return all stored results of controls by data set, in the usual order; seeds are averaged within folds."""
-    groups: dict[tuple[str, int, str, int], list[ControlResult]] = defaultdict(list)
+    groups: dict[tuple[str, int, str, int, str, str], list[ControlResult]] = defaultdict(list)
     for path in sorted(folder.glob(CONTROL_FILES)):
         one = load_result(path)
         if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
             place = list(CONTROLS).index(one.control)
-            groups[one.dataset, place, one.fingerprint, len(one.outcome.folds)].append(one)
+            group = (one.dataset, place, one.fingerprint, len(one.outcome.folds), one.task, one.outcome.metric)
+            groups[group].append(one)
     return [_averaged(groups[key]) for key in sorted(groups)]
 
 

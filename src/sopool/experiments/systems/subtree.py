@@ -1,4 +1,4 @@
-r"""The Weisfeiler-Lehman subtree kernel (Shervashidze et al., JMLR 12, 2011) for a support vector machine.
+r"""The Weisfeiler-Lehman subtree kernel (Shervashidze et al., JMLR 12, 2011), for an SVM or a ridge regression.
 
 With :math:`c_i(G)` the number of nodes of each color that graph G has after i rounds of color refinement,
 
@@ -49,6 +49,19 @@ class Kernel:
             model = SVC(C=choice["C"] / unit, kernel="precomputed", random_state=0).fit(seen, labels)
             found.append(by_class(model.decision_function(others)))
         return found
+
+    def numbers(
+        self, train: np.ndarray, values: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
+    ) -> list[np.ndarray]:
+        """Return the predictions of a kernel ridge regression, whose penalty is 1 / C."""
+        from sklearn.kernel_ridge import KernelRidge
+
+        seen = self._between(train, train)
+        others = self._between(wanted, train)
+        unit = seen.trace() / len(train) or 1.0
+        mean = values.mean(0)
+        models = (KernelRidge(alpha=unit / choice["C"], kernel="precomputed") for choice in choices)
+        return [model.fit(seen, values - mean).predict(others) + mean for model in models]
 
     def _between(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         part: np.ndarray = self.matrix[np.ix_(rows, columns)]

@@ -10,6 +10,8 @@ from sopool._files.atomic import whole_file
 from sopool._runtime.packages import require
 from sopool.errors import DataError, SettingError
 from sopool.experiments.curves import band
+from sopool.objectives import METRICS
+from sopool.report.scores import axis_of, scaled, score_cell, title_of
 from sopool.training.runs.record import Run
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def check_picture(path: Path) -> None:
 
 
 def plot_curves(series: Mapping[str, Sequence[Run]], path: str | Path) -> None:
-    """Plot training accuracy and test (or validation) accuracy against epochs.
+    """Plot the score on training and on test (or validation) graphs against epochs.
 
     Each name in ``series`` gets its own panel; all panels share their axes. A line is the mean over folds, and the band
     shows the 10th to 90th percentile of the folds; several runs of one fold are averaged first. Curves are not
@@ -68,6 +70,7 @@ def _split(series: Mapping[str, Sequence[Run]]) -> str:
 def _draw(series: Mapping[str, Sequence[Run]], split: str) -> "Figure":
     from matplotlib.figure import Figure
 
+    metric = next(iter(series.values()))[0].config.metric
     columns = min(COLUMNS, len(series))
     rows = -(-len(series) // columns)
     figure = Figure(figsize=(1.2 + 2.8 * columns if columns > 1 else 5.0, 0.6 + 2.4 * rows), layout="constrained")
@@ -76,16 +79,18 @@ def _draw(series: Mapping[str, Sequence[Run]], split: str) -> "Figure":
         panel.remove()
     ends = [_panel(panel, name, series[name], split) for panel, name in zip(panels, series, strict=False)]
     for panel, places in zip(panels, ends, strict=False):  # the common scale is known only after all panels are drawn
-        _label_ends(panel, places)
+        _label_ends(panel, places, metric)
     for i, panel in enumerate(panels[: len(series)]):
         panel.tick_params(labelbottom=i + columns >= len(series))
         if i + columns >= len(series):
             panel.set_xlabel("epoch")
         if i % columns == 0:
-            panel.set_ylabel("accuracy, %")
+            panel.set_ylabel(axis_of(metric))
+    unit = ", %" * METRICS[metric].share
+    ending = f"{title_of(metric)} at the last epoch{unit}"
     count = max(len({run.config.fold for run in runs}) for runs in series.values())
     figure.supxlabel(
-        f"line: mean over {count} folds; band: 10th to 90th percentile\nnumbers: accuracy at the last epoch, %",
+        f"line: mean over {count} folds; band: 10th to 90th percentile\nnumbers: {ending}",
         fontsize=8,
         color="#555555",
     )
@@ -95,14 +100,15 @@ def _draw(series: Mapping[str, Sequence[Run]], split: str) -> "Figure":
 def _panel(panel: "Axes", name: str, runs: Sequence[Run], split: str) -> dict[str, float]:
     """Draw one pooling and return the last value of each line."""
     ends = {}
+    metric = runs[0].config.metric
     for part in ("train", split):
-        shown = band(runs, f"{part}_accuracy")
-        epochs = np.arange(1, len(shown.mean) + 1)
-        panel.fill_between(epochs, shown.low, shown.high, color=COLOURS[part], alpha=0.2, linewidth=0)
-        panel.plot(epochs, shown.mean, color=COLOURS[part], linewidth=1.1)
-        reached = np.flatnonzero(np.isfinite(shown.mean))
+        mean, low, high = (scaled(metric) * values for values in band(runs, f"{part}_{metric}"))
+        epochs = np.arange(1, len(mean) + 1)
+        panel.fill_between(epochs, low, high, color=COLOURS[part], alpha=0.2, linewidth=0)
+        panel.plot(epochs, mean, color=COLOURS[part], linewidth=1.1)
+        reached = np.flatnonzero(np.isfinite(mean))
         if len(reached):
-            ends[part] = float(shown.mean[reached[-1]])
+            ends[part] = float(mean[reached[-1]])
     stopped = sum(run.stopped is not None for run in runs)
     note = f" ({stopped} of {len(runs)} runs stopped)" if stopped else ""
     panel.set_title(name + note, loc="left", fontsize=9.5, parse_math=False)
@@ -113,14 +119,14 @@ def _panel(panel: "Axes", name: str, runs: Sequence[Run], split: str) -> dict[st
     return ends
 
 
-def _label_ends(panel: "Axes", ends: Mapping[str, float]) -> None:
+def _label_ends(panel: "Axes", ends: Mapping[str, float], metric: str) -> None:
     """Label the end of each line with its name and last value, without overlaps."""
     low, high = panel.get_ylim()
     parts = sorted(ends, key=ends.__getitem__)
     places = spread([ends[part] for part in parts], 0.16 * (high - low))
     for part, place in zip(parts, places, strict=True):
         panel.annotate(
-            f"{part}\n{ends[part]:.1f}",
+            f"{part}\n{score_cell(metric, ends[part] / scaled(metric)).text}",
             (1.02, place),
             xycoords=("axes fraction", "data"),
             color=COLOURS[part],

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sopool.experiments.systems import CONTROLS, ControlResult
-from sopool.report.grid import Cell, Grid, accuracy_cell, seconds_cell, word_cells
-from sopool.report.grids.results import SPREAD
+from sopool.report.grid import Cell, Grid, seconds_cell, word_cells
+from sopool.report.grids.results import averaged_note, besides, metrics_of, other_cell, score_title
+from sopool.report.scores import in_points, score_cell, spread_note, title_of
 
 CHOSEN = (
     "Chosen: selected on held-out training graphs; the median (range) over folds, or the number of folds that selected "
@@ -14,26 +15,38 @@ CHOSEN = (
 )
 
 
-def controls_grid(results: Sequence[ControlResult]) -> Grid:
-    """Show one row for each result, in the order given; what all results share is in the title."""
+def controls_grid(results: Sequence[ControlResult], metrics: Sequence[str] = ()) -> Grid:
+    """Show one row for each result, in the order given; what all results share is in the title.
+
+    The score that settings are chosen by is followed by those by other ``metrics``.
+    """
+    used = metrics_of(one.outcome for one in results)
+    others = besides(metrics, used)
     datasets = sorted({one.dataset for one in results})
     folds = sorted({_folds(one) for one in results})
     shared = ", ".join(some[0] for some in (datasets, folds) if len(some) == 1)
     rows = [
         [
             *word_cells([one.dataset] * (len(datasets) > 1)),
-            *word_cells([one.control, CONTROLS[one.control].sees]),
-            accuracy_cell(one.outcome.mean, one.outcome.std),
+            *word_cells([one.control, CONTROLS[one.control].seen_for(one.task)]),
+            *word_cells([title_of(one.outcome.metric)] * (len(used) > 1)),
+            score_cell(one.outcome.metric, one.outcome.mean, one.outcome.std),
+            *(other_cell(one.outcome, metric) for metric in others),
             *word_cells([_folds(one)] * (len(folds) > 1)),
             Cell(_chosen(one)),
             seconds_cell(one.seconds),
         ]
         for one in results
     ]
-    columns = ["data set"] * (len(datasets) > 1) + ["control", "sees", "accuracy"]
+    columns = ["data set"] * (len(datasets) > 1) + ["control", "sees"]
+    columns += ["metric"] * (len(used) > 1)
+    words = len(columns)
+    columns += [score_title(used), *map(title_of, others)]
     columns += ["folds"] * (len(folds) > 1) + ["chosen", "seconds"]
-    title = "Controls under fair, accuracy in percent" + (f": {shared}" if shared else "")
-    return Grid(title, columns, rows, columns.index("accuracy"), [SPREAD, CHOSEN])
+    percent = " in percent" if in_points([*used, *others]) else ""
+    title = f"Controls under fair, {score_title(used)}{percent}" + (f": {shared}" if shared else "")
+    notes = [spread_note([*used, *others]), *averaged_note(one.outcome for one in results), CHOSEN]
+    return Grid(title, columns, rows, words, notes)
 
 
 def _folds(result: ControlResult) -> str:

@@ -1,53 +1,75 @@
-"""The results of an evaluation: accuracies, selected settings, and gains over a reference."""
+"""The results of an evaluation: scores, selected settings, and gains over a reference."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from sopool.experiments.results import ComparedResult, Result
 from sopool.models.config import Setting
+from sopool.objectives import METRICS
 from sopool.report.grid import (
-    COMPARISON,
     NONE,
     Cell,
     Grid,
-    accuracy_cell,
-    comparison_cells,
     paired_test_note,
     protocol_label,
     seconds_cell,
     word_cells,
 )
+from sopool.report.scores import (
+    gain_cells,
+    gain_columns,
+    gain_of,
+    in_points,
+    score_cell,
+    spread_note,
+    title_of,
+)
 from sopool.training.protocols.outcome import Outcome
 from sopool.training.protocols.protocols import PROTOCOLS
 
-SPREAD = "Percent: mean ± standard deviation (ddof=0) over the test folds; the runs of a fold are averaged first."
 CHOICES = "Several epochs: median (range). Several settings: how many folds chose each."
-OUTCOME = ("accuracy", "folds\nx runs", "epoch", "hidden/batch/\nlr/dropout")
+OUTCOME = ("folds\nx runs", "epoch", "hidden/batch/\nlr/dropout")
 """The columns of :func:`outcome_cells`."""
+AVERAGED = "Several targets: the mean over those for which the score can be computed."
+IN_SPREAD = (
+    "MAE and RMSE of several targets are divided by the standard deviation of each target before they are averaged."
+)
 
 
-def results_grid(rows: Sequence[Result], said: Sequence[str] = ()) -> Grid:
+def results_grid(rows: Sequence[Result], said: Sequence[str] = (), metrics: Sequence[str] = ()) -> Grid:
     """Show one row for each result, in the order given.
 
-    What all results share is in the title; the notes begin with ``said``.
+    What all results share is in the title; the notes begin with ``said``. The score that the protocol chooses by is
+    followed by those by other ``metrics``.
     """
     shared, own = _places(rows)
+    used = metrics_of([row.outcome for row in rows])
+    others = besides(metrics, used)
     lines = [
         [
             *word_cells([*(PLACES[name](row) for name in own), row.pool]),
+            score_cell(row.outcome.metric, row.outcome.mean, row.outcome.std),
+            *(other_cell(row.outcome, metric) for metric in others),
             *outcome_cells(row.outcome),
             seconds_cell(row.seconds),
         ]
         for row in rows
     ]
     return Grid(
-        f"Accuracy by cross-validation, percent{shared}",
-        [*own, "pool", *OUTCOME, "seconds"],
+        f"{headline(used)} by cross-validation{_percent([*used, *others])}{shared}",
+        [*own, "pool", score_title(used), *map(title_of, others), *OUTCOME, "seconds"],
         lines,
         len(own) + 1,
-        [*said, SPREAD, CHOICES, *_meanings(rows), *_stops(rows)],
+        [
+            *said,
+            spread_note([*used, *others]),
+            *averaged_note([row.outcome for row in rows]),
+            CHOICES,
+            *_meanings(rows),
+            *_stops(rows),
+        ],
     )
 
 
@@ -56,28 +78,94 @@ def comparison_grid(compared: Sequence[ComparedResult]) -> Grid:
     rows = [one.result for one in compared]
     shared, own = _places(rows)
     reference = compared[0].reference.pool
+    used = metrics_of([row.outcome for row in rows])
     lines = [
         [
             *word_cells([*(PLACES[name](row) for name in own), row.pool]),
-            accuracy_cell(row.outcome.mean, row.outcome.std),
-            accuracy_cell(other.outcome.mean, other.outcome.std),
-            *comparison_cells(found),
+            *(score_cell(one.outcome.metric, one.outcome.mean, one.outcome.std) for one in (row, other)),
+            *gain_cells(row.outcome.metric, found),
         ]
         for row, other, found in compared
     ]
+    kinds = "".join(f", {gain_of(metric)}" for metric in used if gain_of(metric))
     return Grid(
-        f"Gain over {reference}, in points{shared}",
-        [*own, "pool", "accuracy", f"accuracy of\n{reference}", *COMPARISON],
+        f"Gain over {reference}{in_points(used)}{kinds}{shared}",
+        [*own, "pool", score_title(used), f"{score_title(used)} of\n{reference}", *gain_columns(used)],
         lines,
         len(own) + 1,
-        [SPREAD, paired_test_note(one.comparison for one in compared), *_meanings(rows)],
+        [spread_note(used), paired_test_note(one.comparison for one in compared), *_meanings(rows)],
     )
 
 
+def targets_grid(rows: Sequence[Result]) -> Grid | None:
+    """Show the score of each of several targets, with a column for each pooling; None if there is a single target.
+
+    All results are under one protocol.
+    """
+    outcome = rows[0].outcome
+    if not outcome.targets:
+        return None
+    lines = [
+        [Cell(str(name)), *(over_folds(row.outcome.metric, row.outcome.targets[name]) for row in rows)]
+        for name in outcome.targets
+    ]
+    title = f"{headline([outcome.metric])} of each target under {protocol_label(outcome.protocol)}"
+    notes = [spread_note([outcome.metric])]
+    if any(None in scores[outcome.metric] for scores in outcome.targets.values()):
+        notes.append("Folds whose true values do not allow the score are left out.")
+    return Grid(title + _percent([outcome.metric]), ["target", *(row.pool for row in rows)], lines, 1, notes)
+
+
+def over_folds(metric: str, scores: Mapping[str, Sequence[float | None]]) -> Cell:
+    """Show the mean and the spread of a target's scores over the folds for which it can be computed."""
+    known = [score for score in scores.get(metric, ()) if score is not None]
+    return score_cell(metric, float(np.mean(known)), float(np.std(known))) if known else NONE
+
+
+def other_cell(outcome: Outcome, metric: str) -> Cell:
+    """Show the score by any metric; none if it cannot be computed on some fold."""
+    if metric == outcome.metric:
+        return score_cell(metric, outcome.mean, outcome.std)
+    if None in outcome.scores.get(metric, (None,)):
+        return NONE
+    return over_folds(metric, outcome.scores)
+
+
+def metrics_of(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return the metrics that the results were chosen by, each once; the accuracy if there are none."""
+    return list(dict.fromkeys(outcome.metric for outcome in outcomes)) or ["accuracy"]
+
+
+def besides(metrics: Iterable[str], used: Sequence[str]) -> list[str]:
+    """Return the metrics that need a column beside that of the scores, which has those by the metric(s) ``used``."""
+    return [metric for metric in metrics if [metric] != list(used)]
+
+
+def score_title(metrics: Sequence[str]) -> str:
+    """Return the title of a column of scores by these metrics."""
+    return title_of(metrics[0]) if len(metrics) == 1 else "score"
+
+
+def headline(metrics: Sequence[str]) -> str:
+    """Return the same with a capital, as the beginning of a title."""
+    found = score_title(metrics)
+    return found[0].upper() + found[1:]
+
+
+def averaged_note(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return the notes that say how several targets are averaged, if there are some."""
+    used = [outcome.metric for outcome in outcomes if outcome.targets]
+    in_unit = any(METRICS[metric].in_unit for metric in used)
+    return [AVERAGED] * bool(used) + [IN_SPREAD] * in_unit
+
+
+def _percent(metrics: Iterable[str]) -> str:
+    return ", percent" if in_points(metrics) else ""
+
+
 def outcome_cells(outcome: Outcome) -> list[Cell]:
-    """Return the accuracy, the numbers of folds and runs, and the selected epoch and setting."""
+    """Return the numbers of folds and runs, and the selected epoch and setting."""
     return [
-        accuracy_cell(outcome.mean, outcome.std),
         Cell(f"{len(outcome.folds)} x {outcome.repeats}", len(outcome.folds) * outcome.repeats),
         _epochs_cell(outcome),
         Cell(settings_text(outcome)),

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from rich import filesize
 
+from sopool.objectives import METRICS
 from sopool.report.grid import Cell, Grid, word_cells
+from sopool.report.scores import axis_of, score_cell
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.info import Difference, RunInfo, tell_apart
 from sopool.training.runs.record import Run
@@ -93,17 +95,22 @@ def _came_out(run: Run | None) -> dict[str, str]:
     if run is None:
         return {}
     split = "test" if run.config.looks == "test" else "validation"
-    curve = run.curves[f"{split}_accuracy"]
+    metric = run.config.metric
+    curve = run.curves[f"{split}_{metric}"]
     reached = np.flatnonzero(np.isfinite(curve))
     if not len(reached):
         return {"epochs": "0"}
-    best = int(np.nanargmax(curve))
+    best = int(np.nanargmax(METRICS[metric].sign * curve))
     last = int(reached[-1])
+
+    def text(part: str, epoch: int) -> str:
+        return score_cell(metric, float(run.curves[f"{part}_{metric}"][epoch])).text
+
     return {
         "epochs": f"{len(reached)}",
-        f"best {split} accuracy, %": f"{100 * curve[best]:.1f} in epoch {best + 1}",
-        f"last {split} accuracy, %": f"{100 * curve[last]:.1f}",
-        "last train accuracy, %": f"{100 * run.curves['train_accuracy'][last]:.1f}",
+        f"best {split} {axis_of(metric)}": f"{text(split, best)} in epoch {best + 1}",
+        f"last {split} {axis_of(metric)}": text(split, last),
+        f"last train {axis_of(metric)}": text("train", last),
         "seconds": f"{np.nansum(run.curves['seconds']):.1f}",
     }
 

@@ -1,6 +1,6 @@
 """The tables of a report on a run store."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -10,60 +10,89 @@ from sopool.experiments.entries import Entry, join_words
 from sopool.experiments.statistics import Across
 from sopool.experiments.summary import Gain, Summary
 from sopool.report.grid import (
-    COMPARISON,
     NONE,
     Cell,
     Grid,
-    accuracy_cell,
-    comparison_cells,
     number_cell,
     p_cell,
     paired_test_note,
-    points_cell,
     protocol_label,
     word_cells,
 )
-from sopool.report.grids.results import CHOICES, OUTCOME, SPREAD, outcome_cells
+from sopool.report.grids.results import (
+    CHOICES,
+    OUTCOME,
+    averaged_note,
+    besides,
+    headline,
+    metrics_of,
+    other_cell,
+    outcome_cells,
+    over_folds,
+    score_title,
+)
+from sopool.report.scores import (
+    difference_cell,
+    gain_cells,
+    gain_columns,
+    gain_of,
+    in_points,
+    score_cell,
+    spread_note,
+    title_of,
+)
 from sopool.training.protocols.outcome import Outcome, average
 from sopool.training.protocols.protocols import PROTOCOLS
 
 NAMES = ("data set", "network", "pooling", "variant")
-OPTIMISM = "Optimism: per-fold-max minus fair, in points"
+DETAILS = {
+    "classification": ("balanced_accuracy", "roc_auc"),
+    "multi-label": ("roc_auc", "average_precision"),
+    "regression": ("mae", "r2"),
+}
+"""The further metrics of the details, by task."""
 
 
-def accuracy_grid(summary: Summary) -> Grid:
-    """Show the accuracies under all protocols, and the difference of the optimistic and the fair one."""
+def scores_grid(summary: Summary) -> Grid:
+    """Show the scores under all protocols, and the difference of the optimistic and the fair one."""
     protocols = summary.protocols
+    used = entry_metrics(summary.entries)
     both = {"per-fold-max", "fair"} <= set(protocols)
     rows = []
     several = any(len(entry.seeds) > 1 for entry in summary.entries)
     for entry in summary.entries:
         seeds = Cell(_seeds(entry) if several else "")
-        row = [*names_of(entry), seeds, *(_accuracy(entry.outcomes.get(name)) for name in protocols)]
+        row = [*names_of(entry), seeds, _metric(entry, used)]
+        row += [_score(entry.outcomes.get(name)) for name in protocols]
         row += [_optimism(entry)] if both else []
         rows.append([*row, Cell(", ".join(summary.not_above(entry)))])
     columns = [
         *NAMES,
         "seeds",
+        "metric",
         *(protocol_label(name) for name in protocols),
-        *(["optimism, points"] if both else []),
+        *([f"optimism{in_points(used, ', ')}"] if both else []),
         "not above",
     ]
-    notes = [SPREAD, *([f"{OPTIMISM}{', over the seeds that have both' * several}."] if both else [])]
+    notes = [spread_note(used), *averaged_note(outcome for one in summary.entries for outcome in one.outcomes.values())]
+    if both:
+        notes.append(f"{_optimism_words(used)}{', over the seeds that have both' * several}.")
     if any(row[-1].text for row in rows):
-        notes.append("Not above: the controls whose mean under fair is at least as high.")
+        how = "high" if used == ["accuracy"] else "good"
+        notes.append(f"Not above: the controls whose mean under fair is at least as {how}.")
     rules = sorted({(entry.pool, entry.data) for entry in summary.entries if entry.is_reference})
     if rules:
         told = "; ".join(
             f"{pool} on {', '.join(data for _, data in same)}" for pool, same in groupby(rules, itemgetter(0))
         )
         notes.append(f"sum-avg is listed as the pooling that the paper's rule selects: {told}.")
-    return Grid("Accuracy", columns, rows, len(NAMES) + 1, notes).without_empty()
+    return Grid(headline(used), columns, rows, len(NAMES) + 2, notes).without_empty()
 
 
 def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
     """Show the gain of each pooling over its reference under one protocol."""
     rows = []
+    used = entry_metrics(gain.entry for gain in gains)
     several = len({seed for gain in gains for one in (gain.entry, gain.reference) for seed in one.seeds}) > 1
     for entry, reference, _, found, seeds in gains:
         rows.append(
@@ -71,31 +100,62 @@ def gains_grid(gains: Sequence[Gain], protocol: str) -> Grid:
                 *names_of(entry),
                 Cell(join_words(reference.pool, reference.variant)),
                 Cell(seeds if several else ""),
-                *comparison_cells(found),
+                _metric(entry, used),
+                *gain_cells(entry.shared.metric, found),
             ]
         )
-    columns = [*NAMES, "against", "seeds", *COMPARISON]
+    columns = [*NAMES, "against", "seeds", "metric", *gain_columns(used)]
     notes = [paired_test_note(gain.comparison for gain in gains), "Bold: the interval excludes 0."]
-    return Grid(f"Differences under {protocol_label(protocol)}", columns, rows, len(NAMES) + 2, notes).without_empty()
+    lower = [gain_of(metric) for metric in used if gain_of(metric)]
+    notes += [f"Gain: {', '.join(lower)}."] if lower else []
+    return Grid(f"Differences under {protocol_label(protocol)}", columns, rows, len(NAMES) + 3, notes).without_empty()
 
 
-def details_grid(entries: Sequence[Entry], protocol: str) -> Grid:
-    """Show epochs, settings and further measures under one protocol."""
-    rows = []
-    for entry in entries:
-        outcome = entry.outcomes.get(protocol)
-        if outcome is None:
-            continue
-        rows.append(
-            [
-                *names_of(entry),
-                *outcome_cells(outcome),
-                *(_mean_of(outcome, name) for name in ("balanced_accuracy", "roc_auc")),
-            ]
-        )
-    columns = [*NAMES, *OUTCOME, "balanced accuracy", "ROC AUC"]
+def details_grid(entries: Sequence[Entry], protocol: str, metrics: Sequence[str] = ()) -> Grid:
+    """Show epochs, settings and the scores by further metrics under one protocol."""
+    judged = [(entry, entry.outcomes[protocol]) for entry in entries if protocol in entry.outcomes]
+    used = entry_metrics(entry for entry, _ in judged)
+    others = besides(further_metrics(entries, metrics), used)
+    rows = [
+        [
+            *names_of(entry),
+            _metric(entry, used),
+            _score(outcome),
+            *outcome_cells(outcome),
+            *(other_cell(outcome, metric) for metric in others),
+        ]
+        for entry, outcome in judged
+    ]
+    columns = [*NAMES, "metric", score_title(used), *OUTCOME, *map(title_of, others)]
     title = f"Details under {protocol_label(protocol)}"
-    return Grid(title, columns, rows, len(NAMES), [SPREAD, CHOICES]).without_empty()
+    notes = [spread_note([*used, *others]), *averaged_note(outcome for _, outcome in judged), CHOICES]
+    return Grid(title, columns, rows, len(NAMES) + 1, notes).without_empty()
+
+
+def further_metrics(entries: Sequence[Entry], metrics: Sequence[str] = ()) -> list[str]:
+    """Return the metrics to show beside the one that chooses: those given, or the usual ones of the tasks."""
+    usual = [
+        metric for task, some in DETAILS.items() if any(one.shared.task == task for one in entries) for metric in some
+    ]
+    return list(dict.fromkeys(metrics or usual))
+
+
+def targets_grid(entry: Entry, protocol: str, metrics: Sequence[str] = ()) -> Grid:
+    """Show the scores of each of several targets."""
+    targets = entry.outcomes[protocol].targets
+    shown = list(dict.fromkeys([entry.shared.metric, *further_metrics([entry], metrics)]))
+    shown = [metric for metric in shown if all(metric in scores for scores in targets.values())]
+    rows = [
+        [Cell(str(name)), *(over_folds(metric, scores) for metric in shown), _folds(scores[entry.shared.metric])]
+        for name, scores in targets.items()
+    ]
+    notes = [spread_note(shown), "Folds whose true values do not allow a score are left out."]
+    return Grid(entry.title, ["target", *map(title_of, shown), "folds"], rows, 1, notes)
+
+
+def _folds(scores: Sequence[float | None]) -> Cell:
+    known = sum(score is not None for score in scores)
+    return number_cell(known)
 
 
 def confusion_grid(entry: Entry, protocol: str) -> Grid:
@@ -137,7 +197,7 @@ def cost_grid(entries: Sequence[Entry]) -> Grid:
     return Grid("Time and memory", columns, rows, len(NAMES) + 1, notes).without_empty()
 
 
-def tests_grid(across: Across) -> Grid | None:
+def tests_grid(across: Across, metric: str) -> Grid | None:
     """Show the declared comparisons over data sets; return None if there are none."""
     if not across.declared:
         return None
@@ -145,13 +205,13 @@ def tests_grid(across: Across) -> Grid | None:
         [
             *word_cells([one.row, one.against]),
             number_cell(one.datasets),
-            points_cell(one.median),
+            difference_cell(metric, one.median),
             p_cell(one.p),
             p_cell(one.holm),
         ]
         for one in across.declared
     ]
-    columns = ["pooling", "against", "data sets", "median gain, points", "p (Wilcoxon)", "p (Holm)"]
+    columns = ["pooling", "against", "data sets", f"median gain{in_points([metric], ', ')}", "p (Wilcoxon)", "p (Holm)"]
     notes = ["Declared beforehand: each second-order pooling against Sum/Avg. Holm: adjusted for all in this table."]
     return Grid(f"Declared comparisons under {across.protocol}", columns, rows, 2, notes)
 
@@ -161,10 +221,18 @@ def names_of(entry: Entry) -> list[Cell]:
     return word_cells([entry.data, entry.network, entry.pool, entry.variant])
 
 
-def _accuracy(outcome: Outcome | None) -> Cell:
-    if outcome is None:
-        return NONE
-    return accuracy_cell(outcome.mean, outcome.std)
+def entry_metrics(entries: Iterable[Entry]) -> list[str]:
+    """Return the metrics that the results of entries were chosen by, each once."""
+    return metrics_of(outcome for entry in entries for outcome in entry.outcomes.values())
+
+
+def _metric(entry: Entry, used: Sequence[str]) -> Cell:
+    """Return the metric of an entry if a table has several."""
+    return Cell(title_of(entry.shared.metric) if len(used) > 1 else "")
+
+
+def _score(outcome: Outcome | None) -> Cell:
+    return NONE if outcome is None else score_cell(outcome.metric, outcome.mean, outcome.std)
 
 
 def _optimism(entry: Entry) -> Cell:
@@ -172,8 +240,14 @@ def _optimism(entry: Entry) -> Cell:
     both = [judged for judged in entry.seeds.values() if {"per-fold-max", "fair"} <= set(judged)]
     if not both:
         return NONE
-    shown, fair = (average([judged[name] for judged in both]).mean for name in ("per-fold-max", "fair"))
-    return points_cell(shown - fair)
+    shown, fair = (average([judged[name] for judged in both]) for name in ("per-fold-max", "fair"))
+    return difference_cell(shown.metric, shown.signed_mean - fair.signed_mean, max(shown.std, fair.std))
+
+
+def _optimism_words(used: Sequence[str]) -> str:
+    if any(gain_of(metric) for metric in used):
+        return "Optimism: by how much per-fold-max is better than fair"
+    return f"Optimism: per-fold-max minus fair{in_points(used)}"
 
 
 def _seeds(entry: Entry) -> str:
@@ -186,12 +260,3 @@ def _seeds(entry: Entry) -> str:
     if len(alike) < 2:
         return next(iter(alike), ", ".join(map(str, entry.seeds)))
     return "; ".join(f"{', '.join(names)}: {seeds}" for seeds, names in alike.items())
-
-
-def _mean_of(outcome: Outcome, metric: str) -> Cell:
-    """Return the mean over the folds of a score that is a share; nothing if it cannot be computed on some fold."""
-    values = [value for value in outcome.scores.get(metric, ()) if value is not None]
-    if not values or len(values) < len(outcome.folds):
-        return NONE
-    mean = sum(values) / len(values)
-    return Cell(f"{100 * mean:.1f}", mean)

@@ -6,13 +6,16 @@ is escaped, because plotly.js interprets some HTML tags.
 
 import html
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sopool.experiments.curves import Band
-from sopool.experiments.entries import Entry, join_words
+from sopool.experiments.entries import Entry, Predicted, join_words
 from sopool.experiments.summary import Gain
+from sopool.objectives import METRICS
+from sopool.report.scores import axis_of, gain_of, score_text, title_of
 from sopool.training.protocols.outcome import Outcome
 
 Chart = dict[str, Any]
@@ -21,7 +24,8 @@ POINTS = 400
 """The largest number of points in a curve; longer curves are subsampled, never smoothed."""
 ROW = 26
 """The height of one row of a chart, in pixels."""
-GAIN_AXIS = "gain, points of accuracy, with 95 % interval"
+DOTS = 1000
+"""The largest number of predictions that are drawn; of more, evenly spaced ones are."""
 SYMBOLS = {"per-fold-max": "triangle-up", "single-epoch": "diamond", "fair": "circle"}
 
 
@@ -30,11 +34,11 @@ def label(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def accuracy_chart(entries: Sequence[Entry]) -> Chart:
-    """Plot the accuracy of each pooling on one data set, with all protocols in one row."""
+def scores_chart(entries: Sequence[Entry], metric: str) -> Chart:
+    """Plot the score of each pooling on one data set, with all protocols in one row."""
     names = [line_name(entry, entries) for entry in entries]
     protocols = dict.fromkeys(protocol for entry in entries for protocol in entry.outcomes)
-    data: list[Chart] = [_spans(entries, names)]
+    data: list[Chart] = [_spans(entries, names, metric)]
     for protocol in protocols:
         named = zip(entries, names, strict=True)
         some = [(entry.outcomes[protocol], name) for entry, name in named if protocol in entry.outcomes]
@@ -43,20 +47,26 @@ def accuracy_chart(entries: Sequence[Entry]) -> Chart:
                 "type": "scatter",
                 "mode": "markers",
                 "name": protocol,
-                "x": [_percent(outcome.mean) for outcome, _ in some],
+                "x": [_shown(metric, outcome.mean) for outcome, _ in some],
                 "y": [name for _, name in some],
                 "marker": {"symbol": SYMBOLS[protocol], "size": 10, "color": protocol},
-                "hovertemplate": "%{y}<br>%{x:.1f} %<extra>" + protocol + "</extra>",
+                "hovertemplate": "%{y}<br>%{x"
+                + _format(metric)
+                + "}"
+                + _unit(metric)
+                + "<extra>"
+                + protocol
+                + "</extra>",
             }
         )
-    return _lines(data, names, "test accuracy, %")
+    return _lines(data, names, f"test {axis_of(metric)}")
 
 
-def _spans(entries: Sequence[Entry], names: Sequence[str]) -> Chart:
+def _spans(entries: Sequence[Entry], names: Sequence[str], metric: str) -> Chart:
     x: list[float | None] = []
     y: list[str | None] = []
     for entry, name in zip(entries, names, strict=True):
-        means = [_percent(outcome.mean) for outcome in entry.outcomes.values()]
+        means = [_shown(metric, outcome.mean) for outcome in entry.outcomes.values()]
         if means:
             x += [min(means), max(means), None]
             y += [name, name, None]
@@ -64,27 +74,29 @@ def _spans(entries: Sequence[Entry], names: Sequence[str]) -> Chart:
     return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line, "hoverinfo": "skip", "showlegend": False}
 
 
-def gains_chart(gains: Sequence[Gain], names: Sequence[str]) -> Chart:
-    """Plot gains with their 95 % intervals, in percentage points; ``names`` labels the rows from top to bottom."""
+def gains_chart(gains: Sequence[Gain], names: Sequence[str], metric: str) -> Chart:
+    """Plot gains by one metric with their 95 % intervals; ``names`` labels the rows from top to bottom."""
     found = [gain.comparison for gain in gains]
+    unit = " points" if METRICS[metric].share else ""
+    what = f"points of {title_of(metric)}" if METRICS[metric].share else gain_of(metric) or title_of(metric)
     trace = {
         "type": "scatter",
         "mode": "markers",
-        "x": [_percent(one.difference) for one in found],
+        "x": [_shown(metric, one.difference) for one in found],
         "y": [label(name) for name in names],
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [_percent(one.high - one.difference) for one in found],
-            "arrayminus": [_percent(one.difference - one.low) for one in found],
+            "array": [_shown(metric, one.high - one.difference) for one in found],
+            "arrayminus": [_shown(metric, one.difference - one.low) for one in found],
             "color": "ink",
             "thickness": 1.5,
         },
         "marker": {"size": 8, "color": "ink"},
-        "hovertemplate": "%{y}<br>%{x:+.1f} points<extra></extra>",
+        "hovertemplate": "%{y}<br>%{x" + _format(metric, "+") + "}" + unit + "<extra></extra>",
         "showlegend": False,
     }
-    chart = _lines([trace], [label(name) for name in names], GAIN_AXIS)
+    chart = _lines([trace], [label(name) for name in names], f"gain, {what}, with 95 % interval")
     chart["layout"]["shapes"] = [_rule("x", 0, "faint")]
     return chart
 
@@ -137,12 +149,13 @@ def groups(ranks: Sequence[float], difference: float | None) -> list[tuple[int, 
 
 
 def curves_chart(entry: Entry, protocols: Sequence[str]) -> Chart:
-    """Plot accuracy against epochs, with the epochs that each protocol selects and the accuracy it reports.
+    """Plot the score against epochs, with the epochs that each protocol selects and the score it reports.
 
     All ``protocols`` must use the same runs: those that select on the test folds, or ``fair`` alone.
     """
+    metric = entry.shared.metric
     bands = entry.curves[protocols[0]]
-    data = [trace for part, shown in bands.items() for trace in _band(part, shown)]
+    data = [trace for part, shown in bands.items() for trace in _band(part, shown, metric)]
     epochs = max(len(shown.mean) for shown in bands.values())
     for protocol in protocols:
         outcome = entry.outcomes[protocol]
@@ -150,7 +163,7 @@ def curves_chart(entry: Entry, protocols: Sequence[str]) -> Chart:
     layout = {
         "height": 360,
         "xaxis": {"title": {"text": "epoch"}, "range": [0, epochs + 1]},
-        "yaxis": {"title": {"text": "accuracy, %"}},
+        "yaxis": {"title": {"text": axis_of(metric)}},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         "margin": {"l": 55, "r": 15, "t": 10, "b": 40},
         "hovermode": "closest",
@@ -158,10 +171,11 @@ def curves_chart(entry: Entry, protocols: Sequence[str]) -> Chart:
     return {"data": data, "layout": layout}
 
 
-def _band(part: str, shown: Band) -> list[Chart]:
+def _band(part: str, shown: Band, metric: str) -> list[Chart]:
     kept = thin(len(shown.mean))
     x = [int(i) + 1 for i in kept]
-    both = [_rounded(values[kept]) for values in (shown.low, shown.high)]
+    mean, *both = (_all_shown(metric, values[kept]) for values in shown)
+    hover = "epoch %{x}: %{y" + _format(metric) + "}" + _unit(metric) + "<extra>" + part + "</extra>"
     shared = {"type": "scatter", "mode": "lines", "x": x, "hoverinfo": "skip", "legendgroup": part}
     return [
         shared | {"y": both[0], "line": {"width": 0, "color": part}, "showlegend": False},
@@ -169,18 +183,19 @@ def _band(part: str, shown: Band) -> list[Chart]:
         | {"y": both[1], "line": {"width": 0, "color": part}, "fill": "tonexty", "fillcolor": f"{part}-band"}
         | {"showlegend": False},
         shared
-        | {"y": _rounded(shown.mean[kept]), "name": f"{part}, mean over folds", "line": {"width": 1.6, "color": part}}
-        | {"hoverinfo": "all", "hovertemplate": "epoch %{x}: %{y:.1f} %<extra>" + part + "</extra>"},
+        | {"y": mean, "name": f"{part}, mean over folds", "line": {"width": 1.6, "color": part}}
+        | {"hoverinfo": "all", "hovertemplate": hover},
     ]
 
 
 def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: int) -> list[Chart]:
-    """Draw a line at the reported accuracy and markers at the selected epochs."""
-    level = _percent(outcome.mean)
+    """Draw a line at the reported score and markers at the selected epochs."""
+    metric = outcome.metric
+    level = _shown(metric, outcome.mean)
     marker = {"symbol": SYMBOLS[protocol], "size": 9, "color": protocol, "line": {"color": "ground", "width": 1}}
     x = [int(epoch) for epoch in np.ravel(np.array(outcome.epochs))]
-    y = [_percent(fold) for fold in outcome.folds for _ in range(outcome.repeats)]
-    name = f"{protocol}: {100 * outcome.mean:.1f} %, "
+    y = [_shown(metric, fold) for fold in outcome.folds for _ in range(outcome.repeats)]
+    name = f"{protocol}: {score_text(metric, outcome.mean)}, "
     if protocol == "single-epoch":  # one epoch for each seed
         x = sorted(set(x))
         y = [level] * len(x)
@@ -201,8 +216,47 @@ def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: 
         },
         shared
         | {"mode": "markers", "x": x, "y": y, "marker": marker, "name": name}
-        | {"hovertemplate": "epoch %{x}: %{y:.1f} %<extra>" + protocol + "</extra>"},
+        | {
+            "hovertemplate": "epoch %{x}: %{y"
+            + _format(metric)
+            + "}"
+            + _unit(metric)
+            + "<extra>"
+            + protocol
+            + "</extra>"
+        },
     ]
+
+
+def predicted_chart(found: Predicted, target: int, name: str, residuals: bool = False) -> Chart:
+    """Plot the predictions of one target, or their residuals, against the true values; the line is what is right."""
+    true, predicted = (values[:, target] for values in found)
+    known = np.flatnonzero(np.isfinite(true) & np.isfinite(predicted))
+    kept = known[np.unique(np.linspace(0, len(known) - 1, min(len(known), DOTS)).round().astype(int))]
+    x = _figures(true[kept])
+    y = _figures(predicted[kept] - (true[kept] if residuals else 0.0))
+    ends = [min(x), max(x)] if x else []
+    line = {"color": "faint", "width": 1.5}
+    data = [
+        {"type": "scatter", "mode": "lines", "x": ends, "y": [0.0, 0.0] if residuals else ends, "line": line}
+        | {"hoverinfo": "skip", "showlegend": False},
+        {"type": "scatter", "mode": "markers", "x": x, "y": y, "showlegend": False}
+        | {"marker": {"size": 4, "color": "test", "opacity": 0.5}}
+        | {
+            "hovertemplate": "true %{x:.4g}<br>"
+            + ("residual" if residuals else "predicted")
+            + " %{y:.4g}<extra></extra>"
+        },
+    ]
+    what = "residual (predicted - true)" if residuals else "predicted"
+    layout = {
+        "height": 340,
+        "xaxis": {"title": {"text": f"true {label(name)}"}, "zeroline": False},
+        "yaxis": {"title": {"text": f"{what} {label(name)}"}, "zeroline": False},
+        "margin": {"l": 55, "r": 15, "t": 10, "b": 40},
+        "hovermode": "closest",
+    }
+    return {"data": data, "layout": layout}
 
 
 def thin(epochs: int) -> np.ndarray:
@@ -239,9 +293,24 @@ def _rule(axis: str, at: float, colour: str) -> Chart:
     return {"type": "line", "line": {"color": colour, "width": 1.5}} | ends
 
 
-def _percent(fraction: float) -> float:
-    return round(100 * fraction, 2)
+def _shown(metric: str, score: float) -> float:
+    """Return a score as it is plotted: a share in percent, others with five significant digits."""
+    return round(100 * score, 2) if METRICS[metric].share else float(f"{score:.5g}")
 
 
-def _rounded(values: np.ndarray) -> list[float | None]:
-    return [round(float(value), 1) if np.isfinite(value) else None for value in values]
+def _all_shown(metric: str, scores: np.ndarray) -> list[float | None]:
+    digits = (lambda score: round(100 * score, 1)) if METRICS[metric].share else partial(_shown, metric)
+    return [digits(float(score)) if np.isfinite(score) else None for score in scores]
+
+
+def _figures(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.5g}") for value in values]
+
+
+def _format(metric: str, sign: str = "") -> str:
+    """Return the number format of a hover text."""
+    return f":{sign}.1f" if METRICS[metric].share else f":{sign}.3g"
+
+
+def _unit(metric: str) -> str:
+    return " %" if METRICS[metric].share else ""

@@ -9,6 +9,9 @@ import numpy as np
 from sopool.models.config import Setting
 from sopool.objectives import METRICS
 
+Scores = Mapping[str, tuple[float | None, ...]]
+"""The scores on each test fold by the name of the metric."""
+
 
 class Stop(NamedTuple):
     """A run that was stopped before its last epoch."""
@@ -25,13 +28,12 @@ class Outcome:
     """The result of a protocol; shares such as accuracies are fractions, and tuples are in the order of the folds.
 
     Examples:
-            >>> from sopool.models.config import Setting
-    from sopool.objectives import METRICS
-            >>> from sopool.training.protocols.protocols import Outcome
-            >>> chosen = (Setting(), Setting())
+        >>> from sopool.models.config import Setting
+        >>> from sopool.training.protocols.protocols import Outcome
+        >>> chosen = (Setting(), Setting())
         >>> outcome = Outcome("fair", optimistic="", folds=(0.75, 0.25), epochs=((3,), (8,)), setting=chosen)
         >>> outcome.mean, outcome.std
-            (0.5, 0.25)
+        (0.5, 0.25)
     """
 
     protocol: str
@@ -46,7 +48,7 @@ class Outcome:
     setting: Setting | tuple[Setting, ...]
     """The hyperparameters. ``fair``: one setting for each fold. Otherwise the best setting, or one for each fold and
     seed if seeds differ in it. Empty for models that are not networks."""
-    scores: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    scores: Scores = field(default_factory=dict)
     """The scores on each test fold by other metrics, by name; None if one cannot be computed, for example if the fold
     lacks a class or a run has no result."""
     repeats: int = 1
@@ -55,6 +57,9 @@ class Outcome:
     """The runs that were stopped, among all that were considered and not only those of the best setting."""
     metric: str = "accuracy"
     """The name of the metric that epochs and settings were chosen by."""
+    targets: Mapping[str, Scores] = field(default_factory=dict)
+    """The scores of each of several targets by all metrics, by the name of the target; errors have its unit. Empty if
+    there is a single target."""
 
     @property
     def sign(self) -> float:
@@ -70,6 +75,11 @@ class Outcome:
     def mean(self) -> float:
         """The mean score over the folds."""
         return float(np.mean(self.folds))
+
+    @property
+    def signed_mean(self) -> float:
+        """The mean score over the folds, negative where lower is better, so that a larger one is always better."""
+        return self.sign * self.mean
 
     @property
     def std(self) -> float:
@@ -95,6 +105,7 @@ class Outcome:
             "epochs": np.array(self.epochs).tolist(),
             "setting": setting,
             "stopped": [stop._asdict() | {"setting": stop.setting._asdict()} for stop in self.stopped],
+            **({"targets": _plain(self.targets)} if self.targets else {}),
         }
 
 
@@ -109,7 +120,8 @@ def average(outcomes: Sequence[Outcome]) -> Outcome:
         folds=_means([one.folds for one in outcomes]),
         epochs=tuple(tuple(map(int, fold)) for fold in np.hstack([_epochs(one) for one in outcomes]) if fold.size),
         setting=first.setting if len(settings) == 1 else tuple(one for each in outcomes for one in _settings(each)),
-        scores={name: _each([one.scores[name] for one in outcomes]) for name in _common(outcomes)},
+        scores=average_scores([one.scores for one in outcomes]),
+        targets={name: average_scores([one.targets[name] for one in outcomes]) for name in first.targets},
         repeats=sum(one.repeats for one in outcomes),
         stopped=tuple(stop for one in outcomes for stop in one.stopped),
     )
@@ -119,13 +131,17 @@ def _means(seeds: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(float(mean) for mean in np.mean(seeds, axis=0))
 
 
-def _common(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the names of the metrics that all outcomes have."""
-    return [name for name in outcomes[0].scores if all(name in one.scores for one in outcomes)]
+def average_scores(runs: Sequence[Scores]) -> Scores:
+    """Return the mean of several runs' scores on each fold, by the metrics that all have; None if one has no score."""
+    common = [name for name in runs[0] if all(name in one for one in runs)]
+    return {name: _each([one[name] for one in runs]) for name in common}
+
+
+def _plain(targets: Mapping[str, Scores]) -> dict[str, dict[str, list[float | None]]]:
+    return {name: {metric: list(values) for metric, values in scores.items()} for name, scores in targets.items()}
 
 
 def _each(seeds: Sequence[Sequence[float | None]]) -> tuple[float | None, ...]:
-    """Return the mean over seeds of each fold; None if a seed has no score there."""
     folds = zip(*seeds, strict=True)
     return tuple(None if None in fold else float(np.mean(np.array(fold, float))) for fold in folds)
 

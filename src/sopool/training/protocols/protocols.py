@@ -1,13 +1,13 @@
-"""Compute the reported accuracies from finished runs: one function for each protocol.
+"""Compute the reported scores from finished runs: one function for each protocol.
 
-All are pure functions of recorded runs and true classes. Folds are counted from 0, as in configurations; in results
+All are pure functions of recorded runs and true values. Folds are counted from 0, as in configurations; in results
 epochs are counted from 1, and in messages folds are, too. A run that was stopped because its loss was no longer finite
-counts with the epochs before. One that was stopped in its first epoch has no result: its epoch is 0 and its accuracy
-counts as 0, and :attr:`Outcome.stopped` names it.
+counts with the epochs before. One that was stopped in its first epoch has no result: its epoch is 0, its accuracy
+counts as 0, and :attr:`Outcome.stopped` names it. No other score stands for a missing result, which is an error.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from sopool.errors import DataError
 from sopool.models.config import Setting
 from sopool.objectives import METRICS, Objective, SingleLabel
 from sopool.objectives.base import average as average_of
-from sopool.training.protocols.outcome import Outcome, Stop, describe_settings
+from sopool.training.protocols.outcome import Outcome, Scores, Stop, average_scores, describe_settings
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.record import Run
 
@@ -57,7 +57,9 @@ def per_fold_max(runs: Sequence[Run], truth: Any, objective: Objective | None = 
     """
     grid = _grid(runs, "test")
     curves = {setting: _signed(folds) for setting, folds in grid.items()}
-    means = {setting: _highest(curve).mean().round(DIGITS) for setting, curve in curves.items()}
+    # Without a result an accuracy counts as 0. No score stands for the lack of others, so such a setting comes last.
+    least = 0.0 if _counts_without_result(runs[0].config) else -np.inf
+    means = {setting: _highest(curve, least).mean().round(DIGITS) for setting, curve in curves.items()}
     best = max(means, key=means.__getitem__)
     epochs = [None if np.isnan(fold).all() else int(np.nanargmax(fold)) for fold in curves[best]]
     shown = [_show(run, epoch, truth, objective) for run, epoch in zip(grid[best], epochs, strict=True)]
@@ -107,7 +109,7 @@ def single_epoch(runs: Sequence[Run], truth: Any, objective: Objective | None = 
 
 
 def choose_settings(runs: Sequence[Run]) -> dict[int, Setting]:
-    """Return the best setting of each fold by the validation accuracy at its chosen epoch: the first half of ``fair``.
+    """Return the best setting of each fold by the validation score at its chosen epoch: the first half of ``fair``.
 
     If several are equal, the one with the lowest validation loss there is chosen, then the first one in ``runs``.
 
@@ -139,7 +141,7 @@ def choose_settings(runs: Sequence[Run]) -> dict[int, Setting]:
 
 
 def fair(runs: Sequence[Run], truth: Any, objective: Objective | None = None) -> Outcome:
-    """Return the test accuracy at the epoch chosen on held-out graphs, averaged over the final runs of each fold.
+    """Return the test score at the epoch chosen on held-out graphs, averaged over the final runs of each fold.
 
     Args:
         runs: The final runs, with ``looks="chosen"``, each at the setting that :func:`choose_settings` returned for its
@@ -208,7 +210,7 @@ class Protocol:
     """A description in one sentence."""
 
 
-BEST = "at the hyperparameter setting with the highest score by that rule"
+BEST = "at the hyperparameter setting with the best score by that rule"
 PROTOCOLS = {
     "per-fold-max": Protocol(
         per_fold_max,
@@ -241,8 +243,10 @@ class _Look(NamedTuple):
     epoch: int
     score: float
     """The score by the metric of the run."""
-    others: dict[str, float | None]
-    """The scores by all other metrics."""
+    others: Scores
+    """The scores by all other metrics, each in a tuple of one."""
+    targets: Mapping[str, Scores]
+    """The scores of each of several targets by all metrics."""
 
 
 def _show(run: Run, epoch: int | None, truth: Any, objective: Objective | None) -> _Look:
@@ -252,9 +256,9 @@ def _show(run: Run, epoch: int | None, truth: Any, objective: Objective | None) 
             f"{objective.task} with {objective.metric}."
         )
     if epoch is None:
-        if run.config.task != "classification":
+        if not _counts_without_result(run.config):
             raise DataError(f"{_name(run.config)} has no result, since its loss was not finite in the first epoch.")
-        return _Look(0, 0.0, {})
+        return _Look(0, 0.0, {}, {})
     graphs = run.predictions["test_graphs"]
     outputs = run.predictions["test_logits"]
     truth = np.asarray(truth)
@@ -266,10 +270,10 @@ def _show(run: Run, epoch: int | None, truth: Any, objective: Objective | None) 
         raise DataError(
             f"{_name(run.config)} predicts {width} classes, numbered from 0, but a graph has class {true.max()}."
         )
-    objective = objective or SingleLabel(tuple(range(width)))
+    objective = objective or SingleLabel(tuple(range(width)), run.config.metric)
     if run.config.looks != "test":
-        return _look(epoch, objective.score(outputs, true), objective)
-    look = _look(epoch, objective.score(outputs[epoch], true), objective)
+        return _look(run, epoch, outputs, true, objective)
+    look = _look(run, epoch, outputs[epoch], true, objective)
     score = float(METRICS[run.config.metric].sign * _signed([run])[0, epoch])
     # Predictions are stored in single precision, so rounding may change a prediction of a run in double precision.
     if run.config.precision == "float32" and not math.isclose(score, look.score, rel_tol=1e-5, abs_tol=1e-9):
@@ -280,17 +284,46 @@ def _show(run: Run, epoch: int | None, truth: Any, objective: Objective | None) 
     return look._replace(score=score)
 
 
-def _look(epoch: int, scores: dict[str, float | None], objective: Objective) -> _Look:
-    """Return scores as a result; a score that cannot be computed counts as 0, as when epochs are chosen."""
-    found = scores.pop(objective.metric)
-    return _Look(epoch + 1, found or 0.0, scores)
+def _look(run: Run, epoch: int, outputs: np.ndarray, truth: np.ndarray, objective: Objective) -> _Look:
+    scores, targets = score_fold(objective, outputs, truth, _name(run.config))
+    (score,) = scores.pop(objective.metric)
+    return _Look(epoch + 1, score, scores, targets)
+
+
+def score_fold(
+    objective: Objective, outputs: np.ndarray, truth: np.ndarray, name: str
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, Scores]]:
+    """Return the scores of one fold by all metrics, and those of each of several targets.
+
+    Args:
+        objective: What is predicted.
+        outputs: The outputs for the test graphs, see :meth:`~sopool.objectives.Objective.outputs`.
+        truth: Their true values.
+        name: What was tested, for the error if the metric that chooses cannot be computed.
+    """
+    each = objective.score_targets(outputs, truth)
+    scores: dict[str, tuple[Any, ...]] = {
+        metric: (average_of(objective.comparable(metric, values)),) for metric, values in each.items()
+    }
+    if scores[objective.metric] == (None,):
+        raise DataError(
+            f"{name} has no {objective.chosen_by.title}: it cannot be computed from the true values of its "
+            f"{len(truth)} test graphs. Use fewer folds or another metric."
+        )
+    targets: dict[str, Scores] = {
+        str(target): {metric: (values[place],) for metric, values in each.items()}
+        for place, target in enumerate(objective.targets)
+    }
+    return scores, targets
 
 
 def _average(looks: list[_Look]) -> _Look:
-    names = set.intersection(*(set(look.others) for look in looks))
-    others = {name: [look.others[name] for look in looks] for name in looks[0].others if name in names}
-    score = float(np.mean([look.score for look in looks]))
-    return _Look(0, score, {name: None if None in some else average_of(some) for name, some in others.items()})
+    return _Look(
+        0,
+        float(np.mean([look.score for look in looks])),
+        average_scores([look.others for look in looks]),
+        {name: average_scores([look.targets[name] for look in looks]) for name in looks[0].targets},
+    )
 
 
 def _outcome(
@@ -301,14 +334,13 @@ def _outcome(
     runs: Sequence[Run],
     repeats: int = 1,
 ) -> Outcome:
-    names = dict.fromkeys(name for fold in folds for name in fold.others)
     return Outcome(
         protocol=protocol,
         optimistic=PROTOCOLS[protocol].optimistic,
         folds=tuple(fold.score for fold in folds),
         epochs=epochs,
         setting=setting,
-        scores={name: tuple(fold.others.get(name) for fold in folds) for name in names},
+        scores=side_by_side([fold.others for fold in folds]),
         repeats=repeats,
         stopped=tuple(
             Stop(run.config.fold, run.config.setting, run.config.repeat, run.stopped + 1)
@@ -316,7 +348,14 @@ def _outcome(
             if run.stopped is not None
         ),
         metric=runs[0].config.metric,
+        targets={name: side_by_side([fold.targets[name] for fold in folds]) for name in folds[0].targets},
     )
+
+
+def side_by_side(folds: Sequence[Scores]) -> Scores:
+    """Return the scores of all folds by each metric that any fold has; None where a fold has none."""
+    names = dict.fromkeys(name for fold in folds for name in fold)
+    return {name: tuple(fold.get(name, (None,))[0] for fold in folds) for name in names}
 
 
 def _signed(runs: Sequence[Run]) -> np.ndarray:
@@ -339,16 +378,22 @@ def _signed(runs: Sequence[Run]) -> np.ndarray:
     return np.stack(curves)
 
 
-def _highest(curve: np.ndarray) -> np.ndarray:
-    """Return the best score of each fold ``[folds]``; a run without a result counts as 0, as for an accuracy."""
+def _counts_without_result(config: RunConfig) -> bool:
+    """Return whether a run without a result counts as one that predicts everything wrongly, with a score of 0."""
+    metric = METRICS[config.metric]
+    return config.task == "classification" and metric.share and not metric.lower_is_better
+
+
+def _highest(curve: np.ndarray, least: float) -> np.ndarray:
+    """Return the best score of each fold ``[folds]``; a run without a result counts as ``least``."""
     none = np.isnan(curve).all(1)
-    return np.where(none, 0.0, np.nan_to_num(curve, nan=-np.inf).max(1))
+    return np.where(none, least, np.nan_to_num(curve, nan=-np.inf).max(1))
 
 
 def _rank(run: Run) -> tuple[float, float]:
     metric = METRICS[run.config.metric]
     if run.chosen_epoch is None:
-        return (np.inf if metric.lower_is_better else 0.0), np.inf
+        return np.inf, np.inf
     loss = float(run.curves["validation_loss"][run.chosen_epoch])
     score = float(run.curves[f"validation_{metric.name}"][run.chosen_epoch])
     return -metric.sign * score, loss if np.isfinite(loss) else np.inf

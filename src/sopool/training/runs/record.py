@@ -34,7 +34,7 @@ class Run:
     ``test_logits``, ``[epochs, n, classes]`` if the test fold is scored at every epoch, otherwise ``[n, classes]`` at
     the chosen epoch."""
     chosen_epoch: int | None = None
-    """The epoch, from 0, with the best validation accuracy; of equal ones that with the lowest loss, then the earliest.
+    """The epoch, from 0, with the best validation score; of equal ones that with the lowest loss, then the earliest.
     """
     stopped: int | None = None
     """The epoch, from 0, in which the loss was no longer finite; None if that did not happen."""

@@ -93,10 +93,14 @@ class StoredRequest:
     block_readout: str
     pool_options: Mapping[str, Any] = field(default_factory=dict)
     """The given options; each applies to the poolings that have it."""
+    task: str | None = None
+    metric: str | None = None
+    loss: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object for :meth:`from_json`."""
-        return asdict(self) | {"settings": [setting._asdict() for setting in self.settings]}
+        """Return a JSON object for :meth:`from_json`; later fields are left out if they were not given."""
+        plain = asdict(self) | {"settings": [setting._asdict() for setting in self.settings]}
+        return {name: value for name, value in plain.items() if name not in LATER or value is not None}
 
     @classmethod
     def from_json(cls, saved: Any) -> "StoredRequest":
@@ -107,6 +111,8 @@ class StoredRequest:
 
 
 NAME = text(most=2**10)
+LATER = dict.fromkeys(("task", "metric", "loss"))
+"""Fields that the first files lacked, all None."""
 KEYS = tuple_of(text(KEY.pattern))
 SETTING = record(
     {
@@ -127,7 +133,9 @@ SAVED = record(
         "steps": optional(whole(1, 2**31)),
         "preset": NAME,
         "head": optional(MODEL_FIELDS["head"]),
-    }
+        **{name: optional(RUN_FIELDS[name]) for name in LATER},
+    },
+    LATER,
 )
 FILE = record({"format": text(), "digest": text(), "request": anything})
 
