@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from sopool.errors import SettingError
 from sopool.estimator.estimate import Estimate
 from sopool.objectives import MultiLabel, Regression, SingleLabel
-from sopool.report.grids.estimates import estimate_grid, no_better, scores_grid, shown_metrics
+from sopool.report.grids.estimates import estimate_grid, no_better, scores_grid, usual_metrics
 
 
 def found(accuracy, balanced, largest, classes):
@@ -64,12 +63,10 @@ def test_a_single_number_has_a_row_for_each_metric():
     assert told in no_better(worse, balanced=False)
 
 
-def test_metrics_that_are_asked_for_are_shown():
-    objective = Regression(("mass",), "mae")
-    assert shown_metrics(objective) == ["mae", "rmse", "r2", "spearman"]
-    assert shown_metrics(objective, ["r2"]) == ["r2"]
-    with pytest.raises(SettingError, match="there is no metric 'auc'"):
-        shown_metrics(objective, ["auc"])
+def test_the_metric_that_chooses_is_shown_first():
+    assert usual_metrics(Regression(("mass",), "mae")) == ["mae", "rmse", "r2", "spearman"]
+    assert usual_metrics(Regression(("mass", "charge"), "spearman")) == ["spearman", "rmse", "mae", "r2"]
+    assert usual_metrics(SingleLabel(("a", "b"))) == ["accuracy", "balanced_accuracy", "roc_auc"]
 
 
 def test_scores_that_cannot_be_computed_are_left_out_of_the_average():

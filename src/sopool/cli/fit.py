@@ -36,7 +36,7 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import check_file, output_console, print_message, print_progress
 from sopool.cli.progress import Tally, training_progress
-from sopool.cli.training import task_line, training_device
+from sopool.cli.training import shown_metrics, task_line, training_device
 from sopool.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -137,11 +137,12 @@ def fit(
     from sopool.estimator.estimate import check_grid, fits_of, least_of_class, searched
     from sopool.estimator.fitting import schedule_for
     from sopool.estimator.truth import learned_by_task
-    from sopool.report.grids.estimates import estimate_grid, no_better, shown_metrics
+    from sopool.report.grids.estimates import estimate_grid, no_better, usual_metrics
 
     check_file(output, *source_files(source, root))
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
+    shown_metrics(metrics, task)  # before the graphs are read, which may take long
     grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}
     place = training_device(device)
     given: dict[str, Any] = {
@@ -175,7 +176,7 @@ def fit(
     model = searched(one, grid)
     check_grid(one, grid, known)
     objective = known.objective(metric, loss)
-    shown = shown_metrics(objective, None if metrics is None else names("--metrics", metrics))
+    shown = shown_metrics(metrics, objective.task) or usual_metrics(objective)
     _check(known, folds, least_of_class(model))
     _describe(store, known)
     store = known.graphs

@@ -165,7 +165,7 @@ def _tell_of_classes(count: "Count", estimator: "GraphEstimator") -> None:
 def _tell_of_targets(count: "Count", estimator: "GraphEstimator") -> None:
     """Print the scores of each target, and which labels are not values of the model's targets."""
     from sopool.estimator.validation import listing
-    from sopool.report.grids.estimates import scores_grid, shown_metrics
+    from sopool.report.grids.estimates import scores_grid, usual_metrics
     from sopool.report.scores import score_text, title_of
 
     objective = estimator.objective_
@@ -181,7 +181,7 @@ def _tell_of_targets(count: "Count", estimator: "GraphEstimator") -> None:
     if count.known is None:
         return
     outputs, truth = count.known
-    each = objective.score_targets(outputs, truth, shown_metrics(objective))
+    each = objective.score_targets(outputs, truth, usual_metrics(objective))
     known = (truth == truth).sum(0).tolist()
     if len(targets) > 1:
         error_console().print(scores_grid(objective, each, known))

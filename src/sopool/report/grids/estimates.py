@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from sopool.objectives import METRICS, Objective, Task
 from sopool.objectives.base import average
-from sopool.objectives.choose import check_metric
 from sopool.report.grid import NONE, Cell, Grid, number_cell
 from sopool.report.scores import score_cell, score_text, title_of
 
@@ -35,14 +34,12 @@ WORDS = {
 """Explanations of metrics for notes."""
 
 
-def shown_metrics(objective: Objective, asked: Sequence[str] | None = None) -> list[str]:
-    """Return the metrics to show, the one that chooses first unless others were asked for; raise for an unknown one."""
-    for name in asked or ():
-        check_metric(objective.task, name)
+def usual_metrics(objective: Objective) -> list[str]:
+    """Return the metrics to show if none are asked for: the one that chooses, then the usual ones of the task."""
     usual = SHOWN[objective.task]
-    if objective.task != "classification" and objective.width > 1:
+    if objective.targets:
         usual = usual[:MOST]  # a column for each
-    return list(asked or dict.fromkeys((objective.metric, *usual)))
+    return list(dict.fromkeys((objective.metric, *usual)))
 
 
 def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
@@ -50,7 +47,7 @@ def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
     title = f"Estimate by {len(found.folds)}-fold cross-validation{_unit(metrics)}"
     spread = "Mean ± standard deviation (ddof=0) over the test folds."
     words = [WORDS[metric] for metric in metrics if metric in WORDS]
-    if found.objective.task != "classification" and found.objective.width > 1:
+    if found.objective.targets:
         baseline = f"Baseline: the average for always predicting {BASELINES[found.objective.task]}."
         note = " ".join([spread, baseline, *_average_notes(found, metrics), *words])
         columns = ["target", *map(title_of, metrics)]
