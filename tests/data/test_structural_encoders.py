@@ -79,6 +79,7 @@ def way(request, monkeypatch):
         monkeypatch.setattr(walks, "SPARSE", -1)
     if request.param == "few columns":
         monkeypatch.setattr(walks, "CAPACITY", 9)
+        monkeypatch.setattr(walks, "NARROWEST", 1)
 
 
 @given(stores())

@@ -3,9 +3,11 @@
 The diagonal of a power or polynomial of a matrix is computed column by column: X = I, then X = M X again and again, of
 which only the diagonal is kept. Graphs of similar size are multiplied together: dense graphs as a batch of padded
 matrices ``[B, n, n]``, all others as one sparse matrix of blocks ``[N, N]``, times ``[N, n]``, where the rows of each
-graph have the columns of its own nodes. Large graphs are computed a few columns at a time. The cost is n (n + m)
-operations for each product with a graph of n nodes and m edges; the memory is that of a few matrices of ``CAPACITY``
-numbers, besides the edges of one group of graphs.
+graph have the columns of its own nodes. Large graphs are computed a few columns at a time.
+
+A product with a graph of n nodes and m edges takes some n (n + m) operations. The memory is that of the edges of some
+graphs and of four matrices of ``CAPACITY`` entries, or of ``NARROWEST`` columns of a larger graph, or of
+``LARGEST_DENSE`` squared entries (32 MB) for a dense graph.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +19,10 @@ import torch
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
-CAPACITY = 2**20
-"""The number of matrix entries that are computed together."""
+CAPACITY = 2**17
+"""The number of matrix entries that are computed together; few matrices of this size fit the cache of a processor."""
+NARROWEST = 16
+"""The least number of columns of a large graph that are computed together."""
 SPARSE = 8
 """The number of matrix entries per edge above which sparse products are faster than dense ones."""
 LARGEST_DENSE = 2048
@@ -100,10 +104,10 @@ def heat_diagonals(store: PackedGraphs, times: Sequence[float]) -> np.ndarray:
     for columns in _columns(store, _normalized_adjacency):
         before = columns.unit
         x = columns.matrix @ before
+        twice = 2 * columns.matrix
         sums = weights[0] + weights[1] * x[columns.diagonal][:, None]
         for weight in weights[2:]:
-            following = columns.matrix @ x
-            following *= 2
+            following = twice @ x
             following -= before
             before = x
             x = following
@@ -190,7 +194,7 @@ def _sparse(entries: Entries, sizes: np.ndarray, nodes: np.ndarray) -> Iterator[
     matrix = coo_array((values, (rows, columns)), shape=(len(nodes), len(nodes))).tocsr()
     width = int(sizes.max())
     inside = _positions(sizes)
-    step = min(width, max(1, CAPACITY // len(nodes)))
+    step = min(width, max(NARROWEST, CAPACITY // len(nodes)))
     for first in range(0, width, step):
         here = np.flatnonzero((inside >= first) & (inside < first + step))
         yield _with_unit(matrix, (len(nodes), step), (here, inside[here] - first), nodes[here])

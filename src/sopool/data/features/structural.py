@@ -78,10 +78,10 @@ class RandomWalkEncoder(StructuralEncoder):
     many times more often as it is repeated, and may stay at a node with a self-loop. A walk ends at a node without an
     edge out of it, so isolated nodes have probability 0. Edge weights and labels are not used.
 
-    Each column is standardized over the nodes of the fitted graphs, as by :class:`AttributeEncoder`; one that is
-    constant there, such as that of step 1 without self-loops, is centered only. The probabilities are computed on the
-    CPU, in a time of some ``2 * steps * n * (n + m)`` operations for a graph of n nodes and m edges, once for each
-    store. Graphs may have up to 50,000 nodes.
+    Each column is standardized over the nodes of the fitted graphs, as by :class:`~sopool.data.AttributeEncoder`; one
+    that is constant there, such as that of step 1 without self-loops, is centered only. The probabilities are computed
+    on the CPU, in some ``2 * steps * n * (n + m)`` operations for a graph of n nodes and m edges, once for each store.
+    Graphs may have up to 50,000 nodes.
 
     From "Graph Neural Networks with Learnable Structural and Positional Representations"
     (`arXiv:2110.07875 <https://arxiv.org/abs/2110.07875>`_).
@@ -131,10 +131,11 @@ class LaplacianEncoder(StructuralEncoder):
     Edges count in both directions, and as often as they are given; a self-loop counts once. An isolated node keeps its
     heat, 1. Edge weights and labels are not used.
 
-    Each column is standardized over the nodes of the fitted graphs, as by :class:`AttributeEncoder`; one that is
-    constant there is centered only. The heat is computed on the CPU, to single precision, in a time that
-    grows with ``n * (n + m)`` for a graph of n nodes and m edges and with the square root of the longest time, once
-    for each store. Graphs may have up to 50,000 nodes.
+    Each column is standardized over the nodes of the fitted graphs, as by :class:`~sopool.data.AttributeEncoder`; one
+    that is constant there is centered only. The heat is computed on the CPU, to single precision, once for each store.
+    The time grows with ``n * (n + m)`` for a graph of n nodes and m edges and with the square root of the longest time
+    t; by default it is some five times that of :class:`~sopool.data.RandomWalkEncoder`. Graphs may have up to 50,000
+    nodes.
 
     From "A Concise and Provably Informative Multi-Scale Signature Based on Heat Diffusion"
     (`doi:10.1111/j.1467-8659.2009.01515.x <https://doi.org/10.1111/j.1467-8659.2009.01515.x>`_).
