@@ -167,7 +167,8 @@ def _groups(graphs: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
     graphs = graphs[np.argsort(sizes[graphs], kind="stable")]
     first = 0
     while first < len(graphs):
-        some = sizes[graphs[first : first + CAPACITY]]
+        most = CAPACITY // int(sizes[graphs[first]]) ** 2 + 1  # as all that follow are as large or larger
+        some = sizes[graphs[first : first + most]]
         entries = np.arange(1, len(some) + 1) * some**2
         last = first + max(1, int(np.searchsorted(entries, CAPACITY, side="right")))
         yield graphs[first:last]

@@ -72,7 +72,7 @@ class RandomWalkEncoder(StructuralEncoder):
 
     The columns are the diagonals of :math:`(D^{-1} A)^t` for :math:`t = 1, \dots, \text{steps}`, with the adjacency
     matrix A and the out-degrees D. They are equal for nodes that a symmetry of the graph exchanges, and they tell
-    apart graphs that message passing cannot, such as two triangles and a hexagon.
+    apart some graphs that message passing alone cannot, such as two triangles and a hexagon.
 
     A walk follows the edges out of its node with equal probability, in their direction. It chooses a repeated edge as
     many times more often as it is repeated, and may stay at a node with a self-loop. A walk ends at a node without an
@@ -122,14 +122,14 @@ class LaplacianEncoder(StructuralEncoder):
     node, a long time the size and the bottlenecks of its connected component: at last,
     :math:`d_i / \sum_j d_j` is left.
 
-    With the eigenvalues and eigenvectors of L, a column is
-    :math:`\sum_k \exp(-t \lambda_k) u_{ki}^2`. Eigenvectors themselves are no features of nodes: the sign of each is
-    arbitrary, and so is the basis of all that share an eigenvalue, as in most symmetric graphs and molecules, so that
-    features and predictions would depend on the machine and on the order of nodes. The heat kernel depends on neither,
-    changes continuously with the edges, and is equal for nodes that a symmetry of the graph exchanges.
+    With the eigenvalues :math:`\lambda_k` and the eigenvectors :math:`u_k` of L, a column is
+    :math:`\sum_k \exp(-t \lambda_k) u_{ki}^2`. Eigenvectors themselves are not well-defined features: their signs are
+    arbitrary, and so is the basis where several share an eigenvalue, as in most symmetric graphs and many molecules.
+    Features and predictions would depend on the machine and on the order of nodes. The heat kernel depends on neither,
+    changes continuously with L, and is equal for nodes that a symmetry of the graph exchanges.
 
-    Edges count in both directions, and as often as they are given; a self-loop counts once. An isolated node keeps its
-    heat, 1. Edge weights and labels are not used.
+    Edges count in both directions, and as often as they are given; a self-loop counts once. L is 0 at an
+    isolated node, which keeps its heat of 1. Edge weights and labels are not used.
 
     Each column is standardized over the nodes of the fitted graphs, as by :class:`~sopool.data.AttributeEncoder`; one
     that is constant there is centered only. The heat is computed on the CPU, to single precision, once for each store.
