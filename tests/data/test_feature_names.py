@@ -7,6 +7,7 @@ from sopool.data.features.encoders import (
     DegreeEncoder,
     NodeLabelEncoder,
 )
+from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.pack import Graph, pack
 
 STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3)])
@@ -20,6 +21,8 @@ STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3)])
         (DegreeEncoder(), ["degree 0", "degree 1", "unknown degree"]),
         (ConstantEncoder(), ["constant"]),
         (AttributeEncoder(), ["attribute 0", "attribute 1"]),
+        (RandomWalkEncoder(2), ["return after 1 step", "return after 2 steps"]),
+        (LaplacianEncoder(3), ["heat after time 1", "heat after time 2", "heat after time 4"]),
         (ConcatEncoder([ConstantEncoder(), AttributeEncoder()]), ["constant", "attribute 0", "attribute 1"]),
     ],
 )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from sopool.data import DegreeEncoder
+from sopool.data import ConcatEncoder, DegreeEncoder, LaplacianEncoder, RandomWalkEncoder
 from sopool.errors import SettingError
 from sopool.estimator import GraphClassifier, UnseenWarning
 from tests.helpers.little_classifier import LABELS, STORE, tiny
@@ -150,6 +150,14 @@ def test_features_have_names_and_pairs_their_models():
     assert {pair.model for pair in found[0].pairs[0]} == {0, 1}
     assert len(found[0].pairs[0]) == 40
     assert all(0 <= pair.node < len(one.nodes) for one in found for pair in one.pairs[0])
+
+
+def test_encodings_of_structure_have_names():
+    encoder = ConcatEncoder([RandomWalkEncoder(3), LaplacianEncoder(2)])
+    found = tiny(encoder=encoder).fit(STORE, LABELS).explain(STORE[FULL[:3]], top=40)
+    names = {name for one in found for pairs in one.pairs for pair in pairs for name in (pair.first, pair.second)}
+    assert any(name.startswith("return after ") for name in names)
+    assert any(name.startswith("heat after time ") for name in names)
 
 
 def test_nodes_have_their_labels():

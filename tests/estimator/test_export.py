@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from sopool.data import AttributeEncoder, ConcatEncoder, ConstantEncoder, DegreeEncoder, NodeLabelEncoder
+from sopool.data import (
+    AttributeEncoder,
+    ConcatEncoder,
+    ConstantEncoder,
+    DegreeEncoder,
+    LaplacianEncoder,
+    NodeLabelEncoder,
+    RandomWalkEncoder,
+)
 from sopool.errors import MissingPackageError, SettingError
 from tests.helpers.exported import has_races, quiet
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
@@ -126,6 +134,16 @@ def test_what_cannot_be_exported_says_so(tmp_path):
         model.export(path)
     assert path.read_text() == "earlier"
     assert [one.name for one in tmp_path.iterdir()] == ["model.onnx"]
+
+
+@pytest.mark.parametrize("part", [RandomWalkEncoder(3), LaplacianEncoder(2)], ids=repr)
+def test_encoders_of_structure_cannot_be_exported(part, tmp_path):
+    model = tiny(encoder=ConcatEncoder([NodeLabelEncoder(), part]), epochs=1).fit(STORE, LABELS)
+    with pytest.raises(
+        SettingError, match=rf"^a model with {type(part).__name__}\(.*\) cannot be exported: its columns"
+    ):
+        model.export(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failing_export_says_why(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from safetensors.torch import load
 from sopool import GraphClassifier
 from sopool.data import DataError
 from sopool.data.features.encoders import AttributeEncoder, ConcatEncoder, DegreeEncoder, NodeLabelEncoder
+from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.estimator import load_model
 from tests.helpers.forging import changed_arrays, changed_facts, facts_of, forge
 from tests.helpers.little_classifier import LABELS, STORE, tiny
@@ -23,6 +24,7 @@ MODELS = {
         "encoder": ConcatEncoder([NodeLabelEncoder(), DegreeEncoder()]),
     },
     "blocks": {"pool": "diffpool", "blocks": 2, "pool_options": {"clusters": 4}, "encoder": AttributeEncoder()},
+    "structure": {"encoder": ConcatEncoder([RandomWalkEncoder(2), LaplacianEncoder(2)])},
     "eigenvectors": {"pool": "eigenpool", "pool_options": {"vectors": 2}, "layers": 1},
 }
 

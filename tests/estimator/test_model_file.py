@@ -13,7 +13,15 @@ from safetensors.torch import load
 
 from sopool import GraphClassifier
 from sopool._files.sealed import read_header, seal
-from sopool.data import AttributeEncoder, DataError, DegreeEncoder, NodeLabelEncoder
+from sopool.data import (
+    AttributeEncoder,
+    ConcatEncoder,
+    DataError,
+    DegreeEncoder,
+    LaplacianEncoder,
+    NodeLabelEncoder,
+    RandomWalkEncoder,
+)
 from sopool.errors import SettingError
 from sopool.estimator import load_model
 from sopool.nn import READOUTS
@@ -51,6 +59,7 @@ def reload(tmp_path_factory):
         {"encoder": DegreeEncoder(), "random_state": np.random.RandomState(0)},
         {"encoder": AttributeEncoder(), "class_weight": "balanced", "patience": None},
         {"encoder": NodeLabelEncoder(), "validation_fraction": 0.0},
+        {"encoder": ConcatEncoder([NodeLabelEncoder(), RandomWalkEncoder(4), LaplacianEncoder(2)])},
         {"average": 0.9, "pool_options": {"lr_scale": 0.1, "normalize": "size+matrix-sqrt"}},
     ],
     ids=lambda settings: " ".join(settings),

@@ -16,6 +16,7 @@ from sopool.data.features.encoders import (
     paper_encoder,
 )
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
 from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
@@ -37,9 +38,11 @@ __all__ = [
     "EdgeLabelEncoder",
     "Graph",
     "GraphBatch",
+    "LaplacianEncoder",
     "NodeFeatures",
     "NodeLabelEncoder",
     "PackedGraphs",
+    "RandomWalkEncoder",
     "concatenate",
     "default_encoder",
     "encoder_from_json",

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from sopool._runtime.devices import choose_device
 from sopool._runtime.threads import threads
 from sopool.data.features.edge_labels import EdgeLabelEncoder
-from sopool.data.features.encoders import Encoder, default_encoder
+from sopool.data.features.encoder import Encoder
+from sopool.data.features.encoders import default_encoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError

@@ -11,7 +11,7 @@ from torch import Tensor
 from sopool._runtime.threads import one_threaded_pool, threads
 from sopool.data.analysis.spectral import spectral_clusters
 from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
-from sopool.data.features.encoders import Encoder
+from sopool.data.features.encoder import Encoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError

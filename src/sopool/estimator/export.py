@@ -19,12 +19,12 @@ from torch import Tensor
 from sopool import __version__
 from sopool._files.atomic import whole_file
 from sopool._runtime.packages import EXTRAS, require
+from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import (
     AttributeEncoder,
     ConcatEncoder,
     ConstantEncoder,
     DegreeEncoder,
-    Encoder,
     NodeLabelEncoder,
 )
 from sopool.errors import MissingPackageError, SettingError
@@ -130,12 +130,13 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
             f"a model with {config.pool} cannot be exported: it divides each graph into clusters by an "
             "eigendecomposition, which ONNX cannot express. Fit a model with another pooling, such as sopool-bimap."
         )
+    program = EnsembleProgram(ensemble.to("cpu")).eval()
     inputs = sample_inputs(described["inputs"])
     sizes = {name: {int(name == "edge_index"): torch.export.Dim.DYNAMIC} for name in inputs}
     try:
         with _quiet():
             exported = torch.onnx.export(
-                EnsembleProgram(ensemble.to("cpu")).eval(),
+                program,
                 kwargs=inputs,
                 dynamic_shapes=sizes,
                 output_names=list(described["outputs"]),
@@ -269,7 +270,10 @@ def _features_of(encoder: Encoder) -> torch.nn.Module:
         return _Attributes(encoder)
     if isinstance(encoder, ConstantEncoder):
         return _Constant()
-    raise TypeError(f"{type(encoder).__name__} is not one of the encoders of sopool.data.")
+    raise SettingError(
+        f"a model with {encoder!r} cannot be exported: its columns are computed from all edges of a graph, but an ONNX "
+        "file has only the tables of encoders. Fit a model with other encoders, such as DegreeEncoder()."
+    )
 
 
 def description(model: "GraphEstimator") -> dict[str, Any]:

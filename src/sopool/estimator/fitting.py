@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sopool._runtime.environment import environment
-from sopool.data.features.encoders import Encoder
+from sopool.data.features.encoder import Encoder
 from sopool.data.graphs import PackedGraphs
 from sopool.data.splits import holdout
 from sopool.errors import DataError, SettingError, UserError

@@ -37,7 +37,8 @@ from sopool._files.sealed import MOST_FACTS, parse_facts, read_sealed, seal
 from sopool._runtime.devices import choose_device
 from sopool._runtime.generators import planning
 from sopool.data.features.edge_labels import EdgeLabelEncoder
-from sopool.data.features.encoders import Encoder, encoder_from_json
+from sopool.data.features.encoder import Encoder
+from sopool.data.features.encoders import encoder_from_json
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.formats.limits import MAX_TARGETS
 from sopool.data.graphs import check_target_names

@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from sopool.data.features.encoders import Encoder
+from sopool.data.features.encoder import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
 from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.graphs import PackedGraphs, concatenate

@@ -1,95 +1,23 @@
-"""Encode nodes as features: one-hot labels or degrees, attributes, or a constant."""
+"""Encode nodes as features: labels, degrees, attributes, a constant, or several of them."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from sopool.data.edges import out_degrees
-from sopool.data.features.node_features import GraphSelection, NodeFeatures, nodes_of
+from sopool.data.features.encoder import Encoder, NumberEncoder
+from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError
-
-E = TypeVar("E", bound="Encoder")
 
 LABELLED = ("MUTAG", "PTC", "PROTEINS", "NCI1", "DD")
 BY_DEGREE = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI")
 FEATURELESS = ("REDDIT-BINARY", "REDDIT-MULTI-5K")
 """The paper's data sets, grouped by the features that their nodes get."""
-LARGEST = 3.5e38
-"""A bound that no float32 exceeds."""
-
-
-class Encoder(ABC):
-    """Base class of encoders, which turn the nodes of graphs into features.
-
-    Call :meth:`fit` with the training graphs, then :meth:`transform` with any graphs.
-    """
-
-    kind: ClassVar[str]
-    saved: ClassVar[tuple[str, ...]] = ()
-    """The keys of :meth:`to_json` other than ``kind``."""
-    _width: int | None = None
-
-    @property
-    def width(self) -> int:
-        """The number of columns."""
-        return self._check_fitted()
-
-    @property
-    def fields(self) -> dict[str, int | None]:
-        """The fields of :class:`~sopool.data.Graph` that graphs must have, each with its number of columns or None."""
-        return {}
-
-    @property
-    @abstractmethod
-    def feature_names(self) -> list[str]:
-        """The name of each column."""
-
-    def fit(self: E, store: PackedGraphs, graphs: GraphSelection = None) -> E:
-        """Learn from the graphs of a store and return the encoder.
-
-        Args:
-            store: The graphs.
-            graphs: The indices of the graphs to learn from, or a mask. Default: None, all graphs.
-        """
-        self._width = self._learn(store, nodes_of(store, graphs))
-        return self
-
-    def transform(self, store: PackedGraphs) -> NodeFeatures:
-        """Return the features of all nodes of a store, on its device.
-
-        Args:
-            store: The graphs.
-        """
-        return self._encode(store, self.width)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fitted encoder as a dictionary for :func:`encoder_from_json`."""
-        self._check_fitted()
-        return {"kind": self.kind, **self._state()}
-
-    def _check_fitted(self) -> int:
-        if self._width is None:
-            raise RuntimeError(f"This {type(self).__name__} is not fitted yet: call fit first.")
-        return self._width
-
-    @abstractmethod
-    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
-        """Learn from the nodes in a mask ``[N]`` and return the number of columns."""
-
-    @abstractmethod
-    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures: ...
-
-    def _state(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.saved}
-
-    @classmethod
-    @abstractmethod
-    def _load(cls, state: dict[str, Any]) -> "Encoder":
-        """Create a fitted encoder from the values stored under the names in ``saved``, which are not checked yet."""
 
 
 class _OneHotEncoder(Encoder):
@@ -252,7 +180,7 @@ class ConstantEncoder(Encoder):
         return cls()
 
 
-class AttributeEncoder(Encoder):
+class AttributeEncoder(NumberEncoder):
     """Node attributes, standardized to mean 0 and standard deviation 1 over the nodes of the fitted graphs.
 
     Columns that are constant in the fitted graphs are centered only.
@@ -267,12 +195,12 @@ class AttributeEncoder(Encoder):
     """
 
     kind = "attributes"
-    saved = ("standardize", "mean", "std")
+    saved = ("standardize", *NumberEncoder.saved)
+    what = "attributes"
 
     def __init__(self, standardize: bool = True) -> None:
+        super().__init__()
         self.standardize = standardize
-        self.mean: list[float] = []
-        self.std: list[float] = []
 
     @property
     def fields(self) -> dict[str, int | None]:
@@ -288,58 +216,29 @@ class AttributeEncoder(Encoder):
         """The attributes, numbered from 0."""
         return [f"attribute {column}" for column in range(self.width)]
 
-    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
-        values = _attributes(store)[nodes].double()
-        if not len(values):
-            raise DataError(f"the graphs of {store.name} to fit on have no nodes, so there are no attributes to learn.")
-        mean = torch.zeros_like(values[0])
-        std = torch.ones_like(values[0])
-        if self.standardize:
-            low, high = values.aminmax(dim=0)
-            constant = low == high  # the computed standard deviation of equal numbers is not always exactly zero
-            mean = torch.where(constant, low, values.mean(0))
-            std = torch.where(constant, std, values.std(0, correction=0))
-        self.mean = mean.tolist()
-        self.std = std.tolist()
-        return len(self.mean)
+    def _numbers(self, store: PackedGraphs) -> Tensor:
+        if store.node_attributes is None or not store.node_attributes.shape[1]:
+            raise DataError(
+                f"the nodes of {store.name} have no attributes: use another encoder, such as DegreeEncoder."
+            )
+        return store.node_attributes
+
+    def _moments(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        mean, std = super()._moments(values)
+        return (mean, std) if self.standardize else (torch.zeros_like(mean), torch.ones_like(std))
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
-        values = _attributes(store)
-        if values.shape[1] != width:
-            raise DataError(
-                f"{store.name} has {values.shape[1]} attributes per node, but the encoder was fitted with {width}."
-            )
-        mean, std = torch.tensor([self.mean, self.std], dtype=torch.float64, device=store.device)
-        codes = torch.empty(len(values), 0, dtype=torch.int32, device=store.device)
-        columns = torch.arange(width, device=store.device)
-        return NodeFeatures(codes, columns, ((values - mean) / std).float(), columns)
+        found = self._numbers(store).shape[1]
+        if found != width:
+            raise DataError(f"{store.name} has {found} attributes per node, but the encoder was fitted with {width}.")
+        return super()._encode(store, width)
 
     @classmethod
     def _load(cls, state: dict[str, Any]) -> "Encoder":
         standardize = state["standardize"]
-        mean = state["mean"]
-        std = state["std"]
         if not isinstance(standardize, bool):
             raise DataError(f"encoder: standardize is {standardize!r}, expected true or false.")
-        if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
-            raise DataError("encoder: expected mean and std to be equally long lists of finite numbers, std above 0.")
-        encoder = cls(standardize)
-        encoder.mean = mean
-        encoder.std = std
-        encoder._width = len(mean)
-        return encoder
-
-
-def _attributes(store: PackedGraphs) -> Tensor:
-    if store.node_attributes is None or not store.node_attributes.shape[1]:
-        raise DataError(f"the nodes of {store.name} have no attributes: use another encoder, such as DegreeEncoder.")
-    return store.node_attributes
-
-
-def _are_numbers(values: Any) -> bool:
-    """Return whether this is a non-empty list of finite numbers; a comparison with NaN is false."""
-    some = isinstance(values, list) and len(values) > 0
-    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)
+        return cls(standardize)._restored(state)
 
 
 class ConcatEncoder(Encoder):
@@ -414,7 +313,16 @@ class ConcatEncoder(Encoder):
 
 
 ENCODERS: dict[str, type[Encoder]] = {
-    cls.kind: cls for cls in (NodeLabelEncoder, DegreeEncoder, ConstantEncoder, AttributeEncoder, ConcatEncoder)
+    cls.kind: cls
+    for cls in (
+        NodeLabelEncoder,
+        DegreeEncoder,
+        ConstantEncoder,
+        AttributeEncoder,
+        RandomWalkEncoder,
+        LaplacianEncoder,
+        ConcatEncoder,
+    )
 }
 
 

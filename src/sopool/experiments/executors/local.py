@@ -16,7 +16,8 @@ from sopool._runtime.processes import run_jobs
 from sopool._runtime.threads import cores, threads
 from sopool.data.analysis.spectral import ClusterSpec
 from sopool.data.features.edge_labels import EdgeLabelEncoder
-from sopool.data.features.encoders import Encoder, default_encoder
+from sopool.data.features.encoder import Encoder
+from sopool.data.features.encoders import default_encoder
 from sopool.data.formats.worker_file import GraphsFile, graphs_file
 from sopool.data.graphs import PackedGraphs
 from sopool.experiments.executors.banks import banks_of

@@ -1,0 +1,150 @@
+"""Define what all encoders of nodes have in common."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+from sopool.data.features.node_features import GraphSelection, NodeFeatures, nodes_of
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import DataError
+
+E = TypeVar("E", bound="Encoder")
+N = TypeVar("N", bound="NumberEncoder")
+
+LARGEST = 3.5e38
+"""A bound that no float32 exceeds."""
+
+
+class Encoder(ABC):
+    """Base class of encoders, which turn the nodes of graphs into features.
+
+    Call :meth:`fit` with the training graphs, then :meth:`transform` with any graphs.
+    """
+
+    kind: ClassVar[str]
+    saved: ClassVar[tuple[str, ...]] = ()
+    """The keys of :meth:`to_json` other than ``kind``."""
+    _width: int | None = None
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return self._check_fitted()
+
+    @property
+    def fields(self) -> dict[str, int | None]:
+        """The fields of :class:`~sopool.data.Graph` that graphs must have, each with its number of columns or None."""
+        return {}
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """The name of each column."""
+
+    def fit(self: E, store: PackedGraphs, graphs: GraphSelection = None) -> E:
+        """Learn from the graphs of a store and return the encoder.
+
+        Args:
+            store: The graphs.
+            graphs: The indices of the graphs to learn from, or a mask. Default: None, all graphs.
+        """
+        self._width = self._learn(store, nodes_of(store, graphs))
+        return self
+
+    def transform(self, store: PackedGraphs) -> NodeFeatures:
+        """Return the features of all nodes of a store, on its device.
+
+        Args:
+            store: The graphs.
+        """
+        return self._encode(store, self.width)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fitted encoder as a dictionary for :func:`encoder_from_json`."""
+        self._check_fitted()
+        return {"kind": self.kind, **self._state()}
+
+    def _check_fitted(self) -> int:
+        if self._width is None:
+            raise RuntimeError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+        return self._width
+
+    @abstractmethod
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        """Learn from the nodes in a mask ``[N]`` and return the number of columns."""
+
+    @abstractmethod
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures: ...
+
+    def _state(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.saved}
+
+    @classmethod
+    @abstractmethod
+    def _load(cls, state: dict[str, Any]) -> "Encoder":
+        """Create a fitted encoder from the values stored under the names in ``saved``, which are not checked yet."""
+
+
+class NumberEncoder(Encoder):
+    """Base class of encoders of numbers, standardized over the nodes of the fitted graphs.
+
+    Columns that are constant in the fitted graphs are centered only.
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ("mean", "std")
+    what: ClassVar[str]
+    """The word for the numbers in error messages."""
+    rounding: ClassVar[float] = 0.0
+    """The standard deviation up to which a column counts as constant, because rounding alone may explain it."""
+
+    def __init__(self) -> None:
+        self.mean: list[float] = []
+        self.std: list[float] = []
+
+    @abstractmethod
+    def _numbers(self, store: PackedGraphs) -> Tensor:
+        """Return the numbers of each node of a store, float32 ``[N, F]``, on its device."""
+
+    def _moments(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what is subtracted from each column of ``values`` ``[N, F]``, and what it is divided by then."""
+        low, high = values.aminmax(dim=0)
+        std = values.std(0, correction=0)
+        constant = (low == high) | (std <= self.rounding)  # the computed deviation of equal numbers is not always zero
+        return torch.where(constant, low, values.mean(0)), torch.where(constant, torch.ones_like(std), std)
+
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        values = self._numbers(store)[nodes].double()
+        if not len(values):
+            raise DataError(
+                f"the graphs of {store.name} to fit on have no nodes, so there are no {self.what} to learn."
+            )
+        mean, std = self._moments(values)
+        self.mean = mean.tolist()
+        self.std = std.tolist()
+        return len(self.mean)
+
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
+        values = self._numbers(store)
+        mean, std = torch.tensor([self.mean, self.std], dtype=torch.float64, device=store.device)
+        codes = torch.empty(len(values), 0, dtype=torch.int32, device=store.device)
+        columns = torch.arange(width, device=store.device)
+        return NodeFeatures(codes, columns, ((values - mean) / std).float(), columns)
+
+    def _restored(self: N, state: dict[str, Any]) -> N:
+        """Take the mean and the standard deviation from a file, and return the encoder."""
+        mean = state["mean"]
+        std = state["std"]
+        if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
+            raise DataError("encoder: expected mean and std to be equally long lists of finite numbers, std above 0.")
+        self.mean = mean
+        self.std = std
+        self._width = len(mean)
+        return self
+
+
+def _are_numbers(values: Any) -> bool:
+    """Return whether this is a non-empty list of finite numbers; a comparison with NaN is false."""
+    some = isinstance(values, list) and len(values) > 0
+    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)
