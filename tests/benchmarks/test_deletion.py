@@ -50,7 +50,7 @@ def test_deleting_what_the_explanation_names_first_costs_more_than_deleting_at_r
     """For most of the 38 graphs, and in their mean, against the mean of 10 random orders."""
     model, store = on_mutag
     shares = (0.0, 0.1)
-    telling = [np.argsort(-one.margin().nodes) for one in model.explain(store, top=0)]
+    telling = [np.argsort(-one.decompose().nodes) for one in model.explain(store, top=0)]
     first = delete_in_order(model, store, telling, shares).margins
     random = np.random.default_rng(0)
     orders = [[random.permutation(int(n)) for n in store.sizes] for _ in range(10)]

@@ -57,7 +57,7 @@ def test_a_source_that_is_too_large_to_read_is_at_fault_itself(command, call, gr
 
 
 def test_a_model_that_is_too_large_is_at_fault_where_the_graphs_are_not(call, monkeypatch):
-    monkeypatch.setattr("sopool.estimator.classifier.fit_ensemble", out_of_memory)
+    monkeypatch.setattr("sopool.estimator.base.fit_ensemble", out_of_memory)
     shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0")
     assert shown.code == 2
     assert "there is not enough memory to train: 9.00 TiB were asked for at once. Use a smaller --hidden" in shown.err
