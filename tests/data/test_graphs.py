@@ -13,7 +13,7 @@ from sopool.errors import DataError
 from tests.helpers.data_graphs import as_lists, stores
 
 
-@given(stores(), st.data())
+@given(stores(more=True), st.data())
 def test_a_batch_is_its_graphs_side_by_side(store, data):
     chosen = data.draw(st.lists(st.integers(0, len(store) - 1), max_size=9))
     batch = store.batch(chosen)
@@ -33,7 +33,7 @@ def test_a_batch_is_its_graphs_side_by_side(store, data):
     assert batch.edge_index.dtype == torch.int64
 
 
-@given(stores(), st.data())
+@given(stores(more=True), st.data())
 def test_selecting(store, data):
     every = as_lists(store)
     chosen = data.draw(st.lists(st.integers(-len(store), len(store) - 1), max_size=9))
@@ -48,19 +48,19 @@ def test_selecting(store, data):
     assert len(list(store)) == len(store)
 
 
-@given(stores(), st.data())
+@given(stores(more=True), st.data())
 def test_a_stretch_is_a_slice_that_is_not_copied(store, data):
     first = data.draw(st.integers(0, len(store)))
     last = data.draw(st.integers(first, len(store)))
     part = store.stretch(first, last)
     expected = store[first:last]
     assert part.tensors().keys() == expected.tensors().keys()
-    assert all(torch.equal(tensor, expected.tensors()[name]) for name, tensor in part.tensors().items())
+    assert as_lists(part) == as_lists(expected)
     shared = part.edge_index.untyped_storage().data_ptr(), store.edge_index.untyped_storage().data_ptr()
     assert shared[0] == shared[1]
 
 
-@given(stores(), st.data())
+@given(stores(more=True), st.data())
 def test_concatenating_what_was_cut(store, data):
     cut = data.draw(st.integers(0, len(store)))
     assert as_lists(concatenate([store[:cut], store[cut:]])) == as_lists(store)
@@ -190,3 +190,87 @@ def test_classes_that_some_graph_has():
     assert (codes.tolist(), names) == ([1, 0, 2, 3, 1], (3, "x", "y", "z"))
     with pytest.raises(DataError, match="the graphs of graphs have no labels"):
         pack([Graph(1)]).present_classes()
+
+
+def molecule(**more):
+    """A molecule of two atoms with categories and numbers; ``more`` replaces some of them."""
+    given = {
+        "node_categories": {"charge": [0, 1], "hybridization": ["sp3", "sp2"]},
+        "edge_categories": {"ring": ["no", "no"]},
+        "graph_attributes": {"temperature": 20.5, "pressure": None},
+    }
+    return Graph(2, [(0, 1), (1, 0)], **(given | more))
+
+
+def test_several_categories_and_numbers_beside_a_graph():
+    store = pack([molecule(), molecule(node_categories={"hybridization": ["sp", "sp"], "charge": [-1, 0]})])
+    assert store.node_category_columns == (("charge", (-1, 0, 1)), ("hybridization", ("sp", "sp2", "sp3")))
+    assert store.node_categories.dtype == torch.uint8
+    assert store.node_categories.tolist() == [[1, 2], [2, 1], [0, 0], [1, 0]]
+    assert store.graph_attribute_names == ("temperature", "pressure")
+    assert store.graph_attributes[:, 0].tolist() == [20.5, 20.5]
+    assert bool(store.graph_attributes[:, 1].isnan().all())
+    assert "2 columns of node categories" in repr(store)
+    assert "2 graph attributes" in repr(store)
+
+
+@pytest.mark.parametrize(("values", "dtype"), [(256, torch.uint8), (257, torch.int16), (32769, torch.int32)])
+def test_categories_are_stored_in_the_smallest_type_that_holds_them(values, dtype):
+    store = pack([Graph(values, node_categories={"number": range(values)})])
+    assert store.node_categories.dtype == dtype
+    assert store.node_categories[:, 0].tolist() == list(range(values))
+    halves = [pack([Graph(values - 1, node_categories={"number": range(values - 1)})]), store]
+    joined = concatenate(halves)
+    assert joined.node_categories.dtype == dtype
+    check_values(joined)
+
+
+def test_a_graph_without_nodes_needs_no_categories():
+    store = pack([Graph(0), Graph(1, node_categories={"charge": [0]})])
+    assert store.node_categories.tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        (molecule(node_categories=None), "graph 1 has no node_categories, but other graphs have"),
+        (
+            molecule(node_categories={"charge": [0, 1]}),
+            r"graph 1: node_categories are \['charge'\], expected the columns",
+        ),
+        (molecule(node_categories=[[0], [1]]), "node_categories are list, expected the columns"),
+        (molecule(edge_categories={"ring": ["no"]}), "graph 1: 1 edge_categories of 'ring' for 2 edges"),
+        (molecule(edge_categories={"ring": ["no", 0.5]}), "edge_categories of 'ring' must be whole numbers or strings"),
+        (molecule(graph_attributes=None), "graph 1 has no graph_attributes"),
+        (molecule(graph_attributes={"temperature": 1}), "graph 1: 1 graph_attributes, but the first graph has 2"),
+        (molecule(graph_attributes={"temperature": 1, "size": 2}), "graph_attributes name 'size', which the first"),
+        (
+            molecule(graph_attributes={"temperature": "warm", "pressure": 2}),
+            "'temperature' is 'warm', expected a finite",
+        ),
+        (molecule(graph_attributes={"temperature": float("inf"), "pressure": 2}), "'temperature' is inf, expected"),
+    ],
+)
+def test_refused_categories_and_numbers(second, says):
+    with pytest.raises(DataError, match=says):
+        pack([molecule(), second])
+
+
+def test_stores_with_other_columns_are_not_concatenated():
+    first = pack([molecule()])
+    with pytest.raises(DataError, match="node_categories have different columns"):
+        concatenate([first, pack([molecule(node_categories={"charge": [0, 0]})])])
+    with pytest.raises(DataError, match="different graph attributes"):
+        concatenate([first, pack([molecule(graph_attributes={"heat": 1})])])
+
+
+def test_categories_and_numbers_out_of_range():
+    store = pack([molecule()])
+    with pytest.raises(DataError, match="node_categories of column 'charge' must lie between 0 and 1"):
+        check_values(replace(store, node_categories=torch.tensor([[0, 0], [2, 0]], dtype=torch.uint8)))
+    with pytest.raises(DataError, match="graph 0: 'pressure' is infinite"):
+        check_values(replace(store, graph_attributes=torch.tensor([[0, torch.inf]])))
+    with pytest.raises(DataError, match="2 columns of node categories have 1 names"):
+        replace(store, node_category_columns=store.node_category_columns[:1])
+    with pytest.raises(DataError, match="more than one graph attribute"):
+        replace(store, graph_attribute_names=("a", "a"))

@@ -28,7 +28,7 @@ def tiny():
 
 
 @SHARED_FOLDER
-@given(stores(min_size=0))
+@given(stores(min_size=0, more=True))
 def test_round_trip(tmp_path, store):
     save_graphs(store, tmp_path / "a.graphs")
     again = load_graphs(tmp_path / "a.graphs")
@@ -130,6 +130,16 @@ def predicted(*names):
     return {"format": FORMAT, "target_names": json.dumps(names)}
 
 
+def categorized():
+    return arrays(node_categories=torch.zeros(2, 1, dtype=torch.uint8))
+
+
+def columns(given):
+    return {"format": FORMAT, "classes": '["x", "y"]', "node_label_names": '["C", "N"]'} | {
+        "node_category_columns": json.dumps(given)
+    }
+
+
 @pytest.mark.parametrize(
     ("tensors", "header", "says"),
     [
@@ -162,7 +172,7 @@ def predicted(*names):
         (predicting(torch.zeros(2, 1)), {"format": FORMAT}, "1 columns of targets have 0 names"),
         (predicting(torch.zeros(2, 1)), predicted(7), "7 is the name of a target, expected strings"),
         (predicting(torch.zeros(2, 1)), predicted(""), "'' is the name of a target, expected strings"),
-        (predicting(torch.zeros(2, 2)), predicted("a", "a"), "two targets are called 'a'"),
+        (predicting(torch.zeros(2, 2)), predicted("a", "a"), "'a' is the name of more than one target"),
         (predicting(torch.zeros(2, 1)), predicted(None), "target_names must be whole numbers or strings, found None"),
         (predicting(torch.tensor([[0], [torch.inf]])), predicted("a"), "graph 1: the target 'a' is inf"),
         (
@@ -171,6 +181,12 @@ def predicted(*names):
             "graph 0: the target 'a' is -1e",
         ),
         (arrays(), {"format": FORMAT, "classes": '["x", "y"]'} | predicted("a"), "0 columns of targets have 1 names"),
+        (arrays(node_categories=torch.zeros(2, 1)), {"format": FORMAT}, "node_categories has type torch.float32"),
+        (categorized(), {"format": FORMAT}, "1 columns of node categories have 0 names"),
+        (categorized(), columns([["charge", [0]], ["charge", [0]]]), "more than one column of node categories"),
+        (categorized(), columns(["charge"]), "node_category_columns must be pairs of a name and a list"),
+        (categorized(), columns([["charge", [None]]]), "node_category_columns must be whole numbers or strings"),
+        (categorized(), columns([["charge", []]]), "node_categories of column 'charge' must lie between 0 and -1"),
         (arrays(node_labels=None, node_ptr=OVERFLOWING), {"format": FORMAT}, "node_ptr must start at 0"),
     ],
 )

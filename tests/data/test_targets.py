@@ -121,7 +121,7 @@ def test_labels_that_are_neither_classes_nor_targets(labels, says):
     [
         (["a"], "graph 0: 2 targets, expected 1"),
         (["a", "b", "c"], "graph 0: 2 targets, expected 3"),
-        (["a", "a"], "two targets are called 'a'"),
+        (["a", "a"], "'a' is the name of more than one target"),
         (["a", ""], "'' is the name of a target, expected strings"),
         (["a", 7], "7 is the name of a target, expected strings"),
         (["a", "\ud800"], "half a character"),

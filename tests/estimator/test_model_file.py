@@ -240,7 +240,7 @@ def numbers(tmp_path_factory):
         (put("objective", "metric", "accuracy"), "are not those of a regression"),
         (put("objective", "loss", None), "are not those of a regression"),
         (put("objective", "targets", ["size"]), "are not those of a regression"),
-        (put("objective", "targets", ["size", "size"]), "two targets are called 'size'"),
+        (put("objective", "targets", ["size", "size"]), "'size' is the name of more than one target"),
         (put("objective", "targets", ["size", ""]), "expected strings that are not empty"),
         (put("objective", "targets", ["a", "b", "c"]), "are not those of a regression"),
         (put("objective", "units", [1.0, -1.0]), r"objective.units\[1\] is -1.0"),

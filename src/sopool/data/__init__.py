@@ -20,6 +20,7 @@ from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
 from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
+from sopool.data.names import CategoryColumn
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.splits import random_folds, stratified_folds
@@ -29,6 +30,7 @@ from sopool.errors import DataError
 __all__ = [
     "PAPER",
     "AttributeEncoder",
+    "CategoryColumn",
     "ConcatEncoder",
     "ConstantEncoder",
     "DataError",

@@ -1,6 +1,5 @@
 """A data set of graphs, stored in a few concatenated arrays."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -10,14 +9,31 @@ import torch
 from torch import Tensor
 
 from sopool._files.bounds import check_pointers, first_outside
-from sopool.data.names import LabelNames, name_array, number_names
+from sopool.data.names import (
+    CategoryColumn,
+    LabelNames,
+    check_column_names,
+    name_array,
+    number_names,
+    smallest_integers,
+)
 from sopool.errors import DataError
 
-NODE_FIELDS = ("node_labels", "node_attributes")
+NODE_FIELDS = ("node_labels", "node_categories", "node_attributes")
 NAMED = {"labels": "classes", "node_labels": "node_label_names", "edge_labels": "edge_label_names"}
-EDGE_FIELDS = ("edge_labels", "edge_attributes", "edge_weights")
-GRAPH_FIELDS = ("labels", "targets")
-MATRICES = ("edge_index", "targets", "node_attributes", "edge_attributes")
+CATEGORIES = {"node_categories": "node_category_columns", "edge_categories": "edge_category_columns"}
+COLUMNS = {"targets": "target_names", "graph_attributes": "graph_attribute_names"}
+"""The matrices of numbers whose columns have names."""
+KINDS = {
+    "targets": "target",
+    "graph_attributes": "graph attribute",
+    "node_categories": "column of node categories",
+    "edge_categories": "column of edge categories",
+}
+"""What the columns with names are called in messages."""
+EDGE_FIELDS = ("edge_labels", "edge_categories", "edge_attributes", "edge_weights")
+GRAPH_FIELDS = ("labels", "targets", "graph_attributes")
+MATRICES = ("edge_index", *COLUMNS, *CATEGORIES, "node_attributes", "edge_attributes")
 """The names of the two-dimensional arrays; all others have one dimension."""
 MAX_TARGET = 1e38
 """The largest magnitude of a target: squares of single-precision numbers of this size are still finite in double
@@ -69,11 +85,18 @@ class PackedGraphs:
         target_names: The names of the T targets. Default: none.
         node_labels: The label of each node, int32 ``[N]``. Default: None, nodes have no labels.
         node_label_names: The names of the node labels. Default: none.
+        node_categories: More categories of each node, in C columns, a small integer type ``[N, C]``. Default: None.
+        node_category_columns: The names and the values of the C columns. Default: none.
         node_attributes: The attributes of each node, float32 ``[N, F]``. Default: None.
         edge_labels: The label of each edge, int32 ``[E]``. Default: None, edges have no labels.
         edge_label_names: The names of the edge labels. Default: none.
+        edge_categories: More categories of each edge, in C columns, a small integer type ``[E, C]``. Default: None.
+        edge_category_columns: The names and the values of the C columns. Default: none.
         edge_attributes: The attributes of each edge, float32 ``[E, F]``. Default: None.
         edge_weights: The weight of each edge, float32 ``[E]``. Default: None.
+        graph_attributes: Numbers given beside each graph, such as a temperature, float32 ``[G, D]``, NaN where one is
+            missing. Default: None.
+        graph_attribute_names: The names of the D numbers. Default: none.
         name: The name of the data set. Default: ``"graphs"``.
 
     Examples:
@@ -104,15 +127,26 @@ class PackedGraphs:
     node_labels: Tensor | None = None
     """The label of each node, int32 ``[N]``."""
     node_label_names: LabelNames = ()
+    node_categories: Tensor | None = None
+    """More categories of each node, in C columns, ``[N, C]``, in the smallest of uint8, int16 and int32 that holds
+    them: a code of the column's values in ``node_category_columns``."""
+    node_category_columns: tuple[CategoryColumn, ...] = ()
     node_attributes: Tensor | None = None
     """The attributes of each node, float32 ``[N, F]``."""
     edge_labels: Tensor | None = None
     """The label of each edge, int32 ``[E]``."""
     edge_label_names: LabelNames = ()
+    edge_categories: Tensor | None = None
+    """More categories of each edge, in C columns, ``[E, C]``, as those of nodes."""
+    edge_category_columns: tuple[CategoryColumn, ...] = ()
     edge_attributes: Tensor | None = None
     """The attributes of each edge, float32 ``[E, F]``."""
     edge_weights: Tensor | None = None
     """The weight of each edge, float32 ``[E]``."""
+    graph_attributes: Tensor | None = None
+    """Numbers given beside each graph, float32 ``[G, D]``, NaN where one is missing."""
+    graph_attribute_names: tuple[str, ...] = ()
+    """The names of the D numbers."""
     name: str = "graphs"
 
     def __post_init__(self) -> None:
@@ -257,6 +291,8 @@ def check_values(store: PackedGraphs) -> None:
         known = len(getattr(store, names))
         if codes is not None and codes.numel() and not 0 <= int(codes.min()) <= int(codes.max()) < known:
             raise DataError(f"{name} must lie between 0 and {known - 1}, because there are {known} {names}.")
+    for name, columns in CATEGORIES.items():
+        _check_categories(name, getattr(store, name), getattr(store, columns))
     for name in ("node_attributes", "edge_attributes", "edge_weights"):
         values = getattr(store, name)
         if values is not None and not bool(values.isfinite().all()):
@@ -265,6 +301,23 @@ def check_values(store: PackedGraphs) -> None:
             )
     if store.targets is not None:
         check_targets(store.targets, store.target_names)
+    if store.graph_attributes is not None and bool(store.graph_attributes.isinf().any()):
+        graph, column = store.graph_attributes.isinf().nonzero()[0].tolist()
+        raise DataError(
+            f"graph {graph}: {store.graph_attribute_names[column]!r} is infinite, expected a finite number, or NaN if "
+            "it is missing."
+        )
+
+
+def _check_categories(name: str, codes: Tensor | None, columns: Sequence[CategoryColumn]) -> None:
+    """Raise a ``DataError`` if a category has no name."""
+    for place, column in enumerate(columns if codes is not None and len(codes) else ()):
+        found = codes[:, place]  # type: ignore[index]
+        known = len(column.values)
+        if not 0 <= int(found.min()) <= int(found.max()) < known:
+            raise DataError(
+                f"{name} of column {column.name!r} must lie between 0 and {known - 1}, because it has {known} values."
+            )
 
 
 def check_targets(targets: Tensor, names: Sequence[str]) -> None:
@@ -277,20 +330,6 @@ def check_targets(targets: Tensor, names: Sequence[str]) -> None:
             f"graph {graph}: the target {names[column]!r} is {value:g}, expected a number of at most {MAX_TARGET:g} in "
             "size, or NaN if it is missing."
         )
-
-
-def check_target_names(names: Sequence[Any]) -> None:
-    """Raise a ``DataError`` unless all names of targets are different strings that can be written to a file."""
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise DataError(f"{name!r} is the name of a target, expected strings that are not empty.")
-    ((twice, times),) = Counter(names).most_common(1) if names else (("", 0),)
-    if times > 1:
-        raise DataError(f"two targets are called {twice!r}: give each a name of its own.")
-    try:
-        "".join(names).encode()
-    except UnicodeEncodeError as error:
-        raise DataError("the name of a target contains half a character (a lone surrogate).") from error
 
 
 def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedGraphs:
@@ -313,18 +352,23 @@ def concatenate(stores: Sequence[PackedGraphs], name: str = "graphs") -> PackedG
         steps = torch.cat([getattr(store, item).diff() for store in stores])
         joined[item] = torch.cat([steps.new_zeros(1), steps.cumsum(0)])
     joined["edge_index"] = torch.cat([store.edge_index for store in stores], dim=1)
-    if len({store.target_names for store in stores}) > 1:
-        raise DataError(f"the stores have different targets: {[list(store.target_names) for store in stores]}.")
-    joined["target_names"] = stores[0].target_names
+    for item, names in COLUMNS.items():
+        every = [getattr(store, names) for store in stores]
+        if len(set(every)) > 1:
+            raise DataError(f"the stores have different {item.replace('_', ' ')}: {list(map(list, every))}.")
+        joined[names] = every[0]
     for item in (*GRAPH_FIELDS, *NODE_FIELDS, *EDGE_FIELDS):
         values = [getattr(store, item) for store in stores]
         if all(value is None for value in values):
             continue
         if any(value is None for value in values):
             raise DataError(f"some of the stores have {item} and some do not, expected all or none.")
-        names = NAMED.get(item)
-        if names is not None:
-            values, joined[names] = _match_names(values, [getattr(store, names) for store in stores])
+        if item in NAMED:
+            known = NAMED[item]
+            values, joined[known] = _match_names(values, [getattr(store, known) for store in stores])
+        elif item in CATEGORIES:
+            columns = CATEGORIES[item]
+            values, joined[columns] = _match_columns(item, values, [getattr(store, columns) for store in stores])
         elif len({value.shape[1:] for value in values}) > 1:
             raise DataError(f"{item} differ in width: {[list(value.shape[1:]) for value in values]}.")
         joined[item] = torch.cat(values)
@@ -343,18 +387,28 @@ def _summary(store: PackedGraphs) -> str:
     if store.labels is not None:
         parts.append(f"{len(store.classes)} classes")
     if store.targets is not None:
-        parts.append(f"{len(store.target_names)} target{'s' * (len(store.target_names) != 1)}")
+        parts.append(_counted(len(store.target_names), "target"))
     if store.node_labels is not None:
         parts.append(f"{len(store.node_label_names)} node labels")
+    if store.node_categories is not None:
+        parts.append(f"{_counted(store.node_categories.shape[1], 'column')} of node categories")
     if store.node_attributes is not None:
         parts.append(f"{store.node_attributes.shape[1]} node attributes")
     if store.edge_labels is not None:
         parts.append(f"{len(store.edge_label_names)} edge labels")
+    if store.edge_categories is not None:
+        parts.append(f"{_counted(store.edge_categories.shape[1], 'column')} of edge categories")
     if store.edge_attributes is not None:
         parts.append(f"{store.edge_attributes.shape[1]} edge attributes")
     if store.edge_weights is not None:
         parts.append("edge weights")
+    if store.graph_attributes is not None:
+        parts.append(_counted(store.graph_attributes.shape[1], "graph attribute"))
     return ", ".join(parts)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def take_segments(ptr: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
@@ -382,6 +436,26 @@ def _match_names(codes: list[Tensor], names: list[LabelNames]) -> tuple[list[Ten
     return [table.to(code.device)[code.long()] for code, table in zip(codes, tables, strict=True)], union
 
 
+def _match_columns(
+    item: str, codes: list[Tensor], columns: list[tuple[CategoryColumn, ...]]
+) -> tuple[list[Tensor], tuple[CategoryColumn, ...]]:
+    """Map several columns of categories to codes of the unions of their values, in the order of the first store."""
+    names = [column.name for column in columns[0]]
+    for some in columns:
+        if {column.name for column in some} != set(names):
+            raise DataError(f"{item} have different columns: {[[column.name for column in some] for some in columns]}.")
+    matched = []
+    union = []
+    for name in names:
+        places = [[column.name for column in some].index(name) for some in columns]
+        own = [code[:, place] for code, place in zip(codes, places, strict=True)]
+        values, known = _match_names(own, [some[place].values for some, place in zip(columns, places, strict=True)])
+        matched.append(values)
+        union.append(CategoryColumn(name, known))
+    joined = [torch.stack([some.int() for some in rows], 1) for rows in zip(*matched, strict=True)]
+    return [smallest_integers(codes, union) for codes in joined], tuple(union)
+
+
 def _check_shapes(store: PackedGraphs) -> None:
     """Raise a ``DataError`` if array shapes do not match; for the values see :func:`check_values`."""
     if store.device.type != "cpu":
@@ -403,7 +477,13 @@ def _check_shapes(store: PackedGraphs) -> None:
         value = getattr(store, name)
         if value is not None and value.shape[0] != length:
             raise DataError(f"{name} has {value.shape[0]} entries, expected {length}.")
-    columns = 0 if store.targets is None else store.targets.shape[1]
-    check_target_names(store.target_names)
-    if len(store.target_names) != columns or (store.targets is not None and not columns):
-        raise DataError(f"{columns} columns of targets have {len(store.target_names)} names, expected one name each.")
+    for item, names in (COLUMNS | CATEGORIES).items():
+        values = getattr(store, item)
+        columns = 0 if values is None else values.shape[1]
+        named = getattr(store, names)
+        texts = [column.name if isinstance(column, CategoryColumn) else column for column in named]
+        check_column_names(KINDS[item], texts)
+        if len(named) != columns or (values is not None and not columns):
+            raise DataError(
+                f"{columns} columns of {item.replace('_', ' ')} have {len(named)} names, expected one name each."
+            )

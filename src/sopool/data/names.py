@@ -2,8 +2,9 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,45 @@ from sopool.errors import DataError
 LabelNames = tuple[str | int, ...]
 WHOLE = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")
 """How a file may write an integer label: 1, 01 or, as pandas does in a column with missing values, 1.0."""
+
+
+class CategoryColumn(NamedTuple):
+    """A column of categories of nodes or edges, such as the formal charges of atoms.
+
+    Examples:
+        >>> from sopool.data import CategoryColumn
+        >>> CategoryColumn("charge", (-1, 0, 1)).values[2]
+        1
+    """
+
+    name: str
+    values: LabelNames
+    """The values that the codes of the column stand for, numbers before strings."""
+
+
+def smallest_integers(codes: Tensor, columns: Sequence[CategoryColumn]) -> Tensor:
+    """Return the codes of categories ``[N, C]`` in the smallest integer type that holds those of every column."""
+    most = max((len(column.values) for column in columns), default=0)
+    return codes.to(
+        next(dtype for dtype, held in ((torch.uint8, 2**8), (torch.int16, 2**15), (torch.int32, 2**31)) if most <= held)
+    )
+
+
+def check_column_names(kind: str, names: Sequence[Any]) -> None:
+    """Raise a ``DataError`` unless all names are different strings that can be written to a file.
+
+    ``kind`` says what they are the names of, such as ``"target"``.
+    """
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise DataError(f"{name!r} is the name of a {kind}, expected strings that are not empty.")
+    ((twice, times),) = Counter(names).most_common(1) if names else (("", 0),)
+    if times > 1:
+        raise DataError(f"{twice!r} is the name of more than one {kind}: give each a name of its own.")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"the name of a {kind} contains half a character (a lone surrogate).") from error
 
 
 def plain(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Pack single graphs into a store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.graphs import PackedGraphs
-from sopool.data.names import LabelNames, number_names, plain
+from sopool.data.graphs import CATEGORIES, MAX_TARGET, PackedGraphs
+from sopool.data.names import CategoryColumn, LabelNames, number_names, plain, smallest_integers
 from sopool.data.targets import is_target, stack_targets
 from sopool.errors import DataError
 
@@ -32,6 +32,10 @@ class Graph:
         edge_labels: One label for each edge, ``[E]``. Default: None.
         edge_attributes: Numbers for each edge, ``[E, F]``. Default: None.
         edge_weights: One weight for each edge, ``[E]``. Default: None.
+        node_categories: More categories of the nodes: the values ``[N]`` of each column by its name. Default: None.
+        edge_categories: More categories of the edges, as those of nodes. Default: None.
+        graph_attributes: Numbers given beside the graph, such as a temperature: a mapping of names to numbers, or a
+            list ``[D]``; None or NaN where one is missing. Default: None.
         where: The name of the graph in error messages. Default: its index, such as "graph 3".
 
     Examples:
@@ -53,6 +57,12 @@ class Graph:
     """Numbers for each edge, ``[E, F]``."""
     edge_weights: Any = None
     """One weight for each edge, ``[E]``."""
+    node_categories: Mapping[str, Sequence[Label]] | None = None
+    """The values ``[N]`` of each column of categories by its name."""
+    edge_categories: Mapping[str, Sequence[Label]] | None = None
+    """The values ``[E]`` of each column of categories by its name."""
+    graph_attributes: Any = None
+    """Numbers given beside the graph: a mapping of names to numbers, or a list ``[D]``."""
     where: str = ""
     """The name of the graph in error messages; its index, such as "graph 3", by default."""
 
@@ -94,11 +104,14 @@ def pack(graphs: Iterable[Graph], name: str = "graphs", target_names: Sequence[s
         **_labels(graphs, tuple(target_names)),
         node_labels=None if node_labels is None else node_labels.int(),
         node_label_names=node_label_names,
+        **_categories(graphs, "node_categories", nodes_of),
         node_attributes=_stacked(graphs, "node_attributes", nodes_of, dims=2),
         edge_labels=None if edge_labels is None else edge_labels.int(),
         edge_label_names=edge_label_names,
+        **_categories(graphs, "edge_categories", edges_of),
         edge_attributes=_stacked(graphs, "edge_attributes", edges_of, dims=2),
         edge_weights=weights,
+        **_graph_attributes(graphs),
         name=name,
     )
 
@@ -119,6 +132,72 @@ def _labels(graphs: list[Graph], target_names: tuple[str, ...]) -> dict[str, Any
             )
     codes, classes = _numbered("label", _complete(graphs, "label", labels))
     return {"labels": codes, "classes": classes}
+
+
+def _categories(graphs: list[Graph], field: str, counts: list[int]) -> dict[str, Any]:
+    """Return the fields of a store with the categories of nodes or edges."""
+    values = _values(graphs, field, counts)
+    if values is None:
+        return {}
+    needed = [(graph, some, count) for graph, some, count in zip(graphs, values, counts, strict=True) if count]
+    names = list(needed[0][1]) if needed else []
+    if not names:
+        return {}
+    for graph, some, count in needed:
+        if not isinstance(some, Mapping) or set(some) != set(names):
+            found = sorted(map(str, some)) if isinstance(some, Mapping) else type(some).__name__
+            raise DataError(f"{graph.where}: {field} are {found}, expected the columns {names}, as in other graphs.")
+        for name in names:
+            _check_count(graph, f"{field} of {name!r}", len(some[name]), count)
+    codes: list[Tensor] = []
+    columns: list[CategoryColumn] = []
+    for name in names:
+        numbers, known = _numbered(
+            f"{field} of {name!r}", list(chain.from_iterable(some[name] for _, some, _ in needed))
+        )
+        assert numbers is not None
+        codes.append(numbers)
+        columns.append(CategoryColumn(name, known))
+    return {field: smallest_integers(torch.stack(codes, 1), columns), CATEGORIES[field]: tuple(columns)}
+
+
+def _graph_attributes(graphs: list[Graph]) -> dict[str, Any]:
+    """Return the fields of a store with the numbers given beside graphs."""
+    values = _complete(graphs, "graph_attributes", [plain(graph.graph_attributes) for graph in graphs])
+    if values is None:
+        return {}
+    first = values[0]
+    given = tuple(first) if isinstance(first, Mapping) else tuple(f"attribute {i}" for i, _ in enumerate(first))
+    rows = []
+    for graph, some in zip(graphs, values, strict=True):
+        if isinstance(some, Mapping) != isinstance(first, Mapping) or len(some) != len(given):
+            raise DataError(
+                f"{graph.where}: {len(some)} graph_attributes, but the first graph has {len(given)}: give the same "
+                "for all graphs."
+            )
+        if isinstance(some, Mapping) and set(some) != set(given):
+            strange = next(name for name in some if name not in given)
+            raise DataError(f"{graph.where}: graph_attributes name {strange!r}, which the first graph does not have.")
+        rows.append(
+            [
+                _number(graph, name, some[name if isinstance(some, Mapping) else place])
+                for place, name in enumerate(given)
+            ]
+        )
+    return (
+        {"graph_attributes": torch.tensor(rows, dtype=torch.float32), "graph_attribute_names": given} if given else {}
+    )
+
+
+def _number(graph: Graph, name: str, value: Any) -> float:
+    """Return a number given beside a graph, NaN where it is missing."""
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_TARGET:
+        raise DataError(
+            f"{graph.where}: {name!r} is {value!r}, expected a finite number, or None or NaN if it is missing."
+        )
+    return float(value)
 
 
 def _ptr(counts: Sequence[int]) -> Tensor:

@@ -41,8 +41,7 @@ from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import encoder_from_json
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.formats.limits import MAX_TARGETS
-from sopool.data.graphs import check_target_names
-from sopool.data.names import plain
+from sopool.data.names import check_column_names, plain
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
 from sopool.estimator.base import GraphEstimator
@@ -309,7 +308,7 @@ def _objective(saved: dict[str, Any], classes: np.ndarray | None) -> Objective:
         raise DataError("objective.flat is true, expected false for anything but a single number.")
     if classes is not None:
         return SingleLabel(tuple(classes.tolist()), metric=saved["metric"])
-    check_target_names(targets)
+    check_column_names("target", targets)
     if task == "multi-label":
         return MultiLabel(tuple(targets), metric=saved["metric"])
     return Regression(tuple(targets), saved["metric"], saved["loss"], tuple(saved["units"]))

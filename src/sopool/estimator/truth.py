@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from sopool.data.formats.packed import content_key
-from sopool.data.graphs import PackedGraphs, check_target_names, check_targets
-from sopool.data.names import plain
+from sopool.data.graphs import PackedGraphs, check_targets
+from sopool.data.names import check_column_names, plain
 from sopool.data.targets import default_names, is_missing, stack_targets
 from sopool.errors import DataError
 from sopool.estimator.validation import (
@@ -252,7 +252,7 @@ def target_matrix(given: Any, count: int, names: tuple[str, ...] = ()) -> tuple[
         raise DataError(f"targets of type {values.dtype} were given; expected numbers, and NaN where one is missing.")
     matrix = values.reshape(count, -1).astype(np.float64)
     names = names or default_names(matrix.shape[1])
-    check_target_names(names)
+    check_column_names("target", names)
     if len(names) != matrix.shape[1]:
         raise DataError(f"{matrix.shape[1]} targets were given for {len(names)} names: {show(list(names))}.")
     check_targets(torch.from_numpy(matrix), names)

@@ -15,25 +15,29 @@ from torch import Tensor
 from sopool._files.atomic import whole_file
 from sopool._files.sealed import check_sealed_file, write_sealed
 from sopool.data.formats.json_graph import check_names
-from sopool.data.graphs import PackedGraphs, check_values
-from sopool.data.names import LabelNames
+from sopool.data.graphs import CATEGORIES, PackedGraphs, check_values
+from sopool.data.names import CategoryColumn
 from sopool.errors import DataError
 
 FORMAT = "sopool graphs 1"
 NAMES = ("classes", "node_label_names", "edge_label_names")
-LATER_NAMES = ("target_names",)
+LATER_NAMES = ("target_names", *CATEGORIES.values(), "graph_attribute_names")
 """Names that the first files did not have; they are left out where they are empty, so that keys stay the same."""
-DTYPES = {
-    "node_ptr": torch.int64,
-    "edge_ptr": torch.int64,
-    "edge_index": torch.int32,
-    "labels": torch.int64,
-    "targets": torch.float64,
-    "node_labels": torch.int32,
-    "node_attributes": torch.float32,
-    "edge_labels": torch.int32,
-    "edge_attributes": torch.float32,
-    "edge_weights": torch.float32,
+SMALL = (torch.uint8, torch.int16, torch.int32)
+DTYPES: dict[str, tuple[torch.dtype, ...]] = {
+    "node_ptr": (torch.int64,),
+    "edge_ptr": (torch.int64,),
+    "edge_index": (torch.int32,),
+    "labels": (torch.int64,),
+    "targets": (torch.float64,),
+    "node_labels": (torch.int32,),
+    "node_categories": SMALL,
+    "node_attributes": (torch.float32,),
+    "edge_labels": (torch.int32,),
+    "edge_categories": SMALL,
+    "edge_attributes": (torch.float32,),
+    "edge_weights": (torch.float32,),
+    "graph_attributes": (torch.float32,),
 }
 
 
@@ -167,8 +171,9 @@ def _mapped(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             f"truncated, damaged or not a .graphs file ({error}). Create it again from its source.", path
         ) from error
     for name, tensor in tensors.items():
-        if tensor.dtype != DTYPES[name]:
-            raise DataError(f"{name} has type {tensor.dtype}, expected {DTYPES[name]}.", path)
+        if tensor.dtype not in DTYPES[name]:
+            expected = " or ".join(map(str, DTYPES[name]))
+            raise DataError(f"{name} has type {tensor.dtype}, expected {expected}.", path)
     return header, tensors
 
 
@@ -185,12 +190,21 @@ def _store(header: dict[str, str], tensors: dict[str, Tensor], path: Path, check
     return store
 
 
-def _names(text: str, what: str) -> LabelNames:
+def _names(text: str, what: str) -> tuple[Any, ...]:
     names = json.loads(text)
     if not isinstance(names, list):
         raise DataError(f"{what} must be a list.")
+    if what in CATEGORIES.values():
+        return tuple(_column(column, what) for column in names)
     check_names(names, what)
     return tuple(names)
+
+
+def _column(saved: Any, what: str) -> CategoryColumn:
+    if not (isinstance(saved, list) and len(saved) == 2 and isinstance(saved[1], list)):
+        raise DataError(f"{what} must be pairs of a name and a list of values.")
+    check_names(saved[1], what)
+    return CategoryColumn(saved[0], tuple(saved[1]))
 
 
 def _names_of(store: PackedGraphs) -> list[str]:
