@@ -188,7 +188,7 @@ def test_a_stack_is_made_of_its_tensors(config):
     again = stack_of(like, named_tensors(stacked)).eval()
     graphs = torch.tensor([[0, 1, 2], [0, 1, 2]])
     batch = tables.batch(graphs)
-    batch = (batch.x.to(next(stacked.parameters()).dtype), *batch[1:])
+    batch = batch.to(next(stacked.parameters()).dtype)
     torch.testing.assert_close(again(*batch), stacked.eval()(*batch), rtol=0, atol=0)
     alone = [model.embed(*batch_of(tables, [0, 1, 2])) for model in models]
     for (mine, _), *theirs in zip(again.embed(*batch), *alone, strict=True):

@@ -45,7 +45,7 @@ def seen_by_members(
     tables = _tables(ensemble, store, features)
     for graph in range(len(store)):
         batches = [tables.batch(torch.tensor([[graph]]), substitutes[number : number + 1]) for number in numbers]
-        yield [(member, batch._replace(x=batch.x.double())) for member, batch in zip(members, batches, strict=True)]
+        yield [(member, batch.to(torch.float64)) for member, batch in zip(members, batches, strict=True)]
 
 
 def node_names(graph: PackedGraphs) -> list[str]:

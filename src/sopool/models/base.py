@@ -57,13 +57,22 @@ class Classifier(torch.nn.Module):
             if isinstance(layer, GNN) and layer.known is not None:
                 layer.known.copy_(labels)
 
-    def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+    def embed(
+        self, x: Tensor, neighbors: Neighbors, ptr: Tensor, graph_x: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor | None]]:
         """Return one or several graph embeddings ``[G, F]``, each with the additional loss of each graph."""
-        raise NotImplementedError(f"{type(self).__name__} must define embed(x, neighbors, ptr).")
+        raise NotImplementedError(f"{type(self).__name__} must define embed(x, neighbors, ptr, graph_x).")
 
-    def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
+    def classify(
+        self,
+        x: Tensor,
+        neighbors: Neighbors,
+        ptr: Tensor,
+        graph_x: Tensor | None = None,
+        dropout: Dropout | None = None,
+    ) -> Scored:
         """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
-        raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, dropout).")
+        raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, graph_x, dropout).")
 
     def score(self, embedding: Tensor, head: torch.nn.Module, place: int, dropout: Dropout | None) -> Tensor:
         """Return the scores of a head, with dropout on the embedding or on the scores as configured."""
@@ -72,9 +81,16 @@ class Classifier(torch.nn.Module):
         scores: Tensor = head(embedding)
         return dropout(scores, place) if dropout is not None and self.config.dropout_on == "logits" else scores
 
-    def forward(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        neighbors: Neighbors,
+        ptr: Tensor,
+        graph_x: Tensor | None = None,
+        dropout: Dropout | None = None,
+    ) -> Tensor:
         """Return the scores ``[G, C]`` of :meth:`classify`."""
-        return self.classify(x, neighbors, ptr, dropout).scores
+        return self.classify(x, neighbors, ptr, graph_x, dropout).scores
 
 
 def add(total: Tensor | None, more: Tensor | None) -> Tensor | None:

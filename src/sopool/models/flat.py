@@ -50,18 +50,27 @@ class FlatClassifier(Classifier):
         self.hidden = torch.nn.ModuleList(Linear(width, config.head_hidden) for width in pooled if config.head_hidden)
         self.heads = torch.nn.ModuleList(Linear(config.head_hidden or width, classes) for width in pooled)
 
-    def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+    def embed(
+        self, x: Tensor, neighbors: Neighbors, ptr: Tensor, graph_x: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor | None]]:
         """Return one graph embedding, or one for each layer, each with the additional loss of each graph."""
         layers = self.gnn(x, neighbors, ptr, self.models)
         layers = [join(layers)] if self.config.join == "concat" else layers
         graphs = GraphStructure(ptr, neighbors)
         return [read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
 
-    def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
+    def classify(
+        self,
+        x: Tensor,
+        neighbors: Neighbors,
+        ptr: Tensor,
+        graph_x: Tensor | None = None,
+        dropout: Dropout | None = None,
+    ) -> Scored:
         """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
         total: Tensor | None = None
         penalty: Tensor | None = None
-        for place, (pooled, extra) in enumerate(self.embed(x, neighbors, ptr)):
+        for place, (pooled, extra) in enumerate(self.embed(x, neighbors, ptr, graph_x)):
             total = add(total, self.head(pooled, place, dropout))
             penalty = add(penalty, extra)
         assert total is not None

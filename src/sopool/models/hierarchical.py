@@ -80,14 +80,23 @@ class HierarchicalClassifier(Classifier):
             left.append(pool.pool(x, graphs))
         return left
 
-    def embed(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+    def embed(
+        self, x: Tensor, neighbors: Neighbors, ptr: Tensor, graph_x: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor | None]]:
         """Return the readout of each block ``[G, F]``, with the additional loss of each graph ``[G]`` or ``None``."""
         left = self.blocks(x, neighbors, ptr)
         return [(self._read(block, pool), block.total_loss) for block, pool in zip(left, self.pools, strict=True)]
 
-    def classify(self, x: Tensor, neighbors: Neighbors, ptr: Tensor, dropout: Dropout | None = None) -> Scored:
+    def classify(
+        self,
+        x: Tensor,
+        neighbors: Neighbors,
+        ptr: Tensor,
+        graph_x: Tensor | None = None,
+        dropout: Dropout | None = None,
+    ) -> Scored:
         """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
-        embedded = self.embed(x, neighbors, ptr)
+        embedded = self.embed(x, neighbors, ptr, graph_x)
         penalty: Tensor | None = None
         for _, extra in embedded:
             penalty = add(penalty, extra)

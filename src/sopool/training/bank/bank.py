@@ -163,7 +163,7 @@ class Bank:
         graphs = step.graphs
         batch = self.tables.batch(graphs, self.substitutes, capacity)
         dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
-        scores, penalty = self.model.classify(batch.x.to(self.dtype), batch.neighbors, batch.ptr, dropout)
+        scores, penalty = self.model.classify(*batch.to(self.dtype), dropout=dropout)
         true = self.truth.index_select(0, graphs.flatten()).unflatten(0, graphs.shape)
         losses = self.loss(scores.view(*graphs.shape, -1), true)
         if self.tables.weights is not None:
@@ -222,7 +222,7 @@ class Bank:
         """Score the same number of graphs for each model: ``[M, g]`` -> ``[M, g, W]``."""
         self.model.eval()
         batch = self.tables.batch(graphs, self.substitutes, capacity)
-        scores: Tensor = self.model(batch.x.to(self.dtype), batch.neighbors, batch.ptr)
+        scores: Tensor = self.model(*batch.to(self.dtype))
         return scores.view(*graphs.shape, -1)
 
     @property

@@ -87,6 +87,12 @@ class Batch(NamedTuple):
     """The neighbors of each node, as message passing needs them."""
     ptr: Tensor
     """The position of each graph's first node ``[G + 1]``."""
+    graph_x: Tensor | None = None
+    """The attributes of each graph ``[G, D]``, NaN where missing; None if they are not used."""
+
+    def to(self, dtype: torch.dtype) -> "Batch":
+        """Return the batch with all features of one precision."""
+        return self._replace(x=self.x.to(dtype), graph_x=None if self.graph_x is None else self.graph_x.to(dtype))
 
 
 @dataclass(frozen=True, eq=False)

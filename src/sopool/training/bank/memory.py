@@ -50,7 +50,7 @@ def bank_memory(tables: GraphTables, config: RunConfig, split: Split) -> BankMem
 
     def step() -> None:
         batch = tables.batch(numbers, bank.substitutes)
-        scores, penalty = bank.model.train().classify(batch.x.to(bank.dtype), batch.neighbors, batch.ptr, None)
+        scores, penalty = bank.model.train().classify(*batch.to(bank.dtype))
         loss = scores.sum() if penalty is None else scores.sum() + penalty.sum()
         torch.autograd.grad(loss, bank.parameters, materialize_grads=True)
 
