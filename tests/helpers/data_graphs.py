@@ -57,10 +57,12 @@ def as_lists(store):
                 "node_attributes": None if one.node_attributes is None else one.node_attributes.tolist(),
                 "edge_attributes": None if one.edge_attributes is None else one.edge_attributes.tolist(),
                 "edge_weights": None if one.edge_weights is None else one.edge_weights.tolist(),
-                "node_categories": _named(one.node_categories, one.node_category_columns),
-                "edge_categories": _named(one.edge_categories, one.edge_category_columns),
             }
         )
+        for kind in ("node", "edge"):
+            codes = getattr(one, f"{kind}_categories")
+            if codes is not None:
+                out[-1][f"{kind}_categories"] = _named(codes, getattr(one, f"{kind}_category_columns"))
         if one.graph_attributes is not None:
             out[-1]["graph_attributes"] = _known(one.graph_attributes[0], one.graph_attribute_names)
         if one.targets is not None:
@@ -70,8 +72,6 @@ def as_lists(store):
 
 def _named(codes, columns):
     """The values of each column of categories by its name."""
-    if codes is None:
-        return None
     return {
         column.name: [column.values[code] for code in some.tolist()]
         for column, some in zip(columns, codes.unbind(1), strict=True)
