@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--rules", default=",".join(RULES))
     parser.add_argument("--models", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", "-o", type=Path, required=True, help="file that lines are appended to")
     args = parser.parse_args()
     done = [json.loads(line) for line in args.output.read_text().splitlines()] if args.output.exists() else []
@@ -67,13 +68,13 @@ def measure(name: str, rules: list[str], args: argparse.Namespace) -> Iterator[d
     truth = truth_of(held, objective.task).numpy()
     kind = GraphRegressor if objective.task == "regression" else GraphClassifier
     for rule in rules:
-        model = kind(n_models=args.models, random_state=args.seed, device="cpu")
+        model = kind(n_models=args.models, random_state=args.seed, device=args.device)
         with patch.object(fitting, "schedule_for", lambda count, batch, rule=rule: schedule(rule, count, batch)):
             start = time.process_time()
             model.fit(train)
             seconds = time.process_time() - start
         ensemble = model.ensemble_
-        scores = ensemble.scores(held, ensemble.encode(held)).double().numpy()
+        scores = ensemble.scores(held, ensemble.encode(held)).cpu().double().numpy()
         each = [one.outputs(some) for one, some in zip(ensemble.objectives, scores, strict=True)]
         alone = [objective.score(outputs, truth, [objective.metric])[objective.metric] for outputs in each]
         together = model.scores(held, metrics=[objective.metric])[objective.metric]
@@ -81,6 +82,7 @@ def measure(name: str, rules: list[str], args: argparse.Namespace) -> Iterator[d
             "dataset": name,
             "rule": rule,
             "seed": args.seed,
+            "device": args.device,
             "graphs": len(train),
             **schedule(rule, len(train), model.batch_size)._asdict(),
             "metric": objective.metric,
