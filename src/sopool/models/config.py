@@ -20,6 +20,10 @@ LATER: dict[str, Any] = {
     "block_readout": "max-mean",
     "frozen": False,
     "edge_labels": 0,
+    "edge_categories": [],
+    "edge_attributes": 0,
+    "edge_weights": False,
+    "graph_attributes": 0,
     "pooled_norm": False,
     "head_hidden": 0,
     "pool_source": "",
@@ -101,6 +105,14 @@ class ModelConfig:
     """Whether the parameters of the readout, or of the pooling layers, keep their random initial values."""
     edge_labels: int = 0
     """The number of edge labels, for message-passing layers that use them; otherwise 0."""
+    edge_categories: list[int] = field(default_factory=list)
+    """The number of values of each further column of edge categories, for layers that use them; otherwise empty."""
+    edge_attributes: int = 0
+    """The number of edge attributes, for layers that use them; otherwise 0."""
+    edge_weights: bool = False
+    """Whether messages are multiplied by the weights of edges."""
+    graph_attributes: int = 0
+    """The number of attributes of each graph that are appended to its embedding; 0 for none."""
     pooled_norm: bool = False
     """Whether the graph embeddings of a flat model are batch normalized before the classifier."""
     head_hidden: int = 0
@@ -200,6 +212,10 @@ FIELDS: dict[str, Check] = {
     "block_readout": choice(*get_args(VectorFrom)),
     "frozen": BOOLEAN,
     "edge_labels": whole(0, 2**16),
+    "edge_categories": list_of(whole(1, 2**16), most=256),
+    "edge_attributes": whole(0, 2**16),
+    "edge_weights": BOOLEAN,
+    "graph_attributes": whole(0, 2**16),
     "pooled_norm": BOOLEAN,
     "head_hidden": whole(0, 2**16),
     "pool_source": text(),

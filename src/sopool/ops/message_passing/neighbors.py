@@ -35,7 +35,22 @@ class EdgeLabels(NamedTuple):
     transposed: Tensor
     """The codes for the nodes of the transposed lists ``[L]``, int64."""
     kinds: int
-    """The number of labels, including the one for unknown labels."""
+    """The number of labels, including the one for unknown labels; or the number of combinations."""
+    combinations: Tensor | None = None
+    """With several columns of categories, the C categories that each label stands for ``[kinds, C]``, int64, numbered
+    across the columns, each of which ends with its category for unknown values. None for a single column."""
+
+
+class EdgeValues(NamedTuple):
+    """Numbers of the edge to each list entry, for networks that use them."""
+
+    order: Tensor
+    """The position in ``Neighbors.nodes`` of each entry of the transposed lists ``[L]``, int64."""
+    attributes: Tensor | None = None
+    """The D attributes of the edge to each entry of ``Neighbors.nodes`` ``[L, D]``; 0 for the node itself."""
+    weights: Tensor | None = None
+    """The weight of the edge to each entry of ``Neighbors.nodes`` ``[L]``; 1 for the node itself."""
+
 
 
 class Neighbors(NamedTuple):
@@ -52,6 +67,8 @@ class Neighbors(NamedTuple):
     """The clusters of the nodes, for a pooling that needs precomputed clusters."""
     labels: EdgeLabels | None = None
     """The labels of the edges, for a network that uses them."""
+    values: EdgeValues | None = None
+    """The attributes and weights of the edges, for a network that uses them."""
 
 
 Adjacency = Neighbors | Edges | Dense

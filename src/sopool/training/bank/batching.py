@@ -88,7 +88,7 @@ class Batch(NamedTuple):
     ptr: Tensor
     """The position of each graph's first node ``[G + 1]``."""
     graph_x: Tensor | None = None
-    """The attributes of each graph ``[G, D]``, NaN where missing; None if they are not used."""
+    """The standardized attributes of each graph ``[G, D]``, 0 where missing; None if they are not used."""
 
     def to(self, dtype: torch.dtype) -> "Batch":
         """Return the batch with all features of one precision."""
