@@ -198,6 +198,20 @@ def average(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
+def counted(
+    outputs: np.ndarray, truth: np.ndarray, weights: np.ndarray | None, known: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return outputs, true values and weights of the graphs that are ``known`` ``[n]`` and have a positive weight.
+
+    Metrics of a class or of a target of which all graphs have weight 0 are not defined.
+    """
+    kept = np.ones(len(truth), bool) if known is None else known
+    if weights is None:
+        return outputs[kept], truth[kept], None
+    kept = kept & (weights > 0)
+    return outputs[kept], truth[kept], weights[kept]
+
+
 def spread(each: np.ndarray) -> np.ndarray:
     """Return the standard deviation over models ``[M, ...]``; NaN for a single model."""
     found: np.ndarray = each.std(0) if len(each) > 1 else np.full(each.shape[1:], np.nan)
