@@ -136,7 +136,7 @@ def known_graphs(graphs: Any, y: Any, predicts: Predicts) -> KnownGraphs:
         predicts: Whether classes (or labels that are 0 or 1) or numbers are to be predicted.
     """
     items = listed_graphs(graphs)
-    if y is None and _are_stores_of_targets(items):
+    if y is None and isinstance(items, list) and _are_stores_of_targets(items):
         items = concatenate(items)
     if y is None and isinstance(items, PackedGraphs):
         return _of_store(items, predicts)
@@ -201,9 +201,9 @@ def _check_binary(targets: np.ndarray, names: Sequence[str]) -> None:
         )
 
 
-def _are_stores_of_targets(items: Any) -> bool:
-    """Return whether these are several stores with targets, into which scikit-learn divides one."""
-    return isinstance(items, list) and all(isinstance(one, PackedGraphs) and one.targets is not None for one in items)
+def _are_stores_of_targets(items: list[Any]) -> bool:
+    """Return whether these are stores with targets, one for each graph, as which scikit-learn divides a store."""
+    return all(isinstance(one, PackedGraphs) and one.targets is not None for one in items)
 
 
 def _is_table(given: Any) -> bool:
