@@ -57,8 +57,6 @@ class Objective(ABC):
 
     task: ClassVar[Task]
     """The kind of the objective."""
-    default_metric: ClassVar[str]
-    """The metric if none is given."""
 
     @property
     def width(self) -> int:

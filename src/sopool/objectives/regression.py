@@ -50,7 +50,6 @@ class Regression(MaskedObjective):
     scale: tuple[float, ...] = ()
 
     task: ClassVar[Task] = "regression"
-    default_metric: ClassVar[str] = "rmse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", self.metric or METRIC_OF[self.loss_name])

@@ -34,7 +34,6 @@ class SingleLabel(Objective):
     class_weights: tuple[float, ...] | None = None
 
     task: ClassVar[Task] = "classification"
-    default_metric: ClassVar[str] = "accuracy"
 
     def strata(self, truth: np.ndarray) -> np.ndarray:
         """Return the classes, by which folds are stratified ``[n]``."""
