@@ -53,7 +53,7 @@ def test_a_single_number_has_a_row_for_each_metric():
     scores = [{"rmse": [1.25], "mae": [1.0]}, {"rmse": [1.5], "mae": [1.1]}]
     found = Estimate(Regression(("mass",)), scores, [{"rmse": [2.0], "mae": [1.5]}] * 2)
     grid = estimate_grid(found, ["rmse", "mae"])
-    assert [row[0].text for row in grid.rows] == ["RMSE", "MAE", "RMSE of the mean of the training graphs"]
+    assert [row[0].text for row in grid.rows] == ["RMSE", "MAE", "RMSE of predicting the mean of the training graphs"]
     assert grid.rows[0][1].text.startswith("1.3")
     assert "percent" not in grid.title
     assert no_better(found, balanced=False) == ""

@@ -61,7 +61,8 @@ def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
     rows = [[Cell(title_of(metric)), _cell(found, metric)] for metric in metrics]
     first = metrics[0]
     alike = found.baseline_mean(first)
-    baseline = f"{title_of(first)} of {BASELINES[found.objective.task]}"
+    predicting = "" if found.objective.task == "classification" else "predicting "
+    baseline = f"{title_of(first)} of {predicting}{BASELINES[found.objective.task]}"
     rows.append([Cell(baseline), NONE if alike is None else score_cell(first, alike)])
     note = " ".join([spread, *_left_out(found, metrics), *words])
     return Grid(title, ["", "on unseen graphs"], rows, notes=[note])
