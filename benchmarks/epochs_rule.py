@@ -5,6 +5,8 @@ from those of the first fold, of Tox21 from nine tenths of the molecules, of ZIN
 figures are those of each network alone and of the networks together.
 
     python -m benchmarks.epochs_rule --root FOLDER --molecules FOLDER -o rule.jsonl
+
+The table of the file is printed at the end.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -22,8 +25,12 @@ import numpy as np
 from sopool.data import PackedGraphs, load, stratified_folds
 from sopool.estimator import GraphClassifier, GraphRegressor, fitting
 from sopool.estimator.fitting import LEAST_STEPS, Schedule
-from sopool.objectives import objective_for, truth_of
+from sopool.objectives import METRICS, objective_for, truth_of
+from sopool.report.grid import Cell, Grid
+from sopool.report.papers import grid_markdown
+from sopool.report.scores import score_text
 
+FIGURES = Path(__file__).resolve().parents[1] / "docs" / "results" / "epochs_rule.jsonl"
 SMALL = 1600
 """Up to this number of graphs, all rules are the same."""
 DATASETS = ("PROTEINS", "NCI1", "Tox21", "ZINC-29k")
@@ -49,14 +56,14 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", "-o", type=Path, required=True, help="file that lines are appended to")
     args = parser.parse_args()
-    done = [json.loads(line) for line in args.output.read_text().splitlines()] if args.output.exists() else []
-    there = {(row["dataset"], row["rule"], row["seed"]) for row in done}
+    there = {(row["dataset"], row["rule"], row["seed"]) for row in figures(args.output)}
     for name in args.datasets.split(","):
         wanted = [rule for rule in args.rules.split(",") if (name, rule, args.seed) not in there]
         for row in measure(name, wanted, args) if wanted else ():
             print(json.dumps(row), flush=True)
             with args.output.open("a") as file:
                 file.write(json.dumps(row) + "\n")
+    print(grid_markdown(grid(figures(args.output))))
 
 
 def measure(name: str, rules: list[str], args: argparse.Namespace) -> Iterator[dict[str, object]]:
@@ -124,6 +131,26 @@ def schedule(rule: str, graphs: int, batch_size: int) -> Schedule:
         return Schedule(min(50, steps), 100, 30, 50)
     epochs = round(passes(graphs))
     return Schedule(steps, epochs, round(0.3 * epochs), round(0.5 * epochs))
+
+
+def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
+    """Return the rows of a file, none if there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def grid(found: list[dict[str, Any]]) -> Grid:
+    """Return the table of all rows, those of a data set one after the other."""
+    found = sorted(found, key=lambda row: (DATASETS.index(row["dataset"]), list(RULES).index(row["rule"])))
+    columns = ["data set", "graphs", "rule", "batches", "epochs", "metric", "one network", "all networks"]
+    return Grid("Rules of epochs", columns, [_cells(row) for row in found], words=(0, 2, 5))
+
+
+def _cells(row: dict[str, Any]) -> list[Cell]:
+    metric = row["metric"]
+    sizes = [f"{row[name]:,}" for name in ("graphs", "steps", "epochs")]
+    scores = [score_text(metric, score) for score in (float(np.mean(row["alone"])), row["together"])]
+    texts = [row["dataset"], sizes[0], row["rule"], *sizes[1:], METRICS[metric].title, *scores]
+    return [Cell(text) for text in texts]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import multi_head_scale, pages, search_page
+from benchmarks import epochs_rule, multi_head_scale, pages, search_page
+from sopool.estimator.fitting import schedule_for
 from sopool.report.papers import grid_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +64,23 @@ def test_page_of_hierarchies_has_the_comparison_of_normalizations():
     made = rows(grid_markdown(multi_head_scale.grid(multi_head_scale.figures())))
     assert made
     assert set(made) <= set(rows((ROOT / "docs" / "hierarchy.md").read_text()))
+
+
+def test_page_of_the_classifier_has_the_rules_of_epochs():
+    found = epochs_rule.figures()
+    shown = (ROOT / "docs" / "classifier.md").read_text()
+    assert block(epochs_rule.grid(found)) in shown
+    assert len(rows(block(epochs_rule.grid(found)))) == len(found) + 2
+
+
+def test_the_rule_of_epochs_is_the_one_that_was_chosen():
+    chosen = [row for row in epochs_rule.figures() if row["rule"] == "twice the root"]
+    assert {row["dataset"] for row in chosen} == set(epochs_rule.DATASETS)
+    for row in chosen:
+        used = schedule_for(row["graphs"], 32)._asdict()
+        assert used == {name: row[name] for name in used}
+    said = (ROOT / "docs" / "classifier.md").read_text()
+    assert f": {', '.join(map(str, schedule_for(25_600, 32)[1:3]))} and {schedule_for(25_600, 32).halve_every}" in said
 
 
 def page_of(figures):

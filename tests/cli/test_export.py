@@ -94,7 +94,12 @@ def test_the_model_is_not_written_over(model, call, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("output", "said"), [("-", "a file name is needed"), ("no/m.onnx", "the folder no does not exist")]
+    ("output", "said"),
+    [
+        ("-", "a file name is needed"),
+        ("no/m.onnx", "the folder no does not exist"),
+        ("m.pt", "m.pt: the name of the file to write must end in .onnx"),
+    ],
 )
 def test_a_file_is_needed(output, said, model, call):
     shown = call("export", model, "-o", output)

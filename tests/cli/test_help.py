@@ -141,6 +141,12 @@ def test_the_tables_fit_the_terminal(tmp_path, monkeypatch):
         ("Give its name as smiles_column; the first line", "Give its name as --smiles-column; the first line"),
         ("Found: smiles, label_column.", "Found: smiles, label_column."),
         ("give that folder as root or SOPOOL_DATA", "give that folder as --root or SOPOOL_DATA"),
+        ("label_column='log P' was given.", "--label-column log P was given."),
+        ("Leave label_column out.", "Leave --label-column out."),
+        (
+            "Give its name as label_column or, of several, as target_columns, or labelled=False to read no labels.",
+            "Give its name as --label-column or, of several, as --target-columns.",
+        ),
         ("rank=16 is an option of a pooling", "rank=16 is an option of a pooling"),
     ],
 )

@@ -29,7 +29,7 @@ def words(text):
 @pytest.mark.parametrize(
     ("name", "task", "shown"),
     [
-        ("one", "Task: regression of 1 target: target.", "RMSE of the mean of the training graphs"),
+        ("one", "Task: regression of 1 target: target.", "RMSE of predicting the mean of the training graphs"),
         (
             "two",
             "Task: regression of 2 targets: target 1, target 2.",
@@ -87,6 +87,9 @@ def test_columns_of_a_table_are_targets(call, tmp_path):
     found = call("predict", "one.sopool", "m.csv", "--label-column", "size", "-o", "out.csv")
     assert "on 30 known values" in words(found.err)
     assert "RMSE" in found.err
+    assert "scored as targets" not in found.err
+    found = call("predict", "one.sopool", "m.csv", "--target-columns", "odd", "-o", "out.csv")
+    assert "note: scored as targets of the model: odd as size." in words(found.err)
 
 
 def test_whole_numbers_are_classes_unless_the_task_says_otherwise(call, tmp_path):
@@ -145,7 +148,7 @@ def test_values_that_are_none_of_the_targets_are_told(call, tmp_path):
     done = call("predict", "m.sopool", "g.jsonl", "-o", "out.csv")
     said = words(done.err)
     assert done.code == 0
-    assert "3 of 4 labels are not values of the model's targets, which are 2 values, each 0 or 1 or missing" in said
+    assert "Expected for each graph 2 values, each 0 or 1 or missing" in said
     assert "'toxic'" in said
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 7
 
@@ -201,7 +204,10 @@ def test_columns_for_another_kind_of_model_are_refused(model, call):
     call("fit", "two.jsonl", "-o", "m.sopool", *QUICK, "--folds", "0")
     for given, message in (
         ([model, "MUTAG", "--target-columns", "a"], "the model predicts one class, so use --label-column"),
-        (["m.sopool", "two.jsonl", "--target-columns", "a"], "1 columns, but the model predicts 2 targets"),
+        (
+            ["m.sopool", "two.jsonl", "--target-columns", "a"],
+            "1 column, but the model predicts 2 targets: target 1, target 2. Name one column",
+        ),
     ):
         shown = call("predict", *given)
         assert shown.code == 2

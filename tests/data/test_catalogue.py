@@ -178,7 +178,9 @@ def test_sources_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match="no such file or folder"):
         load(tmp_path / "missing.zip")
     (tmp_path / "a.xlsx").write_text("?")
-    with pytest.raises(DataError, match=r"unknown file type '.xlsx', expected one of .zip"):
+    with pytest.raises(
+        DataError, match=r"unknown file type '.xlsx', expected one of .zip.* Save the spreadsheet as .csv"
+    ):
         load(tmp_path / "a.xlsx")
     (tmp_path / "a.txt").write_text("smiles,label\nCCO,1\n")
     with pytest.raises(DataError, match=r"a.txt, line 1: .* rename a table of molecules to .csv"):
@@ -207,7 +209,9 @@ def test_texts_in_capitals_or_packed(name, tmp_path):
 def test_molecules_without_labels(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "m.csv").write_text("smiles,toxic\nCCO,1\nCC,\n")
-    with pytest.raises(DataError, match=r"Give its name as label_column, or labelled=False"):
+    with pytest.raises(
+        DataError, match=r"Give its name as label_column or, of several, as target_columns, or labelled=False"
+    ):
         load(tmp_path / "m.csv")
     store = load(tmp_path / "m.csv", labelled=False)
     assert len(store) == 2

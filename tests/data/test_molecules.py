@@ -107,11 +107,11 @@ def test_raise_stops_at_the_first(tmp_path):
 
 def test_nothing_good_is_an_error(tmp_path):
     with pytest.raises(
-        DataError, match=r"0 of 2 molecules can be read. The first problem: molecule 0: RDKit cannot parse the molecule"
+        DataError, match=r"0 of 2 molecules can be used. The first problem: molecule 0: RDKit cannot parse the molecule"
     ):
         smiles_to_store(["x", "y"])
     with pytest.raises(
-        DataError, match=r"0 of 1 molecules can be read. The first problem: .*a\.csv, line 2: The molecule has no label"
+        DataError, match=r"0 of 1 molecules can be used. The first problem: .*a\.csv, line 2: The molecule has no label"
     ):
         read_smiles_csv(write(tmp_path / "a.csv", "smiles,label\nC\n"))
     for text in ("smiles,label\n", "smiles,label"):

@@ -189,3 +189,12 @@ def test_a_search_prefers_what_is_better_by_its_metric(metric):
         assert score == pytest.approx(sign * np.mean(each))
     assert found.best_score_ == max(found.cv_results_["mean_test_score"])
     assert found.best_estimator_.target_names_ == ["size", "noise"]
+
+
+def test_a_fold_without_a_score_leaves_the_choice_to_the_others():
+    """The only graph of a label is in one of the inner folds; the others have no ROC-AUC, whatever the settings."""
+    graphs = with_targets((np.arange(40) == 7)[:, None].astype(float), ["rare"])
+    search = fit_labelled(searched(tiny(epochs=1, validation_fraction=0), {"hidden": [2, 4]}), graphs)
+    each = np.stack([search.cv_results_[f"split{fold}_test_score"] for fold in range(search.n_splits_)])
+    assert (each == 0).all(1).sum() >= 2
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

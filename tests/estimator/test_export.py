@@ -161,3 +161,11 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingPackageError, match=r"needs ONNX, .*: pip install 'sopool\[export\]'"):
         tiny(epochs=1).fit(STORE, LABELS).export(tmp_path / "model.onnx")
+
+
+def test_an_export_from_a_gpu_leaves_the_model_there():
+    """The networks are exported from a copy: ``to`` of a PyTorch module would move those of the user."""
+    model = tiny(epochs=1).fit(STORE, LABELS)
+    elsewhere = model.ensemble_.to("meta")
+    assert {one.device.type for one in elsewhere.model.parameters()} == {elsewhere.device.type} == {"meta"}
+    assert {one.device.type for one in model.ensemble_.model.parameters()} == {"cpu"}

@@ -61,6 +61,16 @@ def test_graphs_carry_several_labels():
         np.testing.assert_allclose(tiny().fit(form).predict_proba(form), expected, atol=1e-6)
 
 
+def test_a_single_label_is_no_class_when_graphs_are_divided():
+    """Scikit-learn makes a list of graphs of a store, for example in a search."""
+    graphs = with_targets(SOME_FLAGS[:, :1], ["large"])
+    one, two = (tiny(epochs=1).fit(form) for form in (graphs, list(graphs)))
+    assert two.objective_ == one.objective_
+    assert two.target_names_ == ["large"]
+    np.testing.assert_array_equal(one.predict_proba(STORE), two.predict_proba(STORE))
+    assert two.score(list(graphs)) == one.score(graphs)
+
+
 def test_graphs_without_any_label_have_no_influence():
     y = np.where(np.arange(40)[:, None] % 4 > 0, SOME_FLAGS, NAN)
     known = ~np.isnan(y).all(1)

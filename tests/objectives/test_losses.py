@@ -114,15 +114,19 @@ def test_targets_are_standardized_by_known_values_only():
     one = Regression(NAMES).fit(truth)
     assert one.shift == (2.0, 7.0, 5.0)
     assert one.scale == (1.0, 1.0, 1.0)  # a single value, and equal values, have no spread
+    assert Regression(("a",)).fit(np.full((7, 1), 0.1)).scale == (1.0,)  # although the mean is rounded
+    assert Regression(("a",)).fit(np.array([[1e-200], [3e-200]])).scale == (1.0,)  # its square is 0 in double precision
     assert Regression(NAMES).fit(np.full((2, 3), np.nan)).shift == (0.0, 0.0, 0.0)
 
 
 def test_a_large_mean_costs_no_precision():
     truth = 1e9 + np.array([[0.0], [1e-3], [2e-3]])
     one = Regression(("energy",)).fit(truth)
+    assert one.scale == (pytest.approx(truth.std(), rel=1e-3),)
     standard = (truth - one.shift) / one.scale
     loss = loss_of([one], torch.from_numpy(standard)[None].float(), torch.from_numpy(truth)[None])
     assert loss.abs().max() < 1e-6
+    assert loss_of([one], torch.zeros(1, 3, 1), torch.from_numpy(truth)[None]).mean() == pytest.approx(1, rel=1e-3)
     assert np.abs(one.outputs(standard) - truth).max() < 1e-6
 
 

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -171,3 +173,24 @@ def test_every_metric_says_for_which_tasks_it_is():
         assert metric.tasks in (("classification", "multi-label"), ("regression",))
     errors = {"log_loss", "brier", "calibration_error", "mae", "rmse"}
     assert {name for name, metric in METRICS.items() if metric.lower_is_better} == errors
+
+
+@pytest.mark.parametrize("kind", [SingleLabel, MultiLabel, Regression])
+def test_a_graph_of_weight_0_has_no_influence(kind):
+    """Neither has one whose class or target has no graph of another weight."""
+    random = np.random.default_rng(0)
+    weights = np.array([1.0, 2.0, 0.5, 3.0, 0.0, 0.0, 0.0])
+    outputs = random.normal(size=(7, 3))
+    if kind is SingleLabel:
+        truth = np.array([0, 1, 0, 1, 0, 2, 2])
+    else:
+        truth = np.array([[0, 1, np.nan]] * 2 + [[1, 0, np.nan]] * 2 + [[1, np.nan, 0], [0, 0, 1], [1, 1, 1]])
+    objective = kind(("a", "b", "c"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = objective.score_targets(outputs, truth, weights=weights)
+    assert found == objective.score_targets(outputs[:4], truth[:4], weights=weights[:4])
+    assert set(objective.score(outputs, truth, weights=np.zeros(7)).values()) == {None}
+    assert objective.loss(outputs, truth, np.zeros(7)) == 0
+    if kind is not SingleLabel:
+        assert {values[2] for values in found.values()} == {None}

@@ -46,15 +46,14 @@ def test_each_target_has_a_row_and_the_average_is_in_a_unit_that_they_share():
     (note,) = grid.notes
     assert "Baseline: the average for always predicting the mean of the training graphs." in note
     assert "The average of RMSE is in standard deviations of the targets" in note
-    assert "R2 cannot be computed in some folds" in note
-    assert "for charge; averages leave these out" in note
+    assert "R2 cannot be computed in some folds, which have too few known values, for charge; averages leave" in note
 
 
 def test_a_single_number_has_a_row_for_each_metric():
     scores = [{"rmse": [1.25], "mae": [1.0]}, {"rmse": [1.5], "mae": [1.1]}]
     found = Estimate(Regression(("mass",)), scores, [{"rmse": [2.0], "mae": [1.5]}] * 2)
     grid = estimate_grid(found, ["rmse", "mae"])
-    assert [row[0].text for row in grid.rows] == ["RMSE", "MAE", "RMSE of the mean of the training graphs"]
+    assert [row[0].text for row in grid.rows] == ["RMSE", "MAE", "RMSE of predicting the mean of the training graphs"]
     assert grid.rows[0][1].text.startswith("1.3")
     assert "percent" not in grid.title
     assert no_better(found, balanced=False) == ""
@@ -78,3 +77,16 @@ def test_scores_that_cannot_be_computed_are_left_out_of_the_average():
         ["average", "", "75.0", "0.375"],
     ]
     assert any("leaves out" in note for note in grid.notes)
+
+
+@pytest.mark.parametrize(
+    ("objective", "reason"),
+    [(SingleLabel(("a", "b")), "lack a class;"), (MultiLabel(("a",)), "lack one of the two values or any;")],
+)
+def test_folds_that_do_not_allow_a_score_are_told_where_there_is_one_target(objective, reason):
+    folds = [{"roc_auc": [0.75], "mcc": [0.5], "f1": [0.5]}, {"roc_auc": [None], "mcc": [None], "f1": [0.7]}]
+    (note,) = estimate_grid(Estimate(objective, folds, folds), ["roc_auc", "f1", "mcc"]).notes
+    assert f"ROC-AUC and MCC cannot be computed in some folds, which {reason} averages leave these out." in note
+    assert "F1 cannot" not in note
+    (note,) = estimate_grid(Estimate(objective, folds[:1], folds[:1]), ["roc_auc", "f1"]).notes
+    assert "cannot" not in note

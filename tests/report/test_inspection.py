@@ -18,7 +18,7 @@ def test_figures_of_each_target():
     rows = [[1, None], [2.5, None], [None, None]]
     lines = shown(pack([Graph(1, label=row) for row in rows], target_names=["mass", "a\nb"])).splitlines()
     table = [line.split() for line in lines]
-    assert ["targets", "2,", "of", "which", "0", "without", "missing", "values"] in table
+    assert ["targets", "2", "(0", "without", "missing", "values)"] in table
     assert ["name", "graphs", "missing", "mean", "std", "min", "max"] in table
     assert ["mass", "2", "1", "1.75", "0.75", "1", "2.5"] in table
     assert [r"a\nb", "0", "3"] in table

@@ -7,6 +7,7 @@ import typer
 
 from sopool.cli.options import ModelArgument
 from sopool.cli.output import check_file, print_message
+from sopool.errors import SettingError
 
 
 def export(
@@ -25,6 +26,8 @@ def export(
     from sopool.estimator.export import check_exportable
 
     check_file(output, model)
+    if output.suffix.lower() != ".onnx":
+        raise SettingError("the name of the file to write must end in .onnx.", output)
     check_exportable()
     estimator = load_model(model, "cpu")
     estimator.export(output)

@@ -294,7 +294,7 @@ def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:
     else:
         console.print(f"{graphs}.")
         values = zip(known.names, known.counts.tolist(), strict=True)
-        table.add_row("known", "  ".join(f"{on_one_line(name)}: {count:,}" for name, count in values))
+        table.add_row("known values", "  ".join(f"{on_one_line(name)}: {count:,}" for name, count in values))
     console.print(table)
     console.print(task_line(known.task, known.names))
     left = len(store) - len(known.store)

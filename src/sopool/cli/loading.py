@@ -56,10 +56,16 @@ def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:
         raise SettingError(f"--target-columns {text}: the model predicts one class, so use --label-column.")
     if columns and len(columns) != len(targets):
         raise SettingError(
-            f"--target-columns {text}: these are {len(columns)} columns, but the model predicts {len(targets)} "
-            f"target{'s' * (len(targets) > 1)}: {', '.join(targets)}."
+            f"--target-columns {text}: {len(columns)} column{'s' * (len(columns) > 1)}, but the model predicts "
+            f"{len(targets)} target{'s' * (len(targets) > 1)}: {', '.join(targets)}. "
+            "Name one column for each, in this order."
         )
-    return list(targets) if set(columns) == set(targets) else columns
+    if set(columns) == set(targets):
+        return list(targets)
+    if columns:
+        pairs = ", ".join(f"{column} as {target}" for column, target in zip(columns, targets, strict=True))
+        print_message("note", f"scored as targets of the model: {pairs}.")
+    return columns
 
 
 def print_copies_note(store: "PackedGraphs") -> None:

@@ -37,17 +37,25 @@ SmilesColumnOption = Annotated[
 ]
 LabelColumnOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Column of a CSV file, or property of an SDF file, that holds the labels."),
+    typer.Option(
+        metavar="NAME", help="Column of a CSV file, or property of an SDF file, to predict: classes or one number."
+    ),
 ]
 TargetColumnsOption = Annotated[
     str | None,
     typer.Option(
-        metavar=LIST, help="Columns of a CSV file, or properties of an SDF file, that hold the targets to predict."
+        metavar=LIST,
+        help="Columns of a CSV file, or properties of an SDF file, to predict: numbers, or labels 0 and 1.",
     ),
 ]
 TaskOption = Annotated[
     Literal["classification", "multi-label", "regression"] | None,
-    typer.Option(help="What is predicted.", show_default="found from the values", rich_help_panel=DATA),
+    typer.Option(
+        metavar="TASK",
+        help="What is predicted: classification, multi-label or regression.",
+        show_default="found from the values",
+        rich_help_panel=DATA,
+    ),
 ]
 MetricOption = Annotated[
     str | None,
@@ -135,7 +143,7 @@ Value = TypeVar("Value")
 ARGUMENT = re.compile(r"\b(address|blocks|device|executor|max_atoms|root|workers)=(['\"]?)([\w:./-]*\w)\2")
 """A Python argument with a value in a message of the library."""
 NAMED = re.compile(
-    r"(\(|\bas )(label_column|label_property|root|smiles_column|target_columns)\b"
+    r"(\(|\b(?:as|[Gg]ive|[Ll]eave|or) )(label_column|label_property|root|smiles_column|target_columns)\b"
     r"(?:, or labelled=False to read no labels)?"
 )
 """A Python argument that a message names without a value; commands have no option for ``labelled``."""
@@ -144,11 +152,14 @@ NAMED = re.compile(
 LISTED = re.compile(r"\b(target_columns)=\[([^]]*)\]")
 """A Python argument with a list of names in a message of the library."""
 QUOTED = re.compile(r"(?<=['\"])[^'\",]+(?=['\"])")
+COLUMN = re.compile(r"\b(label_column|label_property|smiles_column)=(['\"])(.*?)\2")
+"""A Python argument with the name of a column in a message of the library."""
 
 
 def with_flags(message: str) -> str:
     """Replace Python arguments such as ``workers=2`` in a message by options such as ``--workers 2``."""
     message = LISTED.sub(lambda found: f"{_option(found[1])} {','.join(QUOTED.findall(found[2]))}", message)
+    message = COLUMN.sub(lambda found: f"{_option(found[1])} {found[3]}", message)
     message = ARGUMENT.sub(lambda found: f"{_option(found[1])} {found[3]}", message)
     return NAMED.sub(lambda found: found[1] + _option(found[2]), message)
 

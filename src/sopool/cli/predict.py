@@ -42,7 +42,7 @@ def predict(
     ] = Path("-"),
     label_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Column or property that holds the true labels; prints the accuracy."),
+        typer.Option(metavar="NAME", help="Column or property with the true class or number; prints scores."),
     ] = None,
     target_columns: TargetColumnsOption = None,
     form: Annotated[
@@ -175,8 +175,8 @@ def _tell_of_targets(count: "Count", estimator: "GraphEstimator") -> None:
         needed = kind if len(targets) == 1 else f"{len(targets)} values, each {kind} or missing"
         print_message(
             "warning",
-            f"{count.foreign:,} of {count.labelled:,} labels are not values of the model's targets, which are "
-            f"{needed}: {listing(list(count.strangers))}. They are not scored. Use --target-columns to name columns.",
+            f"{count.foreign:,} of {count.labelled:,} labels are not scored: {listing(list(count.strangers))}. "
+            f"Expected for each graph {needed}. Name the columns of the targets with --target-columns.",
         )
     if count.known is None:
         return

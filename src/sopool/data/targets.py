@@ -116,7 +116,7 @@ def _check_alike(label: Any, single: bool, width: int, names: Sequence[str], whe
     if isinstance(label, str):
         problem = (
             f"the label {show(label)} is text, but other labels are numbers with fractions or lists. Numbers to "
-            "predict must all be numbers, and missing ones None; classes are text or whole numbers."
+            "predict must all be numbers, and missing ones empty, null or None; classes are text or whole numbers."
         )
     elif isinstance(label, list) == single:
         problem = f"the label {show(label)} is a single value, but other graphs have a list of {width:,} targets."

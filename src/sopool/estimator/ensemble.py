@@ -1,5 +1,6 @@
 """Trained models that predict together."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -54,8 +55,8 @@ class Ensemble:
         return self.substitutes.device
 
     def to(self, device: torch.device | str) -> "Ensemble":
-        """Return the ensemble on another device."""
-        return replace(self, model=self.model.to(device), substitutes=self.substitutes.to(device))
+        """Return a copy of the ensemble on another device."""
+        return replace(self, model=copy.deepcopy(self.model).to(device), substitutes=self.substitutes.to(device))
 
     def encode(self, store: PackedGraphs) -> NodeFeatures:
         """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""

@@ -139,14 +139,14 @@ class InnerFolds:
 def by_metric(model: GraphEstimator, graphs: Any, y: Any = None) -> float:
     """Return the score of a model by its metric, with the sign that makes the larger one better; for searches.
 
-    It is NaN where the score cannot be computed, as if the model were worse than all others.
+    It is 0 where the score cannot be computed, which is so for all settings alike: the other folds then choose.
     """
     metric = model.objective_.metric
     if metric == "accuracy" and not model.target_names_:
         accuracy: float = model.score(graphs, y)  # labels of which the training fold has no graph count as wrong
         return accuracy
     found = model.scores(graphs, y, metrics=[metric])[metric]
-    return float("nan") if found is None else METRICS[metric].sign * found
+    return 0.0 if found is None else METRICS[metric].sign * found
 
 
 def searched(model: GraphEstimator, grid: dict[str, list[Any]]) -> BaseEstimator:

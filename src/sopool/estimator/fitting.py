@@ -37,7 +37,7 @@ LARGE = 1e6
 
 
 class Schedule(NamedTuple):
-    """How long models are trained if nothing else is said."""
+    """Default lengths of training."""
 
     steps: int
     """The number of batches in an epoch: one pass over the graphs, but at least 10 batches."""

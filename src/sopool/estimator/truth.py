@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from sopool.data.formats.packed import content_key
-from sopool.data.graphs import PackedGraphs, check_targets
+from sopool.data.graphs import PackedGraphs, check_targets, concatenate
 from sopool.data.names import check_column_names, plain
 from sopool.data.targets import default_names, is_missing, stack_targets
 from sopool.errors import DataError
@@ -136,13 +136,15 @@ def known_graphs(graphs: Any, y: Any, predicts: Predicts) -> KnownGraphs:
         predicts: Whether classes (or labels that are 0 or 1) or numbers are to be predicted.
     """
     items = listed_graphs(graphs)
+    if y is None and isinstance(items, list) and _are_stores_of_targets(items):
+        items = concatenate(items)
     if y is None and isinstance(items, PackedGraphs):
         return _of_store(items, predicts)
     values = carried(items) if y is None else y
     if predicts == "classes" and not _is_matrix(values):
         return of_classes(label_graphs(items, values))
     store = as_store(items)
-    targets, names, flat = target_matrix(values, len(store), _names_of(items) if y is None else ())
+    targets, names, flat = target_matrix(values, len(store))
     flat = flat if y is not None else len(names) == 1
     return _of_targets(replace(store, targets=torch.from_numpy(targets), target_names=names), predicts, flat)
 
@@ -199,16 +201,9 @@ def _check_binary(targets: np.ndarray, names: Sequence[str]) -> None:
         )
 
 
-def _names_of(items: Any) -> tuple[str, ...]:
-    """Return the names of the targets that the stores of a list share."""
-    if isinstance(items, PackedGraphs) or not all(isinstance(item, PackedGraphs) for item in items):
-        return ()
-    every = {item.target_names for item in items}
-    if len(every) > 1:
-        raise DataError(f"the graphs have different targets: {show(sorted(every))}.")
-    (names,) = every
-    found: tuple[str, ...] = names
-    return found
+def _are_stores_of_targets(items: list[Any]) -> bool:
+    """Return whether these are stores with targets, one for each graph, as which scikit-learn divides a store."""
+    return all(isinstance(one, PackedGraphs) and one.targets is not None for one in items)
 
 
 def _is_table(given: Any) -> bool:
@@ -225,14 +220,14 @@ def _is_matrix(given: Any) -> bool:
     return values.ndim > 1 and values.shape[-1] > 1
 
 
-def target_matrix(given: Any, count: int, names: tuple[str, ...] = ()) -> tuple[np.ndarray, tuple[str, ...], bool]:
+def target_matrix(given: Any, count: int) -> tuple[np.ndarray, tuple[str, ...], bool]:
     """Return targets as float64 ``[count, T]`` with NaN for missing ones, their names, and whether they were a list.
 
     Args:
         given: A list of numbers, a list of lists, an array or a data frame, whose columns give the names.
         count: The number of graphs.
-        names: The names of the targets. Default: those of :func:`~sopool.data.targets.default_names`.
     """
+    names: tuple[str, ...] = ()
     if _is_table(given):
         names = tuple(str(name) for name in given.columns)
         given = list(zip(*(list(given[name]) for name in given.columns), strict=True))

@@ -57,8 +57,6 @@ class Objective(ABC):
 
     task: ClassVar[Task]
     """The kind of the objective."""
-    default_metric: ClassVar[str]
-    """The metric if none is given."""
 
     @property
     def width(self) -> int:
@@ -196,6 +194,20 @@ def average(values: Sequence[float | None]) -> float | None:
     """Return the mean of the values that are not None; None if there is none."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
+
+
+def counted(
+    outputs: np.ndarray, truth: np.ndarray, weights: np.ndarray | None, known: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return outputs, true values and weights of the graphs that are ``known`` ``[n]`` and have a positive weight.
+
+    Metrics of a class or of a target of which all graphs have weight 0 are not defined.
+    """
+    kept = np.ones(len(truth), bool) if known is None else known
+    if weights is None:
+        return outputs[kept], truth[kept], None
+    kept = kept & (weights > 0)
+    return outputs[kept], truth[kept], weights[kept]
 
 
 def spread(each: np.ndarray) -> np.ndarray:

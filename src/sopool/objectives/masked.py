@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from sopool.objectives.base import Objective
+from sopool.objectives.base import Objective, counted
 from sopool.objectives.metrics import METRICS
 
 
@@ -64,10 +64,9 @@ class MaskedObjective(Objective):
     def _known(
         outputs: np.ndarray, truth: np.ndarray, weights: np.ndarray | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Yield the outputs, true values and weights of each target, of the graphs whose true value is known."""
+        """Yield the outputs, true values and weights of each target, of the graphs that count and are known of it."""
         for output, true in zip(outputs.T, truth.T, strict=True):
-            known = ~np.isnan(true)
-            yield output[known], true[known], None if weights is None else weights[known]
+            yield counted(output, true, weights, ~np.isnan(true))
 
 
 def mean_of_known(each: Tensor, known: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -36,7 +36,6 @@ class MultiLabel(MaskedObjective):
     class_weights: tuple[float, ...] | None = None
 
     task: ClassVar[Task] = "multi-label"
-    default_metric: ClassVar[str] = "roc_auc"
 
     def make_loss(self, members: Sequence[Objective], device: torch.device, dtype: torch.dtype) -> Loss:
         """Return the binary cross-entropy of each graph, such that the mean is one over the known labels."""

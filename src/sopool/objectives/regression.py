@@ -50,7 +50,6 @@ class Regression(MaskedObjective):
     scale: tuple[float, ...] = ()
 
     task: ClassVar[Task] = "regression"
-    default_metric: ClassVar[str] = "rmse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", self.metric or METRIC_OF[self.loss_name])
@@ -142,6 +141,7 @@ def moments(truth: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     counts = np.maximum(known.sum(0), 1)
     mean = np.where(known, truth, 0.0).sum(0) / counts
     std = np.sqrt(np.square(np.where(known, truth - mean, 0.0)).sum(0) / counts)
-    # Rounding of the mean leaves a tiny spread where all values are equal.
-    flat = std <= 1e-12 * np.abs(mean)
+    # Not by the spread: rounding of the mean leaves a tiny one where all values are equal.
+    highest = np.where(known, truth, -np.inf).max(0, initial=-np.inf)
+    flat = (~known | (truth == highest)).all(0) | (std == 0)
     return tuple(mean.tolist()), tuple(np.where(flat, 1.0, std).tolist())

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sopool.objectives.base import LEAST_SHARE, Combined, Loss, Objective, Task, spread
+from sopool.objectives.base import LEAST_SHARE, Combined, Loss, Objective, Task, counted, spread
 from sopool.objectives.metrics import METRICS, cross_entropy
 
 
@@ -34,7 +34,6 @@ class SingleLabel(Objective):
     class_weights: tuple[float, ...] | None = None
 
     task: ClassVar[Task] = "classification"
-    default_metric: ClassVar[str] = "accuracy"
 
     def strata(self, truth: np.ndarray) -> np.ndarray:
         """Return the classes, by which folds are stratified ``[n]``."""
@@ -52,8 +51,9 @@ class SingleLabel(Objective):
         return loss
 
     def loss(self, outputs: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None) -> float:
-        """Return the mean cross-entropy; classes have the same weights as in training."""
-        return cross_entropy(outputs, truth, self._weights(truth, weights))
+        """Return the mean cross-entropy, 0 if no graph counts; classes have the same weights as in training."""
+        given = counted(outputs, truth, self._weights(truth, weights))
+        return cross_entropy(*given) if len(given[1]) else 0.0
 
     def score_targets(
         self,
@@ -63,9 +63,9 @@ class SingleLabel(Objective):
         weights: np.ndarray | None = None,
     ) -> dict[str, list[float | None]]:
         """Return the score by each metric, in a list of one."""
-        outputs, truth = self._checked(outputs, truth)
+        given = counted(*self._checked(outputs, truth), weights)
         wanted = self.metrics if metrics is None else metrics
-        return {name: [METRICS[name].compute(outputs, truth, weights)] for name in wanted}
+        return {name: [METRICS[name].compute(*given) if len(given[1]) else None] for name in wanted}
 
     def choosing_score(self, outputs: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None) -> float:
         """Return the score that chooses epochs; classes have the same weights as in training."""

@@ -137,9 +137,10 @@ def _check_alike(graphs: dict[int, Graph], key: str, path: str) -> None:
         empty = key != "label" and not (graph.num_nodes if key in NODE_FIELDS else len(graph.edges))
         if value is None and first is not None:
             if not empty:
-                raise DataError(
-                    f"this line has no {key}, but line {first} has: give it on every line or on none.", path, line
-                )
+                are_targets = key == "label" and isinstance(graphs[first].label, list)
+                everywhere = "give it on every line or on none"
+                advice = "where no target is known, give a list of null" if are_targets else everywhere
+                raise DataError(f"this line has no {key}, but line {first} has: {advice}.", path, line)
             setattr(graph, key, [])
         elif isinstance(value, np.ndarray) and value.ndim == 2 and not empty:
             width = width or (value.shape[1], line)

@@ -175,7 +175,11 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
         found = f"Found: {_listing(names)}.{suggest(wanted, names)}"
         raise SettingError(f"there is no {kind} {wanted!r} ({option}). {found}", path)
     what = option.partition("_")[0]
-    more = ", or labelled=False to read no labels" if what == "label" else "; the first line has the column names"
+    more = (
+        " or, of several, as target_columns, or labelled=False to read no labels"
+        if what == "label"
+        else "; the first line has the column names"
+    )
     known = " or ".join(filter(None, [", ".join(usual[:-1]), usual[-1]]))
     raise DataError(
         f"no {kind} is called {known}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path

@@ -136,7 +136,7 @@ def pack_molecules(
         raise DataError("there are no molecules.", place.path)
     if not graphs:
         first = place.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
-        raise DataError(f"0 of {len(bad)} molecules can be read. The first problem: {first}")
+        raise DataError(f"0 of {len(bad)} molecules can be used. The first problem: {first}")
     return _pack(graphs, columns, place, name), bad
 
 

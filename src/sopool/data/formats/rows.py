@@ -72,8 +72,8 @@ def row_options(
         raise SettingError(f"target_columns={target_columns!r} is a string, expected a list of column names.")
     if label_column is not None and target_columns:
         raise SettingError(
-            f"label_column={label_column!r} and target_columns={show(list(target_columns))} were both given: give "
-            "label_column for one class or number, or target_columns for numbers."
+            f"label_column={label_column!r} and target_columns={show(list(target_columns))} were both given. Give "
+            "label_column for a class or one number, or target_columns for numbers or several labels."
         )
     if len(set(target_columns)) < len(target_columns):
         raise SettingError(f"target_columns={show(list(target_columns))} names a column twice.")

@@ -262,6 +262,14 @@ def _roots(root: str | Path | None) -> list[Path]:
     return [Path(given)] if given else []
 
 
+HINTS = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), " Save the spreadsheet as .csv."),
+    ".gz": " Name the format, too, such as .csv.gz.",
+    ".sopool": " This is a model, which sopool predict and sopool explain take as their first argument.",
+}
+"""What to do with a file that is often given instead of graphs, by suffix."""
+
+
 def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
     if not path.exists():
         raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
@@ -271,7 +279,8 @@ def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
         read = partial(kind.whole, path)
         return cached(path, stem_of(path), read) if kind.cached else read()
     if kind.rows is None:
-        raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.", path)
+        hint = HINTS.get(suffix_of(path), "")
+        raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.{hint}", path)
     store, bad = pack_molecules(kind.rows(path, options), kind.place(path), on_error, stem_of(path))
     if bad:
         warnings.warn(_skipped(path, kind.unit, bad, len(bad) + len(store)), stacklevel=3)

@@ -97,7 +97,7 @@ def classes_grid(explanation: Explanation) -> Grid:
         rows.append([Cell(str(name), strong=strong), *figures])
     notes = ["Bias: the part of the margin that does not depend on the nodes."]
     if len(explanation.each) > 1:
-        notes.append("Probabilities and scores are means over the models.")
+        notes.append("Probabilities and scores are means over the networks.")
     if len(explanation.classes) > 2:
         notes.append(
             "Margin: the score of a class minus the mean score of the others. The class with the highest "
@@ -124,7 +124,7 @@ def targets_grid(explanation: TargetExplanation) -> Grid:
     ]
     if len(explanation.each) > 1:
         of = "probability" if shares is not None else "number"
-        notes.append(f"All numbers are means over the models; s.d. is the standard deviation of the {of} over them.")
+        notes.append(f"All numbers are means over the networks; s.d. is the standard deviation of the {of} over them.")
     columns = ["target", "prediction", "probability of 1", "s.d.", "log-odds", "bias"]
     return Grid("Prediction of each target", columns, rows, notes=notes).without_empty()
 
@@ -157,7 +157,7 @@ def nodes_grid(explanation: AnyExplanation, found: Decomposition) -> Grid:
     positive = "argue for the class" if likely else f"mean: {words.favor}"
     notes.append(f"{words.column.capitalize()}: contribution to {words.explained}; positive values {positive}.")
     if found.spread is not None:
-        notes.append("S.d.: standard deviation of this contribution over the models.")
+        notes.append("S.d.: standard deviation of this contribution over the networks.")
     if likely and len(likely) < len(explanation.names):
         notes.append(f"Only the scores of the {len(likely)} most probable classes are shown.")
     return Grid("Nodes that contribute most", columns, rows, words=2, notes=notes).without_empty()

@@ -122,4 +122,4 @@ def _of_number(found: TargetExplanation) -> Words:
 
 def _spread(found: AnyExplanation, uncertainty: str | None) -> str:
     """Say how far the models disagree, if there are several."""
-    return "" if uncertainty is None else f" (mean of {len(found.each)} models, standard deviation {uncertainty})"
+    return "" if uncertainty is None else f" (mean of {len(found.each)} networks, standard deviation {uncertainty})"

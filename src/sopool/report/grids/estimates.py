@@ -26,6 +26,12 @@ BASELINES: dict[Task, str] = {
     "regression": "the mean of the training graphs",
 }
 """What is always predicted by the baseline."""
+TOO_FEW: dict[Task, str] = {
+    "classification": "which lack a class",
+    "multi-label": "which lack one of the two values or any",
+    "regression": "which have too few known values",
+}
+"""Why a fold does not allow a score."""
 WORDS = {
     "balanced_accuracy": "Balanced accuracy is the mean recall over the classes.",
     "roc_auc": "A ROC-AUC of 50 means random guessing; with several classes it is the mean over one-vs-rest.",
@@ -55,9 +61,11 @@ def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
     rows = [[Cell(title_of(metric)), _cell(found, metric)] for metric in metrics]
     first = metrics[0]
     alike = found.baseline_mean(first)
-    baseline = f"{title_of(first)} of {BASELINES[found.objective.task]}"
+    predicting = "" if found.objective.task == "classification" else "predicting "
+    baseline = f"{title_of(first)} of {predicting}{BASELINES[found.objective.task]}"
     rows.append([Cell(baseline), NONE if alike is None else score_cell(first, alike)])
-    return Grid(title, ["", "on unseen graphs"], rows, notes=[" ".join([spread, *words])])
+    note = " ".join([spread, *_left_out(found, metrics), *words])
+    return Grid(title, ["", "on unseen graphs"], rows, notes=[note])
 
 
 def _cell(found: "Estimate", metric: str, target: int | None = None) -> Cell:
@@ -78,19 +86,26 @@ def _by_target(found: "Estimate", metrics: Sequence[str]) -> list[list[Cell]]:
 
 
 def _average_notes(found: "Estimate", metrics: Sequence[str]) -> list[str]:
-    """Say what the average over targets is, and which targets some folds leave out."""
+    """Say what the average over targets is, and what it leaves out."""
     notes = []
     units = [title_of(metric) for metric in metrics if METRICS[metric].in_unit]
     if units:
         notes.append(f"The average of {' and '.join(units)} is in standard deviations of the targets.")
+    return [*notes, *_left_out(found, metrics)]
+
+
+def _left_out(found: "Estimate", metrics: Sequence[str]) -> list[str]:
+    """Say which scores some folds do not allow, and of which targets if there are several."""
+    alike: dict[tuple[str, ...], list[str]] = {}
     for metric in metrics:
-        left = found.incomplete(metric)
-        if left:
-            notes.append(
-                f"{title_of(metric)} cannot be computed in some folds, which lack one of the two values or any, for "
-                f"{', '.join(left)}; averages leave these out."
-            )
-    return notes
+        alike.setdefault(tuple(map(str, found.incomplete(metric))), []).append(title_of(metric))
+    several = bool(found.objective.targets)
+    return [
+        f"{' and '.join(titles)} cannot be computed in some folds, {TOO_FEW[found.objective.task]}"
+        f"{', for ' + ', '.join(targets) if several else ''}; averages leave these out."
+        for targets, titles in alike.items()
+        if targets
+    ]
 
 
 def scores_grid(objective: Objective, each: Mapping[str, Sequence[float | None]], graphs: Sequence[int]) -> Grid:

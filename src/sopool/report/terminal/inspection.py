@@ -39,7 +39,7 @@ def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
     predicted: list[tuple[str, RenderableType]] = [("classes", class_shares(s.classes))] if s.classes else []
     if s.targets:
         complete = sum(not target.missing for target in s.targets)
-        predicted.append(("targets", f"{len(s.targets):,}, of which {complete:,} without missing values"))
+        predicted.append(("targets", f"{len(s.targets):,} ({complete:,} without missing values)"))
     nodes = f"{s.nodes:,}; per graph {s.nodes_min:,} to {s.nodes_max:,}"
     nodes += f", mean {s.nodes_mean:.2f}, median {s.nodes_median:g}"
     direction = "directed" if s.directed else "undirected"
@@ -65,7 +65,7 @@ def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
         (
             "has",
             ", ".join(f"{count:,} {what}" for count, what in odd if count)
-            or "no self-loops, isolated nodes or repeats",
+            or "no self-loops, isolated nodes or repeated edges",
         ),
     ]
 
