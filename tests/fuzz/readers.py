@@ -25,7 +25,17 @@ from tests.helpers.json_lines import LINE
 from tests.helpers.tu_files import SMALL
 
 JSON = "".join(json.dumps(line) + "\n" for line in (LINE, LINE | {"id": 7})).encode()
-JSON_WORDS = (*(f'"{key}":'.encode() for key in LINE), b"null", b"true", b"NaN", b"1e999", b"[[", b"{}", b'"\\ud800"')
+JSON_WORDS = (
+    *(f'"{key}":'.encode() for key in LINE),
+    b'{"charge":',
+    b"null",
+    b"true",
+    b"NaN",
+    b"1e999",
+    b"[[",
+    b"{}",
+    b'"\\ud800"',
+)
 
 LABELS = (LINE | {"label": [0.5, None]}, LINE | {"id": 7, "label": [1e38, -3]}, LINE | {"label": 0.25, "id": 8})
 JSON_TARGETS = "".join(json.dumps(line) + "\n" for line in LABELS[:2]).encode()

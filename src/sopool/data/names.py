@@ -39,6 +39,11 @@ def smallest_integers(codes: Tensor, columns: Sequence[CategoryColumn]) -> Tenso
     )
 
 
+def number_attributes(count: int) -> tuple[str, ...]:
+    """Return the names of graph attributes that have none in their source: "attribute 0", "attribute 1" and so on."""
+    return tuple(f"attribute {number}" for number in range(count))
+
+
 def check_column_names(kind: str, names: Sequence[Any]) -> None:
     """Raise a ``DataError`` unless all names are different strings that can be written to a file.
 
