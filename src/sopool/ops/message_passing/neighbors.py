@@ -52,7 +52,6 @@ class EdgeValues(NamedTuple):
     """The weight of the edge to each entry of ``Neighbors.nodes`` ``[L]``; 1 for the node itself."""
 
 
-
 class Neighbors(NamedTuple):
     """The list of neighbors of each node i, ``nodes[ptr[i]:ptr[i + 1]]``, including i; spare rows have empty lists."""
 
