@@ -74,6 +74,11 @@ FILE_MARK = b"=== "
 
 
 TU_TARGETS = {"graph_attributes": "0.5, nan\n-1e3, 7\n"}
+TU_COLUMNS = {
+    "node_labels": "0, 7\n1, -3\n" * 2 + "0, 0\n",
+    "edge_labels": "1,2,3\n" * 6,
+    "edge_attributes": "0.5,1\n" * 6,
+}
 
 
 def tu_text(files: dict[str, str]) -> bytes:
@@ -103,6 +108,19 @@ GRAPHS = pack(
     [
         Graph(2, [(0, 1), (1, 0)], "a", ["x", "y"], [[0.5], [1.0]], ["single", "single"], None, [1.0, 2.0]),
         Graph(1, [], "b", ["x"], [[2.0]], [], None, []),
+    ]
+)
+GRAPHS_COLUMNS = pack(
+    [
+        Graph(
+            2,
+            [(0, 1)],
+            node_categories={"charge": [0, -1], "ring": ["no", "yes"]},
+            edge_categories={"stereo": ["any"]},
+            edge_attributes=[[0.5, -1]],
+            graph_attributes={"heat": None, "size": 2},
+        ),
+        Graph(0, graph_attributes={"heat": 20.5, "size": 0}),
     ]
 )
 GRAPHS_TARGETS = pack([Graph(2, [(0, 1)], [0.5, None]), Graph(1, [], [1, 2])], target_names=["a", "b"])
@@ -145,7 +163,7 @@ def smiles(data: bytes) -> None:
     assert len(store) + len(bad) == 2
 
 
-@target(tu_text(SMALL), tu_text(SMALL | TU_TARGETS), words=(FILE_MARK, *NUMBERS))
+@target(tu_text(SMALL), tu_text(SMALL | TU_TARGETS), tu_text(SMALL | TU_COLUMNS), words=(FILE_MARK, *NUMBERS))
 def tu_folder(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for part in data.split(FILE_MARK)[1:]:
@@ -170,7 +188,12 @@ def gin_text(data: bytes) -> None:
         check_values(read_gin(path))
 
 
-@target(graphs_bytes(GRAPHS), graphs_bytes(GRAPHS_TARGETS), words=(b'"', b"[", b"0", b'"I64"', b'"F32"', b'"classes"'))
+@target(
+    graphs_bytes(GRAPHS),
+    graphs_bytes(GRAPHS_TARGETS),
+    graphs_bytes(GRAPHS_COLUMNS),
+    words=(b'"', b"[", b"0", b'"I64"', b'"F32"', b'"classes"'),
+)
 def graphs_file(data: bytes) -> None:
     with file_of(data, "a.graphs") as path:
         check_values(load_graphs(path))
@@ -185,7 +208,8 @@ def headed(data: bytes) -> bytes:
 @target(
     headed(graphs_bytes(GRAPHS)),
     headed(graphs_bytes(GRAPHS_TARGETS)),
-    words=(b'\\"[[', b"]", b"1e9", b"null", b"I32", b"F64", b"[0,8]", b"-"),
+    headed(graphs_bytes(GRAPHS_COLUMNS)),
+    words=(b'\\"[[', b"]", b"1e9", b"null", b"U8", b"I16", b"I32", b"F64", b"[0,8]", b"-"),
 )
 def graphs_header(data: bytes) -> None:
     """Put the length of the header in front of it: changes to a whole file mostly make it wrong."""

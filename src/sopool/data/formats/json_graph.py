@@ -92,15 +92,22 @@ def _graph_attributes(given: Any) -> dict[str, float | None] | None:
         return None
     if type(given) is list:
         given = dict(zip(number_attributes(len(given)), given, strict=True))
-    _check(
-        [given], lambda value: type(value) is dict, "graph_attributes must be an object of numbers, or a list of them"
-    )
-    check_column_names(KINDS["graph_attributes"], list(given))
+    _check_columns(given, "graph_attributes", "an object of numbers, or a list of them", limits.MAX_TARGETS)
     for name, value in given.items():
-        what = f"the graph attribute {show(name)} must be a number or null"
-        _check_types([value], (int, float, NoneType), what)
-        _check([value], lambda one: one is None or abs(one) <= MAX_TARGET, f"{what}, at most {MAX_TARGET:g} in size")
+        if type(value) not in (int, float, NoneType) or (value is not None and abs(value) > MAX_TARGET):
+            raise DataError(
+                f"the graph attribute {show(name)} must be null or a number of at most {MAX_TARGET:g} in size, found "
+                f"{show(value)}."
+            )
     return dict(given)
+
+
+def _check_columns(given: Any, key: str, expected: str, most: int) -> None:
+    """Raise unless an object has columns by name, and not too many of them."""
+    _check([given], lambda value: type(value) is dict, f"{key} must be {expected}")
+    if len(given) > most:
+        raise DataError(f"{len(given):,} {key}, expected at most {most:,}.")
+    check_column_names(KINDS[key], list(given))
 
 
 def _pick(values: Any, rows: np.ndarray) -> Any:
@@ -170,8 +177,7 @@ def _values(record: dict[str, Any], key: str, count: int) -> Any:
     if given is None:
         return None
     if key in CATEGORIES:
-        _check([given], lambda value: type(value) is dict, f"{key} must be an object of column names and lists")
-        check_column_names(KINDS[key], list(given))
+        _check_columns(given, key, "an object of column names and lists", limits.MAX_CATEGORIES)
         return {name: _labels(column, f"{key} of {show(name)}", key, count) for name, column in given.items()}
     if key in NAMED:
         return _labels(given, key, key, count)
