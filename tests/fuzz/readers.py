@@ -17,8 +17,9 @@ from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_s
 from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs, check_values
+from sopool.data.names import Needed
 from sopool.data.pack import Graph, pack
-from sopool.data.sources.stream import stream_graphs
+from sopool.data.sources.stream import GraphChunk, stream_graphs
 from sopool.errors import SettingError
 from tests.fuzz.registry import file_of, target
 from tests.helpers.json_lines import LINE
@@ -220,8 +221,11 @@ def graphs_header(data: bytes) -> None:
 @target(JSON, JSON_TARGETS, CSV, CSV_TARGETS, b"CCO ethanol\n\nC\n", words=(*JSON_WORDS, *CSV_WORDS), needs="rdkit")
 def standard_input(data: bytes) -> None:
     """Rows may be bad, each by itself; what comes of the others can be used."""
-    with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))):
-        chunks = list(stream_graphs("-", {}))
+    needed: dict[str, Needed] = {"node_categories": ("charge",), "edge_attributes": 1, "graph_attributes": ("heat",)}
+    chunks: list[GraphChunk] = []
+    for fields in ({}, needed):
+        with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))):
+            chunks += stream_graphs("-", fields)
     for chunk in chunks:
         assert len(chunk.rows) == len(chunk.ids) == len(chunk.labels)
         if chunk.graphs is not None:
