@@ -151,6 +151,14 @@ def csv_of_targets(data: bytes) -> None:
         check_values(read_smiles_csv(path, target_columns=["label", "a"])[0])
 
 
+@target(CSV_TARGETS, words=(*CSV_WORDS, *NUMBERS, b"true"), needs="rdkit")
+def csv_of_graph_attributes(data: bytes) -> None:
+    with file_of(data, "a.csv") as path, suppress(SettingError):
+        for chunk in stream_graphs(path, {"graph_attributes": ("a",)}, graph_columns=["a"]):
+            if chunk.graphs is not None:
+                check_values(chunk.graphs)
+
+
 @target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
 def sdf(data: bytes) -> None:
     with file_of(data, "a.sdf") as path:

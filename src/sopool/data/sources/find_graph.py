@@ -43,6 +43,7 @@ def find_graph(
     label_column: str | None = None,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
+    graph_columns: Sequence[str] = (),
 ) -> FoundGraph:
     """Return the graph in row ``wanted``, or else the first graph with that id; reading stops there.
 
@@ -58,12 +59,18 @@ def find_graph(
         label_column: The column or property with the class. Default: None, a usual name.
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
+        graph_columns: The columns or properties with numbers given beside each molecule. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns)
     number = row_number(wanted)
     if rows is None:
         store = load(
-            source, root, smiles_column=smiles_column, label_column=label_column, target_columns=target_columns
+            source,
+            root,
+            smiles_column=smiles_column,
+            label_column=label_column,
+            target_columns=target_columns,
+            graph_columns=graph_columns,
         )
         return _of_store(store, number, wanted)
     place = place_of(source)

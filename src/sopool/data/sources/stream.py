@@ -52,6 +52,7 @@ def stream_graphs(
     label_column: str | None = None,
     max_atoms: int = limits.MAX_ATOMS,
     target_columns: Sequence[str] = (),
+    graph_columns: Sequence[str] = (),
 ) -> Iterator[GraphChunk]:
     """Return an iterator over chunks of the graphs of a source, or of the standard input (``-``).
 
@@ -67,11 +68,18 @@ def stream_graphs(
         label_column: The column or property with the class. Default: None, a usual name.
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
+        graph_columns: The columns or properties with numbers given beside each molecule, such as a temperature, which
+            become graph attributes; cells may be empty. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns)
     if rows is None:
         store = load(
-            source, root, smiles_column=smiles_column, label_column=label_column, target_columns=target_columns
+            source,
+            root,
+            smiles_column=smiles_column,
+            label_column=label_column,
+            target_columns=target_columns,
+            graph_columns=graph_columns,
         )
         return _slices(store)
     return _chunks(rows, fields)
@@ -83,12 +91,13 @@ def rows_of(
     label_column: str | None,
     max_atoms: int,
     target_columns: Sequence[str] = (),
+    graph_columns: Sequence[str] = (),
 ) -> Iterator[GraphRow] | None:
     """Return an iterator over the rows of a text file or the standard input, or None for other sources."""
     kind = kind_of(source)
     if kind.rows is None:
         return None
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, "optional")
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, "optional", graph_columns)
     kind.check_columns(source, options)
     return kind.rows(Path(source), options)
 
