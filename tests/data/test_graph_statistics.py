@@ -44,7 +44,23 @@ def width(graphs, field):
     return max((len(row) for graph in graphs for row in graph[field] or ()), default=0)
 
 
-@given(stores(), st.integers(1, 10))
+def ranges(graphs):
+    """The name of each column of numbers, how many are missing, and the smallest and largest."""
+    for field in ("node_attributes", "edge_attributes"):
+        rows = [row for graph in graphs for row in graph[field] or ()]
+        yield from (column_range(field, column) for column in zip(*rows, strict=True))
+    if graphs[0]["edge_weights"] is not None:
+        yield column_range("edge_weights", [weight for graph in graphs for weight in graph["edge_weights"]])
+    for name in graphs[0].get("graph_attributes", ()):
+        yield column_range(name, [graph["graph_attributes"][name] for graph in graphs])
+
+
+def column_range(name, column):
+    there = [value for value in column if value is not None]
+    return ("", name, len(column) - len(there), min(there, default=None), max(there, default=None))
+
+
+@given(stores(more=True), st.integers(1, 10))
 def test_everything_by_hand(store, block):
     """Whatever the number of edges looked at together."""
     with patch.object(module, "edge_blocks", partial(edge_blocks, size=block)):
@@ -73,7 +89,13 @@ def test_everything_by_hand(store, block):
     assert found.node_labels == distinct(graphs, "node_labels")
     assert found.edge_labels == distinct(graphs, "edge_labels")
     assert found.node_attributes == width(graphs, "node_attributes")
-    assert found.edge_attributes == 0
+    assert found.edge_attributes == width(graphs, "edge_attributes")
+    for of in ("node", "edge"):
+        named = [graph.get(f"{of}_categories", {}) for graph in graphs]
+        assert {one.name: one.values for one in found.categories if one.of == of} == {
+            name: len({value for columns in named for value in columns[name]}) for name in named[0]
+        }
+    assert [one[2:] for one in found.numbers] == [one[2:] for one in ranges(graphs)]
     assert found.edge_weights == (graphs[0]["edge_weights"] is not None)
     assert found.duplicates is None
 
@@ -87,16 +109,18 @@ def test_undirected(store):
     assert not graph_statistics(store).directed
 
 
-@given(stores(min_size=0), st.none() | st.integers(0, 3))
+@given(stores(min_size=0, more=True), st.none() | st.integers(0, 3))
 def test_json_round_trip(store, rounds):
     found = graph_statistics(store, rounds)
     values = found.to_json()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert values["classes"] == [{"name": name, "graphs": count} for name, count in found.classes]
     assert values["nodes_quantiles"] == [[share, value] for share, value in found.nodes_quantiles]
-    same = values.keys() - {"classes", "nodes_quantiles", "duplicates", "targets"}
+    columns = ("targets", "categories", "numbers")
+    same = values.keys() - {"classes", "nodes_quantiles", "duplicates", *columns}
     assert {name: values[name] for name in same} == {name: getattr(found, name) for name in same}
-    assert values["targets"] == []
+    for name in columns:
+        assert [tuple(column.values()) for column in values[name]] == list(getattr(found, name))
     if rounds is None:
         assert found.duplicates is None
         assert values["duplicates"] is None

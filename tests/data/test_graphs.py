@@ -143,10 +143,10 @@ def test_empty_store():
         (Graph(1, node_labels=[1.5]), "whole numbers or strings, found 1.5"),
         (Graph(1, label=True), "found True"),
         (Graph(1, node_attributes=[["x"]]), "must be numbers"),
-        (Graph(1, node_attributes=[[float("nan")]]), "must be finite, found nan"),
+        (Graph(1, node_attributes=[[float("nan")]]), "must be finite, found nan at node 0"),
         (Graph(1, node_attributes=[1.0]), "expected 2 dimensions"),
         (Graph(2, [(0, 1)], edge_weights=[1, 2]), "2 edge_weights for 1 edges"),
-        (Graph(2, [(0, 1)], edge_weights=[float("inf")]), "must be finite, found inf"),
+        (Graph(2, [(0, 1)], edge_weights=[float("inf")]), "must be finite, found inf at edge 0"),
         (Graph(1, where="mol 7", node_labels=[]), "mol 7: 0 node_labels"),
     ],
 )
@@ -170,7 +170,9 @@ def test_check_values_finds_each_fault():
         "node_ptr must start at 0": {"node_ptr": torch.tensor([0, 4, 3])},
         "labels must lie between 0 and 1": {"labels": torch.tensor([0, 2])},
         "node_labels must lie": {"node_labels": torch.tensor([0, -1, 1], dtype=torch.int32)},
-        "node_attributes must be finite: entry 1": {"node_attributes": torch.tensor([[0], [float("nan")], [0]])},
+        "graph 0: node_attributes must be finite, found nan at node 1": {
+            "node_attributes": torch.tensor([[0], [float("nan")], [0]])
+        },
     }
     for says, change in faults.items():
         with pytest.raises(DataError, match=says):
@@ -230,6 +232,14 @@ def test_a_graph_without_nodes_needs_no_categories():
     assert store.node_categories.tolist() == [[0]]
 
 
+def test_columns_stay_where_nothing_has_a_value():
+    store = pack([Graph(1, edge_categories={"bond": []}), Graph(0)])
+    assert store.edge_category_columns == (("bond", ()),)
+    assert store.edge_categories.shape == (0, 1)
+    with pytest.raises(DataError, match="graph 0: 1 edge_categories of 'bond' for 0 edges"):
+        pack([Graph(1, edge_categories={"bond": ["single"]})])
+
+
 @pytest.mark.parametrize(
     ("second", "says"),
     [
@@ -238,10 +248,11 @@ def test_a_graph_without_nodes_needs_no_categories():
             molecule(node_categories={"charge": [0, 1]}),
             r"graph 1: node_categories are \['charge'\], expected the columns",
         ),
-        (molecule(node_categories=[[0], [1]]), "node_categories are list, expected the columns"),
+        (molecule(node_categories=[[0], [1]]), "graph 1: node_categories are of type list, expected a mapping"),
         (molecule(edge_categories={"ring": ["no"]}), "graph 1: 1 edge_categories of 'ring' for 2 edges"),
         (molecule(edge_categories={"ring": ["no", 0.5]}), "edge_categories of 'ring' must be whole numbers or strings"),
         (molecule(graph_attributes=None), "graph 1 has no graph_attributes"),
+        (molecule(graph_attributes=[1, 2]), "graph 1: graph_attributes are named for some graphs only"),
         (molecule(graph_attributes={"temperature": 1}), "graph 1: 1 graph_attributes, but the first graph has 2"),
         (molecule(graph_attributes={"temperature": 1, "size": 2}), "graph_attributes name 'size', which the first"),
         (
@@ -268,7 +279,7 @@ def test_categories_and_numbers_out_of_range():
     store = pack([molecule()])
     with pytest.raises(DataError, match="node_categories of column 'charge' must lie between 0 and 1"):
         check_values(replace(store, node_categories=torch.tensor([[0, 0], [2, 0]], dtype=torch.uint8)))
-    with pytest.raises(DataError, match="graph 0: 'pressure' is infinite"):
+    with pytest.raises(DataError, match="graph 0: 'pressure' is inf, expected a number of at most 1e"):
         check_values(replace(store, graph_attributes=torch.tensor([[0, torch.inf]])))
     with pytest.raises(DataError, match="2 columns of node categories have 1 names"):
         replace(store, node_category_columns=store.node_category_columns[:1])

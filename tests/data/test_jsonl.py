@@ -23,18 +23,20 @@ def as_multisets(store):
     result = as_lists(store)
     for graph in result:
         columns = [graph.pop(key) for key in ("edge_labels", "edge_attributes", "edge_weights")]
+        categories = graph.pop("edge_categories", {})
+        columns += categories.values()
         rows = [None if some is None else some[i] for i in range(len(graph["edges"])) for some in columns]
         width = len(columns)
         graph["edges"] = Counter(
             (tuple(edge), repr(rows[width * i : width * (i + 1)])) for i, edge in enumerate(graph["edges"])
         )
-        graph["columns"] = [some is None for some in columns]
+        graph["columns"] = [list(categories), *(some is None for some in columns)]
     return result
 
 
 @st.composite
 def symmetric_stores(draw):
-    """Undirected graphs whose edges have labels, attributes and weights; now and then one end of one is changed."""
+    """Undirected graphs whose edges carry all there is; now and then one end of one is changed."""
     graphs = []
     for _ in range(draw(st.integers(1, 4))):
         n = draw(st.integers(1, 4))
@@ -44,17 +46,22 @@ def symmetric_stores(draw):
         edges = [row for a, b, *rest in kept for row in ([(a, b, *rest), (b, a, *rest)] if a != b else [(a, b, *rest)])]
         edges = draw(st.permutations(edges))
         if edges and draw(st.booleans()):
-            edges[0] = (*edges[0][:3], 17.0, edges[0][4])
+            edges[0] = draw(st.sampled_from([(*edges[0][:3], 17.0, edges[0][4]), (*edges[0][:2], "!", *edges[0][3:])]))
         pairs, labels, attributes, weights = ([row[i] for row in edges] for i in (slice(2), 2, 3, 4))
-        graphs.append(
-            Graph(n, pairs, edge_labels=labels, edge_attributes=[[a, a] for a in attributes], edge_weights=weights)
-        )
+        carried = {
+            "edge_labels": labels,
+            "edge_categories": {"same": labels, "other": ["-"] * len(labels)},
+            "edge_attributes": [[a, a] for a in attributes],
+            "edge_weights": weights,
+        }
+        graphs.append(Graph(n, pairs, **carried))
     return pack(graphs)
 
 
 @SHARED_FOLDER
 @given(
-    st.one_of(stores(min_size=0), stores(undirected=True), symmetric_stores()), st.sampled_from(["jsonl", "jsonl.gz"])
+    st.one_of(stores(min_size=0, more=True), stores(undirected=True), symmetric_stores()),
+    st.sampled_from(["jsonl", "jsonl.gz"]),
 )
 def test_what_is_written_is_read(tmp_path, store, suffix):
     path = tmp_path / f"a.{suffix}"
@@ -75,7 +82,7 @@ def test_what_is_written_is_read(tmp_path, store, suffix):
 
 
 def test_no_edges_at_all_but_features_for_them(tmp_path):
-    store = pack([Graph(1, edge_labels=[], edge_attributes=[], edge_weights=[])])
+    store = pack([Graph(1, edge_labels=[], edge_categories={"a": []}, edge_attributes=[], edge_weights=[])])
     write_jsonl(store, tmp_path / "a.jsonl")
     assert as_lists(read_jsonl(tmp_path / "a.jsonl")) == as_lists(store)
 
@@ -106,8 +113,22 @@ def test_every_key():
             "edge_labels": ["single"] * 4,
             "edge_attributes": [[7], [7], [8.5], [8.5]],
             "edge_weights": [1, 1, 2, 2],
+            "node_categories": {"charge": [0, 0, -1], "ring": ["no"] * 3},
+            "edge_categories": {"stereo": ["none", "none", "any", "any"]},
+            "graph_attributes": {"temperature": 20.5, "pressure": None},
         }
     ]
+
+
+def test_graph_attributes_without_names_are_numbered():
+    store = read({"nodes": 1, "edges": [], "graph_attributes": [1, None]})
+    assert store.graph_attribute_names == ("attribute 0", "attribute 1")
+    assert as_lists(store)[0]["graph_attributes"] == {"attribute 0": 1, "attribute 1": None}
+
+
+def test_weights_may_be_zero_and_below():
+    line = {"nodes": 2, "edges": [[0, 1], [1, 1]], "edge_weights": [0, -2.5]}
+    assert read(line).edge_weights.tolist() == [0, 0, -2.5]
 
 
 def test_edges_stand_for_both_directions_unless_directed():

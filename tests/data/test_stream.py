@@ -120,6 +120,73 @@ def test_edge_labels_are_asked_for_only_where_there_are_edges(tmp_path):
     assert store.edge_label_names == ("single",)
 
 
+EVERYTHING = {
+    "node_categories": ("ring", "charge"),
+    "edge_categories": ("stereo",),
+    "edge_attributes": 2,
+    "edge_weights": None,
+    "graph_attributes": ("heat",),
+}
+BOND = {
+    "nodes": 2,
+    "edges": [[0, 1]],
+    "node_categories": {"charge": [0, -1], "ring": ["no", "yes"]},
+    "edge_categories": {"stereo": ["any"]},
+    "edge_attributes": [[1, 2]],
+    "edge_weights": [-0.5],
+    "graph_attributes": {"size": 2, "heat": 20.5},
+}
+DOT = {"nodes": 1, "edges": [], "node_categories": {"ring": ["no"], "charge": [1]}, "graph_attributes": {"heat": None}}
+
+
+def streamed(tmp_path, *lines):
+    path = tmp_path / "g.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return joined(stream_graphs(path, EVERYTHING))
+
+
+def test_all_that_graphs_carry_is_streamed(tmp_path):
+    """Whatever the order of the columns; those that are not needed may differ or miss."""
+    more = BOND | {"node_categories": BOND["node_categories"] | {"other": ["x", "x"]}}
+    *_, bad, (store,) = streamed(tmp_path, BOND, DOT, more)
+    assert not bad
+    assert store.node_category_columns == (("ring", ("no", "yes")), ("charge", (-1, 0, 1)))
+    assert store.node_categories.tolist() == [[0, 1], [1, 0], [0, 2], [0, 1], [1, 0]]
+    assert store.edge_category_columns == (("stereo", ("any",)),)
+    assert store.edge_attributes.tolist() == [[1, 2]] * 4
+    assert store.edge_weights.tolist() == [-0.5] * 4
+    assert store.graph_attribute_names == ("heat",)
+    assert store.graph_attributes[::2].tolist() == [[20.5], [20.5]]
+    assert bool(store.graph_attributes[1].isnan())
+
+
+def test_a_stream_without_edges_has_their_columns(tmp_path):
+    *_, (store,) = streamed(tmp_path, DOT, DOT)
+    assert store.edge_category_columns == (("stereo", ()),)
+    assert store.edge_attributes.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"node_categories": {"charge": [0, 0]}},
+            "no column of node categories 'ring', but the graphs that the model was",
+        ),
+        ({"node_categories": None}, "the graph has no node_categories, but"),
+        ({"edge_categories": {"other": [1]}}, "no column of edge categories 'stereo', but"),
+        ({"edge_attributes": [1]}, "the graph has 1 edge_attributes each, but the model was trained with 2"),
+        ({"edge_weights": None}, "the graph has no edge_weights, but"),
+        ({"graph_attributes": {"size": 2}}, "the graph has no graph attribute 'heat', but"),
+    ],
+)
+def test_graphs_without_what_the_model_needs_are_bad_rows(tmp_path, changes, says):
+    rows, _, _, bad, _ = streamed(tmp_path, BOND, BOND | changes, DOT)
+    assert rows == [1, 3]
+    assert [one.row for one in bad] == [2]
+    assert says in bad[0].reason
+
+
 def test_a_graph_may_have_any_number_of_nodes_only_on_paper():
     chunks = list(module._chunks(json_rows([TextLine(1, json.dumps(LINES[5]))]), {}))
     assert chunks[0].graphs is None

@@ -65,11 +65,19 @@ def test_a_gap_is_a_graph_without_nodes(tmp_path):
     assert read_tu(write_folder(files, tmp_path)).sizes.tolist() == [0, 1, 0, 1]
 
 
-def test_several_label_columns_are_one_label(tmp_path):
-    rows = "0, 10\n0,3\n0, 10\n-1,  5\n0, 3\n"
-    store = read_tu(write_folder(SMALL | {"node_labels": rows}, tmp_path))
-    assert store.node_label_names == ("-1,5", "0,3", "0,10")
-    assert store.node_labels.tolist() == [2, 1, 2, 0, 1]
+def test_more_columns_of_labels_are_categories(tmp_path):
+    files = {
+        "node_labels": "0, 10\n0,3\n0, 10\n-1,  5\n0, 3\n",
+        "edge_labels": "1,2,0\n1,2,0\n0,2,9\n0,2,9\n1,2,0\n1,2,0\n",
+    }
+    store = read_tu(write_folder(SMALL | files, tmp_path))
+    assert (store.node_labels.tolist(), store.node_label_names) == ([1, 1, 1, 0, 1], (-1, 0))
+    assert store.node_category_columns == (("label 1", (3, 5, 10)),)
+    assert store.node_categories.tolist() == [[2], [0], [2], [1], [0]]
+    assert store.edge_label_names == (0, 1)
+    assert store.edge_category_columns == (("label 1", (2,)), ("label 2", (0, 9)))
+    assert store.edge_categories.tolist() == [[0, 0], [0, 0], [0, 1], [0, 1], [0, 0], [0, 0]]
+    check_values(store)
 
 
 @pytest.mark.parametrize("ends", ["\r\n", "\n\n\n", "", " \n", "\t\n"], ids=repr)
@@ -93,6 +101,7 @@ def graph_sets(draw):
     numbers = st.integers(-(2**63), 2**63 - 1) if draw(st.booleans()) else st.integers(0, 12)
     floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
     parts = {part: draw(st.booleans()) for part in ("node_labels", "node_attributes", "edge_labels", "edge_attributes")}
+    parts |= {f"{kind}_categories": parts[f"{kind}_labels"] and draw(st.booleans()) for kind in ("node", "edge")}
     width = draw(st.integers(1, 3))
 
     def rows(count, item):
@@ -103,6 +112,8 @@ def graph_sets(draw):
             return None
         if name.endswith("labels"):
             return rows(count, numbers)
+        if name.endswith("categories"):
+            return {f"label {place}": rows(count, numbers) for place in (1, 2)}
         return np.array(rows(count, st.tuples(*[floats] * width)), np.float32).reshape(count, width)
 
     graphs = []
@@ -128,16 +139,25 @@ def tu_files(graphs, comma, order):
             return None
         return [row for graph in graphs for row in getattr(graph, part)]
 
+    def all_labels(kind):
+        labels = all_rows(f"{kind}_labels")
+        columns = [getattr(graph, f"{kind}_categories") for graph in graphs]
+        if labels is None or columns[0] is None:
+            return labels
+        more = [row for column in columns for row in zip(*column.values(), strict=True)]
+        return [comma.join(map(str, row)) for row in zip(labels, *zip(*more, strict=True), strict=True)]
+
     def joined(rows):
         return rows and [comma.join(repr(float(value)) for value in row) for row in rows]
 
-    edge_labels = all_rows("edge_labels")
+    node_labels = all_labels("node")
+    edge_labels = all_labels("edge")
     edge_attributes = joined(all_rows("edge_attributes"))
     files = {
         "A": lines(edges[i] for i in order),
         "graph_indicator": lines(i for i, graph in enumerate(graphs, 1) for _ in range(graph.num_nodes)),
         "graph_labels": lines(graph.label for graph in graphs),
-        "node_labels": all_rows("node_labels") and lines(all_rows("node_labels")),
+        "node_labels": node_labels and lines(node_labels),
         "node_attributes": all_rows("node_attributes") and lines(joined(all_rows("node_attributes"))),
         "edge_labels": edge_labels and lines(edge_labels[i] for i in order),
         "edge_attributes": edge_attributes and lines(edge_attributes[i] for i in order),

@@ -17,15 +17,26 @@ from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_s
 from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs, check_values
+from sopool.data.names import Needed
 from sopool.data.pack import Graph, pack
-from sopool.data.sources.stream import stream_graphs
+from sopool.data.sources.stream import GraphChunk, stream_graphs
 from sopool.errors import SettingError
 from tests.fuzz.registry import file_of, target
 from tests.helpers.json_lines import LINE
 from tests.helpers.tu_files import SMALL
 
 JSON = "".join(json.dumps(line) + "\n" for line in (LINE, LINE | {"id": 7})).encode()
-JSON_WORDS = (*(f'"{key}":'.encode() for key in LINE), b"null", b"true", b"NaN", b"1e999", b"[[", b"{}", b'"\\ud800"')
+JSON_WORDS = (
+    *(f'"{key}":'.encode() for key in LINE),
+    b'{"charge":',
+    b"null",
+    b"true",
+    b"NaN",
+    b"1e999",
+    b"[[",
+    b"{}",
+    b'"\\ud800"',
+)
 
 LABELS = (LINE | {"label": [0.5, None]}, LINE | {"id": 7, "label": [1e38, -3]}, LINE | {"label": 0.25, "id": 8})
 JSON_TARGETS = "".join(json.dumps(line) + "\n" for line in LABELS[:2]).encode()
@@ -64,6 +75,11 @@ FILE_MARK = b"=== "
 
 
 TU_TARGETS = {"graph_attributes": "0.5, nan\n-1e3, 7\n"}
+TU_COLUMNS = {
+    "node_labels": "0, 7\n1, -3\n" * 2 + "0, 0\n",
+    "edge_labels": "1,2,3\n" * 6,
+    "edge_attributes": "0.5,1\n" * 6,
+}
 
 
 def tu_text(files: dict[str, str]) -> bytes:
@@ -95,6 +111,19 @@ GRAPHS = pack(
         Graph(1, [], "b", ["x"], [[2.0]], [], None, []),
     ]
 )
+GRAPHS_COLUMNS = pack(
+    [
+        Graph(
+            2,
+            [(0, 1)],
+            node_categories={"charge": [0, -1], "ring": ["no", "yes"]},
+            edge_categories={"stereo": ["any"]},
+            edge_attributes=[[0.5, -1]],
+            graph_attributes={"heat": None, "size": 2},
+        ),
+        Graph(0, graph_attributes={"heat": 20.5, "size": 0}),
+    ]
+)
 GRAPHS_TARGETS = pack([Graph(2, [(0, 1)], [0.5, None]), Graph(1, [], [1, 2])], target_names=["a", "b"])
 
 
@@ -122,6 +151,14 @@ def csv_of_targets(data: bytes) -> None:
         check_values(read_smiles_csv(path, target_columns=["label", "a"])[0])
 
 
+@target(CSV_TARGETS, words=(*CSV_WORDS, *NUMBERS, b"true"), needs="rdkit")
+def csv_of_graph_attributes(data: bytes) -> None:
+    with file_of(data, "a.csv") as path, suppress(SettingError):
+        for chunk in stream_graphs(path, {"graph_attributes": ("a",)}, graph_columns=["a"]):
+            if chunk.graphs is not None:
+                check_values(chunk.graphs)
+
+
 @target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
 def sdf(data: bytes) -> None:
     with file_of(data, "a.sdf") as path:
@@ -135,7 +172,7 @@ def smiles(data: bytes) -> None:
     assert len(store) + len(bad) == 2
 
 
-@target(tu_text(SMALL), tu_text(SMALL | TU_TARGETS), words=(FILE_MARK, *NUMBERS))
+@target(tu_text(SMALL), tu_text(SMALL | TU_TARGETS), tu_text(SMALL | TU_COLUMNS), words=(FILE_MARK, *NUMBERS))
 def tu_folder(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for part in data.split(FILE_MARK)[1:]:
@@ -160,7 +197,12 @@ def gin_text(data: bytes) -> None:
         check_values(read_gin(path))
 
 
-@target(graphs_bytes(GRAPHS), graphs_bytes(GRAPHS_TARGETS), words=(b'"', b"[", b"0", b'"I64"', b'"F32"', b'"classes"'))
+@target(
+    graphs_bytes(GRAPHS),
+    graphs_bytes(GRAPHS_TARGETS),
+    graphs_bytes(GRAPHS_COLUMNS),
+    words=(b'"', b"[", b"0", b'"I64"', b'"F32"', b'"classes"'),
+)
 def graphs_file(data: bytes) -> None:
     with file_of(data, "a.graphs") as path:
         check_values(load_graphs(path))
@@ -175,7 +217,8 @@ def headed(data: bytes) -> bytes:
 @target(
     headed(graphs_bytes(GRAPHS)),
     headed(graphs_bytes(GRAPHS_TARGETS)),
-    words=(b'\\"[[', b"]", b"1e9", b"null", b"I32", b"F64", b"[0,8]", b"-"),
+    headed(graphs_bytes(GRAPHS_COLUMNS)),
+    words=(b'\\"[[', b"]", b"1e9", b"null", b"U8", b"I16", b"I32", b"F64", b"[0,8]", b"-"),
 )
 def graphs_header(data: bytes) -> None:
     """Put the length of the header in front of it: changes to a whole file mostly make it wrong."""
@@ -186,8 +229,11 @@ def graphs_header(data: bytes) -> None:
 @target(JSON, JSON_TARGETS, CSV, CSV_TARGETS, b"CCO ethanol\n\nC\n", words=(*JSON_WORDS, *CSV_WORDS), needs="rdkit")
 def standard_input(data: bytes) -> None:
     """Rows may be bad, each by itself; what comes of the others can be used."""
-    with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))):
-        chunks = list(stream_graphs("-", {}))
+    needed: dict[str, Needed] = {"node_categories": ("charge",), "edge_attributes": 1, "graph_attributes": ("heat",)}
+    chunks: list[GraphChunk] = []
+    for fields in ({}, needed):
+        with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))):
+            chunks += stream_graphs("-", fields)
     for chunk in chunks:
         assert len(chunk.rows) == len(chunk.ids) == len(chunk.labels)
         if chunk.graphs is not None:

@@ -8,39 +8,45 @@ names = st.one_of(st.integers(-3, 3), st.sampled_from(["C", "N", "O"]))
 numbers = st.floats(-100, 100, width=32)
 
 
+OPTIONAL = (
+    "node_labels",
+    "node_categories",
+    "node_attributes",
+    "edge_labels",
+    "edge_categories",
+    "edge_attributes",
+    "edge_weights",
+    "graph_attributes",
+)
+"""What graphs may carry besides a label."""
+
+
 @st.composite
-def graph(draw, with_labels, with_attributes, with_weights, with_edge_labels, undirected, with_more=False):
+def graph(draw, carried, undirected):
+    """A graph that carries the fields named in ``carried``."""
     n = draw(st.integers(0, 5))
     pairs = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=7)) if n else []
     if undirected:
         pairs = [p for a, b in pairs for p in (((a, b), (b, a)) if a != b else ((a, b),))]
-    return Graph(
-        num_nodes=n,
-        edges=pairs,
-        label=draw(st.sampled_from(["yes", "no", 3])),
-        node_labels=[draw(names) for _ in range(n)] if with_labels else None,
-        node_attributes=[[draw(numbers), draw(numbers)] for _ in range(n)] if with_attributes else None,
-        edge_labels=[draw(names) for _ in pairs] if with_edge_labels else None,
-        edge_weights=[draw(numbers) for _ in pairs] if with_weights else None,
-        node_categories=_columns(draw, n) if with_more else None,
-        edge_categories=_columns(draw, len(pairs)) if with_more else None,
-        graph_attributes={"heat": draw(st.one_of(st.none(), numbers)), "size": n} if with_more else None,
-    )
+    values = {field: _values(draw, field, n if field.startswith("node") else len(pairs)) for field in carried}
+    return Graph(num_nodes=n, edges=pairs, label=draw(st.sampled_from(["yes", "no", 3])), **values)
 
 
-def _columns(draw, count):
-    return {name: [draw(names) for _ in range(count)] for name in ("charge", "ring")}
+def _values(draw, field, count):
+    if field == "graph_attributes":
+        return {"heat": draw(st.one_of(st.none(), numbers)), "size": count}
+    if field.endswith("categories"):
+        return {name: [draw(names) for _ in range(count)] for name in ("charge", "ring")}
+    item = {"labels": names, "weights": numbers, "attributes": st.tuples(numbers, numbers)}[field[5:]]
+    return [draw(item) for _ in range(count)]
 
 
 @st.composite
 def stores(draw, undirected=False, min_size=1, more=False):
-    """With ``more``, some have several categories of nodes and edges, and numbers beside graphs."""
-    kinds = [draw(st.booleans()) for _ in range(2)]
-    edge_kinds = [False, False] if undirected else [draw(st.booleans()) for _ in range(2)]
-    more = more and draw(st.booleans())
-    return pack(
-        draw(st.lists(graph(*kinds, *edge_kinds, undirected, more), min_size=min_size, max_size=6)), name="random"
-    )
+    """Graphs with some of the labels, attributes and weights; with ``more``, also with all else that graphs carry."""
+    kinds = OPTIONAL if more else ("node_labels", "node_attributes", "edge_labels", "edge_weights")
+    carried = [kind for kind in kinds if not (undirected and kind.startswith("edge")) and draw(st.booleans())]
+    return pack(draw(st.lists(graph(carried, undirected), min_size=min_size, max_size=6)), name="random")
 
 
 def as_lists(store):

@@ -12,10 +12,13 @@ LINE = {
     "directed": False,
     "label": "soluble",
     "node_labels": ["C", "C", "O"],
+    "node_categories": {"charge": [0, 0, -1], "ring": ["no", "no", "no"]},
     "node_attributes": [[0.5, 1], [2, 3], [4, 5]],
     "edge_labels": ["single", "single"],
+    "edge_categories": {"stereo": ["none", "any"]},
     "edge_attributes": [7, 8.5],
     "edge_weights": [1, 2],
+    "graph_attributes": {"temperature": 20.5, "pressure": None},
 }
 
 

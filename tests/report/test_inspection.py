@@ -1,4 +1,4 @@
-"""What ``sopool inspect`` shows of targets."""
+"""What ``sopool inspect`` shows of targets and of other columns."""
 
 from rich.console import Console
 
@@ -36,3 +36,36 @@ def test_without_targets_or_classes():
     text = shown(pack([Graph(1)]))
     assert "none given" in text
     assert "Targets" not in text
+
+
+def test_columns_of_categories_and_of_numbers():
+    graph = Graph(
+        2,
+        [(0, 1)],
+        node_categories={"charge": [0, -1], "a\nb": ["x", "x"]},
+        edge_categories={"stereo": ["any"]},
+        edge_attributes=[[0.5, 2]],
+        edge_weights=[-1],
+        graph_attributes={"heat": None, "size": 2},
+    )
+    text = shown(pack([graph, Graph(0, graph_attributes={"heat": None, "size": 0})]))
+    table = [line.split() for line in text.splitlines()]
+    assert "2 columns of node categories, 1 column of edge categories, 2 edge attributes, edge weights" in text
+    assert "2 graph attributes" in " ".join(text.split())
+    for row in (
+        ["node", "charge", "2"],
+        ["node", r"a\nb", "1"],
+        ["edge", "stereo", "1"],
+        ["edge", "attribute", "1", "0", "2", "2"],
+        ["edge", "weight", "0", "-1", "-1"],
+        ["graph", "heat", "2"],
+        ["graph", "size", "0", "0", "2"],
+    ):
+        assert row in table
+
+
+def test_only_the_first_of_many_numbers_are_listed():
+    text = shown(pack([Graph(1, graph_attributes=[0] * 23)]))
+    assert "attribute 19 " in text
+    assert "attribute 20" not in text
+    assert "and 3 more" in text

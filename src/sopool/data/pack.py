@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 from sopool.data.graphs import CATEGORIES, MAX_TARGET, PackedGraphs
-from sopool.data.names import CategoryColumn, LabelNames, number_names, plain, smallest_integers
+from sopool.data.names import (
+    CategoryColumn,
+    LabelNames,
+    number_attributes,
+    number_names,
+    plain,
+    smallest_integers,
+)
 from sopool.data.targets import is_target, stack_targets
 from sopool.errors import DataError
 
@@ -139,21 +146,30 @@ def _categories(graphs: list[Graph], field: str, counts: list[int]) -> dict[str,
     values = _values(graphs, field, counts)
     if values is None:
         return {}
-    needed = [(graph, some, count) for graph, some, count in zip(graphs, values, counts, strict=True) if count]
-    names = list(needed[0][1]) if needed else []
-    if not names:
-        return {}
-    for graph, some, count in needed:
-        if not isinstance(some, Mapping) or set(some) != set(names):
-            found = sorted(map(str, some)) if isinstance(some, Mapping) else type(some).__name__
+    given = [
+        (graph, some, count)
+        for graph, some, count in zip(graphs, values, counts, strict=True)
+        if count or (isinstance(some, Mapping) and some)
+    ]
+    for graph, some, _ in given:
+        if not isinstance(some, Mapping):
+            raise DataError(
+                f"{graph.where}: {field} are of type {type(some).__name__}, expected a mapping of names to values."
+            )
+    names = list(given[0][1]) if given else []
+    for graph, some, count in given:
+        if set(some) != set(names):
+            found = sorted(map(str, some))
             raise DataError(f"{graph.where}: {field} are {found}, expected the columns {names}, as in other graphs.")
         for name in names:
             _check_count(graph, f"{field} of {name!r}", len(some[name]), count)
+    if not names:
+        return {}
     codes: list[Tensor] = []
     columns: list[CategoryColumn] = []
     for name in names:
         numbers, known = _numbered(
-            f"{field} of {name!r}", list(chain.from_iterable(some[name] for _, some, _ in needed))
+            f"{field} of {name!r}", list(chain.from_iterable(some[name] for _, some, _ in given))
         )
         assert numbers is not None
         codes.append(numbers)
@@ -167,10 +183,14 @@ def _graph_attributes(graphs: list[Graph]) -> dict[str, Any]:
     if values is None:
         return {}
     first = values[0]
-    given = tuple(first) if isinstance(first, Mapping) else tuple(f"attribute {i}" for i, _ in enumerate(first))
+    given = tuple(first) if isinstance(first, Mapping) else number_attributes(len(first))
     rows = []
     for graph, some in zip(graphs, values, strict=True):
-        if isinstance(some, Mapping) != isinstance(first, Mapping) or len(some) != len(given):
+        if isinstance(some, Mapping) != isinstance(first, Mapping):
+            raise DataError(
+                f"{graph.where}: graph_attributes are named for some graphs only: name them for all or none."
+            )
+        if len(some) != len(given):
             raise DataError(
                 f"{graph.where}: {len(some)} graph_attributes, but the first graph has {len(given)}: give the same "
                 "for all graphs."
@@ -289,7 +309,9 @@ def _stacked(graphs: list[Graph], field: str, counts: list[int], dims: int) -> T
             raise DataError(f"{graph.where}: {field} have shape {list(array.shape)}, expected {dims} dimensions.")
         _check_count(graph, field, len(array), count)
         if not np.isfinite(array).all():
-            raise DataError(f"{graph.where}: {field} must be finite, found {array[~np.isfinite(array)][0]}.")
+            row, *column = np.argwhere(~np.isfinite(array))[0].tolist()
+            value = array[row][tuple(column)]
+            raise DataError(f"{graph.where}: {field} must be finite, found {value} at {field[:4]} {row}.")
         if arrays and array.shape[1:] != arrays[0].shape[1:]:
             raise DataError(
                 f"{graph.where}: {array.shape[1]} {field} each, but the first graph has {arrays[0].shape[1]}."

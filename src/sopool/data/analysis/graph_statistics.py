@@ -1,6 +1,6 @@
 """Compute statistics of a store of graphs, and warn about problems."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -10,7 +10,8 @@ from torch import Tensor
 
 from sopool.data.analysis.refinement import Duplicates, caution_of_copies, duplicates
 from sopool.data.edges import edge_blocks
-from sopool.data.graphs import PackedGraphs
+from sopool.data.graphs import CATEGORIES, PackedGraphs
+from sopool.data.names import number_attributes
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -27,6 +28,29 @@ class TargetStatistics(NamedTuple):
     std: float | None
     """The standard deviation, divided by the number of graphs."""
     min: float | None
+    max: float | None
+
+
+class CategoryStatistics(NamedTuple):
+    """A column of categories of nodes or edges."""
+
+    of: str
+    """``"node"`` or ``"edge"``."""
+    name: str
+    values: int
+    """The number of distinct values that occur."""
+
+
+class NumberStatistics(NamedTuple):
+    """A column of attributes of nodes, edges or graphs, or the weights of edges."""
+
+    of: str
+    """``"node"``, ``"edge"`` or ``"graph"``."""
+    name: str
+    missing: int
+    """The number of graphs without it; 0 for nodes and edges."""
+    min: float | None
+    """The smallest number; None if there is none."""
     max: float | None
 
 
@@ -70,13 +94,18 @@ class GraphStatistics:
     """The graphs that color refinement cannot distinguish; None unless requested."""
     targets: tuple[TargetStatistics, ...] = ()
     """The statistics of each target; empty without targets."""
+    categories: tuple[CategoryStatistics, ...] = ()
+    """The columns of categories besides node and edge labels."""
+    numbers: tuple[NumberStatistics, ...] = ()
+    """The columns of numbers of nodes, edges and graphs, without targets."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the statistics as lists, dictionaries, numbers and strings."""
         values = asdict(self)
         values["classes"] = [{"name": name, "graphs": count} for name, count in self.classes]
         values["nodes_quantiles"] = [list(pair) for pair in self.nodes_quantiles]
-        values["targets"] = [target._asdict() for target in self.targets]
+        for name in ("targets", "categories", "numbers"):
+            values[name] = [column._asdict() for column in getattr(self, name)]
         values["duplicates"] = None if self.duplicates is None else self.duplicates._asdict()
         return values
 
@@ -127,6 +156,8 @@ def graph_statistics(store: PackedGraphs, rounds: int | None = None) -> GraphSta
         edge_weights=store.edge_weights is not None,
         duplicates=None if rounds is None else duplicates(store, rounds),
         targets=_targets(store),
+        categories=tuple(_categories(store)),
+        numbers=tuple(_numbers(store)),
     )
 
 
@@ -242,6 +273,32 @@ def _target(name: str, column: np.ndarray) -> TargetStatistics:
         return TargetStatistics(name, 0, missing, None, None, None, None)
     figures = (float(figure) for figure in (there.mean(), there.std(), there.min(), there.max()))
     return TargetStatistics(name, len(there), missing, *figures)
+
+
+def _categories(store: PackedGraphs) -> Iterator[CategoryStatistics]:
+    """Yield the statistics of each column of categories."""
+    for field, columns in CATEGORIES.items():
+        codes = getattr(store, field)
+        for place, column in enumerate(getattr(store, columns)):
+            yield CategoryStatistics(field[:4], column.name, _count_distinct(codes[:, place].numpy()))
+
+
+def _numbers(store: PackedGraphs) -> Iterator[NumberStatistics]:
+    """Yield the statistics of each column of numbers that are not targets."""
+    for of, values in (("node", store.node_attributes), ("edge", store.edge_attributes)):
+        names = number_attributes(0 if values is None else values.shape[1])
+        yield from (_range(of, name, values[:, place]) for place, name in enumerate(names) if values is not None)
+    if store.edge_weights is not None:
+        yield _range("edge", "weight", store.edge_weights)
+    if store.graph_attributes is not None:
+        for name, column in zip(store.graph_attribute_names, store.graph_attributes.unbind(1), strict=True):
+            yield _range("graph", name, column)
+
+
+def _range(of: str, name: str, column: Tensor) -> NumberStatistics:
+    there = column[~column.isnan()]
+    low, high = map(float, there.aminmax()) if len(there) else (None, None)
+    return NumberStatistics(of, name, len(column) - len(there), low, high)
 
 
 def _distinct(codes: Tensor | None) -> int | None:

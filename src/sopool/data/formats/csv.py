@@ -13,6 +13,7 @@ from sopool.data.formats.molecule_rows import (
     LABEL_NAMES,
     LabelColumns,
     MoleculeText,
+    check_not_predicted,
     find_name,
     find_names,
     molecule_rows,
@@ -43,6 +44,8 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
     smiles_at = find_name(header, options.smiles_column, SMILES_NAMES, "smiles_column", path)
     label_at = _label_columns(header, options, path)
     columns = LabelColumns([header[at] for at in label_at], bool(options.target_columns), path)
+    graph_at = find_names(header, options.graph_columns, path, "graph_columns")
+    check_not_predicted([header[at] for at in graph_at], columns, path)
     known = [name.lower() for name in header]
     id_at = next((known.index(name) for name in ID_NAMES if name in known), None)
 
@@ -54,7 +57,8 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
         cells = row.cells + [""] * len(header)
         smiles = cells[smiles_at]
         label = columns.cells([cells[at] for at in label_at])
-        return MoleculeText(row.number, smiles, smiles, label, None if id_at is None else cells[id_at], problem)
+        name = None if id_at is None else cells[id_at]
+        return MoleculeText(row.number, smiles, smiles, label, name, problem, [cells[at] for at in graph_at])
 
     return molecule_rows(map(molecule, rows), from_smiles, options, columns)
 
@@ -69,7 +73,7 @@ def smiles_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions
     if head is not None:
         every = chain((head,), every)
     cells = [cell.strip(' "').lower() for cell in re.split("[,;\t]", "" if head is None else head.text.strip())]
-    named = options.smiles_column or options.target_columns or options.labels == "required"
+    named = options.smiles_column or options.target_columns or options.graph_columns or options.labels == "required"
     if named or not set(SMILES_NAMES).isdisjoint(cells):
         return table_rows(every, path, options)
     return molecule_rows((_bare(line) for line in every if not line.blank), from_smiles, options)

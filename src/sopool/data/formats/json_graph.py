@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from reprlib import repr as show
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from sopool._files.schema import parse_strictly
 from sopool.data.formats import limits
 from sopool.data.formats.lines import TextLine
-from sopool.data.graphs import EDGE_FIELDS, NAMED, NODE_FIELDS
+from sopool.data.graphs import CATEGORIES, EDGE_FIELDS, KINDS, MAX_TARGET, NAMED, NODE_FIELDS
+from sopool.data.names import check_column_names, number_attributes
 from sopool.data.pack import Graph
 from sopool.data.targets import target_of, targets_of
 from sopool.errors import DataError, suggest
 
-KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS)
+KEYS = ("nodes", "edges", "directed", "label", "id", *NODE_FIELDS, *EDGE_FIELDS, "graph_attributes")
 MAX_NUMBER = 3.4028235e38  # the largest float32, as it is written
 
 
@@ -66,7 +68,7 @@ def _graph(record: dict[str, Any]) -> Graph:
     edges, rows = _edges(record, nodes, bool(directed))
     values: dict[str, Any] = {key: _values(record, key, nodes) for key in NODE_FIELDS}
     values |= {key: _pick(_values(record, key, len(record["edges"])), rows) for key in EDGE_FIELDS}
-    return Graph(nodes, edges, label, **values)
+    return Graph(nodes, edges, label, **values, graph_attributes=_graph_attributes(record.get("graph_attributes")))
 
 
 def _label(given: Any) -> Any:
@@ -84,7 +86,34 @@ def _label(given: Any) -> Any:
     return given
 
 
+def _graph_attributes(given: Any) -> dict[str, float | None] | None:
+    """Return the numbers given beside a graph by their names; those of a list are numbered."""
+    if given is None:
+        return None
+    if type(given) is list:
+        given = dict(zip(number_attributes(len(given)), given, strict=True))
+    _check_columns(given, "graph_attributes", "an object of numbers, or a list of them", limits.MAX_TARGETS)
+    for name, value in given.items():
+        if type(value) not in (int, float, NoneType) or (value is not None and abs(value) > MAX_TARGET):
+            raise DataError(
+                f"the graph attribute {show(name)} must be null or a number of at most {MAX_TARGET:g} in size, found "
+                f"{show(value)}."
+            )
+    return dict(given)
+
+
+def _check_columns(given: Any, key: str, expected: str, most: int) -> None:
+    """Raise unless an object has columns by name, and not too many of them."""
+    _check([given], lambda value: type(value) is dict, f"{key} must be {expected}")
+    if len(given) > most:
+        raise DataError(f"{len(given):,} {key}, expected at most {most:,}.")
+    check_column_names(KINDS[key], list(given))
+
+
 def _pick(values: Any, rows: np.ndarray) -> Any:
+    """Return the values of some edges, which may be in several columns."""
+    if isinstance(values, dict):
+        return {name: _pick(column, rows) for name, column in values.items()}
     if isinstance(values, list):
         return [values[row] for row in rows.tolist()]
     return None if values is None else values[rows]
@@ -140,19 +169,37 @@ def _both_ways(edges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _values(record: dict[str, Any], key: str, count: int) -> Any:
-    """Return the labels (a list) or numbers (an array) of all nodes or edges of a graph, or None if not given."""
+    """Return the values of all nodes or edges of a graph, or None if they are not given.
+
+    Labels are a list, numbers an array, and categories a mapping of column names to lists.
+    """
     given = record.get(key)
     if given is None:
         return None
-    what = "nodes" if key in NODE_FIELDS else "edges"
-    if type(given) is not list:
-        raise DataError(f"{key} must be a list, one entry for each of the {what}, found {show(given)}.")
-    if len(given) != count:
-        raise DataError(f"{len(given)} {key} for {count} {what}.")
+    if key in CATEGORIES:
+        _check_columns(given, key, "an object of column names and lists", limits.MAX_CATEGORIES)
+        return {name: _labels(column, f"{key} of {show(name)}", key, count) for name, column in given.items()}
     if key in NAMED:
-        check_names(given, key)
-        return given
+        return _labels(given, key, key, count)
+    _check_list(given, key, key, count)
     return _numbers(given, key)
+
+
+def _check_list(given: Any, what: str, key: str, count: int) -> None:
+    """Raise unless there is a list with one entry for each node or edge."""
+    of = "nodes" if key in NODE_FIELDS else "edges"
+    if type(given) is not list:
+        raise DataError(f"{what} must be a list, one entry for each of the {of}, found {show(given)}.")
+    if len(given) != count:
+        raise DataError(f"{len(given)} {what} for {count} {of}.")
+
+
+def _labels(given: Any, what: str, key: str, count: int) -> list[str | int]:
+    """Return the labels of all nodes or edges, or their categories in one column."""
+    _check_list(given, what, key, count)
+    check_names(given, what)
+    labels: list[str | int] = given
+    return labels
 
 
 def check_names(given: list[Any], key: str) -> None:

@@ -15,7 +15,7 @@ from sopool.data.formats import limits
 from sopool.data.formats.json_graph import check_nodes, graph_of_line
 from sopool.data.formats.lines import SHOWN, TextLine, is_packed, number_lines, read_lines, stem_of, too_long
 from sopool.data.formats.rows import GraphRow
-from sopool.data.graphs import EDGE_FIELDS, NAMED, NODE_FIELDS, PackedGraphs, check_values
+from sopool.data.graphs import CATEGORIES, EDGE_FIELDS, NAMED, NODE_FIELDS, PackedGraphs, check_values
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
 
@@ -72,7 +72,7 @@ def _pack(rows: Iterable[GraphRow], path: str, name: str, target_names: Sequence
     # A single number may be missing, but not a list: a short line would need as much memory as a long one.
     kinds = {type(graph.label) for graph in graphs.values()}
     may_miss = float in kinds and list not in kinds
-    for key in (*(() if may_miss else ("label",)), *NODE_FIELDS, *EDGE_FIELDS):
+    for key in (*(() if may_miss else ("label",)), *NODE_FIELDS, *EDGE_FIELDS, "graph_attributes"):
         _check_alike(graphs, key, path)
     try:
         return pack(graphs.values(), name, target_names)
@@ -129,12 +129,12 @@ def _check_readable(nodes: int, size: int, where: str) -> None:
 
 
 def _check_alike(graphs: dict[int, Graph], key: str, path: str) -> None:
-    """Raise unless all lines have the field, in the same width, or none has it; an empty list may be omitted."""
+    """Raise unless all lines have the field, in the same columns, or none has it; an empty list may be omitted."""
     first = next((line for line, graph in graphs.items() if getattr(graph, key) is not None), None)
-    width = None
+    known = None
     for line, graph in graphs.items():
         value = getattr(graph, key)
-        empty = key != "label" and not (graph.num_nodes if key in NODE_FIELDS else len(graph.edges))
+        empty = _needs_no(graph, key)
         if value is None and first is not None:
             if not empty:
                 are_targets = key == "label" and isinstance(graphs[first].label, list)
@@ -142,11 +142,25 @@ def _check_alike(graphs: dict[int, Graph], key: str, path: str) -> None:
                 advice = "where no target is known, give a list of null" if are_targets else everywhere
                 raise DataError(f"this line has no {key}, but line {first} has: {advice}.", path, line)
             setattr(graph, key, [])
-        elif isinstance(value, np.ndarray) and value.ndim == 2 and not empty:
-            width = width or (value.shape[1], line)
-            if value.shape[1] != width[0]:
-                message = f"{value.shape[1]} {key} each, but {width[0]} on line {width[1]}."
+        elif (columns := None if empty else _columns(value)) is not None:
+            known = known or (columns, line)
+            if columns != known[0]:
+                named = f"the {key} are {show(columns)}, but {show(known[0])}"
+                counted = f"{columns} {key} each, but {known[0]}"
+                message = f"{named if isinstance(value, dict) else counted} on line {known[1]}."
                 raise DataError(message, path, line)
+
+
+def _columns(value: Any) -> int | list[str] | None:
+    """Return the number of columns of attributes or the sorted names of others; None for a field without columns."""
+    if isinstance(value, dict):
+        return sorted(value)
+    return value.shape[1] if isinstance(value, np.ndarray) and value.ndim == 2 else None
+
+
+def _needs_no(graph: Graph, key: str) -> bool:
+    """Return whether a field has no values, because the graph has no nodes or no edges."""
+    return (key in NODE_FIELDS and not graph.num_nodes) or (key in EDGE_FIELDS and not len(graph.edges))
 
 
 def _records(store: PackedGraphs) -> Iterator[dict[str, Any]]:
@@ -167,10 +181,25 @@ def _records(store: PackedGraphs) -> Iterator[dict[str, Any]]:
         record["edges"] = pairs[:, kept].T.tolist()
         for key in NODE_FIELDS + EDGE_FIELDS:
             if key in arrays:
-                values = arrays[key][nodes] if key in NODE_FIELDS else arrays[key][edges][kept]
-                names = getattr(store, NAMED[key]) if key in NAMED else None
-                record[key] = _short(values) if names is None else [names[code] for code in values.tolist()]
+                record[key] = _written(
+                    store, key, arrays[key][nodes] if key in NODE_FIELDS else arrays[key][edges][kept]
+                )
+        if store.graph_attributes is not None:
+            numbers = _short(arrays["graph_attributes"][g])
+            known = [None if math.isnan(value) else value for value in numbers]
+            record["graph_attributes"] = dict(zip(store.graph_attribute_names, known, strict=True))
         yield record
+
+
+def _written(store: PackedGraphs, key: str, values: np.ndarray) -> Any:
+    """Return what JSON says of the nodes or edges of a graph: labels and categories by name, or numbers."""
+    if key in CATEGORIES:
+        columns = zip(getattr(store, CATEGORIES[key]), values.T.tolist(), strict=True)
+        return {column.name: [column.values[code] for code in codes] for column, codes in columns}
+    if key in NAMED:
+        names = getattr(store, NAMED[key])
+        return [names[code] for code in values.tolist()]
+    return _short(values)
 
 
 def _undirected(arrays: dict[str, np.ndarray]) -> np.ndarray:

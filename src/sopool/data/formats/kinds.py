@@ -31,7 +31,7 @@ class Kind:
     unit: Literal["line", "record", "graph"] = "graph"
     """The word for a row in error messages."""
     columns: tuple[str, ...] = ()
-    """Which of ``smiles_column``, ``label_column`` and ``target_columns`` may be given."""
+    """Which of ``smiles_column``, ``label_column``, ``target_columns`` and ``graph_columns`` may be given."""
     rows: Callable[[Path, RowOptions], Iterator[GraphRow]] | None = None
     """The function that reads graphs one by one; None if they can only be read together."""
     whole: Callable[[Path], PackedGraphs] | None = None
@@ -114,7 +114,7 @@ def _read_gin_text(path: Path) -> PackedGraphs:
         raise DataError(f"{error} A .txt is read as GIN's text format: rename a table of molecules to .csv.") from error
 
 
-EVERY_COLUMN = ("smiles_column", "label_column", "target_columns")
+EVERY_COLUMN = ("smiles_column", "label_column", "target_columns", "graph_columns")
 STANDARD_INPUT = Kind("line", EVERY_COLUMN, rows=_standard_input)
 COLLECTION = Kind(whole=_read_collection, cached=True)
 """TU files or a GIN text in a folder or a zip."""

@@ -19,7 +19,10 @@ Memory is allocated for each node, and nodes with edges, labels or attributes ta
 """
 
 MAX_TARGETS = 2**16
-"""The largest number of targets of a graph."""
+"""The largest number of targets of a graph, and of numbers given beside it."""
+
+MAX_CATEGORIES = 2**12
+"""The largest number of columns of categories of nodes or edges, each of which is encoded by itself."""
 
 MAX_ATOMS = 1000
 """The default of ``max_atoms``, the largest number of atoms of a molecule; a usual SDF record (V2000) has at most 999.

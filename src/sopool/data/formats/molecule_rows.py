@@ -32,6 +32,8 @@ class MoleculeText(NamedTuple):
     name: str | None = None
     problem: str = ""
     """The reason why the molecule cannot be used, found before parsing, or an empty string."""
+    numbers: Sequence[str | None] = ()
+    """The texts of the numbers given beside the molecule, in the order of ``RowOptions.graph_columns``."""
 
 
 def graph_of_molecule(molecule: Any) -> Graph:
@@ -115,12 +117,14 @@ def molecule_rows(
         row = _row(molecule, columns)
         try:
             label = _label(molecule, options, columns)
+            numbers = _numbers_beside(molecule.numbers, options.graph_columns)
             with block_logs():
                 graph = _graph(chem, parse, molecule.source, options.max_atoms)
         except DataError as error:
             yield row._replace(problem=str(error))
         else:
             graph.label = label
+            graph.graph_attributes = numbers or graph.graph_attributes
             yield row._replace(graph=graph)
     columns.check_any_number()
 
@@ -141,6 +145,17 @@ def _label(molecule: MoleculeText, options: RowOptions, columns: LabelColumns) -
     if label is None and options.labels == "required":
         raise DataError("All targets are missing." if columns.targets else "The molecule has no label.")
     return label
+
+
+def _numbers_beside(texts: Sequence[str | None], names: Sequence[str]) -> dict[str, float | None]:
+    """Return the numbers given beside a molecule by the names of their columns, None where one is missing."""
+    found: dict[str, float | None] = {}
+    for name, text in zip(names, texts, strict=True):
+        try:
+            found[name] = target_of_text(text)
+        except DataError as error:
+            raise DataError(f"The graph attribute {name!r} is {error}.") from error
+    return found
 
 
 def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_atoms: int) -> Graph:
@@ -186,13 +201,20 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
     )
 
 
-def find_names(names: list[str], wanted: Sequence[str], path: str | Path) -> list[int]:
-    """Return the indices of the columns or properties with targets."""
-    found = [find_name(names, name, (), "target_columns", path) for name in wanted]
+def find_names(names: list[str], wanted: Sequence[str], path: str | Path, option: str = "target_columns") -> list[int]:
+    """Return the indices of the columns or properties that an option names."""
+    found = [find_name(names, name, (), option, path) for name in wanted]
     twice = next((at for place, at in enumerate(found) if at in found[:place]), None)
     if twice is not None:
-        raise SettingError(f"target_columns names the column {names[twice]!r} twice.", path)
+        raise SettingError(f"{option} names the column {names[twice]!r} twice.", path)
     return found
+
+
+def check_not_predicted(names: Sequence[str], columns: LabelColumns, path: str | Path) -> None:
+    """Raise if a column of ``graph_columns`` has what is to be predicted, which a model would be given then."""
+    both = next((name for name in names if name in columns.names), None)
+    if both is not None:
+        raise SettingError(f"graph_columns names {both!r}, which is to be predicted: leave it out.", path)
 
 
 def _listing(names: list[str]) -> str:

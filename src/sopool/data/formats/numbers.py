@@ -117,17 +117,10 @@ def _targets(values: Doubles) -> Doubles | None:
     return None if (np.abs(values) > MAX_TARGET).any() else values
 
 
-def label_codes(rows: Ints) -> tuple[Tensor, LabelNames]:
-    """Encode rows of integers, ``[N, K]``, as sorted codes from 0 and return their names: an integer, or "0,3"."""
-    if rows.shape[1] == 1:
-        values, codes = np.unique(rows[:, 0], return_inverse=True)
-        return torch.from_numpy(codes), tuple(values.tolist())
-    order = np.lexsort(rows.T[::-1])
-    ordered = rows[order]
-    new = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(1)])
-    codes = np.empty_like(order)
-    codes[order] = new.cumsum() - 1
-    return torch.from_numpy(codes), tuple(",".join(map(str, row)) for row in ordered[new].tolist())
+def label_codes(labels: Ints) -> tuple[Tensor, LabelNames]:
+    """Encode integers ``[N]`` as codes from 0 in the order of their values, and return these."""
+    values, codes = np.unique(labels, return_inverse=True)
+    return torch.from_numpy(codes), tuple(values.tolist())
 
 
 def shown(field: bytes) -> str:

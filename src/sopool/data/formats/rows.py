@@ -58,6 +58,8 @@ class RowOptions(NamedTuple):
     """The largest number of atoms of a molecule."""
     labels: LabelRule = "required"
     """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""
+    graph_columns: tuple[str, ...] = ()
+    """The columns or SDF properties with numbers given beside the molecules, which become graph attributes."""
 
 
 def row_options(
@@ -66,15 +68,17 @@ def row_options(
     target_columns: Sequence[str] = (),
     max_atoms: int = MAX_ATOMS,
     labels: LabelRule = "required",
+    graph_columns: Sequence[str] = (),
 ) -> RowOptions:
-    """Return the options; raise a ``SettingError`` unless the columns of targets are a list of different names."""
-    if isinstance(target_columns, str):
-        raise SettingError(f"target_columns={target_columns!r} is a string, expected a list of column names.")
+    """Return the options; raise a ``SettingError`` unless several columns are lists of different names."""
+    for option, columns in (("target_columns", target_columns), ("graph_columns", graph_columns)):
+        if isinstance(columns, str):
+            raise SettingError(f"{option}={columns!r} is a string, expected a list of column names.")
+        if len(set(columns)) < len(columns):
+            raise SettingError(f"{option}={show(list(columns))} names a column twice.")
     if label_column is not None and target_columns:
         raise SettingError(
             f"label_column={label_column!r} and target_columns={show(list(target_columns))} were both given. Give "
             "label_column for a class or one number, or target_columns for numbers or several labels."
         )
-    if len(set(target_columns)) < len(target_columns):
-        raise SettingError(f"target_columns={show(list(target_columns))} names a column twice.")
-    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels)
+    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels, tuple(graph_columns))

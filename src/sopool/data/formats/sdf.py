@@ -12,6 +12,7 @@ from sopool.data.formats.molecule_rows import (
     LABEL_NAMES,
     LabelColumns,
     MoleculeText,
+    check_not_predicted,
     find_name,
     find_names,
     molecule_rows,
@@ -39,10 +40,14 @@ class SdfRecord(NamedTuple):
 def sdf_rows(path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
     """Read the molecules of an SDF file, with a property as label and the title as id."""
     columns, label_of = _label_reader(path, options)
-    molecules = (
-        MoleculeText(record.number, record.title, record.text, label_of(record.text), record.title, record.problem)
-        for record in sdf_records(path)
-    )
+    numbers_of = _number_reader(path, options, columns)
+
+    def molecule(record: SdfRecord) -> MoleculeText:
+        text = record.text
+        numbers = numbers_of(text)
+        return MoleculeText(record.number, record.title, text, label_of(text), record.title, record.problem, numbers)
+
+    molecules = map(molecule, sdf_records(path))
     return molecule_rows(molecules, from_sdf, options, columns)
 
 
@@ -53,7 +58,7 @@ def _label_reader(path: str | Path, options: RowOptions) -> tuple[LabelColumns, 
         return LabelColumns(), lambda _: None
     if options.labels == "optional" and not given:
         return LabelColumns(), lambda record: LabelColumns().cells([_usual_label(record)])
-    names = list({name: None for record in sdf_records(path) for name in sdf_properties(record.text)})
+    names = _property_names(path)
     if options.target_columns:
         at = find_names(names, options.target_columns, path)
     else:
@@ -65,6 +70,26 @@ def _label_reader(path: str | Path, options: RowOptions) -> tuple[LabelColumns, 
         return columns.cells([properties.get(name) for name in columns.names])
 
     return columns, label_of
+
+
+def _number_reader(path: str | Path, options: RowOptions, columns: LabelColumns) -> Callable[[str], list[str | None]]:
+    """Return a function that returns the properties of a record's text with numbers given beside the molecule."""
+    if not options.graph_columns:
+        return lambda _: []
+    names = _property_names(path)
+    kept = [names[at] for at in find_names(names, options.graph_columns, path, "graph_columns")]
+    check_not_predicted(kept, columns, path)
+
+    def numbers_of(record: str) -> list[str | None]:
+        properties = sdf_properties(record)
+        return [properties.get(name) for name in kept]
+
+    return numbers_of
+
+
+def _property_names(path: str | Path) -> list[str]:
+    """Return the names of the properties of all records, in the order in which they occur first."""
+    return list({name: None for record in sdf_records(path) for name in sdf_properties(record.text)})
 
 
 def _usual_label(record: str) -> str | None:

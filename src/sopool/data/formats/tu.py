@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sopool.data.formats import limits
 from sopool.data.formats.archive import Text, TextFolder, not_hidden, open_source
 from sopool.data.formats.numbers import Ints, integer_blocks, label_codes, read_floats, read_integers, read_targets
-from sopool.data.graphs import PackedGraphs
-from sopool.data.names import LabelNames
+from sopool.data.graphs import CATEGORIES, NAMED, PackedGraphs
+from sopool.data.names import CategoryColumn, LabelNames, smallest_integers
 from sopool.data.targets import default_names
 from sopool.errors import DataError
 
@@ -23,7 +25,8 @@ def read_tu(path: str | Path, name: str | None = None) -> PackedGraphs:
 
     Graphs, nodes and edges keep the order of the files, and nothing is dropped: self-loops, repeated and one-way edges,
     and isolated nodes are kept. A graph number without nodes is an empty graph. Graph labels become classes, and graph
-    attributes become targets; one of the two is needed.
+    attributes become targets; one of the two is needed. Of several columns of node or edge labels, the first is the
+    label, and the others are categories with the names ``"label 1"``, ``"label 2"`` and so on.
 
     Args:
         path: The folder or zip.
@@ -48,8 +51,6 @@ class _Files:
         graph_of, node_ptr = self.read_nodes({"labels": labels, "attributes": targets})
         nodes = len(graph_of)
         edges, edge_ptr, order = self.read_edges(graph_of, node_ptr)
-        node_labels, node_label_names = self.read_labels("node_labels", nodes, None)
-        edge_labels, edge_label_names = self.read_labels("edge_labels", edges.shape[1], order)
         return PackedGraphs(
             node_ptr=torch.from_numpy(node_ptr),
             edge_ptr=torch.from_numpy(edge_ptr),
@@ -58,11 +59,9 @@ class _Files:
             classes=classes,
             targets=targets,
             target_names=target_names,
-            node_labels=node_labels,
-            node_label_names=node_label_names,
+            **self.read_labels("node_labels", nodes, None),
             node_attributes=self.read_attributes("node_attributes", nodes, None),
-            edge_labels=edge_labels,
-            edge_label_names=edge_label_names,
+            **self.read_labels("edge_labels", edges.shape[1], order),
             edge_attributes=self.read_attributes("edge_attributes", edges.shape[1], order),
             name=self.name,
         )
@@ -84,7 +83,8 @@ class _Files:
             return None, ()
         attributes = PurePosixPath(self.file("graph_attributes")).name
         text = self.text("graph_labels", f" or {attributes}")
-        return label_codes(read_integers(text, "graph label", 1, f" Numbers to predict are read from {attributes}."))
+        advice = f" Numbers to predict are read from {attributes}."
+        return label_codes(read_integers(text, "graph label", 1, advice)[:, 0])
 
     def read_targets(self) -> tuple[Tensor | None, tuple[str, ...]]:
         if not self.has("graph_attributes"):
@@ -142,14 +142,23 @@ class _Files:
             pairs.append(local.take(ends))
         return _in_order(_joined(pairs), np.concatenate(graphs), len(node_ptr) - 1)
 
-    def read_labels(self, kind: str, count: int, order: Ints | None) -> tuple[Tensor | None, LabelNames]:
+    def read_labels(self, kind: str, count: int, order: Ints | None) -> dict[str, Any]:
+        """Return the fields of a store with labels of nodes or edges, and categories from more columns."""
         if not self.has(kind):
-            return None, ()
+            return {}
         text = self.text(kind)
         rows = read_integers(text, kind[:-1].replace("_", " "))
         _check_count(len(rows), count, kind, text.where)
-        codes, names = label_codes(rows if order is None else rows[order])
-        return codes.int(), names
+        if rows.shape[1] > limits.MAX_CATEGORIES:
+            raise DataError(f"{rows.shape[1]:,} columns, expected at most {limits.MAX_CATEGORIES:,}.", text.where, 1)
+        (labels, names), *others = (label_codes(column if order is None else column[order]) for column in rows.T)
+        fields = {kind: labels.int(), NAMED[kind]: names}
+        if others:
+            columns = tuple(CategoryColumn(f"label {place}", values) for place, (_, values) in enumerate(others, 1))
+            categories = kind.replace("labels", "categories")
+            fields[categories] = smallest_integers(torch.stack([codes for codes, _ in others], 1), columns)
+            fields[CATEGORIES[categories]] = columns
+        return fields
 
     def read_attributes(self, kind: str, count: int, order: Ints | None) -> Tensor | None:
         if not self.has(kind):

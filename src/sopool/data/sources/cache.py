@@ -16,7 +16,7 @@ from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
 # Part of every key: increase it when readers return something else for the same file, or the cache format changes.
-READERS = 3
+READERS = 4
 
 NOT_PLAIN = r"[^\w.-]"
 MOST_LETTERS = 50

@@ -167,6 +167,7 @@ def load(
     smiles_column: str | None = None,
     label_column: str | None = None,
     target_columns: Sequence[str] = (),
+    graph_columns: Sequence[str] = (),
     on_error: OnError = "skip",
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
@@ -186,6 +187,8 @@ def load(
             Default: None, a usual name such as ``label``.
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``; cells may be
             empty. Default: none.
+        graph_columns: The columns or properties with numbers given beside each molecule, such as a temperature, which
+            become graph attributes; cells may be empty. Default: none.
         on_error: Whether to ``"skip"`` molecules that cannot be read, with a warning, or to ``"raise"``. Default:
             ``"skip"``.
         labelled: Whether to read the labels of molecules; use False for molecules without labels. Default: True.
@@ -200,7 +203,7 @@ def load(
         (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels)
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, graph_columns)
     if _is_path(source):
         return _read(Path(source), options, on_error)
     name = str(source)
@@ -218,7 +221,7 @@ def load(
     try:
         return read(path)
     except DataError as error:
-        if found.place != "cache" or smiles_column or label_column or target_columns:
+        if found.place != "cache" or smiles_column or label_column or target_columns or graph_columns:
             raise
         warnings.warn(f"{error} Downloading it again.", stacklevel=2)
         return read(_download(name, found, progress))

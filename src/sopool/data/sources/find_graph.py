@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.rows import GraphRow
 from sopool.data.graphs import PackedGraphs
+from sopool.data.names import Needed
 from sopool.data.pack import Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.sources.stream import lack, place_of, rows_of, store_labels
@@ -36,12 +37,13 @@ class FoundGraph(NamedTuple):
 def find_graph(
     source: str | Path,
     wanted: str,
-    fields: Mapping[str, int | None],
+    fields: Mapping[str, Needed],
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
+    graph_columns: Sequence[str] = (),
 ) -> FoundGraph:
     """Return the graph in row ``wanted``, or else the first graph with that id; reading stops there.
 
@@ -57,12 +59,18 @@ def find_graph(
         label_column: The column or property with the class. Default: None, a usual name.
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
+        graph_columns: The columns or properties with numbers given beside each molecule. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns)
     number = row_number(wanted)
     if rows is None:
         store = load(
-            source, root, smiles_column=smiles_column, label_column=label_column, target_columns=target_columns
+            source,
+            root,
+            smiles_column=smiles_column,
+            label_column=label_column,
+            target_columns=target_columns,
+            graph_columns=graph_columns,
         )
         return _of_store(store, number, wanted)
     place = place_of(source)
@@ -103,7 +111,7 @@ def row_number(wanted: str) -> int | None:
     return int(wanted) if re.fullmatch(r"-?(0|[1-9][0-9]*)", wanted, re.ASCII) else None
 
 
-def _graph_of(row: GraphRow, fields: Mapping[str, int | None], place: Place) -> FoundGraph:
+def _graph_of(row: GraphRow, fields: Mapping[str, Needed], place: Place) -> FoundGraph:
     problem = row.problem or lack(row.graph, fields)
     if problem or row.graph is None:
         raise place.error(row.number, f"{problem} Found {row.text[:60]!r}.")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -34,7 +35,11 @@ def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], ti
             "Charges and hydrogens that are not nodes of the graph are not drawn, because the model does not use them."
         )
         return _molecule(molecule, values, title, description), said
-    network = to_networkx(graph)[0]
+    # A column of categories may have the name of another attribute, which NetworkX cannot hold.
+    bare = replace(
+        graph, node_categories=None, node_category_columns=(), edge_categories=None, edge_category_columns=()
+    )
+    network = to_networkx(bare)[0]
     kept = list(range(graph.num_nodes))
     said = f"The graph has {graph.num_nodes:,} node{'' if graph.num_nodes == 1 else 's'}."
     if len(kept) > MOST:

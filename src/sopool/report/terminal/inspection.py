@@ -9,11 +9,22 @@ from rich.text import Text
 from torch import Tensor
 
 from sopool._runtime.visible import on_one_line
-from sopool.data.analysis.graph_statistics import GraphStatistics, TargetStatistics, size_histogram
+from sopool.data.analysis.graph_statistics import (
+    GraphStatistics,
+    NumberStatistics,
+    TargetStatistics,
+    size_histogram,
+)
 from sopool.data.pack import Label
 
 CLASSES = 20
-"""The largest number of classes, and of targets, that are all listed."""
+"""The largest number of classes, of targets, and of other columns, that are all listed."""
+
+TARGETS = ("name", "graphs", "missing", "mean", "std", "min", "max")
+CATEGORIES = ("of", "name", "values")
+NUMBERS = ("of", "name", "missing", "min", "max")
+WORDS = ("of", "name")
+"""The columns of the tables, and those of them that are words."""
 
 
 def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[str]) -> RenderableType:
@@ -24,10 +35,11 @@ def inspection(statistics: GraphStatistics, sizes: Tensor, cautions: Sequence[st
     for label, value in _facts(statistics):
         facts.add_row(label, value)
     parts: list[RenderableType] = [Text(on_one_line(statistics.name), style="bold underline"), facts]
-    if statistics.targets:
-        parts += [Text("\nTargets", style="bold"), _targets(statistics.targets)]
-    if len(statistics.targets) > CLASSES:
-        parts.append(Text(f"and {len(statistics.targets) - CLASSES:,} more"))
+    parts += _section("Targets", TARGETS, [_target(one) for one in statistics.targets])
+    parts += _section(
+        "Categories", CATEGORIES, [(one.of, one.name, f"{one.values:,}") for one in statistics.categories]
+    )
+    parts += _section("Numbers", NUMBERS, [_number(one) for one in statistics.numbers])
     parts += [Text("\nNodes per graph", style="bold"), *(Text(line) for line in size_histogram(sizes))]
     if statistics.duplicates is not None:
         parts += [Text("\nWhat message passing can distinguish", style="bold"), Text(_refinement(statistics))]
@@ -49,12 +61,17 @@ def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
         (s.isolated_nodes, "isolated nodes"),
         (s.empty_graphs, "graphs without nodes"),
     ]
+    columns = {of: sum(one.of == of for one in s.categories) for of in ("node", "edge")}
+    beside = sum(one.of == "graph" for one in s.numbers)
     carried = [
         (s.node_labels, f"{s.node_labels} node labels"),
+        (columns["node"], f"{_counted(columns['node'], 'column')} of node categories"),
         (s.node_attributes, f"{s.node_attributes} node attributes"),
         (s.edge_labels, f"{s.edge_labels} edge labels"),
+        (columns["edge"], f"{_counted(columns['edge'], 'column')} of edge categories"),
         (s.edge_attributes, f"{s.edge_attributes} edge attributes"),
         (s.edge_weights, "edge weights"),
+        (beside, _counted(beside, "graph attribute")),
     ]
     return [
         ("graphs", f"{s.graphs:,}"),
@@ -70,16 +87,33 @@ def _facts(s: GraphStatistics) -> list[tuple[str, RenderableType]]:
     ]
 
 
-def _targets(targets: Sequence[TargetStatistics]) -> Table:
-    """Return a row of figures for each target, or for the first of many."""
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _section(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[RenderableType]:
+    """Return a table with a title, of the first of many rows; nothing if there are none."""
+    if not rows:
+        return []
     table = Table(box=None, pad_edge=False)
-    table.add_column("name")
-    for column in ("graphs", "missing", "mean", "std", "min", "max"):
-        table.add_column(column, justify="right")
-    for target in targets[:CLASSES]:
-        figures = ("" if figure is None else f"{figure:.5g}" for figure in target[3:])
-        table.add_row(Text(on_one_line(target.name)), f"{target.graphs:,}", f"{target.missing:,}", *figures)
-    return table
+    for column in columns:
+        table.add_column(column, justify="left" if column in WORDS else "right")
+    for row in rows[:CLASSES]:
+        table.add_row(*(Text(on_one_line(cell)) for cell in row))
+    left = len(rows) - CLASSES
+    return [Text(f"\n{title}", style="bold"), table, *([Text(f"and {left:,} more")] if left > 0 else [])]
+
+
+def _target(target: TargetStatistics) -> tuple[str, ...]:
+    return (target.name, f"{target.graphs:,}", f"{target.missing:,}", *map(_figure, target[3:]))
+
+
+def _number(number: NumberStatistics) -> tuple[str, ...]:
+    return (number.of, number.name, f"{number.missing:,}", _figure(number.min), _figure(number.max))
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
 
 
 def class_shares(classes: Sequence[tuple[Label, int]]) -> RenderableType:
