@@ -127,7 +127,7 @@ def test_networkx_attributes_that_are_numbers():
         assert from_networkx([graph], node_attributes="mass").node_attributes.tolist() == [[1.0], [12.5]]
     store = from_networkx([graph, nx.Graph()], node_attributes=["at", "mass"])
     assert store.node_attributes.tolist() == [[0.0, 2.0, 1.0], [1.0, 3.0, 12.5]]
-    again = from_networkx(to_networkx(store), node_attributes="x")
+    again = from_networkx(to_networkx(store))
     assert torch.equal(again.node_attributes, store.node_attributes)
     graph.nodes[1]["at"] = "here"
     with pytest.raises(DataError, match="graph 0, nodes: attributes must be numbers or lists of equal length"):
@@ -148,6 +148,8 @@ def test_networkx_attributes_that_are_numbers():
         ({"edge_categories": ["stereo"]}, "no edge has the attribute 'stereo'"),
         ({"edge_attributes": "length"}, "no edge has the attribute 'length'"),
         ({"graph_attributes": "heat"}, "no graph has the attribute 'heat'. Attributes found: none"),
+        ({"node_categories": "x"}, "'x' is named in node_categories and is also read as label, number or weight"),
+        ({"edge_categories": "weight"}, "'weight' is named in edge_categories and is also read"),
         ({"node_categories": ["colour", "colour"]}, "'colour' is the name of more than one column of node categories"),
     ],
 )

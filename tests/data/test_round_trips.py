@@ -45,10 +45,6 @@ def through_pyg(store, path):
 
 def through_networkx(store, path):
     asked = {field: columns_of(store, field) for field in ("node_categories", "edge_categories")}
-    if store.node_attributes is not None:
-        asked["node_attributes"] = "x"
-    if store.edge_attributes is not None:
-        asked["edge_attributes"] = "edge_attr"
     return store, from_networkx(to_networkx(store), graph_attributes=store.graph_attribute_names, **asked)
 
 

@@ -111,11 +111,11 @@ def from_networkx(
     edge_label: str = "label",
     weight: str | None = "weight",
     name: str = "graphs",
-    node_attributes: str | Sequence[str] = (),
+    node_attributes: str | Sequence[str] = "x",
     target_names: Sequence[str] = (),
     node_categories: str | Sequence[str] = (),
     edge_categories: str | Sequence[str] = (),
-    edge_attributes: str | Sequence[str] = (),
+    edge_attributes: str | Sequence[str] = "edge_attr",
     graph_attributes: str | Sequence[str] = (),
 ) -> PackedGraphs:
     """Pack a list of NetworkX graphs into a store; directed graphs and multigraphs are accepted.
@@ -133,14 +133,14 @@ def from_networkx(
             absent.
         name: The name of the store. Default: ``"graphs"``.
         node_attributes: The node attributes that are numbers or lists of numbers, which are concatenated. Default:
-            none.
+            ``"x"``, which may be absent.
         target_names: The names of the targets. If given, whole numbers are targets, too. Default: those of
             :func:`pack`.
         node_categories: The node attributes that are categories, integers or strings, besides ``node_label``. Default:
             none.
         edge_categories: The same for edges. Default: none.
         edge_attributes: The edge attributes that are numbers or lists of numbers, as ``node_attributes``. Default:
-            none.
+            ``"edge_attr"``, which may be absent.
         graph_attributes: The entries of ``graph.graph`` that are numbers given beside the graph, such as a temperature;
             some may be missing. Default: none.
 

@@ -14,7 +14,7 @@ from sopool.data.names import check_column_names, plain
 from sopool.data.pack import Graph
 from sopool.errors import DataError
 
-USUAL = ("label", "weight")
+USUAL = ("label", "weight", "x", "edge_attr")
 """Attribute names that are read if present, but are not required."""
 
 
@@ -33,17 +33,19 @@ class NetworkxNames(NamedTuple):
     @property
     def nodes(self) -> list[str]:
         """The attributes of nodes that must be there."""
-        return [*self.node_categories, *self.node_attributes, *_asked(self.node_label)]
+        return [*self.node_categories, *_asked(*self.node_attributes, self.node_label)]
 
     @property
     def edges(self) -> list[str]:
         """The attributes of edges that must be there."""
-        return [*self.edge_categories, *self.edge_attributes, *_asked(self.edge_label), *_asked(self.weight)]
+        return [*self.edge_categories, *_asked(*self.edge_attributes, self.edge_label, self.weight)]
 
     def check(self, graphs: Iterable[nx.Graph]) -> None:
         """Raise if an attribute is named twice, or missing everywhere, which would otherwise go unnoticed."""
         for field in (*CATEGORIES, "graph_attributes"):
             check_column_names(KINDS[field], getattr(self, field))
+        _check_apart("node", self.node_categories, [*self.node_attributes, self.node_label])
+        _check_apart("edge", self.edge_categories, [*self.edge_attributes, self.edge_label, self.weight])
         _check_there("node", [data for graph in graphs for _, data in graph.nodes(data=True)], self.nodes)
         _check_there("edge", [data for graph in graphs for *_, data in graph.edges(data=True)], self.edges)
         _check_there("graph", [graph.graph for graph in graphs], self.graph_attributes)
@@ -58,8 +60,8 @@ def warn_of_attributes(graphs: Sequence[nx.Graph], names: NetworkxNames) -> None
         numbers = (key for key, value in graph.graph.items() if type(plain(value)) in (int, float))
         found["graph"] |= dict.fromkeys(numbers)
     read: dict[str, set[str | None]] = {
-        "node": {names.node_label, *names.nodes},
-        "edge": {names.edge_label, names.weight or "weight", *names.edges},
+        "node": {names.node_label, *names.node_attributes, *names.nodes},
+        "edge": {names.edge_label, names.weight or "weight", *names.edge_attributes, *names.edges},
         "graph": {"label", *names.graph_attributes},
     }
     unread = {kind: [repr(key) for key in keys if key not in read[kind]] for kind, keys in found.items()}
@@ -119,6 +121,7 @@ def _each(values: list[dict[str, Any]], names: list[str], where: str) -> dict[st
 
 def _side_by_side(values: list[dict[str, Any]], names: list[str], where: str) -> np.ndarray | None:
     """Concatenate several attributes, numbers or lists of numbers, to rows ``[N, F]``; return None without any."""
+    names = [name for name in names if name not in USUAL or any(name in value for value in values)]
     if not names or not values:
         return None
     try:
@@ -130,8 +133,18 @@ def _side_by_side(values: list[dict[str, Any]], names: list[str], where: str) ->
     return np.concatenate(rows, 1)
 
 
-def _asked(name: str | None) -> list[str]:
-    return [] if name in (None, *USUAL) else [str(name)]
+def _asked(*names: str | None) -> list[str]:
+    return [name for name in names if name is not None and name not in USUAL]
+
+
+def _check_apart(kind: str, categories: list[str], others: list[str | None]) -> None:
+    """Raise if a column of categories is to be read as something else, too."""
+    both = next((name for name in categories if name in others), None)
+    if both is not None:
+        raise DataError(
+            f"{both!r} is named in {kind}_categories and is also read as label, number or weight: name it once, e.g. "
+            f"with {kind}_attributes=()."
+        )
 
 
 def _check_there(kind: str, values: list[dict[str, Any]], names: list[str]) -> None:
