@@ -285,8 +285,8 @@ def test_settings_that_came_later_need_not_be_there(content, reload):
 def test_versions_and_other_files(content, reload, tmp_path):
     arrays = load(content)
     header = {"facts": "{}"}
-    with pytest.raises(DataError, match="of version 3, but this version of sopool reads versions 1 and 2"):
-        reload(seal(arrays, header | {"format": "sopool model 3"}))
+    with pytest.raises(DataError, match="of version 4, but this version of sopool reads versions 1, 2 and 3"):
+        reload(seal(arrays, header | {"format": "sopool model 4"}))
     with pytest.raises(DataError, match="the format is 'sopool graphs 1', expected a 'sopool model'"):
         reload(seal(arrays, header | {"format": "sopool graphs 1"}))
     with pytest.raises(DataError, match="there is no such file"):

@@ -47,10 +47,9 @@ def test_copies_are_a_batch_of_all_graphs_for_each_model(store, models):
     assume(store.num_nodes)
     features = default_encoder(store, unknown=True).fit(store).transform(store)
     tables = GraphTables.for_prediction(store, features, edge_codes(store))
-    seen = torch.stack([tables.columns_used(torch.tensor([model % len(store)])) for model in range(models)])
-    substitutes = features.substitutes(seen)
-    copies = tables.copies(models, substitutes)
-    batch = tables.batch(torch.arange(len(store)).expand(models, -1), substitutes)
+    inputs = tables.inputs_of([torch.tensor([model % len(store)]) for model in range(models)], unknown=True)
+    copies = tables.copies(models, inputs)
+    batch = tables.batch(torch.arange(len(store)).expand(models, -1), inputs)
     assert torch.equal(copies.x, batch.x)
     assert torch.equal(copies.ptr, batch.ptr)
     assert torch.equal(copies.neighbors.ptr, batch.neighbors.ptr)
@@ -70,18 +69,15 @@ def test_with_room_to_spare_a_batch_is_the_same(store, data):
     models = data.draw(st.integers(1, 3))
     graphs = st.lists(st.integers(0, len(store) - 1), min_size=models, max_size=models)
     chosen = torch.tensor(data.draw(st.lists(graphs, min_size=1, max_size=3))).t().contiguous()
-    substitutes = None
-    if data.draw(st.booleans()):
-        seen = [tables.columns_used(chosen[model, :1]) for model in range(models)]
-        substitutes = tables.features.substitutes(torch.stack(seen))
-    exact = tables.batch(chosen, substitutes)
+    inputs = tables.inputs_of([chosen[model, :1] for model in range(models)], unknown=data.draw(st.booleans()))
+    exact = tables.batch(chosen, inputs)
     need = tables.capacity(chosen.numpy())
     more = data.draw(st.tuples(st.integers(0, 300), st.integers(0, 600)))
-    with_capacity = tables.batch(chosen, substitutes, Capacity(need.nodes + more[0], need.listed + more[1]))
+    with_capacity = tables.batch(chosen, inputs, Capacity(need.nodes + more[0], need.listed + more[1]))
     assert torch.equal(with_capacity.ptr, exact.ptr)
     assert torch.equal(with_capacity.x[: need.nodes], exact.x)
     assert with_capacity.x.shape[0] == need.nodes + more[0]
-    assert not with_capacity.x[need.nodes :, ~dense_columns(tables)].any()
+    assert not with_capacity.x[need.nodes :, ~number_columns(tables)].any()
     for got, want in zip(lists(with_capacity), lists(exact), strict=True):
         assert torch.equal(got[0][: need.nodes + 1], want[0])
         assert got[0][need.nodes :].eq(want[0][-1]).all()
@@ -101,10 +97,10 @@ def lists(batch):
     return [(batch.neighbors.ptr, batch.neighbors.nodes), batch.neighbors.transposed]
 
 
-def dense_columns(tables):
+def number_columns(tables):
     numbers = torch.zeros(tables.features.width, dtype=torch.bool)
-    if tables.features.dense_columns is not None:
-        numbers[tables.features.dense_columns] = True
+    if tables.features.number_columns is not None:
+        numbers[tables.features.number_columns] = True
     return numbers
 
 

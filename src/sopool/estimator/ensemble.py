@@ -23,6 +23,7 @@ from sopool.objectives import Combined, Objective
 from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.cluster_tables import ClusterTables
+from sopool.training.bank.inputs import ModelInputs
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """The number of nodes, over all models, that are processed at a time; on a CPU they fit the cache."""
@@ -35,9 +36,9 @@ class Ensemble:
     model: Classifier
     """The stacked models; each parameter is ``[M, ...]``."""
     encoder: Encoder
-    substitutes: Tensor
-    """The feature column that each model uses for each column of the encoder ``[M, F]``. Values that a model has not
-    seen in training map to the column for unknown values."""
+    inputs: ModelInputs
+    """How each model takes the features, as learned from its training graphs: values that it has not seen map to the
+    column for unknown values, and numbers are standardized by the moments of its training graphs."""
     objectives: tuple[Objective, ...]
     """What each model predicts, with what it took from its own training graphs."""
     edges: EdgeLabelEncoder | None = None
@@ -51,11 +52,11 @@ class Ensemble:
     @property
     def device(self) -> torch.device:
         """The device of the models."""
-        return self.substitutes.device
+        return next(self.model.parameters()).device
 
     def to(self, device: torch.device | str) -> "Ensemble":
         """Return the ensemble on another device."""
-        return replace(self, model=self.model.to(device), substitutes=self.substitutes.to(device))
+        return replace(self, model=self.model.to(device), inputs=self.inputs.to(device))
 
     def encode(self, store: PackedGraphs) -> NodeFeatures:
         """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""
@@ -109,7 +110,7 @@ class Ensemble:
         @graphs_apart()
         def part(ends: tuple[int, int]) -> Tensor:
             tables = self._tables(store, features, edges, *ends)
-            return work(model, tables.copies(models, self.substitutes)).view(models, ends[1] - ends[0], -1)
+            return work(model, tables.copies(models, self.inputs)).view(models, ends[1] - ends[0], -1)
 
         nodes = TOGETHER.get(kind, TOGETHER["cpu"]) // models
         if kind == "cpu":  # enough pieces for every core

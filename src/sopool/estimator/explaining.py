@@ -40,11 +40,11 @@ def seen_by_members(
 ) -> Iterator[list[tuple[Classifier, Batch]]]:
     """Yield, for each graph, every single model and its input, on the CPU and in double precision."""
     numbers = range(ensemble.model.models)
-    substitutes = ensemble.substitutes.cpu()
+    inputs = ensemble.inputs.to("cpu")
     members = [member_of(ensemble.model, number).to("cpu", torch.float64) for number in numbers]
     tables = _tables(ensemble, store, features)
     for graph in range(len(store)):
-        batches = [tables.batch(torch.tensor([[graph]]), substitutes[number : number + 1]) for number in numbers]
+        batches = [tables.batch(torch.tensor([[graph]]), inputs.rows([number])) for number in numbers]
         yield [(member, batch.to(torch.float64)) for member, batch in zip(members, batches, strict=True)]
 
 

@@ -5,6 +5,7 @@ file does not contain.
 """
 
 import json
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -40,6 +41,7 @@ from sopool.data.features.edge_labels import EdgeLabelEncoder
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import encoder_from_json
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.numbers import Moments
 from sopool.data.formats.limits import MAX_TARGETS
 from sopool.data.names import check_column_names, plain
 from sopool.data.pack import Graph, pack
@@ -57,8 +59,9 @@ from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, source_of
 from sopool.objectives import LOSSES, METRICS, TASKS, MultiLabel, Objective, Regression, SingleLabel, Task
+from sopool.training.bank.inputs import ModelInputs
 
-KIND, VERSION, VERSIONS = "sopool model", 2, ("1", "2")
+KIND, VERSION, VERSIONS = "sopool model", 3, ("1", "2", "3")
 KINDS: dict[Task, type[GraphEstimator]] = {
     "classification": GraphClassifier,
     "multi-label": GraphClassifier,
@@ -112,6 +115,7 @@ FACTS: dict[str, Check] = {
     "about": mapping_of(anything),
 }
 CHECKS = {"1": record(FACTS), "2": record(FACTS | {"objective": OBJECTIVE})}
+CHECKS["3"] = CHECKS["2"]
 FIRST: dict[str, Any] = {
     "task": "classification",
     "metric": "accuracy",
@@ -143,7 +147,7 @@ def write_model(model: GraphEstimator, path: str | Path) -> None:
         "about": model.about_,
     }
     header = {"format": f"{KIND} {VERSION}", "facts": json.dumps(facts)}
-    content = seal(arrays | _moments(ensemble) | {"substitutes": ensemble.substitutes}, header)
+    content = seal(arrays | _units(ensemble) | _inputs(ensemble.inputs), header)
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
 
@@ -203,10 +207,10 @@ def _facts(header: dict[str, str]) -> dict[str, Any]:
     if version not in VERSIONS:
         raise DataError(
             f"this is a {KIND} of version {version}, but this version of sopool reads versions "
-            f"{' and '.join(VERSIONS)}. Install a newer sopool."
+            f"{', '.join(VERSIONS[:-1])} and {VERSIONS[-1]}. Install a newer sopool."
         )
     facts: dict[str, Any] = CHECKS[version](parse_facts(about["facts"]), "facts")
-    return {"objective": FIRST} | facts
+    return {"objective": FIRST, "version": version} | facts
 
 
 def _class_for(task: Task, wanted: type[E]) -> type[E]:
@@ -231,14 +235,18 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
         del arrays["history.validation_accuracy"]
     with planning():  # allocates nothing, whatever sizes the file has
         like = make_model(config, encoder.width, objective.width)
-    models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"], objective)
+    moments = {"nodes": encoder.moments}
+    if facts["version"] in ("1", "2"):
+        arrays = arrays | _shared_moments(moments, len(facts["best_epochs"]))
+    models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"], objective, moments)
     model = cls(**_given(facts["settings"], set(cls._get_param_names()), encoder), device=device)
     model._learn(objective, classes, facts["objective"]["flat"])
     model.encoder_ = encoder
     model.config_ = config
     model.edge_encoder_ = edge_encoder
     each = _objectives(objective, arrays, models.models)
-    model.ensemble_ = Ensemble(models, encoder, arrays["substitutes"], each, edge_encoder).to(place)
+    inputs = ModelInputs(arrays["substitutes"], **_saved_moments(arrays, moments))
+    model.ensemble_ = Ensemble(models, encoder, inputs, each, edge_encoder).to(place)
     model.history_ = {name.partition(".")[2]: arrays[name].numpy() for name in HISTORY}
     model.best_epochs_ = facts["best_epochs"]
     model.about_ = facts["about"]
@@ -247,7 +255,12 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
 
 
 def _check_arrays(
-    arrays: dict[str, Tensor], like: Classifier, width: int, best_epochs: list[int], objective: Objective
+    arrays: dict[str, Tensor],
+    like: Classifier,
+    width: int,
+    best_epochs: list[int],
+    objective: Objective,
+    moments: dict[str, Moments | None],
 ) -> Classifier:
     """Return models like ``like`` with the weights of the file, after checking all arrays."""
     weights = {f"model.{name}": tuple(tensor.shape) for name, tensor in named_tensors(like).items()}
@@ -256,7 +269,12 @@ def _check_arrays(
     expected |= dict.fromkeys(HISTORY, CURVE)
     if objective.chosen_by.share:
         expected["history.validation_score"] = CURVE._replace(low=0, high=1)
-    for name, low in MOMENTS.items() if objective.task == "regression" else ():
+    for kind, found in moments.items():
+        if found is not None:
+            shape = ("models", found.shift.numel())
+            expected[f"{kind}.shift"] = Array(shape, (torch.float64,))
+            expected[f"{kind}.scale"] = Array(shape, (torch.float64,), low=sys.float_info.min)
+    for name, low in UNITS.items() if objective.task == "regression" else ():
         expected[name] = Array(("models", objective.width), (torch.float64,), low=low)
     sizes = check_arrays(arrays, expected)
     if not 1 <= sizes["models"] <= MOST_MODELS or len(best_epochs) != sizes["models"]:
@@ -270,7 +288,7 @@ def _check_arrays(
     return stack_of(like, {name.partition(".")[2]: arrays[name] for name in weights}).requires_grad_(False)
 
 
-MOMENTS = {"objective.scale": 0.0, "objective.shift": None}
+UNITS = {"objective.scale": 0.0, "objective.shift": None}
 """The arrays of the units in which the models of a regression were trained, with the lowest values."""
 
 
@@ -287,12 +305,38 @@ def _predicted(model: GraphEstimator) -> dict[str, Any]:
     return {"objective": told, "classes": values}
 
 
-def _moments(ensemble: Ensemble) -> dict[str, Tensor]:
+def _inputs(inputs: ModelInputs) -> dict[str, Tensor]:
+    """Return the arrays that say how each model takes the features of graphs."""
+    named = inputs._asdict()
+    arrays = {"substitutes": named.pop("substitutes")}
+    for kind, moments in named.items():
+        if moments is not None:
+            arrays |= {f"{kind}.shift": moments.shift, f"{kind}.scale": moments.scale}
+    return arrays
+
+
+def _saved_moments(arrays: dict[str, Tensor], moments: dict[str, Moments | None]) -> dict[str, Moments]:
+    """Return the moments of each model of a file, for the kinds of numbers that its encoders have."""
+    kinds = [kind for kind, found in moments.items() if found is not None]
+    return {kind: Moments(arrays[f"{kind}.shift"], arrays[f"{kind}.scale"]) for kind in kinds}
+
+
+def _shared_moments(moments: dict[str, Moments | None], models: int) -> dict[str, Tensor]:
+    """Return the arrays that files of versions 1 and 2 lack: all models have the moments of the encoder."""
+    return {
+        f"{kind}.{name}": tensor.expand(models, -1)
+        for kind, found in moments.items()
+        if found is not None
+        for name, tensor in found._asdict().items()
+    }
+
+
+def _units(ensemble: Ensemble) -> dict[str, Tensor]:
     """Return the units in which the models of a regression were trained ``[M, T]``."""
     if not isinstance(ensemble.objectives[0], Regression):
         return {}
     units = zip(*(objective.scaling for objective in ensemble.objectives), strict=True)
-    return {name: torch.from_numpy(np.stack(each)) for name, each in zip(MOMENTS, units, strict=True)}
+    return {name: torch.from_numpy(np.stack(each)) for name, each in zip(UNITS, units, strict=True)}
 
 
 def _objective(saved: dict[str, Any], classes: np.ndarray | None) -> Objective:
@@ -318,7 +362,7 @@ def _objectives(objective: Objective, arrays: dict[str, Tensor], models: int) ->
     """Return what each model predicts, in the units that it was trained in."""
     if not isinstance(objective, Regression):
         return (objective,) * models
-    units = zip(*(arrays[name].tolist() for name in MOMENTS), strict=True)
+    units = zip(*(arrays[name].tolist() for name in UNITS), strict=True)
     return tuple(replace(objective, scale=tuple(scale), shift=tuple(shift)) for scale, shift in units)
 
 

@@ -438,7 +438,7 @@ def _names(store: PackedGraphs) -> tuple[str, dict[Looks, str]]:
     """Return the fingerprint and the encoders of a data set, which are computed only once."""
     if store not in _named:
         looks: tuple[Looks, ...] = ("test", "validation", "chosen")
-        _named[store] = content_key(store), {look: repr(encoder_for(store, look)) for look in looks}
+        _named[store] = content_key(store), {look: encoder_for(store, look).recipe for look in looks}
     return _named[store]
 
 

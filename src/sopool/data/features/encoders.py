@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from sopool.data.edges import out_degrees
 from sopool.data.features.encoder import Encoder, NumberEncoder
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.numbers import Moments, side_by_side
 from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError
@@ -183,7 +185,8 @@ class ConstantEncoder(Encoder):
 class AttributeEncoder(NumberEncoder):
     """Node attributes, standardized to mean 0 and standard deviation 1 over the nodes of the fitted graphs.
 
-    Columns that are constant in the fitted graphs are centered only.
+    Columns that are constant in the fitted graphs are centered only, and columns of zeros and ones keep their values. A
+    model that is trained replaces the mean and the standard deviation by those of its own training graphs.
 
     Args:
         standardize: Whether to standardize; otherwise attributes are used unchanged. Default: True.
@@ -207,6 +210,11 @@ class AttributeEncoder(NumberEncoder):
         """Graphs must have as many node attributes as the fitted graphs."""
         return {"node_attributes": self.width}
 
+    @property
+    def standardizes(self) -> bool:
+        """Whether columns are standardized."""
+        return self.standardize
+
     def __repr__(self) -> str:
         columns = "not fitted" if self._width is None else f"{self._width} columns"
         return f"AttributeEncoder({columns}, standardize={self.standardize})"
@@ -222,10 +230,6 @@ class AttributeEncoder(NumberEncoder):
                 f"the nodes of {store.name} have no attributes: use another encoder, such as DegreeEncoder."
             )
         return store.node_attributes
-
-    def _moments(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        mean, std = super()._moments(values)
-        return (mean, std) if self.standardize else (torch.zeros_like(mean), torch.ones_like(std))
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
         found = self._numbers(store).shape[1]
@@ -271,6 +275,25 @@ class ConcatEncoder(Encoder):
         return {name: width for part in self.parts for name, width in part.fields.items()}
 
     @property
+    def moments(self) -> Moments | None:
+        """The moments of the real-valued columns of all parts."""
+        each = [part.moments for part in self.parts if part.moments is not None]
+        return Moments(*map(torch.cat, zip(*each, strict=True))) if each else None
+
+    @property
+    def number_columns(self) -> list[int]:
+        """The indices of the real-valued columns of all parts."""
+        starts = accumulate((part.width for part in self.parts), initial=0)
+        return [
+            start + column for start, part in zip(starts, self.parts, strict=False) for column in part.number_columns
+        ]
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether some part standardizes its columns."""
+        return any(part.standardizes for part in self.parts)
+
+    @property
     def feature_names(self) -> list[str]:
         """The column names of all parts."""
         return [name for part in self.parts for name in part.feature_names]
@@ -283,19 +306,19 @@ class ConcatEncoder(Encoder):
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
         codes = []
         fallback = []
-        dense = []
+        numbers = []
         columns = []
         start = 0
         for part in self.parts:
             made = part.transform(store)
             codes.append(made.codes + start)
             fallback.append(torch.where(made.fallback < 0, -1, made.fallback + start))
-            if made.dense is not None and made.dense_columns is not None:
-                dense.append(made.dense)
-                columns.append(made.dense_columns + start)
+            if made.numbers is not None and made.number_columns is not None:
+                numbers.append(made.numbers)
+                columns.append(made.number_columns + start)
             start += made.width
-        numbers = (torch.cat(dense, 1), torch.cat(columns)) if dense else (None, None)
-        return NodeFeatures(torch.cat(codes, 1), torch.cat(fallback), *numbers)
+        joined = (side_by_side(numbers), torch.cat(columns)) if numbers else (None, None)
+        return NodeFeatures(torch.cat(codes, 1), torch.cat(fallback), *joined)
 
     def _state(self) -> dict[str, Any]:
         return {"parts": [part.to_json() for part in self.parts]}

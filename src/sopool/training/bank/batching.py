@@ -1,5 +1,6 @@
 """A data set in the layout that a bank needs: batches are made by index operations alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
@@ -10,9 +11,11 @@ from torch import Tensor
 
 from sopool.data.features.edge_labels import EdgeCodes
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.numbers import Moments
 from sopool.data.graphs import PackedGraphs, expand_segments, take_segments
 from sopool.objectives import Objective, objective_for, truth_of
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
+from sopool.training.bank.inputs import AS_ENCODED, ModelInputs
 
 if TYPE_CHECKING:
     from sopool.ops.triton.assembly import Assembled
@@ -209,6 +212,21 @@ class GraphTables:
         """Return which feature columns occur in some graphs ``[F]``, bool."""
         return self.features.used(take_segments(self.node_ptr, graphs.to(self.node_ptr.device))[1])
 
+    def inputs_of(self, graphs: Sequence[Tensor], unknown: bool) -> ModelInputs:
+        """Return how models take the features, each learned from its own training graphs alone.
+
+        Args:
+            graphs: The training graphs of each model.
+            unknown: Whether feature values that a model's training graphs do not have are treated as unknown.
+        """
+        nodes = [take_segments(self.node_ptr, some.to(self.device))[1] for some in graphs]
+        features = self.features
+        substitutes = features.substitutes(torch.stack(list(map(features.used, nodes)))) if unknown else None
+        numbers = features.numbers
+        return ModelInputs(
+            substitutes, None if numbers is None else Moments.stack(list(map(numbers.moments_of, nodes)))
+        )
+
     def edge_labels_used(self, graphs: Tensor) -> Tensor:
         """Return which edge labels occur in some graphs, unknown labels left out ``[edge_kinds - 1]``, bool."""
         assert self.neighbors.labels is not None
@@ -226,77 +244,92 @@ class GraphTables:
         """The number of nodes and of listed neighbors of each graph, on the host."""
         return self.node_ptr.diff().cpu().numpy(), self.neighbors.graph_ptr.diff().cpu().numpy()
 
-    def batch(self, graphs: Tensor, substitutes: Tensor | None = None, capacity: Capacity | None = None) -> Batch:
+    def batch(self, graphs: Tensor, inputs: ModelInputs = AS_ENCODED, capacity: Capacity | None = None) -> Batch:
         """Return a batch of graphs.
 
         Args:
             graphs: The numbers of the g graphs of each of the M models ``[M, g]``.
-            substitutes: The feature column that model m uses in place of column c ``[M, F]``. Default: None, the same
-                one.
+            inputs: How each model takes the features. Default: as they are encoded.
             capacity: The size to pad the batch to. Kernels make the batch then, nothing waits for the device, and rows
                 after ``ptr[-1]`` belong to no graph. Default: None, no padding.
         """
         if capacity is not None:
-            return self._batch_in(capacity, graphs, substitutes)
+            return self._batch_in(capacity, graphs, inputs)
         chosen = graphs.flatten()
         ptr, nodes = take_segments(self.node_ptr, chosen)
+        models = ptr[:: max(1, graphs.shape[1])]
         neighbors = self.neighbors.take(chosen, ptr, nodes)
         transposed = neighbors if self.transposed is None else self.transposed.take(chosen, ptr, nodes)
         codes = self.features.codes.index_select(0, nodes)
-        if substitutes is not None:
-            model = expand_segments(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
-            codes = substitutes[model.unsqueeze(1), codes.long()]
+        owners = _owners(models)
+        if inputs.substitutes is not None:
+            codes = inputs.substitutes[owners.unsqueeze(1), codes.long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
-        labels = self._labels(neighbors, transposed, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
-        return Batch(
-            self.features.rows(nodes, codes), Neighbors(*neighbors.lists, transposed.lists, clusters, labels), ptr
-        )
+        labels = self._labels(neighbors, transposed, models) if self.edge_kinds else None
+        x = self.features.rows(nodes, codes, inputs.nodes, owners)
+        return Batch(x, Neighbors(*neighbors.lists, transposed.lists, clusters, labels), ptr)
 
-    def copies(self, models: int, substitutes: Tensor) -> Batch:
+    def copies(self, models: int, inputs: ModelInputs) -> Batch:
         """Return a batch of all graphs once for each model, as :meth:`batch` would, but without index operations."""
         graphs = len(self)
         nodes = self.features.codes.shape[0]
         listed = self.neighbors.nodes.numel()
         if self.clusters is not None or self.transposed is not None:
-            return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), substitutes)
+            return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), inputs)
         ptr = _repeat(self.node_ptr, nodes, models)
         starts = _repeat(self.neighbors.starts, listed, models)
         members = expand_segments(self.node_ptr[:-1], self.neighbors.graph_ptr).add_(self.neighbors.nodes)
         labels = None if self.neighbors.labels is None else self.neighbors.labels.long().repeat(models)
         taken = Taken(starts, _shifted(members, nodes, models), labels)
-        codes = substitutes[:, self.features.codes.long()].flatten(0, 1)
-        own = None if self.features.dense is None else torch.arange(nodes, device=self.device).repeat(models)
+        every = torch.arange(models, device=self.device)
+        codes = self.features.codes.long().expand(models, -1, -1)
+        if inputs.substitutes is not None:
+            codes = inputs.substitutes[every.view(-1, 1, 1), codes]
+        x = self.features.rows(
+            torch.arange(nodes, device=self.device).repeat(models),
+            codes.flatten(0, 1),
+            inputs.nodes,
+            every.repeat_interleave(nodes),
+        )
         known = self._labels(taken, taken, ptr[:: max(1, graphs)]) if self.edge_kinds else None
-        return Batch(self.features.rows(own, codes), Neighbors(*taken.lists, taken.lists, labels=known), ptr)
+        return Batch(x, Neighbors(*taken.lists, taken.lists, labels=known), ptr)
 
     def _labels(self, neighbors: Taken, transposed: Taken, models: Tensor) -> EdgeLabels:
         """Return the edge labels of a batch, numbered across the models, whose rows start at ``models`` ``[M + 1]``."""
 
         def count(taken: Taken) -> Tensor:
             assert taken.labels is not None
-            ends = taken.starts.index_select(0, models)
-            first = expand_segments(self.edge_kinds * torch.arange(len(models) - 1, device=ends.device), ends)
+            first = self.edge_kinds * _owners(taken.starts.index_select(0, models))
             return torch.where(taken.labels < 0, -1, taken.labels + first)
 
         codes = count(neighbors)
         return EdgeLabels(codes, codes if transposed is neighbors else count(transposed), self.edge_kinds)
 
-    def _batch_in(self, capacity: Capacity, graphs: Tensor, substitutes: Tensor | None) -> Batch:
+    def _batch_in(self, capacity: Capacity, graphs: Tensor, inputs: ModelInputs) -> Batch:
         """Return a padded batch; padding rows are zero. Models that need clusters do not use padded batches."""
         from sopool.ops.triton.assembly import assemble, one_hot
 
         def take(lists: Lists) -> "Assembled":
             codes = self.features.codes
-            return assemble(graphs, self.node_ptr, *lists, codes, capacity, substitutes, self.edge_kinds)
+            return assemble(graphs, self.node_ptr, *lists, codes, capacity, inputs.substitutes, self.edge_kinds)
 
         out = take(self.neighbors)
         reverse = out if self.transposed is None else take(self.transposed)
-        x = self.features.add_dense(one_hot(out.codes, self.features.width), out.nodes)
+        rows = torch.arange(capacity.nodes, device=self.device)
+        ends = out.ptr[graphs.shape[1] :: graphs.shape[1]].contiguous()
+        # Spare rows count as those of the last model.
+        owners = torch.bucketize(rows, ends, right=True).clamp(max=len(graphs) - 1)
+        x = self.features.add_numbers(one_hot(out.codes, self.features.width), out.nodes, inputs.nodes, owners)
         labels = None
         if out.labels is not None and reverse.labels is not None:
             labels = EdgeLabels(out.labels, reverse.labels, self.edge_kinds)
         neighbors = Neighbors(out.starts, out.members, (reverse.starts, reverse.members), labels=labels)
         return Batch(x, neighbors, out.ptr)
+
+
+def _owners(ends: Tensor) -> Tensor:
+    """Return the model of each row, given where the rows of each model start, and their number ``[M + 1]``."""
+    return expand_segments(torch.arange(len(ends) - 1, device=ends.device), ends)
 
 
 def _shifted(numbers: Tensor, by: int, times: int) -> Tensor:
