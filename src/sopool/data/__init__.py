@@ -7,6 +7,7 @@ require("sopool.data", *EXTRAS["estimator"])
 from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features.encoders import (
     AttributeEncoder,
+    CategoryEncoder,
     ConcatEncoder,
     ConstantEncoder,
     DegreeEncoder,
@@ -31,6 +32,7 @@ __all__ = [
     "PAPER",
     "AttributeEncoder",
     "CategoryColumn",
+    "CategoryEncoder",
     "ConcatEncoder",
     "ConstantEncoder",
     "DataError",

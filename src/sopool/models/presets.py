@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sopool._runtime.generators import planning
 from sopool.data.features.edge_labels import EdgeLabelEncoder
-from sopool.data.features.encoders import has_node_attributes, has_node_labels
+from sopool.data.features.encoders import has_node_attributes, has_node_categories, has_node_labels
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError, check_name
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig, Setting
@@ -174,7 +174,7 @@ def model_config(
             frozen=frozen,
         )
         return _checked(config.with_first_defaults() if recipe.first_defaults else config, options)
-    plain = not (has_node_labels(store) or has_node_attributes(store))
+    plain = not (has_node_labels(store) or has_node_categories(store) or has_node_attributes(store))
     if pool == "sum-avg":
         pool = "mean" if plain else "sum"
     first_order = pool in FIRST_ORDER

@@ -7,15 +7,12 @@ import torch
 from torch import Tensor
 
 from sopool.data.features.node_features import GraphSelection, NodeFeatures, nodes_of
-from sopool.data.features.numbers import Moments, Numbers
+from sopool.data.features.numbers import Moments, Numbers, moments_from_json
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
 E = TypeVar("E", bound="Encoder")
 N = TypeVar("N", bound="NumberEncoder")
-
-LARGEST = 3.5e38
-"""A bound that no float32 exceeds."""
 
 
 class Encoder(ABC):
@@ -164,17 +161,8 @@ class NumberEncoder(Encoder):
 
     def _restored(self: N, state: dict[str, Any]) -> N:
         """Take the mean and the standard deviation from a file, and return the encoder."""
-        mean = state["mean"]
-        std = state["std"]
-        if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
-            raise DataError("encoder: expected mean and std to be equally long lists of finite numbers, std above 0.")
-        self.mean = mean
-        self.std = std
-        self._width = len(mean)
+        moments = moments_from_json({name: state[name] for name in ("mean", "std")}, "encoder")
+        self.mean = moments.shift.tolist()
+        self.std = moments.scale.tolist()
+        self._width = len(self.mean)
         return self
-
-
-def _are_numbers(values: Any) -> bool:
-    """Return whether this is a non-empty list of finite numbers; a comparison with NaN is false."""
-    some = isinstance(values, list) and len(values) > 0
-    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)

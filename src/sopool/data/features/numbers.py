@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
 
+from sopool.errors import DataError
+
+LARGEST = 3.5e38
+"""A bound that no float32 exceeds."""
 TOGETHER = 2**24
 """The number of values in double precision from which moments are computed at a time."""
 
@@ -126,6 +130,26 @@ class Numbers:
     def to(self, device: torch.device | str) -> "Numbers":
         """Return the numbers on another device."""
         return Numbers(self.values.to(device), self.moments.to(device), self.rounding.to(device))
+
+
+def moments_to_json(moments: Moments) -> dict[str, list[float]]:
+    """Return the moments of a single encoder as JSON."""
+    return {"mean": moments.shift.tolist(), "std": moments.scale.tolist()}
+
+
+def moments_from_json(saved: Any, where: str) -> Moments:
+    """Return what :func:`moments_to_json` made; raise a ``DataError`` if it is invalid."""
+    known = isinstance(saved, dict) and set(saved) == {"mean", "std"}
+    mean, std = (saved["mean"], saved["std"]) if known else (None, None)
+    if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
+        raise DataError(f"{where}: expected mean and std to be equally long lists of finite numbers, std above 0.")
+    return Moments(*torch.tensor([mean, std], dtype=torch.float64))
+
+
+def _are_numbers(values: Any) -> TypeGuard[list[float]]:
+    """Return whether this is a non-empty list of finite numbers; a comparison with NaN is false."""
+    some = isinstance(values, list) and len(values) > 0
+    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)
 
 
 def side_by_side(parts: Sequence[Numbers]) -> Numbers:
