@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from sopool.data.features.node_features import NodeFeatures
@@ -30,9 +31,9 @@ def explain_graphs(
     width = estimator.objective_.width
     views = torch.eye(width) if estimator.target_names_ else margins(width)
     for graph, seen in enumerate(seen_by_members(ensemble, store, features)):
-        found = [explain_graph(member, batch.x, batch.neighbors, top, views) for member, batch in seen]
-        nodes = node_names(store[graph])
-        yield _together(estimator.objective_, ensemble, found, partial(_pairs, names=names, top=top), nodes)
+        found = [explain_graph(member, batch.x, batch.neighbors, top, views, batch.graph_x) for member, batch in seen]
+        pairs = partial(_pairs, names=names, top=top)
+        yield _together(estimator.objective_, ensemble, found, pairs, store[graph])
 
 
 def seen_by_members(
@@ -67,7 +68,7 @@ def _together(
     ensemble: Ensemble,
     found: Sequence[Explained],
     pairs: Callable[[Sequence[Explained], int], list[NamedPair]],
-    nodes: list[str],
+    graph: PackedGraphs,
 ) -> AnyExplanation:
     """Combine the explanations of all models into one."""
     combined = ensemble.combine(torch.stack([one.scores for one in found]).unsqueeze(1))
@@ -79,7 +80,8 @@ def _together(
         "exact": all(one.exact for one in found),
         "pairs": [pairs(found, number) for number in range(objective.width)],
         "pooled": [one.pooled for one in found if one.pooled is not None],
-        "nodes": nodes,
+        "nodes": node_names(graph),
+        "attributes": _attributes(found, graph.graph_attribute_names),
     }
     shares = None if combined.probabilities is None else combined.probabilities[0]
     if objective.task == "classification":
@@ -108,7 +110,14 @@ def _in_unit(found: Explained, objective: Objective) -> Explained:
         found.exact,
         pairs,
         pooled,
+        found.attributes * scale,
     )
+
+
+def _attributes(found: Sequence[Explained], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the contribution of each attribute of the graph, averaged over the models; nothing if none are used."""
+    each = torch.stack([one.attributes for one in found]).mean(0).numpy()
+    return dict(zip(names, each, strict=True)) if len(each) else {}
 
 
 def _pairs(found: Sequence[Explained], number: int, *, names: Sequence[str], top: int) -> list[NamedPair]:

@@ -130,6 +130,12 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
             f"a model with {config.pool} cannot be exported: it divides each graph into clusters by an "
             "eigendecomposition, which ONNX cannot express. Fit a model with another pooling, such as sopool-bimap."
         )
+    if config.edge_categories or config.edge_attributes or config.edge_weights or config.graph_attributes:
+        raise SettingError(
+            "a model with several categories of edges, with attributes or weights of edges, or with attributes of "
+            "graphs cannot be exported: an ONNX file has inputs for nodes and for one label of each edge only. Fit a "
+            "model without these columns."
+        )
     program = EnsembleProgram(ensemble.to("cpu")).eval()
     inputs = sample_inputs(described["inputs"])
     sizes = {name: {int(name == "edge_index"): torch.export.Dim.DYNAMIC} for name in inputs}

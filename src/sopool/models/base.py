@@ -74,6 +74,20 @@ class Classifier(torch.nn.Module):
         """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
         raise NotImplementedError(f"{type(self).__name__} must define classify(x, neighbors, ptr, graph_x, dropout).")
 
+    def attributes(self, graph_x: Tensor | None) -> Tensor:
+        """Return the attributes of graphs ``[G, D]``; raise a ``ValueError`` if they are not what the model uses."""
+        given = 0 if graph_x is None else graph_x.shape[1]
+        if graph_x is None or given != self.config.graph_attributes:
+            raise ValueError(
+                f"This model uses {self.config.graph_attributes} attributes of each graph, but graph_x has "
+                f"{given or 'none'}: pass graph_x with {self.config.graph_attributes} columns."
+            )
+        return graph_x
+
+    def append(self, embedding: Tensor, graph_x: Tensor | None) -> Tensor:
+        """Append the attributes of graphs to an embedding ``[G, F]``, if the model uses them."""
+        return torch.cat([embedding, self.attributes(graph_x)], 1) if self.config.graph_attributes else embedding
+
     def score(self, embedding: Tensor, head: torch.nn.Module, place: int, dropout: Dropout | None) -> Tensor:
         """Return the scores of a head, with dropout on the embedding or on the scores as configured."""
         if dropout is not None and self.config.dropout_on == "embedding":

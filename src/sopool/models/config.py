@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, record, text, value_check, whole
-from sopool.nn.gnn import VARIANTS
+from sopool.nn.gnn import VARIANTS, EdgeSpec
 from sopool.nn.pool.base import VectorFrom
 from sopool.nn.registry import default_options, makers, own_readouts
 
@@ -156,6 +156,12 @@ class ModelConfig:
     def effective_options(self) -> dict[str, Any]:
         """All options with which the pooling is created."""
         return self.pool_defaults | self.pool_options
+
+    @property
+    def edges(self) -> EdgeSpec:
+        """What edges have that the message-passing layers use."""
+        labels = (self.edge_labels,) if self.edge_labels else ()
+        return EdgeSpec((*labels, *self.edge_categories), self.edge_attributes, self.edge_weights)
 
     @property
     def pool_name(self) -> str:

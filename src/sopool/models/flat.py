@@ -1,4 +1,12 @@
-"""The flat classifier of the paper: message passing, one readout of all layers, and a linear classifier."""
+"""The flat classifier of the paper: message passing, one readout of all layers, and a linear classifier.
+
+The attributes of graphs, if a model uses them, are appended to the graph embedding. If each layer has its own readout
+and classifier, so have they, since they belong to no layer; the scores of all classifiers are added up.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -39,25 +47,38 @@ class FlatClassifier(Classifier):
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
-        self.gnn = GNN(config.gnn, in_channels, config.hidden, config.layers, config.edge_labels)
+        self.gnn = GNN(config.gnn, in_channels, config.hidden, config.layers, config.edges)
         widths = readout_widths(config, in_channels)
         self.readouts = torch.nn.ModuleList(
             make_readout(config.pool, width, **config.effective_options) for width in widths
         )
         freeze(self.readouts, every=config.frozen)
         pooled = [pooled_width(readout, width) for readout, width in zip(self.readouts, widths, strict=True)]
-        self.norms = torch.nn.ModuleList(GraphNorm(width) for width in pooled if config.pooled_norm)
-        self.hidden = torch.nn.ModuleList(Linear(width, config.head_hidden) for width in pooled if config.head_hidden)
-        self.heads = torch.nn.ModuleList(Linear(config.head_hidden or width, classes) for width in pooled)
+        embedded = embedding_widths(config, pooled)
+        self.norms = torch.nn.ModuleList(GraphNorm(width) for width in embedded if config.pooled_norm)
+        self.hidden = torch.nn.ModuleList(Linear(width, config.head_hidden) for width in embedded if config.head_hidden)
+        self.heads = torch.nn.ModuleList(Linear(config.head_hidden or width, classes) for width in embedded)
 
     def embed(
         self, x: Tensor, neighbors: Neighbors, ptr: Tensor, graph_x: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor | None]]:
-        """Return one graph embedding, or one for each layer, each with the additional loss of each graph."""
+        """Return one graph embedding, or one for each layer, each with the additional loss of each graph.
+
+        The attributes of graphs are at the end of a single embedding, or are another one after those of the layers.
+        """
         layers = self.gnn(x, neighbors, ptr, self.models)
         layers = [join(layers)] if self.config.join == "concat" else layers
         graphs = GraphStructure(ptr, neighbors)
-        return [read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
+        pooled = [read(readout, h, graphs) for readout, h in zip(self.readouts, layers, strict=True)]
+        penalties = [penalty for _, penalty in pooled]
+        every = self.with_attributes([embedding for embedding, _ in pooled], graph_x)
+        return list(zip_longest(every, penalties))
+
+    def with_attributes(self, pooled: list[Tensor], graph_x: Tensor | None) -> list[Tensor]:
+        """Return the graph embeddings: those of the readouts, with the attributes of graphs if the model uses them."""
+        if self.config.join == "concat":
+            return [self.append(pooled[0], graph_x)]
+        return [*pooled, self.attributes(graph_x)] if self.config.graph_attributes else pooled
 
     def classify(
         self,
@@ -68,13 +89,14 @@ class FlatClassifier(Classifier):
         dropout: Dropout | None = None,
     ) -> Scored:
         """Return scores and penalties of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``."""
-        total: Tensor | None = None
-        penalty: Tensor | None = None
-        for place, (pooled, extra) in enumerate(self.embed(x, neighbors, ptr, graph_x)):
-            total = add(total, self.head(pooled, place, dropout))
-            penalty = add(penalty, extra)
-        assert total is not None
-        return Scored(total, penalty)
+        embedded = self.embed(x, neighbors, ptr, graph_x)
+        penalty = reduce(add, (extra for _, extra in embedded))
+        return Scored(self.scores([embedding for embedding, _ in embedded], dropout), penalty)
+
+    def scores(self, embeddings: Sequence[Tensor], dropout: Dropout | None = None) -> Tensor:
+        """Return the scores ``[G, C]``, given the graph embeddings of :meth:`embed`."""
+        each = (self.head(embedding, place, dropout) for place, embedding in enumerate(embeddings))
+        return reduce(torch.add, each)
 
     def head(self, pooled: Tensor, place: int, dropout: Dropout | None = None) -> Tensor:
         """Return the scores ``[G, C]`` of one of the graph embeddings of :meth:`embed`, given its position there."""
@@ -97,6 +119,13 @@ def readout_widths(config: ModelConfig, in_channels: int) -> list[int]:
     """Return the input width of each readout: that of all layers together, or of each layer."""
     layers = [in_channels] + [config.hidden] * config.layers
     return [sum(layers)] if config.join == "concat" else layers
+
+
+def embedding_widths(config: ModelConfig, pooled: list[int]) -> list[int]:
+    """Return the widths of the graph embeddings, given those of the readouts."""
+    if config.join == "concat":
+        return [pooled[0] + config.graph_attributes]
+    return [*pooled, config.graph_attributes] if config.graph_attributes else pooled
 
 
 def pooled_width(readout: torch.nn.Module, channels: int) -> int:

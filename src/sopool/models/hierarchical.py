@@ -5,6 +5,10 @@ of two heads:
 
     per-block     scores = mean over blocks b of  readout(H_b) W_b
     sum-readout   scores = MLP(sum over blocks b of  readout(H_b)),  widths w - w/2 - w/4 - classes
+
+The attributes of graphs are appended to each readout, or to the sum of the readouts. The attributes and weights of
+edges are used by the message passing of the first block only: poolings count the edges between nodes, and pooled graphs
+have no attributes of edges.
 """
 
 import torch
@@ -14,7 +18,7 @@ from sopool.models.base import Classifier, Scored, add
 from sopool.models.config import ModelConfig
 from sopool.models.frozen import freeze
 from sopool.nn.dropout import Dropout
-from sopool.nn.gnn import GNN
+from sopool.nn.gnn import GNN, NO_EDGES
 from sopool.nn.layers import Linear
 from sopool.nn.pool.base import GraphPooling, read_out, readout_width
 from sopool.nn.pool.output import PoolingOutput
@@ -49,7 +53,9 @@ class HierarchicalClassifier(Classifier):
         self.config = config
         pools = make_blocks(config.pool, config.hidden, config.blocks, config.effective_options)
         inputs = [in_channels, *(pool.out_channels for pool in pools[:-1])]
-        self.gnns = torch.nn.ModuleList(GNN(config.gnn, width, config.hidden, 1) for width in inputs)
+        edges = [config.edges, *[NO_EDGES] * (config.blocks - 1)]
+        pairs = zip(inputs, edges, strict=True)
+        self.gnns = torch.nn.ModuleList(GNN(config.gnn, width, config.hidden, 1, used) for width, used in pairs)
         self.pools = torch.nn.ModuleList(pools)
         freeze(self.pools, every=config.frozen)
         widths = [readout_width(pool, config.block_readout) for pool in pools]
@@ -57,13 +63,13 @@ class HierarchicalClassifier(Classifier):
 
     def _heads(self, widths: list[int], classes: int) -> list[Linear]:
         if self.config.head == "per-block":
-            return [Linear(width, classes) for width in widths]
+            return [Linear(width + self.config.graph_attributes, classes) for width in widths]
         if len(set(widths)) > 1:
             raise ValueError(
                 f"The readouts of the blocks have the widths {widths} and cannot be summed. Choose "
                 'head="per-block" or block_readout="max-mean".'
             )
-        width = widths[0]
+        width = widths[0] + self.config.graph_attributes
         pairs = [(width, max(1, width // 2)), (max(1, width // 2), max(1, width // 4)), (max(1, width // 4), classes)]
         return [Linear(*pair) for pair in pairs]
 
@@ -83,9 +89,15 @@ class HierarchicalClassifier(Classifier):
     def embed(
         self, x: Tensor, neighbors: Neighbors, ptr: Tensor, graph_x: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor | None]]:
-        """Return the readout of each block ``[G, F]``, with the additional loss of each graph ``[G]`` or ``None``."""
+        """Return the readout of each block ``[G, F]``, with the additional loss of each graph ``[G]`` or ``None``.
+
+        The attributes of graphs are at the end of each readout, except of those that are summed.
+        """
         left = self.blocks(x, neighbors, ptr)
-        return [(self._read(block, pool), block.total_loss) for block, pool in zip(left, self.pools, strict=True)]
+        every = [(self._read(block, pool), block.total_loss) for block, pool in zip(left, self.pools, strict=True)]
+        if self.config.head == "sum-readout":
+            return every
+        return [(self.append(readout, graph_x), extra) for readout, extra in every]
 
     def classify(
         self,
@@ -100,8 +112,11 @@ class HierarchicalClassifier(Classifier):
         penalty: Tensor | None = None
         for _, extra in embedded:
             penalty = add(penalty, extra)
-        score = self._each if self.config.head == "per-block" else self._together
-        return Scored(score([readout for readout, _ in embedded], dropout), penalty)
+        readouts = [readout for readout, _ in embedded]
+        if self.config.head == "per-block":
+            return Scored(self._each(readouts, dropout), penalty)
+        total = self.append(torch.stack(readouts).sum(0), graph_x)
+        return Scored(self._together(total, dropout), penalty)
 
     def _read(self, block: PoolingOutput, pool: torch.nn.Module) -> Tensor:
         assert isinstance(pool, GraphPooling)
@@ -111,9 +126,9 @@ class HierarchicalClassifier(Classifier):
         each = enumerate(zip(readouts, self.heads, strict=True))
         return torch.stack([self.score(readout, head, place, dropout) for place, (readout, head) in each]).mean(0)
 
-    def _together(self, readouts: list[Tensor], dropout: Dropout | None) -> Tensor:
+    def _together(self, total: Tensor, dropout: Dropout | None) -> Tensor:
         first, second, last = self.heads
-        x = first(torch.stack(readouts).sum(0)).relu()
+        x = first(total).relu()
         x = x if dropout is None else dropout(x)
         scores: Tensor = last(second(x).relu())
         return scores

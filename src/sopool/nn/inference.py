@@ -19,7 +19,8 @@ class InferenceGNN(torch.nn.Module):
 
     The output equals that of the network in evaluation mode up to rounding. Batch normalization is merged into the
     preceding linear layers, and compiled loops take a few graphs at a time through all layers. Where the loops are not
-    available (see :mod:`sopool.ops.numba.dispatch`), the network itself is evaluated.
+    available (see :mod:`sopool.ops.numba.dispatch`), the network itself is evaluated, as are networks that use the
+    attributes or weights of edges.
 
     Args:
         gnn: The trained network.
@@ -32,14 +33,27 @@ class InferenceGNN(torch.nn.Module):
         self.gnn = gnn.eval()
         self.view = view
         self.merged = _merge_norms(gnn, view)
+        self.serves = not gnn.spec.attributes and not gnn.spec.weights
 
     def forward(self, x: Tensor, neighbors: Neighbors | Dense, ptr: Tensor, models: int = 1) -> list[Tensor]:
         """Return the input and the output of each layer, ``[N, F]`` each, or H W if ``view`` was given."""
-        serves = compiled.serves_alone(x) and not transformed()
+        serves = self.serves and compiled.serves_alone(x) and not transformed()
         if serves and isinstance(neighbors, Neighbors) and self.merged.has_labels_for(neighbors):
-            return run_network(x, neighbors, ptr, self.merged)
+            return run_network(x, neighbors, ptr, self._layers_for(neighbors))
         layers: list[Tensor] = self.gnn(x, neighbors, ptr, models)
         return layers if self.view is None else [project(join(layers), self.view, ptr)]
+
+    def _layers_for(self, neighbors: Neighbors) -> Layers:
+        """Return the layers with the vectors of the combinations of categories in a batch, if there are several."""
+        if neighbors.labels is None or neighbors.labels.combinations is None:
+            return self.merged
+        return self.merged.with_vectors(_vectors_of(self.gnn, neighbors.labels.combinations))
+
+
+def _vectors_of(gnn: GNN, combinations: Tensor | None = None) -> list[Tensor]:
+    """Return the vectors of edge labels of each layer ``[V, F]``."""
+    with torch.no_grad():
+        return [] if gnn.known is None else [edges(gnn.known, combinations).flatten(0, 1) for edges in gnn.edges]
 
 
 def _merge_norms(gnn: GNN, view: Tensor | None) -> Layers:
@@ -54,9 +68,8 @@ def _merge_norms(gnn: GNN, view: Tensor | None) -> Layers:
                 factor = block.scale * (block.running_var + EPS).rsqrt()
                 weights.append((block.weight * factor.unsqueeze(-2)).view(-1, *block.weight.shape[-2:]))
                 biases.append((block.shift - block.running_mean * factor).view(-1, factor.shape[-1]))
-        vectors = [] if gnn.known is None else [edges(gnn.known).flatten(0, 1) for edges in gnn.edges]
         models = len(weights[0])
         layers = len(gnn.layers)
         eps = weights[0].new_zeros(models, layers) if gnn.eps is None else gnn.eps.detach().view(models, layers)
     view = None if view is None else view.view(models, *view.shape[-2:])
-    return Layers(gnn.how, eps, weights, biases, vectors, view)
+    return Layers(gnn.how, eps, weights, biases, _vectors_of(gnn), view)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -41,26 +41,30 @@ class Decomposition(NamedTuple):
 
     Examples:
         >>> import numpy as np
-        >>> found = Decomposition(total=2.0, bias=0.5, nodes=np.array([1.0, 0.5]), spread=None, rest=0.0)
-        >>> bool(found.total == found.bias + found.nodes.sum() + found.rest)
+        >>> found = Decomposition(2.0, 0.5, nodes=np.array([1.0, 0.25]), spread=None, attributes={"pH": 0.25}, rest=0.0)
+        >>> bool(found.total == found.bias + found.nodes.sum() + sum(found.attributes.values()) + found.rest)
         True
     """
 
     total: float
     """The margin, the log-odds or the predicted number."""
     bias: float
-    """The total of a graph without nodes."""
+    """The total of a graph without nodes, whose attributes have their means."""
     nodes: np.ndarray
     """The contribution of each node ``[N]``."""
     spread: np.ndarray | None
     """The standard deviation of each contribution over the models ``[N]``; ``None`` for a single model."""
+    attributes: dict[str, float]
+    """The contribution of each attribute of the graph, by name; empty if the models use none."""
     rest: float
     """The total minus the bias and all contributions; zero up to rounding if the explanation is exact."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as a dictionary of lists and numbers."""
         return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self._asdict().items()
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in self._asdict().items()
+            if name != "attributes" or value
         }
 
 
@@ -74,11 +78,12 @@ class GraphExplanation(ABC):
     scores: np.ndarray
     """The scores ``[W]``."""
     bias: np.ndarray
-    """The scores of a graph without nodes ``[W]``."""
+    """The scores of a graph without nodes, whose attributes have their means ``[W]``."""
     each: np.ndarray
     """The contribution of each node to each score in each model ``[M, N, W]``."""
     exact: bool
-    """Whether ``contributions.sum(0) + bias`` equals the scores; otherwise contributions are gradient x input."""
+    """Whether ``contributions.sum(0) + bias``, plus all ``attributes``, equals the scores; otherwise contributions are
+    gradient x input."""
     pairs: list[list[NamedPair]]
     """For each class or target, the pairs of features that contribute most to what is explained; empty if the pooling
     is not a sum over nodes."""
@@ -86,6 +91,8 @@ class GraphExplanation(ABC):
     """The pooled graph of ``sopool-m-attn`` for each model; empty for other poolings."""
     nodes: list[str]
     """The label of each node; empty strings if nodes have no labels."""
+    attributes: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)
+    """The contribution of each attribute of the graph to each score ``[W]``, by name; empty if the models use none."""
 
     @property
     @abstractmethod
@@ -120,16 +127,19 @@ class GraphExplanation(ABC):
         total = float(self.scores @ weights)
         bias = float(self.bias @ weights)
         nodes = np.asarray(each.mean(0))
-        rest = total - bias - float(nodes.sum())
-        return Decomposition(total, bias, nodes, each.std(0) if len(each) > 1 else None, rest)
+        attributes = {name: float(share @ weights) for name, share in self.attributes.items()}
+        rest = total - bias - float(nodes.sum()) - sum(attributes.values())
+        return Decomposition(total, bias, nodes, each.std(0) if len(each) > 1 else None, attributes, rest)
 
     def _shared_json(self) -> dict[str, Any]:
         """Return what all explanations have as dictionaries, lists and numbers."""
+        attributes = {name: share.tolist() for name, share in self.attributes.items()}
         return {
             "exact": self.exact,
             "scores": self.scores.tolist(),
             "bias": self.bias.tolist(),
             "contributions": self.contributions.tolist(),
+            **({"attributes": attributes} if attributes else {}),
             "nodes": self.nodes,
             "pairs": [[pair._asdict() for pair in some] for some in self.pairs],
             "pooled": [_plain(graph) for graph in self.pooled],

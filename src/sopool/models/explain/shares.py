@@ -1,12 +1,14 @@
 """The contributions of nodes and pairs of features to the scores of a graph, and the pooled graph.
 
-    score_c = sum_i share_ic + bias_c
+    score_c = sum_i share_ic + sum_d attribute_dc + bias_c
 
-This is exact for a flat model whose readout is a sum over nodes (:mod:`sopool.nn.aggr.terms`) followed by a linear
-classifier, with or without batch normalization. If each graph is normalized nonlinearly, or if there is a hidden layer,
-shares are gradient x input for the pooled terms, <d score / d S, term of node i>. For all other models they are
-gradient x input for the node vectors. Message passing is not explained: the vector of a node has already aggregated its
-neighbors, and its share is attributed to the node itself.
+Here i are the nodes, and d the attributes of the graph, if the model uses them; their shares are gradient x input,
+where the input is the standardized attribute, so an attribute at its mean has the share 0. The sum is exact for a flat
+model whose readout is a sum over nodes (:mod:`sopool.nn.aggr.terms`) followed by a linear classifier, with or without
+batch normalization. If each graph is normalized nonlinearly, or if there is a hidden layer, shares are gradient x input
+for the pooled terms, <d score / d S, term of node i>. For all other models they are gradient x input for the node
+vectors. Message passing is not explained: the vector of a node has already aggregated its neighbors, and its share is
+attributed to the node itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +67,7 @@ class Explained(NamedTuple):
     scores: Tensor
     """The score of each class ``[C]``."""
     bias: Tensor
-    """The scores of a graph without nodes ``[C]``; 0 for a hierarchical model."""
+    """The scores of a graph without nodes, whose attributes are 0, ``[C]``; 0 for a hierarchical model."""
     contributions: Tensor
     """The contribution of each node to each score ``[N, C]``."""
     exact: bool
@@ -73,6 +75,8 @@ class Explained(NamedTuple):
     pairs: list[list[Pair]]
     """For each combination of scores that is looked at, the pairs that contribute most, the largest first."""
     pooled: PooledGraph | None
+    attributes: Tensor
+    """The contribution of each attribute of the graph to each score ``[D, C]``, with D = 0 if none are used."""
 
 
 class _Part(NamedTuple):
@@ -92,7 +96,12 @@ def margins(classes: int) -> Tensor:
 
 @torch.no_grad()
 def explain_graph(
-    model: Classifier, x: Tensor, neighbors: Neighbors, top: int = 10, views: Tensor | None = None
+    model: Classifier,
+    x: Tensor,
+    neighbors: Neighbors,
+    top: int = 10,
+    views: Tensor | None = None,
+    graph_x: Tensor | None = None,
 ) -> Explained:
     """Explain the scores of one model (not a stack) for one graph ``[N, F]``.
 
@@ -103,44 +112,56 @@ def explain_graph(
         top: The number of pairs of features for each view.
         views: The combinations of scores for which pairs are looked for ``[V, C]``. Default: None, the margin of each
             class.
+        graph_x: The attributes of the graph ``[1, D]``, if the model uses them. Default: None.
     """
     model.eval()
     ptr = torch.tensor([0, len(x)], device=x.device)
     graphs = GraphStructure(ptr, neighbors)
-    scores = model(x, neighbors, ptr)[0]
+    scores = model(x, neighbors, ptr, graph_x)[0]
+    attributes = x.new_zeros(1, 0) if not model.config.graph_attributes else model.attributes(graph_x)
     if isinstance(model, FlatClassifier):
         views = margins(len(scores)) if views is None else views
-        return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, scores, top, views)
+        return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, attributes, scores, top, views)
     assert isinstance(model, HierarchicalClassifier)
-    shares = gradient_times_input(model, x, neighbors)
-    nothing = torch.zeros_like(scores)
-    return Explained(scores, nothing, shares, False, _none(scores), _first_block(model, x, graphs))
+    shares = gradient_times_input(model, x, neighbors, graph_x)
+    of_attributes = _attribute_shares(attributes, scores, lambda given: model(x, neighbors, ptr, given)[0])
+    pooled = _first_block(model, x, graphs)
+    return Explained(scores, torch.zeros_like(scores), shares, False, _none(scores), pooled, of_attributes)
 
 
 def _explain_flat(
-    model: FlatClassifier, layers: Sequence[Tensor], graphs: GraphStructure, scores: Tensor, top: int, views: Tensor
+    model: FlatClassifier,
+    layers: Sequence[Tensor],
+    graphs: GraphStructure,
+    attributes: Tensor,
+    scores: Tensor,
+    top: int,
+    views: Tensor,
 ) -> Explained:
     vectors = [join(layers)] if model.config.join == "concat" else layers
-    parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers])
-    empty = [torch.zeros_like(read(readout, h, graphs)[0]) for readout, h in zip(model.readouts, vectors, strict=True)]
-    bias = torch.stack([model.head(nothing, place)[0] for place, nothing in enumerate(empty)]).sum(0)
+    pooled = _read(model, vectors, graphs)
+    bias = _scores(model, [torch.zeros_like(one) for one in pooled], torch.zeros_like(attributes))
+    of_attributes = _attribute_shares(attributes, scores, lambda given: _scores(model, pooled, given))
+    parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers], attributes)
     if parts is None:
-        shares = _gradient_times_input(vectors, lambda inputs: _score(model, inputs, graphs))
-        return Explained(scores, bias, shares, False, _none(scores), None)
+        shares = _gradient_times_input(vectors, lambda inputs: _scores(model, _read(model, inputs, graphs), attributes))
+        return Explained(scores, bias, shares, False, _none(scores), None, of_attributes)
     shares = torch.stack([_shares(parts, number) for number in range(len(scores))], dim=1)
     telling = [_telling(parts, weights, top) for weights in views.to(scores)]
     exact = all(part.terms.exact for part in parts) and not model.hidden
-    return Explained(scores, bias, shares, exact, telling, _pooled_graph(model, parts, graphs))
+    return Explained(scores, bias, shares, exact, telling, _pooled_graph(model, parts, graphs), of_attributes)
 
 
 @torch.no_grad()
-def gradient_times_input(model: Classifier, x: Tensor, neighbors: Neighbors) -> Tensor:
+def gradient_times_input(model: Classifier, x: Tensor, neighbors: Neighbors, graph_x: Tensor | None = None) -> Tensor:
     """Return gradient x input of each node's features for each class ``[N, C]``, which works for any model."""
     ptr = torch.tensor([0, len(x)], device=x.device)
-    return _gradient_times_input([x], lambda inputs: model.eval()(inputs[0], neighbors, ptr)[0])
+    return _gradient_times_input([x], lambda inputs: model.eval()(inputs[0], neighbors, ptr, graph_x)[0])
 
 
-def _take_apart(model: FlatClassifier, vectors: Sequence[Tensor], widths: Sequence[int]) -> list[_Part] | None:
+def _take_apart(
+    model: FlatClassifier, vectors: Sequence[Tensor], widths: Sequence[int], attributes: Tensor
+) -> list[_Part] | None:
     columns = [[Feature(layer, column) for column in range(width)] for layer, width in enumerate(widths)]
     names = [[name for some in columns for name in some]] if model.config.join == "concat" else columns
     parts = []
@@ -148,13 +169,17 @@ def _take_apart(model: FlatClassifier, vectors: Sequence[Tensor], widths: Sequen
         terms = terms_of(readout, h)
         if terms is None:
             return None
-        parts.append(_Part(terms, _gradients_of_terms(model, place, terms), own))
+        parts.append(_Part(terms, _gradients_of_terms(model, place, terms, attributes), own))
     return parts
 
 
-def _gradients_of_terms(model: FlatClassifier, place: int, terms: Terms) -> list[Tensor]:
-    pooled = [part.pooled() for part in terms.parts]
-    each = list(_gradients(pooled, lambda values: model.head(terms.finish(*values).unsqueeze(0), place)[0]))
+def _gradients_of_terms(model: FlatClassifier, place: int, terms: Terms, attributes: Tensor) -> list[Tensor]:
+    def score(values: list[Tensor]) -> Tensor:
+        embedding = terms.finish(*values).unsqueeze(0)
+        return model.head(model.append(embedding, attributes) if joined else embedding, place)[0]
+
+    joined = model.config.join == "concat"
+    each = list(_gradients([part.pooled() for part in terms.parts], score))
     return [torch.stack(some) for some in zip(*each, strict=True)]
 
 
@@ -176,9 +201,21 @@ def _gradient_times_input(inputs: Sequence[Tensor], score: Callable[[list[Tensor
     return torch.stack([torch.as_tensor(share) for share in shares], dim=1)
 
 
-def _score(model: FlatClassifier, vectors: Sequence[Tensor], graphs: GraphStructure) -> Tensor:
-    every = enumerate(zip(model.readouts, vectors, strict=True))
-    return torch.stack([model.head(read(readout, h, graphs)[0], place)[0] for place, (readout, h) in every]).sum(0)
+def _attribute_shares(attributes: Tensor, scores: Tensor, score: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return gradient x input of each attribute of the graph for each class: ``[1, D]``, ``[C]`` to ``[D, C]``."""
+    if not attributes.shape[1]:
+        return scores.new_zeros(0, len(scores))
+    each = _gradients([attributes], lambda inputs: score(inputs[0]))
+    return torch.stack([(attributes * gradient)[0] for (gradient,) in each], dim=1)
+
+
+def _read(model: FlatClassifier, vectors: Sequence[Tensor], graphs: GraphStructure) -> list[Tensor]:
+    return [read(readout, h, graphs)[0] for readout, h in zip(model.readouts, vectors, strict=True)]
+
+
+def _scores(model: FlatClassifier, pooled: list[Tensor], attributes: Tensor) -> Tensor:
+    """Return the scores of a graph ``[C]``, given the results of the readouts."""
+    return model.scores(model.with_attributes(pooled, attributes))[0]
 
 
 def _shares(parts: Sequence[_Part], number: int) -> Tensor:

@@ -17,8 +17,8 @@ from torch import Tensor
 from sopool.ops import backends
 from sopool.ops._autograd import once_differentiable, transformed
 from sopool.ops.many_models.model_rows import Rows
-from sopool.ops.message_passing.dense import Dense
-from sopool.ops.message_passing.neighbors import Neighbors, list_total
+from sopool.ops.message_passing.entries import list_total
+from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.numba import dispatch as compiled
 
 
@@ -30,7 +30,7 @@ class LabelledLists(NamedTuple):
     labels: Tensor
 
 
-def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor, rows: Rows) -> Tensor:
+def aggregate_labelled(x: Tensor, neighbors: Neighbors, vectors: Tensor, rows: Rows) -> Tensor:
     """Return ``x_i + sum_j relu(x_j + t_ij)`` for each node i, where j runs over its neighbors.
 
     Args:
@@ -58,7 +58,31 @@ def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor,
         >>> aggregate_labelled(x, graph, vectors, Rows(torch.tensor([0, 2]))).flatten()
         tensor([ 1., -2.])
     """
-    if isinstance(neighbors, Dense) or neighbors.labels is None:
+    lists = _lists_for(x, neighbors, vectors, rows)
+    if transformed():
+        return list_total(_messages(x, vectors.flatten(0, 1), lists), lists.ptr)
+    return _labelled(x, vectors, neighbors, rows)
+
+
+def along_entries(x: Tensor, neighbors: Neighbors, vectors: Tensor, rows: Rows) -> Tensor:
+    """Return the vector of the edge to each list entry, 0 for the node itself; see :func:`aggregate_labelled`.
+
+    Args:
+        x: Node features ``[N, F]``.
+        neighbors: The neighbors of each node, with edge labels.
+        vectors: One vector for each model and label ``[M, kinds, F]``.
+        rows: The rows of each model.
+
+    Returns:
+        The vectors ``[L, F]``.
+    """
+    lists = _lists_for(x, neighbors, vectors, rows)
+    return F.embedding(lists.labels + 1, F.pad(vectors.flatten(0, 1), (0, 0, 1, 0)))
+
+
+def _lists_for(x: Tensor, neighbors: Neighbors, vectors: Tensor, rows: Rows) -> LabelledLists:
+    """Return the lists with the labels; raise a ``ValueError`` if there are none, or not these ``vectors``."""
+    if neighbors.labels is None:
         raise ValueError(
             "This network uses edge labels, but the edges have none: pass them as Neighbors.labels, or use a network "
             "without edge labels, such as gin-0."
@@ -69,10 +93,7 @@ def aggregate_labelled(x: Tensor, neighbors: Neighbors | Dense, vectors: Tensor,
             f"vectors have shape {list(vectors.shape)}: {len(rows)} models, {kinds} labels and {x.shape[1]} channels "
             f"require {[len(rows), kinds, x.shape[1]]}."
         )
-    if transformed():
-        lists = LabelledLists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
-        return list_total(_messages(x, vectors.flatten(0, 1), lists), neighbors.ptr)
-    return _labelled(x, vectors, neighbors, rows)
+    return LabelledLists(neighbors.ptr, neighbors.nodes, neighbors.labels.codes)
 
 
 class _Labelled(torch.autograd.Function):

@@ -1,7 +1,11 @@
 """Message passing: each node aggregates its neighbors and itself.
 
 Graphs are stored as lists of neighbors, not as matrices, and sums need no scatter operation. Each sum is computed in
-one place and in a fixed order, so it depends on the graph only and needs no memory per edge.
+one place and in a fixed order, so it depends on the graph only and needs no memory per edge. With weights w of edges:
+
+    sum   x_i + sum_j w_ij x_j
+    mean  the sum, divided by the number of neighbors and the node itself
+    max   the maximum of x_i and all w_ij x_j, for each column
 """
 
 from collections.abc import Callable
@@ -15,9 +19,9 @@ from sopool.ops import backends
 from sopool.ops._autograd import once_differentiable, transformed
 from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.edges import Edges
+from sopool.ops.message_passing.entries import Places, collect, gather, list_total
 from sopool.ops.segment import standard
 from sopool.ops.segment.first_order import segment_amax, segment_sizes
-from sopool.ops.segment.segments import owners
 from sopool.ops.segment.standard import exporting
 from sopool.ops.segment.torch_backend import widen
 
@@ -52,7 +56,6 @@ class EdgeValues(NamedTuple):
     """The weight of the edge to each entry of ``Neighbors.nodes`` ``[L]``; 1 for the node itself."""
 
 
-
 class Neighbors(NamedTuple):
     """The list of neighbors of each node i, ``nodes[ptr[i]:ptr[i + 1]]``, including i; spare rows have empty lists."""
 
@@ -75,13 +78,14 @@ Adjacency = Neighbors | Edges | Dense
 """The neighbors of each node, in one of three forms."""
 
 
-def aggregate(x: Tensor, neighbors: Adjacency, how: How) -> Tensor:
+def aggregate(x: Tensor, neighbors: Adjacency, how: How, weights: Tensor | None = None) -> Tensor:
     """Return the sum, mean or maximum over the list of each node, zero for an empty list.
 
     Args:
         x: Node features ``[N, F]``.
         neighbors: The neighbors of each node.
         how: ``"sum"``, ``"mean"`` or ``"max"``.
+        weights: A factor of each list entry ``[L]``, for lists with :class:`EdgeValues`. Default: None, which means 1.
 
     Returns:
         Node features ``[N, F]``.
@@ -96,13 +100,26 @@ def aggregate(x: Tensor, neighbors: Adjacency, how: How) -> Tensor:
     if not isinstance(neighbors, Neighbors):
         return neighbors.aggregate(x, how)
     if how == "max":
-        return _max(x, neighbors)
+        return _max(x, neighbors) if weights is None else _largest(_messages(x, neighbors, weights), neighbors.ptr)
     if how == "mean":
-        return (_total(widen(x), neighbors) / segment_sizes(neighbors.ptr, like=x)).to(x.dtype)
-    return _total(x, neighbors)
+        return (_total(widen(x), neighbors, weights) / segment_sizes(neighbors.ptr, like=x)).to(x.dtype)
+    return _total(x, neighbors, weights)
 
 
-def neighbors_of(edge_index: Tensor, num_nodes: int, edge_labels: Tensor | None = None, kinds: int = 0) -> Neighbors:
+def senders(neighbors: Neighbors) -> Places:
+    """Return the neighbor that each list entry is, for lists with :class:`EdgeValues`."""
+    assert neighbors.values is not None
+    return Places(neighbors.nodes, neighbors.transposed[0], neighbors.values.order)
+
+
+def neighbors_of(
+    edge_index: Tensor,
+    num_nodes: int,
+    edge_labels: Tensor | None = None,
+    kinds: int = 0,
+    edge_attr: Tensor | None = None,
+    edge_weight: Tensor | None = None,
+) -> Neighbors:
     """Return the lists of neighbors of a graph or of a batch of graphs, each node included in its own list.
 
     Args:
@@ -111,6 +128,8 @@ def neighbors_of(edge_index: Tensor, num_nodes: int, edge_labels: Tensor | None 
         num_nodes: The number of nodes N.
         edge_labels: The label of each edge ``[E]``, int64 from 0 to ``kinds - 1``. Default: None, edges have no labels.
         kinds: The number of labels, including the one for unknown labels. Default: 0.
+        edge_attr: The attributes of each edge ``[E, D]``. Default: None, edges have no attributes.
+        edge_weight: The weight of each edge ``[E]``. Default: None, edges have no weights.
 
     Returns:
         The lists, with L = E + N entries.
@@ -124,16 +143,26 @@ def neighbors_of(edge_index: Tensor, num_nodes: int, edge_labels: Tensor | None 
     """
     loops = torch.arange(num_nodes, device=edge_index.device)
     source, target = torch.cat([edge_index, loops.expand(2, -1)], dim=1)
-    codes = None if edge_labels is None else torch.cat([edge_labels, torch.full_like(loops, -1)])
-    lists = []
-    labels = []
-    for receiver, sender in ((target, source), (source, target)):
-        order = (receiver * num_nodes + sender).argsort()
-        counts = standard.count(receiver, num_nodes) if exporting() else torch.bincount(receiver, minlength=num_nodes)
-        lists.append((torch.cat([counts.new_zeros(1), counts.cumsum(0)]), sender[order]))
-        labels.append(None if codes is None else codes[order])
-    known = None if labels[0] is None or labels[1] is None else EdgeLabels(labels[0], labels[1], kinds)
-    return Neighbors(*lists[0], lists[1], labels=known)
+    ptr, order = _sort_edges(target, source, num_nodes)
+    back_ptr, back = _sort_edges(source, target, num_nodes)
+
+    def along(edges: Tensor | None, own: float) -> Tensor | None:
+        """Return what edges have along the lists, with a value for the nodes themselves."""
+        return None if edges is None else torch.cat([edges, edges.new_full((num_nodes, *edges.shape[1:]), own)])[order]
+
+    labels = values = None
+    if edge_labels is not None:
+        codes = torch.cat([edge_labels, torch.full_like(loops, -1)])
+        labels = EdgeLabels(codes[order], codes[back], kinds)
+    if edge_attr is not None or edge_weight is not None:
+        values = EdgeValues(order.argsort()[back], along(edge_attr, 0), along(edge_weight, 1))
+    return Neighbors(ptr, source[order], (back_ptr, target[back]), labels=labels, values=values)
+
+
+def _sort_edges(receiver: Tensor, sender: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """Return the position of each receiver's first edge, and the edges sorted by receiver and then by sender."""
+    counts = standard.count(receiver, num_nodes) if exporting() else torch.bincount(receiver, minlength=num_nodes)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), (receiver * num_nodes + sender).argsort()
 
 
 class _Sum(torch.autograd.Function):
@@ -148,6 +177,33 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return _sum(gradient, ctx.reverse, ctx.lists), None, None
+
+
+class _WeightedSum(torch.autograd.Function):
+    """A weighted sum, whose gradient is a weighted sum over the transposed lists. Weights have no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, neighbors: Neighbors, weights: Tensor) -> Tensor:
+        ctx.neighbors = neighbors
+        ctx.weights = weights
+        return _list_sum(x, neighbors.ptr, neighbors.nodes, weights)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _weighted_sum_backward(gradient, ctx.neighbors, ctx.weights), None, None
+
+
+class _WeightedSumBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, neighbors: Neighbors, weights: Tensor) -> Tensor:
+        ctx.neighbors = neighbors
+        ctx.weights = weights
+        assert neighbors.values is not None
+        return _list_sum(gradient, *neighbors.transposed, weights.index_select(0, neighbors.values.order))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _weighted_sum(gradient, ctx.neighbors, ctx.weights), None, None
 
 
 class _Max(torch.autograd.Function):
@@ -172,42 +228,53 @@ class _Max(torch.autograd.Function):
 
 
 _sum: Callable[[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]], Tensor] = _Sum.apply
+_weighted_sum: Callable[[Tensor, Neighbors, Tensor], Tensor] = _WeightedSum.apply
+_weighted_sum_backward: Callable[[Tensor, Neighbors, Tensor], Tensor] = _WeightedSumBackward.apply
 _max_by_kernel: Callable[[Tensor, Neighbors], Tensor] = _Max.apply
 
 
-def _total(x: Tensor, neighbors: Neighbors) -> Tensor:
+def _total(x: Tensor, neighbors: Neighbors, weights: Tensor | None) -> Tensor:
+    if weights is not None and (transformed() or weights.requires_grad):
+        return collect(_messages(x, neighbors, weights), Places.in_lists(neighbors.ptr, neighbors.nodes.shape[0]))
+    if weights is not None:
+        return _weighted_sum(x, neighbors, weights.to(x.dtype))
     if transformed():
         return list_total(x.index_select(0, neighbors.nodes), neighbors.ptr)
     return _sum(x, (neighbors.ptr, neighbors.nodes), neighbors.transposed)
+
+
+def _messages(x: Tensor, neighbors: Neighbors, weights: Tensor) -> Tensor:
+    """Return the weighted features of all list entries: ``[N, F]``, ``[L]`` to ``[L, F]``."""
+    return gather(x, senders(neighbors)) * weights.to(x.dtype).unsqueeze(1)
 
 
 def _max(x: Tensor, neighbors: Neighbors) -> Tensor:
     if backends.serves(x) and not transformed():
         return _max_by_kernel(x, neighbors)
     rows = x.index_select(0, neighbors.nodes)
-    if exporting():
-        return segment_amax(rows, neighbors.ptr)
     if transformed():
-        return _shared_largest(rows, neighbors.ptr)
+        return _largest(rows, neighbors.ptr)
     largest: Tensor = torch.segment_reduce(rows, "max", offsets=neighbors.ptr, unsafe=True)
     return largest
 
 
-def _list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
+def _list_sum(x: Tensor, ptr: Tensor, nodes: Tensor, weights: Tensor | None = None) -> Tensor:
     if backends.serves(x):
         from sopool.ops.triton import neighbors as kernels
 
-        return kernels.list_sum(x, ptr, nodes)
-    return F.embedding_bag(nodes, x, ptr, mode="sum", include_last_offset=True)
+        return kernels.list_sum(x, ptr, nodes, weights)
+    return F.embedding_bag(nodes, x, ptr, mode="sum", include_last_offset=True, per_sample_weights=weights)
 
 
-def _shared_largest(rows: Tensor, ptr: Tensor) -> Tensor:
-    """Return the mean of the largest entries of each list, which is the largest: ``[L, F]`` to ``[N, F]``."""
-    largest = F.pad(segment_amax(rows.detach(), ptr), (0, 0, 0, 1))
-    is_largest = (rows == largest.index_select(0, owners(ptr, rows.shape[0]))) | rows.isnan()
-    return list_total(rows.where(is_largest, 0), ptr) / list_total(is_largest.to(rows.dtype), ptr).clamp(min=1)
+def _largest(rows: Tensor, ptr: Tensor) -> Tensor:
+    """Return the largest entry of each list for each column: ``[L, F]`` to ``[N, F]``.
 
-
-def list_total(values: Tensor, ptr: Tensor) -> Tensor:
-    """Return the sum over each list by a scatter, which supports every transform: ``[L, F]`` to ``[N, F]``."""
-    return standard.total(values, owners(ptr, values.shape[0]), ptr.shape[0])[:-1]
+    Its gradient is divided equally among the entries that attain it, since it is computed as their mean.
+    """
+    largest = segment_amax(rows.detach(), ptr)
+    if exporting():
+        return largest
+    places = Places.in_lists(ptr, rows.shape[0])
+    is_largest = (rows == F.pad(largest, (0, 0, 0, 1)).index_select(0, places.nodes)) | rows.isnan()
+    total = collect(widen(rows).where(is_largest, 0), places)
+    return (total / collect(is_largest.to(total.dtype), places).clamp(min=1)).to(rows.dtype)

@@ -1,5 +1,6 @@
 """Inference with a message-passing network in one call: see :mod:`sopool.ops.numba.network_loops`."""
 
+import copy
 from collections.abc import Sequence
 
 import torch
@@ -36,17 +37,34 @@ class Layers:
         (models, width, hidden) = weights[0].shape
         layers = eps.shape[1]
         rest = torch.stack(list(weights[1:]), 1) if len(weights) > 1 else eps.new_empty(models, 0, hidden, hidden)
-        first = vectors[0] if vectors else eps.new_empty(0, width)
-        further = torch.stack(list(vectors[1:])) if len(vectors) > 1 else eps.new_empty(layers, 0, hidden)
         self.widths = [width] + [hidden] * layers if view is None else [view.shape[2]]
         view = eps.new_empty(models, width + layers * hidden, 0) if view is None else view
         views = view[:, :width], view[:, width:].reshape(models, layers, hidden, -1 if view.shape[2] else 0)
-        every = (eps, weights[0], rest, torch.stack(list(biases), 1), first, further, *views)
-        self.arrays = [tensor.detach().contiguous() for tensor in every]
+        self.maps = _arrays(eps, weights[0], rest, torch.stack(list(biases), 1))
+        self.vectors = (
+            _stacked(vectors) if vectors else _arrays(eps.new_empty(0, width), eps.new_empty(layers, 0, hidden))
+        )
+        self.views = _arrays(*views)
+
+    def with_vectors(self, vectors: Sequence[Tensor]) -> "Layers":
+        """Return the layers with other vectors of edge labels."""
+        out = copy.copy(self)
+        out.vectors = _stacked(vectors)
+        return out
 
     def has_labels_for(self, neighbors: Neighbors) -> bool:
         """Return whether the edges have labels, or labels are not needed."""
         return neighbors.labels is not None or not self.labelled
+
+
+def _stacked(vectors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the vectors of the first layer ``[V, D]``, and those of the others ``[L - 1, V, H]``."""
+    first, *further = vectors
+    return _arrays(first, torch.stack(further) if further else first.new_empty(0, *first.shape))
+
+
+def _arrays(*tensors: Tensor) -> list[Tensor]:
+    return [tensor.detach().contiguous() for tensor in tensors]
 
 
 def run_network(x: Tensor, neighbors: Neighbors, ptr: Tensor, layers: Layers) -> list[Tensor]:
@@ -54,6 +72,6 @@ def run_network(x: Tensor, neighbors: Neighbors, ptr: Tensor, layers: Layers) ->
     out = x.new_empty(x.shape[0], sum(layers.widths))
     labels = neighbors.labels.codes if layers.labelled and neighbors.labels else neighbors.nodes[:0]
     lists = neighbors.ptr, neighbors.nodes, labels
-    given = x.contiguous(), ptr, *lists, layers.how, *layers.arrays
+    given = x.contiguous(), ptr, *lists, layers.how, *layers.maps, *layers.vectors, *layers.views
     compiled.prepare("network", *given, out, module="network_loops")()
     return list(out.split(layers.widths, dim=1))

@@ -12,9 +12,11 @@ LONG = 6
 """The mean list length above which a program takes fewer nodes and more of their list entries at a time."""
 
 
-def list_sum(x: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
-    """Return the sum over each list, zero for an empty one: ``[N, F]`` to ``[N, F]``."""
-    return launch_lists(_sum_kernel, x, ptr, nodes)[0]
+def list_sum(x: Tensor, ptr: Tensor, nodes: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Return the sum over each list ``[N, F]``, zero for an empty one; ``weights`` ``[L]`` multiply its entries."""
+    if weights is None:
+        return launch_lists(_sum_kernel, x, ptr, nodes)[0]
+    return launch_lists(_weighted_sum_kernel, x, ptr, nodes, weights)[0]
 
 
 def list_max(x: Tensor, ptr: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,6 +76,23 @@ def _sum_kernel(
         member, there = members_of(nodes, start, length, at, MEMBERS)
         valid = there[:, :, None] & (column < width)[None, None, :]
         total += tl.sum(tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=valid, other=0.0), 1)
+    tl.store(out + node[:, None] * width + column[None, :], total, mask=inside(node, column, count, width))
+
+
+@triton.jit
+def _weighted_sum_kernel(
+    x, ptr, nodes, weights, out, count, width, x_row,
+    NODES: tl.constexpr, MEMBERS: tl.constexpr, F: tl.constexpr,
+) -> None:  # fmt: skip
+    node, start, length, longest = lists_of(ptr, count, NODES)
+    column = tl.program_id(1) * F + tl.arange(0, F)
+    total = tl.zeros([NODES, F], out.dtype.element_ty)
+    for at in range(0, longest, MEMBERS):
+        member, there = members_of(nodes, start, length, at, MEMBERS)
+        weight, _ = members_of(weights, start, length, at, MEMBERS)
+        valid = there[:, :, None] & (column < width)[None, None, :]
+        value = tl.load(x + member[:, :, None] * x_row + column[None, None, :], mask=valid, other=0.0)
+        total += tl.sum(value * weight[:, :, None], 1)
     tl.store(out + node[:, None] * width + column[None, :], total, mask=inside(node, column, count, width))
 
 

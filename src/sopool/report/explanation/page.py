@@ -62,6 +62,7 @@ def explanation_page(explanation: AnyExplanation, subject: Subject) -> str:
         bias=signed(found.bias),
         rest=signed(found.rest),
         nodes_total=signed(float(found.nodes.sum())),
+        attributes={name: signed(value) for name, value in found.attributes.items()},
         outweighed=outweighed,
         picture=picture,
         drawn=drawn,
@@ -79,8 +80,11 @@ def _outweighed(explanation: Explanation, margin: Decomposition) -> str:
     """Say what makes the margin positive if the nodes together argue against the predicted class."""
     if margin.total <= 0 or margin.nodes.sum() >= 0:
         return ""
-    outweighs = "the bias outweighs them"
-    if not explanation.exact and margin.bias + margin.nodes.sum() <= 0:
+    given = sum(margin.attributes.values())
+    outweighs = (
+        "the bias and the attributes of the graph outweigh them" if margin.attributes else "the bias outweighs them"
+    )
+    if not explanation.exact and margin.bias + given + margin.nodes.sum() <= 0:
         outweighs = "what is not attributed to nodes outweighs them"
     return f"Together, the nodes argue against class {explanation.prediction}, but {outweighs}."
 
