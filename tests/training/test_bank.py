@@ -24,6 +24,9 @@ from tests.helpers.training_graphs import (
     edge_label_options,
     goal_store,
     little_store,
+    rich_model,
+    rich_store,
+    rich_tables,
     run_config,
     tables_of,
 )
@@ -145,6 +148,16 @@ def test_so_do_all_objectives_and_weighted_graphs(goal):
     tables = tables_of(goal_store(goal), **GOALS[goal])
     weights = torch.rand(len(tables), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     check_the_law(members("gin-0", "sopool-bimap", **GOALS[goal]), 3, replace(tables, weights=weights))
+
+
+@pytest.mark.parametrize(
+    ("gnn", "pool", "blocks"), [("gine", "sopool-bimap", 0), ("gcn", "sum", 0), ("gin-0", "diffpool", 1)]
+)
+def test_so_do_models_that_use_everything(gnn, pool, blocks):
+    store = rich_store()
+    shape = rich_model(store, gnn, pool, blocks=blocks)
+    configs = members(gnn, pool, shape=shape, looks="validation")
+    check_the_law(configs, 3, rich_tables(store, configs[0].model, unknown=True))
 
 
 def check_the_law(configs, epochs, tables=None):
@@ -329,17 +342,25 @@ def test_only_values_seen_in_training_count_where_graphs_are_held_out():
     assert changed[:, 0].eq(0).all()
 
 
+def changed_in(values, rows):
+    """The numbers with others in some rows."""
+    return torch.where(rows.unsqueeze(1), values * 1e4 + 7, values)
+
+
 @pytest.mark.parametrize("looks", ["test", "validation", "chosen"])
 def test_standardization_never_sees_a_test_graph(looks):
     """Nor a held-out one: whatever numbers they have, the trained models are the same, bit for bit."""
-    store = little_store()
-    config = run_config(looks=looks, precision="float32")
-    bank = bank_of(tables_of(store, unknown=True), [config])
+    store = rich_store()
+    config = run_config(looks=looks, precision="float32", model=rich_model(store))
+    bank = bank_of(rich_tables(store, config.model, unknown=True), [config])
     split = bank.splits[0]
-    trained = torch.isin(torch.arange(len(store)), torch.from_numpy(split.train))
-    changed = store.node_attributes.clone()
-    changed[~trained.repeat_interleave(store.sizes)] *= 1e4
-    others = bank_of(tables_of(replace(store, node_attributes=changed), unknown=True), [config])
+    strange = ~torch.isin(torch.arange(len(store)), torch.from_numpy(split.train))
+    changed = {
+        "node_attributes": changed_in(store.node_attributes, strange.repeat_interleave(store.sizes)),
+        "edge_attributes": changed_in(store.edge_attributes, strange.repeat_interleave(store.edge_ptr.diff())),
+        "graph_attributes": changed_in(store.graph_attributes, strange),
+    }
+    others = bank_of(rich_tables(replace(store, **changed), config.model, unknown=True), [config])
     every = [split.train]
     for _ in range(2):
         assert np.array_equal(bank.run_epoch(), others.run_epoch())

@@ -13,6 +13,8 @@ from torch import Tensor
 from sopool.errors import DataError
 
 LabelNames = tuple[str | int, ...]
+Needed = int | tuple[str, ...] | None
+"""What a model needs of a field of graphs: that it is there (None), a number of columns, or the columns it names."""
 WHOLE = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")
 """How a file may write an integer label: 1, 01 or, as pandas does in a column with missing values, 1.0."""
 
@@ -37,6 +39,11 @@ def smallest_integers(codes: Tensor, columns: Sequence[CategoryColumn]) -> Tenso
     return codes.to(
         next(dtype for dtype, held in ((torch.uint8, 2**8), (torch.int16, 2**15), (torch.int32, 2**31)) if most <= held)
     )
+
+
+def number_attributes(count: int) -> tuple[str, ...]:
+    """Return the names of graph attributes that have none in their source: "attribute 0", "attribute 1" and so on."""
+    return tuple(f"attribute {number}" for number in range(count))
 
 
 def check_column_names(kind: str, names: Sequence[Any]) -> None:

@@ -60,7 +60,8 @@ def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> 
     """Return the tables for gradients; the labels in them are placeholders."""
     none = torch.zeros(len(store), dtype=torch.long)
     labelled = replace(store, labels=none, classes=(0,))
-    return training_tables(labelled, features, ensemble.encode_edges(store), ensemble.model.config)
+    numbers = ensemble.encode_graphs(store)
+    return training_tables(labelled, features, ensemble.encode_edges(store), numbers, ensemble.model.config)
 
 
 def _together(
@@ -81,7 +82,7 @@ def _together(
         "pairs": [pairs(found, number) for number in range(objective.width)],
         "pooled": [one.pooled for one in found if one.pooled is not None],
         "nodes": node_names(graph),
-        "attributes": _attributes(found, graph.graph_attribute_names),
+        "attributes": _attributes(found, [] if ensemble.graphs is None else ensemble.graphs.names),
     }
     shares = None if combined.probabilities is None else combined.probabilities[0]
     if objective.task == "classification":

@@ -37,9 +37,10 @@ from sopool._files.schema import (
 from sopool._files.sealed import MOST_FACTS, parse_facts, read_sealed, seal
 from sopool._runtime.devices import choose_device
 from sopool._runtime.generators import planning
-from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.edge_features import EdgeEncoder
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import encoder_from_json
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.numbers import Moments
 from sopool.data.formats.limits import MAX_TARGETS
@@ -72,6 +73,8 @@ MOST_OPTION = 2**16
 MOST_MODELS = 2**12
 MOST_CLASSES = 2**20
 MOST_TEXT = 2**26
+UNKNOWN = "any"
+"""A label that may or may not be known."""
 NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0, "metric": None}
 """Settings that earlier versions did not have, with the values that correspond to their behavior."""
@@ -109,13 +112,16 @@ FACTS: dict[str, Check] = {
     "settings": mapping_of(anything),
     "config": anything,
     "encoder": anything,
-    "edge_labels": anything,
     "classes": optional(CLASSES),
     "best_epochs": list_of(whole(0, 2**31), most=MOST_MODELS),
     "about": mapping_of(anything),
 }
-CHECKS = {"1": record(FACTS), "2": record(FACTS | {"objective": OBJECTIVE})}
-CHECKS["3"] = CHECKS["2"]
+EARLIER: dict[str, Check] = {"edge_labels": anything}
+CHECKS = {
+    "1": record(FACTS | EARLIER),
+    "2": record(FACTS | EARLIER | {"objective": OBJECTIVE}),
+    "3": record(FACTS | {"objective": OBJECTIVE, "edges": anything, "graph_attributes": anything}),
+}
 FIRST: dict[str, Any] = {
     "task": "classification",
     "metric": "accuracy",
@@ -141,7 +147,8 @@ def write_model(model: GraphEstimator, path: str | Path) -> None:
         "settings": _settings(model),
         "config": asdict(model.config_),
         "encoder": model.encoder_.to_json(),
-        "edge_labels": None if model.edge_encoder_ is None else model.edge_encoder_.to_json(),
+        "edges": None if model.edge_encoder_ is None else model.edge_encoder_.to_json(),
+        "graph_attributes": None if model.graph_encoder_ is None else model.graph_encoder_.to_json(),
         **_predicted(model),
         "best_epochs": model.best_epochs_,
         "about": model.about_,
@@ -210,7 +217,8 @@ def _facts(header: dict[str, str]) -> dict[str, Any]:
             f"{', '.join(VERSIONS[:-1])} and {VERSIONS[-1]}. Install a newer sopool."
         )
     facts: dict[str, Any] = CHECKS[version](parse_facts(about["facts"]), "facts")
-    return {"objective": FIRST, "version": version} | facts
+    earlier = {"objective": FIRST, "edges": facts.pop("edge_labels", None), "graph_attributes": None}
+    return earlier | facts | {"version": version}
 
 
 def _class_for(task: Task, wanted: type[E]) -> type[E]:
@@ -229,13 +237,18 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     config = _config(facts["config"])
     classes = None if facts["classes"] is None else _classes(facts["classes"])
     objective = _objective(facts["objective"], classes)
-    edge_encoder = _edge_encoder(facts["edge_labels"], config)
+    edge_encoder = _edge_encoder(facts["edges"], config)
+    graph_encoder = _graph_encoder(facts["graph_attributes"], config)
     if "history.validation_accuracy" in arrays and facts["objective"] is FIRST:
         arrays = arrays | {"history.validation_score": arrays["history.validation_accuracy"]}
         del arrays["history.validation_accuracy"]
     with planning():  # allocates nothing, whatever sizes the file has
         like = make_model(config, encoder.width, objective.width)
-    moments = {"nodes": encoder.moments}
+    moments = {
+        "nodes": encoder.moments,
+        "edges": None if edge_encoder is None else edge_encoder.moments,
+        "graphs": None if graph_encoder is None else graph_encoder.moments,
+    }
     if facts["version"] in ("1", "2"):
         arrays = arrays | _shared_moments(moments, len(facts["best_epochs"]))
     models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"], objective, moments)
@@ -244,9 +257,10 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     model.encoder_ = encoder
     model.config_ = config
     model.edge_encoder_ = edge_encoder
+    model.graph_encoder_ = graph_encoder
     each = _objectives(objective, arrays, models.models)
     inputs = ModelInputs(arrays["substitutes"], **_saved_moments(arrays, moments))
-    model.ensemble_ = Ensemble(models, encoder, inputs, each, edge_encoder).to(place)
+    model.ensemble_ = Ensemble(models, encoder, inputs, each, edge_encoder, graph_encoder).to(place)
     model.history_ = {name.partition(".")[2]: arrays[name].numpy() for name in HISTORY}
     model.best_epochs_ = facts["best_epochs"]
     model.about_ = facts["about"]
@@ -368,23 +382,55 @@ def _objectives(objective: Objective, arrays: dict[str, Tensor], models: int) ->
 
 def _try(ensemble: Ensemble) -> None:
     """Raise ``DataError`` unless the models can predict two small graphs."""
-    labels = None if ensemble.edges is None else [0] * 4
-    path = Graph(3, [(0, 1), (1, 0), (1, 2), (2, 1)], edge_labels=labels)
-    point = Graph(1, edge_labels=None if labels is None else [])
+    path = Graph(3, [(0, 1), (1, 0), (1, 2), (2, 1)], **_edges_like(ensemble, 4))
+    point = Graph(1, **_edges_like(ensemble, 0))
+    graphs = [path, point]
+    if ensemble.graphs is not None:
+        graphs = [replace(graph, graph_attributes=dict.fromkeys(ensemble.graphs.names, 0.0)) for graph in graphs]
     first = torch.zeros(4, 1, dtype=torch.int32)  # all nodes have the first feature
     features = NodeFeatures(first, torch.full((ensemble.encoder.width,), -1))
     try:
-        ensemble.scores(pack([path, point]), features)
+        ensemble.scores(pack(graphs), features)
     except Exception as error:  # a pooling may raise anything for unexpected options
         raise DataError(f"its networks fail on a small graph: {first_line(error)}") from error
 
 
-def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeLabelEncoder | None:
-    found = None if saved is None else EdgeLabelEncoder.from_json(saved)
-    if (0 if found is None else len(found.values)) != config.edge_labels:
+def _edges_like(ensemble: Ensemble, count: int) -> dict[str, Any]:
+    """Return what ``count`` edges need for these models: unknown labels and categories, and weights of 1."""
+    edges = ensemble.edges
+    if edges is None:
+        return {}
+    columns = {column.name: [UNKNOWN] * count for column in edges.columns}
+    return {
+        "edge_labels": [UNKNOWN] * count if edges.labels else None,
+        "edge_categories": columns or None,
+        "edge_attributes": np.zeros((count, edges.width)) if edges.attributes else None,
+        "edge_weights": [1.0] * count if edges.weights else None,
+    }
+
+
+def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeEncoder | None:
+    found = None if saved is None else EdgeEncoder.from_json(saved)
+    encoder = found or EdgeEncoder(labels=False)
+    used = (
+        len(encoder.values),
+        [len(column.values) for column in encoder.columns],
+        encoder.width,
+        encoder.weights,
+    )
+    expected = (config.edge_labels, config.edge_categories, config.edge_attributes, config.edge_weights)
+    for name, one, other in zip(("labels", "categories", "attributes", "weights"), used, expected, strict=True):
+        if one != other:
+            raise DataError(f"its edges have {one} {name}, expected {other} as in its configuration.")
+    return found
+
+
+def _graph_encoder(saved: Any, config: ModelConfig) -> GraphAttributeEncoder | None:
+    found = None if saved is None else GraphAttributeEncoder.from_json(saved)
+    names = [] if found is None else found.names
+    if len(names) != config.graph_attributes:
         raise DataError(
-            f"it has {0 if found is None else len(found.values)} edge labels, expected {config.edge_labels} as in its "
-            "configuration."
+            f"it has {len(names)} graph attributes, expected {config.graph_attributes} as in its configuration."
         )
     return found
 

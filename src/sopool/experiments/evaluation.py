@@ -1,5 +1,6 @@
 """Cross-validate poolings on one data set, under one or several protocols."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +19,16 @@ from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import judge
 from sopool.experiments.results import EvaluationResults
 from sopool.models.config import Head, ModelConfig, Setting
-from sopool.models.presets import PRESETS, Preset, fit_options, model_config, setting_for, share_options
+from sopool.models.presets import (
+    PRESETS,
+    Preset,
+    UnusedWarning,
+    fit_options,
+    model_config,
+    setting_for,
+    share_options,
+    unused_messages,
+)
 from sopool.nn.pool.base import VectorFrom
 from sopool.objectives import METRICS, Task, objective_for, truth_of
 from sopool.objectives.base import LossName
@@ -243,6 +253,8 @@ class Evaluator:
             pool: model_config(store, request.gnn, pool, *given, own, self.objective.task)
             for pool, own in self.options.items()
         }
+        for message in unused_messages(store, request.gnn):
+            warnings.warn(message, UnusedWarning, stacklevel=2)
         self._folds = Splitter.of(self.objective, self.truth).check(request.folds, held_out="fair" in request.protocols)
         self.continued = self._continue_stored()
         """The poolings that have earlier defaults than the current ones, because the store has such runs."""

@@ -11,7 +11,7 @@ from sopool.data.names import CategoryColumn, LabelNames, check_column_names
 from sopool.errors import DataError
 
 
-def occurring(codes: Tensor, names: LabelNames) -> list[str | int]:
+def occurring(codes: Tensor, names: Sequence[str | int]) -> list[str | int]:
     """Return the values that some codes ``[n]`` stand for, numbers before strings."""
     return sorted((names[code] for code in codes.unique().tolist()), key=lambda value: (isinstance(value, str), value))
 

@@ -9,10 +9,15 @@ from torch import Tensor
 from sopool.data.features.node_features import GraphSelection, NodeFeatures, nodes_of
 from sopool.data.features.numbers import Moments, Numbers, moments_from_json
 from sopool.data.graphs import PackedGraphs
+from sopool.data.names import Needed
 from sopool.errors import DataError
 
 E = TypeVar("E", bound="Encoder")
 N = TypeVar("N", bound="NumberEncoder")
+
+
+Fields = dict[str, Needed]
+"""Fields of :class:`~sopool.data.Graph` that graphs must have, each with its number of columns or their names."""
 
 
 class Encoder(ABC):
@@ -32,8 +37,8 @@ class Encoder(ABC):
         return self._check_fitted()
 
     @property
-    def fields(self) -> dict[str, int | None]:
-        """The fields of :class:`~sopool.data.Graph` that graphs must have, each with its number of columns or None."""
+    def fields(self) -> Fields:
+        """The fields of :class:`~sopool.data.Graph` that graphs must have, with their columns, see :data:`Fields`."""
         return {}
 
     @property

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sopool.data.edges import out_degrees
 from sopool.data.features.categories import column_of, columns_from_json, columns_to_json, matched, occurring
-from sopool.data.features.encoder import Encoder, NumberEncoder
+from sopool.data.features.encoder import Encoder, Fields, NumberEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.numbers import Moments, side_by_side
 from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
@@ -110,7 +110,7 @@ class NodeLabelEncoder(_OneHotEncoder):
     short = "label"
 
     @property
-    def fields(self) -> dict[str, int | None]:
+    def fields(self) -> Fields:
         """Graphs must have node labels."""
         return {"node_labels": None}
 
@@ -173,9 +173,9 @@ class CategoryEncoder(Encoder):
         return f"CategoryEncoder({columns}, unknown={self.unknown})"
 
     @property
-    def fields(self) -> dict[str, int | None]:
-        """Graphs must have node categories."""
-        return {"node_categories": None}
+    def fields(self) -> Fields:
+        """Graphs must have the columns of node categories that the fitted graphs had."""
+        return {"node_categories": tuple(part.name for part in self.parts)}
 
     @property
     def feature_names(self) -> list[str]:
@@ -297,7 +297,7 @@ class AttributeEncoder(NumberEncoder):
         self.standardize = standardize
 
     @property
-    def fields(self) -> dict[str, int | None]:
+    def fields(self) -> Fields:
         """Graphs must have as many node attributes as the fitted graphs."""
         return {"node_attributes": self.width}
 
@@ -361,7 +361,7 @@ class ConcatEncoder(Encoder):
         return f"ConcatEncoder({self.parts})"
 
     @property
-    def fields(self) -> dict[str, int | None]:
+    def fields(self) -> Fields:
         """The fields that the parts need."""
         return {name: width for part in self.parts for name, width in part.fields.items()}
 

@@ -4,13 +4,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as show
+from typing import Any
 
 import numpy as np
 
 from sopool.data.formats import limits
 from sopool.data.formats.kinds import kind_of
 from sopool.data.formats.rows import BadRow, GraphRow, row_options
-from sopool.data.graphs import EDGE_FIELDS, PackedGraphs
+from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
+from sopool.data.names import Needed
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.targets import GraphLabel
@@ -43,7 +46,7 @@ class GraphChunk:
 
 def stream_graphs(
     source: str | Path,
-    fields: Mapping[str, int | None],
+    fields: Mapping[str, Needed],
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
@@ -57,7 +60,8 @@ def stream_graphs(
 
     Args:
         source: The name of a data set, the path of a file, or ``-``.
-        fields: The fields that graphs must have, as an encoder's ``fields``; other features are dropped.
+        fields: The fields that graphs must have, as an encoder's ``fields``: each with None, with a number of columns,
+            or with the names of columns. Other fields and columns are dropped.
         root: The folder to search first for named data sets. Default: None, ``SOPOOL_DATA``.
         smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
         label_column: The column or property with the class. Default: None, a usual name.
@@ -94,7 +98,7 @@ def place_of(source: str | Path) -> Place:
     return kind_of(source).place(source)
 
 
-def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Iterator[GraphChunk]:
+def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed]) -> Iterator[GraphChunk]:
     chunk = GraphChunk()
     graphs = list[Graph]()
     nodes = 0
@@ -105,7 +109,8 @@ def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Itera
         if problem or row.graph is None:
             chunk.bad.append(BadRow(row.number, row.text, problem))
         else:
-            graphs.append(Graph(row.graph.num_nodes, row.graph.edges, **{f: getattr(row.graph, f) for f in fields}))
+            kept = {name: _kept(getattr(row.graph, name), needed) for name, needed in fields.items()}
+            graphs.append(Graph(row.graph.num_nodes, row.graph.edges, **kept))
             nodes += row.graph.num_nodes
             chunk.rows.append(row.number)
             chunk.ids.append(row.name)
@@ -122,19 +127,33 @@ def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Itera
         yield chunk
 
 
-def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
+def lack(graph: Graph | None, fields: Mapping[str, Needed]) -> str:
     """Return the reason why a graph cannot be used for prediction, or an empty string."""
     if graph is None or not graph.num_nodes:
         return NO_NODES
-    for name, width in fields.items():
+    for name, needed in fields.items():
         values = getattr(graph, name)
         if name in EDGE_FIELDS and not len(graph.edges):
             continue
         if values is None:
             return f"the graph has no {name}, but the graphs that the model was trained on have."
-        if width is not None and np.shape(values)[1] != width:
-            return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {width}."
+        if isinstance(needed, tuple):
+            missing = next((column for column in needed if column not in values), None)
+            if missing is not None:
+                lacking = f"{KINDS[name]} {show(missing)}"
+                return f"the graph has no {lacking}, but the graphs that the model was trained on have."
+        elif needed is not None and np.shape(values)[1] != needed:
+            return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {needed}."
     return ""
+
+
+def _kept(values: Any, needed: Needed) -> Any:
+    """Return the values of a field in the columns that are needed; a graph without edges may have no values."""
+    if isinstance(needed, tuple):
+        return {name: [] if values is None else values[name] for name in needed}
+    if values is None and needed is not None:
+        return np.empty((0, needed), np.float32)
+    return values
 
 
 def store_labels(store: PackedGraphs) -> Sequence[GraphLabel | None]:

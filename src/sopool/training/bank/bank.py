@@ -265,7 +265,7 @@ class Bank:
     def _new_model(self, config: RunConfig, split: Split) -> Classifier:
         """Return a new model; with a validation split it knows only the edge labels of its training graphs."""
         model = new_model(config, self.tables.features.width, self.tables.goal[0].width)
-        if config.model.edge_labels and config.looks != "test":
+        if self.tables.edge_kinds and config.looks != "test":
             model.know(self.tables.edge_labels_used(torch.from_numpy(split.train)))
         return model
 

@@ -22,6 +22,10 @@ class ModelInputs(NamedTuple):
     """The feature column that each model uses for each column ``[M, F]``; None if all use the same ones."""
     nodes: Moments | None = None
     """The moments of the node numbers ``[M, D]``; None for those of the encoder."""
+    edges: Moments | None = None
+    """The moments of the edge attributes ``[M, D]``."""
+    graphs: Moments | None = None
+    """The moments of the graph attributes ``[M, D]``."""
 
     def to(self, device: torch.device | str) -> "ModelInputs":
         """Return the inputs on another device."""
