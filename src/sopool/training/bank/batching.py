@@ -175,7 +175,7 @@ class GraphTables:
             features,
             objective,
             truth_of(store, objective.task),
-            edges=_without_codes(edges),
+            edges=_in_tables(edges),
             order=_order(neighbors, transposed),
             graph_numbers=graph_numbers,
         )
@@ -202,7 +202,7 @@ class GraphTables:
             neighbors,
             None,
             features,
-            edges=_without_codes(edges),
+            edges=_in_tables(edges),
             order=_order(neighbors, neighbors),
             graph_numbers=graph_numbers,
         )
@@ -427,9 +427,19 @@ def _moments(numbers: Numbers | None, rows: Iterable[Tensor]) -> Moments | None:
     return None if numbers is None else Moments.stack(list(map(numbers.moments_of, rows)))
 
 
-def _without_codes(edges: EdgeFeatures | None) -> EdgeFeatures:
-    """Return the features of edges without the codes, which the lists have."""
-    return NO_EDGE_FEATURES if edges is None else replace(edges, codes=None)
+def _in_tables(edges: EdgeFeatures | None) -> EdgeFeatures:
+    """Return the features of edges without the codes, which the lists have.
+
+    If there are no edges, they get a row of numbers: the entries of nodes themselves read the first one and ignore it.
+    """
+    if edges is None:
+        return NO_EDGE_FEATURES
+    attributes, weights = edges.attributes, edges.weights
+    if attributes is not None and not len(attributes.values):
+        attributes = replace(attributes, values=attributes.values.new_zeros(1, attributes.width))
+    if weights is not None and not len(weights):
+        weights = weights.new_ones(1)
+    return replace(edges, codes=None, attributes=attributes, weights=weights)
 
 
 def _order(neighbors: Lists, transposed: Lists) -> Tensor | None:
