@@ -182,6 +182,36 @@ def test_weights_of_zero_and_below_are_refused():
         fitted("gin-0", replace(STORE, edge_weights=STORE.edge_weights - 1))
 
 
+def with_one(name, value):
+    """The store with one other entry in a field."""
+    values = getattr(STORE, name).clone()
+    values.view(len(values), -1)[3, 0] = value
+    return replace(STORE, **{name: values})
+
+
+BAD = {
+    ("node_attributes", np.nan): "node_attributes must be finite: entry 3 is not",
+    ("edge_attributes", np.inf): "edge_attributes must be finite: entry 3 is not",
+    ("edge_weights", np.nan): "edge_weights must be finite: entry 3 is not",
+    ("graph_attributes", -np.inf): "graph 3: 'heat' is infinite, expected a finite number, or NaN",
+    ("node_categories", 3): "node_categories of column 'charge' must lie between 0 and 2",
+    ("edge_categories", 200): "edge_categories of column 'charge' must lie between 0 and 2",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_bad_values_are_refused_in_words(model, name, value):
+    for action in (lambda store: fitted(store=store), model.predict):
+        with pytest.raises(DataError, match=BAD[name, value]):
+            action(with_one(name, value))
+
+
+@pytest.mark.parametrize("name", ["node_attributes", "edge_attributes"])
+def test_attributes_of_two_widths_are_refused(model, name):
+    with pytest.raises(DataError, match=r"has 1 attributes per (node|edge), but the .*2"):
+        model.predict(replace(STORE, **{name: getattr(STORE, name)[:, :1].contiguous()}))
+
+
 def test_graphs_without_edges_have_no_weights_to_use():
     points = [Graph(1, node_labels=[label], edge_weights=[]) for label in "ab"]
     assert not tiny(epochs=1, validation_fraction=0).fit(points, ["a", "b"]).config_.edge_weights

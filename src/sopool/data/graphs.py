@@ -296,9 +296,7 @@ def check_values(store: PackedGraphs) -> None:
     for name in ("node_attributes", "edge_attributes", "edge_weights"):
         values = getattr(store, name)
         if values is not None and not bool(values.isfinite().all()):
-            raise DataError(
-                f"{name} must be finite: entry {int((~values.isfinite()).flatten(1).any(1).nonzero()[0])} is not."
-            )
+            raise DataError(f"{name} must be finite: entry {int((~values.isfinite()).nonzero()[0, 0])} is not.")
     if store.targets is not None:
         check_targets(store.targets, store.target_names)
     if store.graph_attributes is not None and bool(store.graph_attributes.isinf().any()):

@@ -18,7 +18,7 @@ from torch_geometric.data import Batch, Data
 from sopool.data.features.encoder import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
 from sopool.data.formats.molecules import smiles_to_store
-from sopool.data.graphs import PackedGraphs, concatenate
+from sopool.data.graphs import PackedGraphs, check_values, concatenate
 from sopool.data.names import name_array, plain, reads, sort_names
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError, refuse_table
@@ -141,6 +141,7 @@ def as_store(graphs: Any) -> PackedGraphs:
 
 def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
     if isinstance(items, PackedGraphs):
+        check_values(items)
         return _bare(items).to("cpu")
     for kind, convert in CONVERT.items():
         if isinstance(items[0], kind):

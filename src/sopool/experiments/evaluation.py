@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sopool.data.formats.packed import content_key
-from sopool.data.graphs import PackedGraphs
+from sopool.data.graphs import PackedGraphs, check_values
 from sopool.errors import DataError, SettingError, check_kind, check_name
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import judge
@@ -240,6 +240,7 @@ class Evaluator:
         check_kind(store, PackedGraphs, "store must be a PackedGraphs, as sopool.data.load(...) and pack(...) return")
         check_kind(runs, RunStore, "runs must be a sopool.training.runs.store.RunStore(folder)")
         request.check()
+        check_values(store)
         self.objective = objective_for(store, request.task, request.metric, request.loss)
         self.truth = truth_of(store, self.objective.task).cpu().numpy()
         check_truth(self.objective, self.truth)
