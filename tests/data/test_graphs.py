@@ -170,7 +170,9 @@ def test_check_values_finds_each_fault():
         "node_ptr must start at 0": {"node_ptr": torch.tensor([0, 4, 3])},
         "labels must lie between 0 and 1": {"labels": torch.tensor([0, 2])},
         "node_labels must lie": {"node_labels": torch.tensor([0, -1, 1], dtype=torch.int32)},
-        "node_attributes must be finite: entry 1": {"node_attributes": torch.tensor([[0], [float("nan")], [0]])},
+        "graph 0: node_attributes must be finite, found nan at node 1": {
+            "node_attributes": torch.tensor([[0], [float("nan")], [0]])
+        },
     }
     for says, change in faults.items():
         with pytest.raises(DataError, match=says):
@@ -268,7 +270,7 @@ def test_categories_and_numbers_out_of_range():
     store = pack([molecule()])
     with pytest.raises(DataError, match="node_categories of column 'charge' must lie between 0 and 1"):
         check_values(replace(store, node_categories=torch.tensor([[0, 0], [2, 0]], dtype=torch.uint8)))
-    with pytest.raises(DataError, match="graph 0: 'pressure' is infinite"):
+    with pytest.raises(DataError, match="graph 0: 'pressure' is inf, expected a number of at most 1e"):
         check_values(replace(store, graph_attributes=torch.tensor([[0, torch.inf]])))
     with pytest.raises(DataError, match="2 columns of node categories have 1 names"):
         replace(store, node_category_columns=store.node_category_columns[:1])

@@ -36,8 +36,8 @@ GRAPH_FIELDS = ("labels", "targets", "graph_attributes")
 MATRICES = ("edge_index", *COLUMNS, *CATEGORIES, "node_attributes", "edge_attributes")
 """The names of the two-dimensional arrays; all others have one dimension."""
 MAX_TARGET = 1e38
-"""The largest magnitude of a target: squares of single-precision numbers of this size are still finite in double
-precision."""
+"""The largest magnitude of a target and of a number given beside a graph: squares of single-precision numbers of this
+size are still finite in double precision."""
 
 
 class GraphBatch(NamedTuple):
@@ -294,17 +294,21 @@ def check_values(store: PackedGraphs) -> None:
     for name, columns in CATEGORIES.items():
         _check_categories(name, getattr(store, name), getattr(store, columns))
     for name in ("node_attributes", "edge_attributes", "edge_weights"):
-        values = getattr(store, name)
-        if values is not None and not bool(values.isfinite().all()):
-            raise DataError(f"{name} must be finite: entry {int((~values.isfinite()).nonzero()[0, 0])} is not.")
+        _check_finite(name, getattr(store, name), store.edge_ptr if name in EDGE_FIELDS else store.node_ptr)
     if store.targets is not None:
         check_targets(store.targets, store.target_names)
-    if store.graph_attributes is not None and bool(store.graph_attributes.isinf().any()):
-        graph, column = store.graph_attributes.isinf().nonzero()[0].tolist()
-        raise DataError(
-            f"graph {graph}: {store.graph_attribute_names[column]!r} is infinite, expected a finite number, or NaN if "
-            "it is missing."
-        )
+    if store.graph_attributes is not None:
+        _check_numbers("", store.graph_attributes, store.graph_attribute_names)
+
+
+def _check_finite(name: str, values: Tensor | None, ptr: Tensor) -> None:
+    """Raise a ``DataError`` that gives graph and place if a number of a node or of an edge is not finite."""
+    if values is None or bool(values.isfinite().all()):
+        return
+    at = int((~values.isfinite()).nonzero()[0, 0])
+    graph = int(torch.searchsorted(ptr, at, right=True)) - 1
+    value = values[at][~values[at].isfinite()][0] if values.ndim > 1 else values[at]
+    raise DataError(f"graph {graph}: {name} must be finite, found {float(value)} at {name[:4]} {at - int(ptr[graph])}.")
 
 
 def _check_categories(name: str, codes: Tensor | None, columns: Sequence[CategoryColumn]) -> None:
@@ -320,12 +324,17 @@ def _check_categories(name: str, codes: Tensor | None, columns: Sequence[Categor
 
 def check_targets(targets: Tensor, names: Sequence[str]) -> None:
     """Raise a ``DataError`` if a target is infinite or very large; NaN is a missing target."""
-    wrong = (targets.abs() > MAX_TARGET).nonzero()
+    _check_numbers("the target ", targets, names)
+
+
+def _check_numbers(what: str, numbers: Tensor, names: Sequence[str]) -> None:
+    """Raise a ``DataError`` if a number of a graph is infinite or very large; NaN is a missing one."""
+    wrong = (numbers.abs() > MAX_TARGET).nonzero()
     if len(wrong):
         graph, column = wrong[0].tolist()
-        value = float(targets[graph, column])
+        value = float(numbers[graph, column])
         raise DataError(
-            f"graph {graph}: the target {names[column]!r} is {value:g}, expected a number of at most {MAX_TARGET:g} in "
+            f"graph {graph}: {what}{names[column]!r} is {value:g}, expected a number of at most {MAX_TARGET:g} in "
             "size, or NaN if it is missing."
         )
 
