@@ -126,6 +126,17 @@ def test_poolings(settings, tmp_path):
     check(tiny(**settings).fit(STORE, LABELS), tmp_path / "model.onnx", STORE, STORE[5:8])
 
 
+@pytest.mark.parametrize(
+    "used", [{"edge_categories": [2]}, {"edge_attributes": 1}, {"edge_weights": True}, {"graph_attributes": 1}]
+)
+def test_a_model_whose_inputs_an_onnx_file_lacks(used, tmp_path):
+    model = tiny(epochs=1).fit(STORE, LABELS)
+    model.ensemble_.model.config = replace(model.ensemble_.model.config, **used)
+    with pytest.raises(SettingError, match="or with attributes of graphs cannot be exported"):
+        model.export(tmp_path / "model.onnx")
+    assert not any(tmp_path.iterdir())
+
+
 def test_what_cannot_be_exported_says_so(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_text("earlier")

@@ -11,7 +11,8 @@ from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
 from sopool.training.bank.cluster_tables import ClusterTables
-from tests.helpers.training_graphs import edge_label_options, little_store, tables_of
+from tests.helpers.rich_tables import EDGE_ATTRIBUTES, EDGE_CATEGORIES, GRAPH_ATTRIBUTES, RichTables, with_values
+from tests.helpers.training_graphs import EDGE_LABELS, edge_label_options, little_store, tables_of
 
 FIRST_ORDER = ("sum", "mean", "max")
 
@@ -34,6 +35,32 @@ CASES |= {"sopool-bimap, normed": flat("sopool-bimap", pooled_norm=True)}
 CASES |= {"sum, normed, a hidden layer": flat("sum", pooled_norm=True, head_hidden=4)}
 CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
 
+COLUMNS = {"edge_labels": EDGE_LABELS, "edge_categories": [EDGE_CATEGORIES]}
+CASES |= {
+    "gine, two columns": flat("sopool-bimap", gnn="gine", **COLUMNS),
+    "gine, attributes": flat("sopool-attn", gnn="gine", edge_attributes=EDGE_ATTRIBUTES),
+    "gine-eps, everything": flat(
+        "sopool-bimap",
+        gnn="gine-eps",
+        **COLUMNS,
+        edge_attributes=EDGE_ATTRIBUTES,
+        edge_weights=True,
+        graph_attributes=GRAPH_ATTRIBUTES,
+    ),
+    "gcn, weights": flat("sopool", gnn="gcn", edge_weights=True),
+    "graphsage, weights": flat("sopool-bimap", gnn="graphsage", edge_weights=True),
+    "sum, weights, graph attributes": flat("sum", edge_weights=True, graph_attributes=GRAPH_ATTRIBUTES),
+    "sum, normed, graph attributes": flat("sum", pooled_norm=True, head_hidden=4, graph_attributes=GRAPH_ATTRIBUTES),
+    "topkpool, 2 blocks, weights": hierarchy("topkpool", 2, edge_weights=True, graph_attributes=GRAPH_ATTRIBUTES),
+    "diffpool, summed, weights": hierarchy(
+        "diffpool", 2, "sum-readout", gnn="gcn", edge_weights=True, graph_attributes=GRAPH_ATTRIBUTES
+    ),
+}
+
+
+def is_rich(config):
+    return bool(config.edge_categories or config.edge_attributes or config.edge_weights or config.graph_attributes)
+
 
 def tables_for(config, store=None):
     """Tables of a store, with clusters where the model asks for some."""
@@ -42,6 +69,8 @@ def tables_for(config, store=None):
         labels = torch.arange(store.num_edges, dtype=torch.int32) % config.edge_labels
         store = replace(store, edge_labels=labels, edge_label_names=tuple(range(config.edge_labels)))
     tables = tables_of(store)
+    if is_rich(config):
+        tables = RichTables(**vars(tables))
     spec = clusters_for(config)
     return tables if spec is None else replace(tables, clusters=ClusterTables.of(spectral_clusters(store, spec)))
 
@@ -52,11 +81,12 @@ def model_of(config, tables, seed=0, dtype=torch.float64):
 
 
 def batch_of(tables, graphs):
-    batch = tables.batch(torch.as_tensor(graphs).view(1, -1))
-    return batch.x.double(), batch.neighbors, batch.ptr
+    """The arguments of a model, with the attributes of graphs if there are any."""
+    x, neighbors, ptr, graph_x = tables.batch(torch.as_tensor(graphs).view(1, -1)).to(torch.float64)
+    return (x, neighbors, ptr) if graph_x is None else (x, neighbors, ptr, graph_x)
 
 
-def permuted(x, neighbors, ptr, seed=0):
+def permuted(x, neighbors, ptr, *graph_x, seed=0):
     """The same graphs with the nodes of each in another order; row i comes from row ``order[i]``."""
     random = torch.Generator().manual_seed(seed)
     parts = [torch.randperm(int(n), generator=random) + start for n, start in zip(ptr.diff(), ptr, strict=False)]
@@ -76,7 +106,9 @@ def permuted(x, neighbors, ptr, seed=0):
     known = neighbors.clusters
     clusters = None if known is None else known._replace(rows=place[known.rows])
     assert known is None or isinstance(known, Clusters)
-    return x[order], Neighbors(*listed, transposed, clusters, EdgeLabels(along, back, labels.kinds)), ptr
+    labels = EdgeLabels(along, back, labels.kinds, labels.combinations)
+    moved = Neighbors(*listed, transposed, clusters, labels)
+    return x[order], moved if neighbors.values is None else with_values(x[order], moved), ptr, *graph_x
 
 
 def without_twins(store):
@@ -97,7 +129,7 @@ def without_ties(models, tables, numbers):
     """
     if models[0].config.pool != "sortpool":
         return list(numbers)
-    x, neighbors, ptr = batch_of(tables, numbers)
+    x, neighbors, ptr, *_ = batch_of(tables, numbers)
     kept = set(numbers)
     for model in models:
         with torch.no_grad():

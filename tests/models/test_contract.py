@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from sopool.data import make_agreement
-from sopool.models import make_model, named_tensors, stack, stack_of
+from sopool.models import ModelConfig, make_model, named_tensors, stack, stack_of
 from sopool.training.bank.bank import Bank, new_model
 from sopool.training.bank.sampling import draw_batches
 from sopool.training.run_splits import Splitter
@@ -200,3 +200,27 @@ def test_a_stack_of_models_knows_how_many_it_holds():
         models = [make_model(config, 3, 2) for _ in range(3)]
         assert stack(models).models == 3
         assert models[0].models == 1
+
+
+@pytest.mark.parametrize("name", [name for name, config in CASES.items() if config.graph_attributes])
+def test_a_model_without_the_attributes_of_graphs_that_it_uses(name):
+    config = CASES[name]
+    tables = tables_for(config)
+    model = model_of(config, tables)
+    x, neighbors, ptr, graph_x = batch_of(tables, ALL)
+    with pytest.raises(ValueError, match=r"uses 3 attributes of each graph, but graph_x has none: pass graph_x with 3"):
+        model(x, neighbors, ptr)
+    with pytest.raises(ValueError, match=r"uses 3 attributes of each graph, but graph_x has 2"):
+        model(x, neighbors, ptr, graph_x[:, :2])
+
+
+@pytest.mark.parametrize("join", ["concat", "per-layer"])
+def test_attributes_of_graphs_are_a_part_of_the_embedding(join):
+    """Those of each graph are its own, in a stack as well."""
+    config = ModelConfig(pool="sum", hidden=5, layers=2, join=join, graph_attributes=3)
+    tables = tables_for(config)
+    x, neighbors, ptr, graph_x = tables.batch(torch.tensor([[0, 5, 2], [3, 7, 1]]))
+    models = [model_of(config, tables, seed, torch.float32) for seed in range(2)]
+    embedded = [one for one, _ in stack(models).embed(x, neighbors, ptr, graph_x)]
+    torch.testing.assert_close(embedded[-1][:, -3:], graph_x, rtol=0, atol=0)
+    assert len(embedded) == (1 if join == "concat" else 4)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sopool.models import ModelConfig
 from sopool.models.explain.shares import explain_graph, gradient_times_input, margins
 from sopool.ops.message_passing.neighbors import Neighbors, neighbors_of
-from tests.helpers.model_cases import CASES, batch_of, flat, model_of, permuted, tables_for
+from tests.helpers.model_cases import CASES, batch_of, flat, hierarchy, model_of, permuted, tables_for
 from tests.helpers.strategies import draw_rows, seeds
 from tests.helpers.training_graphs import little_store, tables_of
 from tests.nn.test_terms import CASES as READOUT_CASES
@@ -36,8 +36,8 @@ def drawn(nodes, seed, width=TABLES.features.width):
     return draw_rows(seed, nodes, width), neighbors_of(edges, nodes)
 
 
-def scores_of(model, x, neighbors):
-    return model.eval()(x, neighbors, torch.tensor([0, len(x)]))[0].detach()
+def scores_of(model, x, neighbors, graph_x=None):
+    return model.eval()(x, neighbors, torch.tensor([0, len(x)]), graph_x)[0].detach()
 
 
 @pytest.mark.parametrize("join", ["concat", "per-layer"])
@@ -64,6 +64,48 @@ def test_a_batch_norm_of_the_embedding_is_part_of_the_linear_map(join):
     found = explain_graph(model, x, neighbors)
     assert found.exact
     torch.testing.assert_close(found.contributions.sum(0) + found.bias, found.scores, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("join", ["concat", "per-layer"])
+@pytest.mark.parametrize("normed", [False, True])
+@given(seed=seeds)
+@settings(max_examples=5)
+def test_attributes_of_graphs_have_their_own_shares(join, normed, seed):
+    """Each share is its weight times the standardized attribute; with those of the nodes and the bias they add up."""
+    config = shaped("sopool-bimap", {"rank": 4}, join, graph_attributes=3, pooled_norm=normed)
+    model = model_of(config, TABLES, seed)
+    for norm in model.norms:
+        torch.nn.init.normal_(norm.running_mean)
+    x, neighbors = drawn(6, seed)
+    graph_x = draw_rows(seed + 1, 1, 3)
+    found = explain_graph(model, x, neighbors, graph_x=graph_x)
+    assert found.exact
+    total = found.contributions.sum(0) + found.attributes.sum(0) + found.bias
+    torch.testing.assert_close(total, scores_of(model, x, neighbors, graph_x), rtol=1e-10, atol=1e-10)
+    for number in range(3):
+        others = graph_x.clone()
+        others[0, number] = 0
+        change = found.scores - scores_of(model, x, neighbors, others)
+        torch.testing.assert_close(found.attributes[number], change, rtol=1e-9, atol=1e-10)
+    at_mean = explain_graph(model, x, neighbors, graph_x=torch.zeros_like(graph_x))
+    assert not at_mean.attributes.any()
+    torch.testing.assert_close(at_mean.contributions, found.contributions)
+    torch.testing.assert_close(at_mean.bias, found.bias)
+
+
+@pytest.mark.parametrize("config", [hierarchy("topkpool", 2), hierarchy("topkpool", 3, "sum-readout")])
+def test_in_a_hierarchy_attributes_of_graphs_have_gradients_times_inputs(config):
+    model = model_of(replace(config, graph_attributes=2), TABLES)
+    x, neighbors = drawn(6, 1)
+    graph_x = draw_rows(2, 1, 2)
+    found = explain_graph(model, x, neighbors, graph_x=graph_x)
+    assert not found.exact
+
+    def scores(graph_x):
+        return model(x, neighbors, torch.tensor([0, 6]), graph_x)[0]
+
+    gradients = torch.autograd.functional.jacobian(scores, graph_x).squeeze(1)
+    torch.testing.assert_close(found.attributes, (gradients * graph_x).T)
 
 
 def test_a_hidden_layer_leaves_slopes_on_the_pooled_terms():
@@ -107,11 +149,16 @@ def test_with_a_normalisation_shares_are_slopes_in_the_weight_of_a_node(name, op
 def test_any_model_can_be_explained(config, graph):
     tables = tables_for(config)
     model = model_of(config, tables)
-    x, neighbors, _ = batch_of(tables, [graph])
-    found = explain_graph(model, x, neighbors)
+    x, neighbors, _, *graph_x = batch_of(tables, [graph])
+    graph_x = graph_x[0] if graph_x else None
+    found = explain_graph(model, x, neighbors, graph_x=graph_x)
     assert found.contributions.shape == (len(x), 2)
+    assert found.attributes.shape == (config.graph_attributes, 2)
     assert bool(found.contributions.isfinite().all())
-    torch.testing.assert_close(found.scores, scores_of(model, x, neighbors))
+    torch.testing.assert_close(found.scores, scores_of(model, x, neighbors, graph_x))
+    if found.exact:
+        total = found.contributions.sum(0) + found.attributes.sum(0) + found.bias
+        torch.testing.assert_close(total, found.scores, rtol=1e-10, atol=1e-10)
     assert (found.pooled is not None) == (config.pool == "sopool-m-attn")
     linear = config.blocks == 0 and config.head_hidden == 0
     assert found.exact == (linear and config.pool in {name for name, _ in EXACT})

@@ -26,8 +26,8 @@ def case(name):
     model.float()
 
     def batch(chosen):
-        x, neighbors, ptr = batch_of(tables, torch.tensor(chosen, dtype=torch.long))
-        return x.float(), neighbors, ptr
+        x, neighbors, ptr, *graph_x = batch_of(tables, torch.tensor(chosen, dtype=torch.long))
+        return x.float(), neighbors, ptr, *(values.float() for values in graph_x)
 
     batches = [batch(some) for some in (numbers, numbers[::-2], numbers[:1], [5], [7, 5, 5], [])]
     return model, batches

@@ -52,8 +52,7 @@ def test_scores_are_those_of_the_model(config, loops):
         graphs = without_ties(models, tables, ALL)
         batch = batch_of(tables, graphs)
         torch.testing.assert_close(prepare_for_inference(models[0])(*batch), models[0](*batch), rtol=1e-10, atol=1e-10)
-        together = tables.batch(torch.tensor([graphs] * 3))
-        together = (together.x.double(), *together[1:])
+        together = tables.batch(torch.tensor([graphs] * 3)).to(torch.float64)
         torch.testing.assert_close(
             prepare_for_inference(stack(models))(*together), stack(models)(*together), rtol=1e-10, atol=1e-10
         )

@@ -282,3 +282,39 @@ def test_few_nodes_are_marked_and_only_such_as_matter():
     assert marked(np.arange(100.0)) == set(range(100 - MARKED, 100))
     assert marked(np.array([1.0, 0.01, -0.9])) == {0, 2}
     assert marked(np.zeros(4)) == set()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_attributes_of_the_graph_are_part_of_the_sum(exact):
+    found = Explanation(
+        classes=["no", "yes"],
+        probabilities=np.array([0.3, 0.7]),
+        uncertainty=0.1,
+        scores=np.array([-1.0, 1.0]),
+        bias=np.array([0.0, 0.5]),
+        each=np.array([[[1.5, -0.5]]]),
+        exact=exact,
+        pairs=[[], []],
+        pooled=[],
+        nodes=["C"],
+        attributes={"pH": np.array([-2.5, 0.75]), "temperature": np.array([0.0, 0.25])},
+    )
+    margin = found.decompose()
+    assert margin.attributes == {"pH": 3.25, "temperature": 0.25}
+    assert margin.bias + margin.nodes.sum() + 3.25 + 0.25 == margin.total == 2.0
+    assert margin.rest == 0
+    told = found.to_json()
+    assert told["attributes"] == {"pH": [-2.5, 0.75], "temperature": [0.0, 0.25]}
+    assert told["margin"]["attributes"] == {"pH": 3.25, "temperature": 0.25}
+    text = explanation_page(found, Subject(pack([Graph(1, [])]), "graph 0"))
+    words = Text(text).words
+    assert f"the nodes contribute {signed(-2.0)}, pH {signed(3.25)}, temperature {signed(0.25)}" in words
+    assert "the nodes argue against class yes, but the bias and the attributes of the graph outweigh them" in words
+    assert ("a sum over the nodes and the attributes of the graph plus the bias" in words) == exact
+
+
+def test_without_attributes_of_the_graph_nothing_is_said_of_them():
+    told = tiny().fit(load("MUTAG")).explain(load("MUTAG")[0])[0]
+    assert told.attributes == told.decompose().attributes == {}
+    assert "attributes" not in told.to_json()
+    assert "attributes" not in told.to_json()["margin"]

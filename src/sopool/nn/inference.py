@@ -45,7 +45,7 @@ class InferenceGNN(torch.nn.Module):
 
     def _layers_for(self, neighbors: Neighbors) -> Layers:
         """Return the layers with the vectors of the combinations of categories in a batch, if there are several."""
-        if neighbors.labels is None or neighbors.labels.combinations is None:
+        if not self.gnn.edges or neighbors.labels is None or neighbors.labels.combinations is None:
             return self.merged
         return self.merged.with_vectors(_vectors_of(self.gnn, neighbors.labels.combinations))
 
