@@ -211,7 +211,9 @@ def test_a_value_that_no_training_graph_had_is_told(model, call, tmp_path):
     star = {"nodes": 60, "edges": [[0, i] for i in range(1, 60)]}
     (tmp_path / "g.jsonl").write_text(json.dumps(star))
     shown = call("predict", model, "g.jsonl")
-    assert "1 of 60 nodes have a label or a degree that no training graph has" in " ".join(shown.err.split())
+    assert "1 of 60 nodes have a label, a category or a degree that no training graph has" in " ".join(
+        shown.err.split()
+    )
 
 
 def test_a_model_that_uses_edge_labels_asks_for_them(call, tmp_path):

@@ -10,20 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sopool.data import ConcatEncoder, ConstantEncoder, DataError, DegreeEncoder, Graph, NodeLabelEncoder, pack
-from sopool.data.features.encoders import AttributeEncoder, default_encoder, encoder_from_json, paper_encoder
+from sopool.data.features.encoders import (
+    AttributeEncoder,
+    CategoryEncoder,
+    default_encoder,
+    encoder_from_json,
+    paper_encoder,
+)
 from sopool.data.formats.tu import read_tu
 from sopool.errors import SettingError
 from tests.helpers.data_graphs import as_lists, stores
 from tests.helpers.shared import DATA, needs_data
 
 ONE_HOT = (NodeLabelEncoder, DegreeEncoder)
+WITH_UNKNOWN = (*ONE_HOT, CategoryEncoder)
 read = cache(lambda name: read_tu(DATA / f"{name}.zip"))
 
 
 @st.composite
 def fittings(draw, field="node_ptr", nodes=True):
     """A store that has the field, and some of its graphs to fit on; with ``nodes`` they are sure to have some."""
-    store = draw(stores().filter(lambda store: getattr(store, field) is not None and store.num_nodes >= nodes))
+    store = draw(stores(more=True).filter(lambda store: getattr(store, field) is not None and store.num_nodes >= nodes))
     numbers = [g for g in range(len(store)) if store.sizes[g] >= nodes]
     return store, draw(st.lists(st.sampled_from(numbers), unique=True, min_size=nodes))
 
@@ -31,8 +38,9 @@ def fittings(draw, field="node_ptr", nodes=True):
 def encoders(store, unknown=True, standardize=True):
     """One of each kind that the store allows."""
     labels = [] if store.node_labels is None else [NodeLabelEncoder(unknown)]
+    columns = [] if store.node_categories is None else [CategoryEncoder(unknown)]
     numbers = [] if store.node_attributes is None else [AttributeEncoder(standardize)]
-    return [ConstantEncoder(), *labels, *numbers, DegreeEncoder(unknown), ConstantEncoder()]
+    return [ConstantEncoder(), *labels, *columns, *numbers, DegreeEncoder(unknown), ConstantEncoder()]
 
 
 def labelled(*graphs, name="letters"):
@@ -102,8 +110,8 @@ def test_concatenation_is_side_by_side(fitting):
     rows = [part.transform(store).rows() for part in parts]
     assert together.width == features.width == sum(part.width for part in parts)
     assert torch.equal(features.rows(), torch.cat(rows, 1))
-    unknown = [some[:, -1] for part, some in zip(parts, rows, strict=True) if isinstance(part, ONE_HOT)]
-    assert features.unknown == int(torch.stack(unknown).any(0).sum())
+    names = [name.startswith("unknown") for name in together.feature_names]
+    assert features.unknown == int(torch.cat(rows, 1)[:, torch.tensor(names)].any(1).sum())
     first, second, *others = encoders(store)
     nested = ConcatEncoder([first, ConcatEncoder([ConcatEncoder([second]), *others])])
     assert nested.fit(store, graphs).to_json() == together.to_json()
@@ -123,7 +131,11 @@ def test_one_column_space_for_all_folds(fitting):
     encoder = ConcatEncoder(encoders(store, standardize=False)).fit(store)
     features = encoder.transform(store)
     before = features.codes.clone()
-    known = [isinstance(part, ONE_HOT) and i < part.width - 1 for part in encoder.parts for i in range(part.width)]
+    known = [
+        isinstance(part, WITH_UNKNOWN) and not name.startswith("unknown")
+        for part in encoder.parts
+        for name in part.feature_names
+    ]
     assert (~features.seen(store, [])).tolist() == known  # constants, numbers and "unknown" may always be used
     seen = features.seen(store, graphs)
     made = with_only(features, seen)
@@ -152,6 +164,33 @@ def test_labels_are_matched_by_name_and_only_those_that_occur_count():
     assert NodeLabelEncoder().fit(labelled("ab", "ca")[[1]]).values == ["a", "c"]  # though the store has a name for b
 
 
+def categorized(columns, name="atoms"):
+    nodes = len(next(iter(columns.values())))
+    return pack([Graph(nodes, node_categories=columns)], name=name)
+
+
+def test_categories_are_matched_by_name_in_any_order():
+    encoder = CategoryEncoder().fit(categorized({"charge": [0, 1, -1], "ring": ["no", "no", "yes"]}))
+    features = encoder.transform(categorized({"ring": ["yes", "odd"], "color": ["red", "red"], "charge": [5, 0]}))
+    assert features.codes.tolist() == [[3, 5], [1, 6]]
+    assert features.unknown == 2
+    with pytest.raises(DataError, match=r"have the columns \['ring'\], but not 'charge'"):
+        encoder.transform(categorized({"ring": ["yes"]}))
+    for action in (encoder.transform, CategoryEncoder().fit):
+        with pytest.raises(DataError, match="the nodes of letters have no categories"):
+            action(labelled("a"))
+    strict = CategoryEncoder(unknown=False).fit(categorized({"ring": ["yes"]}))
+    with pytest.raises(DataError, match=r"1 nodes of atoms have a node category 'ring' that was not seen.*'odd'"):
+        strict.transform(categorized({"ring": ["odd"]}))
+
+
+def test_the_default_encoder_takes_everything_that_nodes_have():
+    store = pack([Graph(2, node_labels=["a", "b"], node_attributes=[[1.0], [2.0]], node_categories={"ring": [0, 1]})])
+    parts = default_encoder(store).parts
+    assert list(map(type, parts)) == [NodeLabelEncoder, CategoryEncoder, AttributeEncoder]
+    assert type(default_encoder(categorized({"ring": [0, 1]}))) is CategoryEncoder
+
+
 def test_degree_counts_edges_out_of_a_node():
     store = pack([Graph(4, edges=[(0, 1), (0, 1), (0, 0), (1, 3)]), Graph(2, edges=[(1, 1)])])
     encoder = DegreeEncoder().fit(store)
@@ -162,13 +201,15 @@ def test_degree_counts_edges_out_of_a_node():
 def test_standardised_attributes(fitting):
     store, graphs = fitting
     raw = store[graphs].node_attributes
+    flags = ((raw == 0) | (raw == 1)).all(0)
     constant = (raw == raw[0]).all(0)
     encoder = AttributeEncoder().fit(store, graphs)
     rows = encoder.transform(store[graphs]).rows().double()
-    assert all(std == 1 for std, same in zip(encoder.std, constant, strict=True) if same)
-    assert not rows[:, constant].any()
-    torch.testing.assert_close(rows.mean(0), torch.zeros(2).double(), atol=1e-5, rtol=0)
-    torch.testing.assert_close(rows.std(0, correction=0), (~constant).double(), atol=1e-5, rtol=0)
+    assert torch.equal(rows[:, flags], raw[:, flags].double())
+    assert all(std == 1 for std, same in zip(encoder.std, constant | flags, strict=True) if same)
+    assert not rows[:, constant & ~flags].any()
+    torch.testing.assert_close(rows.mean(0)[~flags], torch.zeros(int((~flags).sum())).double(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(rows.std(0, correction=0)[~flags], (~constant).double()[~flags], atol=1e-5, rtol=0)
     plain = AttributeEncoder(standardize=False).fit(store, graphs).transform(store)
     assert torch.equal(plain.rows(), store.node_attributes)
 
@@ -216,7 +257,9 @@ def test_what_is_missing_is_said():
             action(labelled("a"))
 
 
-@pytest.mark.parametrize("encoder", [*(cls() for cls in ONE_HOT), AttributeEncoder(), ConcatEncoder([DegreeEncoder()])])
+@pytest.mark.parametrize(
+    "encoder", [*(cls() for cls in WITH_UNKNOWN), AttributeEncoder(), ConcatEncoder([DegreeEncoder()])]
+)
 def test_not_fitted(encoder):
     assert "not fitted" in repr(encoder)
     for action in (lambda: encoder.width, lambda: encoder.transform(labelled("a")), encoder.to_json):
@@ -234,6 +277,11 @@ VALUES = ([], [1, 1], ["a", "a"], [1.5], [True], [None], [[1]], "ab", {"a": 1})
 MALFORMED += [{**HOT, "kind": "node-labels", "values": values} for values in VALUES]
 MALFORMED += [{**SCALED, "std": std} for std in ([0], [-1], [1, 1], [], [math.inf], None, "1")]
 MALFORMED += [{**SCALED, "mean": [bad]} for bad in (math.nan, 10**400, -math.inf, "0", True)]
+COLUMN = {"name": "ring", "values": [1]}
+COLUMNS = (None, [], {}, [None], [{}], [COLUMN, COLUMN], [{**COLUMN, "name": 1}], [{**COLUMN, "name": ""}])
+COLUMNS += tuple([{**COLUMN, "values": values}] for values in VALUES)
+MALFORMED += [{"kind": "node-categories", "unknown": True, "columns": columns} for columns in COLUMNS]
+MALFORMED += [{"kind": "node-categories", "unknown": 1, "columns": [COLUMN]}]
 PARTS = (None, [], {}, [None], [{"kind": "degree"}], [ONE, {"kind": "concat", "parts": [ONE]}])
 MALFORMED += [{"kind": "concat", "parts": parts} for parts in PARTS]
 

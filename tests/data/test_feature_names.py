@@ -2,6 +2,7 @@ import pytest
 
 from sopool.data.features.encoders import (
     AttributeEncoder,
+    CategoryEncoder,
     ConcatEncoder,
     ConstantEncoder,
     DegreeEncoder,
@@ -10,7 +11,8 @@ from sopool.data.features.encoders import (
 from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.pack import Graph, pack
 
-STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3)])
+RINGS = {"charge": [0, -1, 0], "ring": ["yes"] * 3}
+STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3, node_categories=RINGS)])
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,8 @@ STORE = pack([Graph(3, [[0, 1], [1, 0]], 0, ["C", "N", "C"], [[1.0, 2.0]] * 3)])
         (NodeLabelEncoder(unknown=False), ["label C", "label N"]),
         (DegreeEncoder(), ["degree 0", "degree 1", "unknown degree"]),
         (ConstantEncoder(), ["constant"]),
+        (CategoryEncoder(), ["charge -1", "charge 0", "unknown charge", "ring yes", "unknown ring"]),
+        (CategoryEncoder(unknown=False), ["charge -1", "charge 0", "ring yes"]),
         (AttributeEncoder(), ["attribute 0", "attribute 1"]),
         (RandomWalkEncoder(2), ["return after 1 step", "return after 2 steps"]),
         (LaplacianEncoder(3), ["heat after time 1", "heat after time 2", "heat after time 4"]),

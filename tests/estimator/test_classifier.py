@@ -52,6 +52,10 @@ def test_networkx_graphs_with_and_without_weights_go_together():
     weighted = [nx.Graph([(*pair, {"weight": 2.0}) for pair in graph.edges]) for graph in plain]
     model = tiny().fit(plain, [i % 3 == 0 for i in range(12)])
     assert (model.predict_proba(plain[:6] + weighted[6:]) == model.predict_proba(plain)).all()
+    heavy = tiny().fit(weighted, [i % 3 == 0 for i in range(12)])
+    assert heavy.config_.edge_weights
+    with pytest.raises(DataError, match="have no weights, but those of the training graphs had"):
+        heavy.predict(plain)
 
 
 def test_molecules_are_given_as_smiles():
@@ -166,7 +170,7 @@ def test_balanced_weights_count_all_classes_alike():
 def test_what_was_not_seen_in_training_is_counted_and_predicted():
     model = tiny().fit(STORE)
     strange = pack([Graph(3, [(0, 1)], node_labels=[0, 77, 78], node_attributes=np.zeros((3, 2)))])
-    with pytest.warns(UnseenWarning, match="2 of 3 nodes have a label or a degree") as seen:
+    with pytest.warns(UnseenWarning, match="2 of 3 nodes have a label, a category or a degree") as seen:
         found = model.predict_proba(strange)
     assert seen[0].filename == __file__
     assert np.isfinite(found).all()

@@ -3,6 +3,7 @@
 import json
 import os
 import warnings
+from dataclasses import replace
 
 import pytest
 from safetensors.torch import load
@@ -15,7 +16,9 @@ from sopool.estimator import load_model
 from tests.helpers.forging import changed_arrays, changed_facts, facts_of, forge
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor
+from tests.helpers.training_graphs import rich_store
 
+RICH = replace(rich_store(graphs=40), labels=None, classes=())
 MODELS = {
     "flat": {"pool": "sopool-bimap", "pool_options": {"rank": 3, "normalize": "sqrt"}, "class_weight": "balanced"},
     "labelled edges": {
@@ -25,6 +28,7 @@ MODELS = {
     },
     "blocks": {"pool": "diffpool", "blocks": 2, "pool_options": {"clusters": 4}, "encoder": AttributeEncoder()},
     "structure": {"encoder": ConcatEncoder([RandomWalkEncoder(2), LaplacianEncoder(2)])},
+    "everything": {"gnn": "gine", "pool": "sum"},
     "eigenvectors": {"pool": "eigenpool", "pool_options": {"vectors": 2}, "layers": 1},
 }
 
@@ -34,7 +38,7 @@ def saved(folder, name):
         make, y, settings = TARGETS[name]
         model = make(epochs=1, **settings).fit(STORE, y)
     else:
-        model = tiny(epochs=1, **MODELS[name]).fit(STORE, LABELS)
+        model = tiny(epochs=1, **MODELS[name]).fit(RICH if name == "everything" else STORE, LABELS)
     model.save(folder / "m.sopool")
     return (folder / "m.sopool").read_bytes()
 
@@ -68,7 +72,7 @@ def use(tmp_path):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = load_model(path, device="cpu")
-                return len(model.predict(STORE)) == len(STORE)
+                return len(model.predict(RICH)) == len(RICH)
         except DataError:
             return False
 

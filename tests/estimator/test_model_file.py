@@ -174,8 +174,14 @@ def put(*path):
         (put("config", "more", 1), "config has 'more', which this version does not know"),
         (put("encoder", "kind", "pickle"), "found 'pickle'"),
         (put("encoder", "parts", []), "expected parts"),
-        (put("edge_labels", ["single"]), "it has 1 edge labels, expected 0"),
-        (put("edge_labels", {}), "a list of distinct"),
+        (put("edges", ["single"]), "its edges have 1 labels, expected 0 as in its configuration"),
+        (put("edges", {}), "edges: expected labels, categories"),
+        (put("edges", 1), "a list of distinct"),
+        (put("graph_attributes", {}), "graph attributes: expected names, mean and std"),
+        (
+            put("graph_attributes", {"names": ["a"], "mean": [0.0], "std": [1.0]}),
+            "it has 1 graph attributes, expected 0 as in its configuration",
+        ),
         (put("config", "edge_labels", 10**9), "edge_labels is 1000000000"),
         (put("classes", "values", ["even"]), "classes.values is .*, expected a list of 2 to"),
         (put("classes", "values", ["even", "even"]), "not distinct"),
@@ -285,8 +291,8 @@ def test_settings_that_came_later_need_not_be_there(content, reload):
 def test_versions_and_other_files(content, reload, tmp_path):
     arrays = load(content)
     header = {"facts": "{}"}
-    with pytest.raises(DataError, match="of version 3, but this version of sopool reads versions 1 and 2"):
-        reload(seal(arrays, header | {"format": "sopool model 3"}))
+    with pytest.raises(DataError, match="of version 4, but this version of sopool reads versions 1, 2 and 3"):
+        reload(seal(arrays, header | {"format": "sopool model 4"}))
     with pytest.raises(DataError, match="the format is 'sopool graphs 1', expected a 'sopool model'"):
         reload(seal(arrays, header | {"format": "sopool graphs 1"}))
     with pytest.raises(DataError, match="there is no such file"):

@@ -3,9 +3,12 @@
 It shares with the package only the batches that are drawn, the dropout masks and the initial weights.
 """
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 
+from sopool.data.features.numbers import Moments
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import VARIANTS
 from sopool.training.bank.sampling import draw_batches
@@ -81,12 +84,22 @@ def convolve(h, readout):
     return z.squeeze(0).t().flatten()
 
 
+def in_own_units(store, features, train):
+    """The features with the mean and the standard deviation of the nodes of the training graphs."""
+    if features.numbers is None:
+        return features
+    nodes = torch.cat([torch.arange(*store.node_ptr[graph : graph + 2].tolist()) for graph in sorted(train)])
+    values = features.numbers.values[nodes].double()
+    moments = Moments(values.mean(0), values.std(0, correction=0))
+    return replace(features, numbers=replace(features.numbers, moments=moments))
+
+
 class Reference:
     """Trains copies of ``model`` 's weights."""
 
     def __init__(self, store, features, model, config, train, seed):
         self.store = store
-        self.features = features
+        self.features = in_own_units(store, features, train)
         self.config = config
         self.train = train
         self.seed = seed

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.edge_features import EdgeEncoder
 from sopool.data.features.encoders import default_encoder
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
+from sopool.data.names import CategoryColumn
 from sopool.data.pack import Graph, pack
 from sopool.models import ModelConfig
+from sopool.models.presets import edge_encoder_for, edges_used, model_config
 from sopool.nn.gnn import VARIANTS
 from sopool.objectives import objective_for
 from sopool.training.bank.bank import Bank
@@ -51,6 +54,46 @@ def little_store(graphs=24, seed=0, directed=False, classes=2):
     return pack(made, name="little")
 
 
+def rich_store(seed=0, **given):
+    """The little store with everything that nodes, edges and graphs may have; edges differ in their directions."""
+    store = little_store(seed=seed, **given)
+    random = torch.Generator().manual_seed(seed)
+
+    def codes(count):
+        return torch.randint(0, 3, (count, 2), generator=random).to(torch.uint8)
+
+    columns = tuple(CategoryColumn(name, ("x", "y", "z")) for name in ("charge", "ring"))
+    heat = torch.randn(len(store), 2, generator=random) * 10 + 300
+    heat[torch.rand(len(store), 2, generator=random) < 0.3] = torch.nan
+    return replace(
+        store,
+        node_categories=codes(store.num_nodes),
+        node_category_columns=columns,
+        edge_categories=codes(store.num_edges),
+        edge_category_columns=columns,
+        edge_attributes=torch.randn(store.num_edges, 2, generator=random) * torch.tensor([1.0, 30.0]) + 5,
+        edge_weights=torch.rand(store.num_edges, generator=random) + 0.5,
+        graph_attributes=heat,
+        graph_attribute_names=("heat", "pressure"),
+    )
+
+
+def rich_tables(store, config, unknown=False):
+    """The tables of graphs for a model that may use everything."""
+    edges = edge_encoder_for(edges_used(config))
+    features = default_encoder(store, unknown).fit(store).transform(store)
+    numbers = GraphAttributeEncoder().fit(store).transform(store) if config.graph_attributes else None
+    given = None if edges is None else edges.fit(store).transform(store)
+    return GraphTables.build(store, features, given, graph_numbers=numbers)
+
+
+def rich_model(store, gnn="gine", pool="sum", **changes):
+    """The settings of a model that uses everything of a store that its network can use."""
+    config = model_config(store, gnn, pool, **changes)
+    used = ("edge_labels", "edge_categories", "edge_attributes", "edge_weights", "graph_attributes")
+    return {"gnn": gnn, "pool": pool, "blocks": config.blocks} | {name: getattr(config, name) for name in used}
+
+
 def goal_store(goal, **given):
     """The little store with the true values of one of the goals, of which some are missing."""
     store = little_store(**given)
@@ -66,7 +109,7 @@ def goal_store(goal, **given):
 
 def tables_of(store, unknown=False, task=None, metric=None, loss=None, **_):
     """With edge labels where there are some."""
-    edges = None if store.edge_labels is None else EdgeLabelEncoder().fit(store).transform(store)
+    edges = None if store.edge_labels is None else EdgeEncoder().fit(store).transform(store)
     features = default_encoder(store, unknown).fit(store).transform(store)
     return GraphTables.build(store, features, edges, objective_for(store, task, metric, loss))
 

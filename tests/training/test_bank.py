@@ -24,6 +24,9 @@ from tests.helpers.training_graphs import (
     edge_label_options,
     goal_store,
     little_store,
+    rich_model,
+    rich_store,
+    rich_tables,
     run_config,
     tables_of,
 )
@@ -147,6 +150,16 @@ def test_so_do_all_objectives_and_weighted_graphs(goal):
     check_the_law(members("gin-0", "sopool-bimap", **GOALS[goal]), 3, replace(tables, weights=weights))
 
 
+@pytest.mark.parametrize(
+    ("gnn", "pool", "blocks"), [("gine", "sopool-bimap", 0), ("gcn", "sum", 0), ("gin-0", "diffpool", 1)]
+)
+def test_so_do_models_that_use_everything(gnn, pool, blocks):
+    store = rich_store()
+    shape = rich_model(store, gnn, pool, blocks=blocks)
+    configs = members(gnn, pool, shape=shape, looks="validation")
+    check_the_law(configs, 3, rich_tables(store, configs[0].model, unknown=True))
+
+
 def check_the_law(configs, epochs, tables=None):
     tables = tables or tables_of(little_store())
     together = train(bank_of(tables, configs), epochs)
@@ -246,7 +259,7 @@ def test_class_weights_are_torch_s():
     bank = bank_of(tables, [weighted])
     model = new_model(weighted, tables.features.width, tables.goal[0].width).double()
     graphs = torch.from_numpy(draw_batches(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
-    batch = tables.batch(graphs)
+    batch = tables.batch(graphs, bank.inputs)
     scores = model(batch.x.double(), batch.neighbors, batch.ptr)
     loss = torch.nn.CrossEntropyLoss(torch.tensor(weights).double(), reduction="none")
     expected = loss(scores, tables.truth[graphs[0]]).mean().item()
@@ -320,13 +333,63 @@ def test_only_values_seen_in_training_count_where_graphs_are_held_out():
     seen = tables.columns_used(torch.from_numpy(bank.splits[0].train))
     unknown = int(tables.features.fallback[0])
     expected = torch.where(seen, torch.arange(len(seen)), tables.features.fallback)
-    assert torch.equal(bank.substitutes[0], expected)
-    rare = bank.substitutes.clone()
+    assert torch.equal(bank.inputs.substitutes[0], expected)
+    rare = bank.inputs.substitutes.clone()
     rare[0, 0] = unknown
-    changed = tables.batch(torch.tensor([[0, 1]]), rare).x
-    plain = tables.batch(torch.tensor([[0, 1]]), bank.substitutes).x
+    changed = tables.batch(torch.tensor([[0, 1]]), bank.inputs._replace(substitutes=rare)).x
+    plain = tables.batch(torch.tensor([[0, 1]]), bank.inputs).x
     assert torch.equal(changed[:, unknown], plain[:, 0] + plain[:, unknown])
     assert changed[:, 0].eq(0).all()
+
+
+def changed_in(values, rows):
+    """The numbers with others in some rows."""
+    return torch.where(rows.unsqueeze(1), values * 1e4 + 7, values)
+
+
+@pytest.mark.parametrize("looks", ["test", "validation", "chosen"])
+def test_standardization_never_sees_a_test_graph(looks):
+    """Nor a held-out one: whatever numbers they have, the trained models are the same, bit for bit."""
+    store = rich_store()
+    config = run_config(looks=looks, precision="float32", model=rich_model(store))
+    bank = bank_of(rich_tables(store, config.model, unknown=True), [config])
+    split = bank.splits[0]
+    strange = ~torch.isin(torch.arange(len(store)), torch.from_numpy(split.train))
+    changed = {
+        "node_attributes": changed_in(store.node_attributes, strange.repeat_interleave(store.sizes)),
+        "edge_attributes": changed_in(store.edge_attributes, strange.repeat_interleave(store.edge_ptr.diff())),
+        "graph_attributes": changed_in(store.graph_attributes, strange),
+    }
+    others = bank_of(rich_tables(replace(store, **changed), config.model, unknown=True), [config])
+    every = [split.train]
+    for _ in range(2):
+        assert np.array_equal(bank.run_epoch(), others.run_epoch())
+        assert torch.equal(bank.values, others.values)
+        assert torch.equal(bank.statistics, others.statistics)
+        assert np.array_equal(bank.scores(every), others.scores(every))
+    assert not np.array_equal(bank.scores([split.test]), others.scores([split.test]))
+
+
+def test_each_model_has_the_moments_of_its_own_training_graphs():
+    store = little_store()
+    attributes = store.node_attributes.clone()
+    attributes[:, 1] = (attributes[:, 1] > 0).float()
+    store = replace(store, node_attributes=torch.cat([attributes, torch.full_like(attributes[:, :1], 7)], 1))
+    bank = bank_of(tables_of(store), [run_config(fold=fold) for fold in range(3)])
+    graphs = torch.arange(len(store)).repeat_interleave(store.sizes)
+    shift, scale = bank.inputs.nodes
+    for row, split in enumerate(bank.splits):
+        values = store.node_attributes[torch.isin(graphs, torch.from_numpy(split.train))].double()
+        expected = [values[:, 0].mean(), 0, 7], [values[:, 0].std(correction=0), 1, 1]
+        torch.testing.assert_close(shift[row], torch.tensor(expected[0]).double())
+        torch.testing.assert_close(scale[row], torch.tensor(expected[1]).double())
+        x = bank.tables.batch(torch.from_numpy(split.train).unsqueeze(0), bank.inputs.rows([row])).x.double()
+        own = x[:, bank.tables.features.number_columns]
+        torch.testing.assert_close(own[:, 0].mean(), torch.tensor(0.0).double(), atol=1e-6, rtol=0)
+        assert not own[:, 2].any()
+    assert len(set(shift[:, 0].tolist())) == 3
+    for one in (bank.keep([2]), bank_of(bank.tables, bank.configs[2:])):
+        assert torch.equal(one.inputs.nodes.shift, shift[2:])
 
 
 def test_batch_is_no_larger_than_the_training_fold():

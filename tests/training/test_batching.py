@@ -5,15 +5,17 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from torch.utils._pytree import tree_leaves
 
-from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.edge_features import EdgeEncoder
 from sopool.data.features.encoders import default_encoder
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
 from sopool.training.bank.batching import Capacity, GraphTables
 from tests.helpers.data_graphs import stores
 from tests.helpers.marks import needs_triton
-from tests.helpers.training_graphs import EDGE_LABELS, little_store, tables_of
+from tests.helpers.training_graphs import EDGE_LABELS, little_store, rich_store, tables_of
 
 
 @given(stores(), st.data())
@@ -47,10 +49,9 @@ def test_copies_are_a_batch_of_all_graphs_for_each_model(store, models):
     assume(store.num_nodes)
     features = default_encoder(store, unknown=True).fit(store).transform(store)
     tables = GraphTables.for_prediction(store, features, edge_codes(store))
-    seen = torch.stack([tables.columns_used(torch.tensor([model % len(store)])) for model in range(models)])
-    substitutes = features.substitutes(seen)
-    copies = tables.copies(models, substitutes)
-    batch = tables.batch(torch.arange(len(store)).expand(models, -1), substitutes)
+    inputs = tables.inputs_of([torch.tensor([model % len(store)]) for model in range(models)], unknown=True)
+    copies = tables.copies(models, inputs)
+    batch = tables.batch(torch.arange(len(store)).expand(models, -1), inputs)
     assert torch.equal(copies.x, batch.x)
     assert torch.equal(copies.ptr, batch.ptr)
     assert torch.equal(copies.neighbors.ptr, batch.neighbors.ptr)
@@ -59,6 +60,66 @@ def test_copies_are_a_batch_of_all_graphs_for_each_model(store, models):
     if copies.neighbors.labels is not None:
         assert torch.equal(copies.neighbors.labels.codes, batch.neighbors.labels.codes)
         assert copies.neighbors.labels.kinds == batch.neighbors.labels.kinds
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_numbers_of_edges_and_graphs_are_those_of_each_model(directed):
+    """By a loop over all entries of the lists, each found again in the edges of the store."""
+    store = rich_store(directed=directed)
+    edges = EdgeEncoder(True, True, True, True).fit(store).transform(store)
+    numbers = GraphAttributeEncoder().fit(store).transform(store)
+    features = default_encoder(store).fit(store).transform(store)
+    tables = GraphTables.build(store, features, edges, graph_numbers=numbers)
+    train = [torch.arange(0, 12), torch.arange(8, 24)]
+    inputs = tables.inputs_of(train, unknown=False)
+    graphs = torch.tensor([[3, 9, 3], [5, 11, 0]])
+    batch = tables.batch(graphs, inputs)
+    order, attributes, weights = batch.neighbors.values
+    found = []
+    for model, some in enumerate(graphs.tolist()):
+        own = store[train[model]]
+        mean, std = own.edge_attributes.double().mean(0), own.edge_attributes.double().std(0, correction=0)
+        for graph in some:
+            one = store[graph]
+            first = int(batch.ptr[len(found)])
+            standard = ((one.edge_attributes - mean) / std).float().tolist()
+            pairs = (one.edge_index.t() + first).tolist()
+            each = zip(pairs, standard, one.edge_weights.tolist(), strict=True)
+            entries = [((target, source), numbers, weight) for (source, target), numbers, weight in each]
+            entries += [((node, node), [0.0, 0.0], 1.0) for node in range(first, first + one.num_nodes)]
+            found.append(entries)
+    expected = [(*pair, *numbers, weight) for entries in found for pair, numbers, weight in entries]
+
+    def rows(owners, others, place):
+        values = torch.cat([attributes, weights.unsqueeze(1)], 1)[place].tolist()
+        return [(*pair, *row) for pair, row in zip(zip(owners, others, strict=True), values, strict=True)]
+
+    neighbors = batch.neighbors
+    heads, tails = (
+        (torch.arange(len(ptr) - 1).repeat_interleave(ptr.diff()).tolist(), nodes.tolist())
+        for ptr, nodes in lists(batch)
+    )
+    np.testing.assert_allclose(sorted(rows(*heads, slice(None))), sorted(expected), rtol=1e-6)
+    np.testing.assert_allclose(sorted(rows(*reversed(tails), order)), sorted(expected), rtol=1e-6)
+    assert neighbors.labels.kinds == len(neighbors.labels.combinations)
+    heat = (store.graph_attributes[graphs.flatten()] - inputs.graphs.shift.repeat_interleave(3, 0)) / (
+        inputs.graphs.scale.repeat_interleave(3, 0)
+    )
+    assert torch.equal(batch.graph_x, heat.nan_to_num(0).float())
+    assert heat.isnan().any()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_copies_with_everything_are_a_batch_of_all_graphs(directed):
+    store = rich_store(directed=directed)
+    edges = EdgeEncoder(True, True, True, True).fit(store).transform(store)
+    numbers = GraphAttributeEncoder().fit(store).transform(store)
+    tables = GraphTables.for_prediction(store, default_encoder(store).fit(store).transform(store), edges, numbers)
+    inputs = tables.inputs_of([torch.arange(0, 12), torch.arange(8, 24)], unknown=True)
+    copies = tables.copies(2, inputs)
+    batch = tables.batch(torch.arange(len(store)).expand(2, -1), inputs)
+    for one, other in zip(tree_leaves(copies), tree_leaves(batch), strict=True):
+        assert torch.equal(one, other) if torch.is_tensor(one) else one == other
 
 
 @needs_triton
@@ -70,18 +131,15 @@ def test_with_room_to_spare_a_batch_is_the_same(store, data):
     models = data.draw(st.integers(1, 3))
     graphs = st.lists(st.integers(0, len(store) - 1), min_size=models, max_size=models)
     chosen = torch.tensor(data.draw(st.lists(graphs, min_size=1, max_size=3))).t().contiguous()
-    substitutes = None
-    if data.draw(st.booleans()):
-        seen = [tables.columns_used(chosen[model, :1]) for model in range(models)]
-        substitutes = tables.features.substitutes(torch.stack(seen))
-    exact = tables.batch(chosen, substitutes)
+    inputs = tables.inputs_of([chosen[model, :1] for model in range(models)], unknown=data.draw(st.booleans()))
+    exact = tables.batch(chosen, inputs)
     need = tables.capacity(chosen.numpy())
     more = data.draw(st.tuples(st.integers(0, 300), st.integers(0, 600)))
-    with_capacity = tables.batch(chosen, substitutes, Capacity(need.nodes + more[0], need.listed + more[1]))
+    with_capacity = tables.batch(chosen, inputs, Capacity(need.nodes + more[0], need.listed + more[1]))
     assert torch.equal(with_capacity.ptr, exact.ptr)
     assert torch.equal(with_capacity.x[: need.nodes], exact.x)
     assert with_capacity.x.shape[0] == need.nodes + more[0]
-    assert not with_capacity.x[need.nodes :, ~dense_columns(tables)].any()
+    assert not with_capacity.x[need.nodes :, ~number_columns(tables)].any()
     for got, want in zip(lists(with_capacity), lists(exact), strict=True):
         assert torch.equal(got[0][: need.nodes + 1], want[0])
         assert got[0][need.nodes :].eq(want[0][-1]).all()
@@ -94,17 +152,17 @@ def test_with_room_to_spare_a_batch_is_the_same(store, data):
 
 
 def edge_codes(store):
-    return EdgeLabelEncoder().fit(store).transform(store) if store.edge_labels is not None and store.num_edges else None
+    return EdgeEncoder().fit(store).transform(store) if store.edge_labels is not None and store.num_edges else None
 
 
 def lists(batch):
     return [(batch.neighbors.ptr, batch.neighbors.nodes), batch.neighbors.transposed]
 
 
-def dense_columns(tables):
+def number_columns(tables):
     numbers = torch.zeros(tables.features.width, dtype=torch.bool)
-    if tables.features.dense_columns is not None:
-        numbers[tables.features.dense_columns] = True
+    if tables.features.number_columns is not None:
+        numbers[tables.features.number_columns] = True
     return numbers
 
 

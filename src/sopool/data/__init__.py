@@ -4,9 +4,10 @@ from sopool._runtime.packages import EXTRAS, require
 
 require("sopool.data", *EXTRAS["estimator"])
 
-from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
+from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures
 from sopool.data.features.encoders import (
     AttributeEncoder,
+    CategoryEncoder,
     ConcatEncoder,
     ConstantEncoder,
     DegreeEncoder,
@@ -15,6 +16,7 @@ from sopool.data.features.encoders import (
     encoder_from_json,
     paper_encoder,
 )
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
@@ -31,14 +33,16 @@ __all__ = [
     "PAPER",
     "AttributeEncoder",
     "CategoryColumn",
+    "CategoryEncoder",
     "ConcatEncoder",
     "ConstantEncoder",
     "DataError",
     "DatasetNote",
     "DegreeEncoder",
-    "EdgeCodes",
-    "EdgeLabelEncoder",
+    "EdgeEncoder",
+    "EdgeFeatures",
     "Graph",
+    "GraphAttributeEncoder",
     "GraphBatch",
     "LaplacianEncoder",
     "NodeFeatures",

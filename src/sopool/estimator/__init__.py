@@ -11,6 +11,7 @@ from sopool.estimator.model_file import load_model
 from sopool.estimator.regressor import GraphRegressor, NumberPrediction
 from sopool.estimator.validation import SingleGraphWarning, UnseenWarning
 from sopool.models.explain.explanation import Decomposition, Explanation, NamedPair, TargetExplanation
+from sopool.models.presets import UnusedWarning
 
 __all__ = [
     "Decomposition",
@@ -25,5 +26,6 @@ __all__ = [
     "SingleGraphWarning",
     "TargetExplanation",
     "UnseenWarning",
+    "UnusedWarning",
     "load_model",
 ]

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sopool._runtime.devices import choose_device
 from sopool._runtime.threads import threads
-from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.edge_features import EdgeEncoder
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import default_encoder
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
@@ -39,6 +40,7 @@ from sopool.estimator.validation import (
 )
 from sopool.models.config import ModelConfig
 from sopool.models.explain.explanation import AnyExplanation
+from sopool.models.presets import UnusedWarning, edge_encoder_for, edges_used, unused_messages
 from sopool.objectives import Combined, Objective
 from sopool.objectives.choose import check_metric
 
@@ -95,7 +97,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         objective_: What is predicted, with its loss and its metrics.
         target_names_: The names of the targets; empty if one class is predicted.
         encoder_: The fitted encoder.
-        edge_encoder_: The known edge labels; None if the GNN does not use them.
+        edge_encoder_: The fitted encoder of what the GNN uses of edges; None if it uses nothing.
+        graph_encoder_: The fitted encoder of the attributes of graphs; None if graphs have none.
         config_: The configuration of the models.
         history_: ``loss``, ``validation_loss`` and ``validation_score`` (by the metric), each ``[M, epochs]`` for M
             models; NaN after a model stopped.
@@ -134,7 +137,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     objective_: Objective = field(init=False)
     target_names_: list[str] = field(init=False)
     encoder_: Encoder = field(init=False)
-    edge_encoder_: EdgeLabelEncoder | None = field(init=False)
+    edge_encoder_: EdgeEncoder | None = field(init=False)
+    graph_encoder_: GraphAttributeEncoder | None = field(init=False)
     config_: ModelConfig = field(init=False)
     history_: dict[str, np.ndarray] = field(init=False)
     best_epochs_: list[int] = field(init=False)
@@ -160,9 +164,13 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
         encoder.fit(store)
         config = model_for(store, given, learned.task)
-        edge_encoder = EdgeLabelEncoder().fit(store) if config.edge_labels else None
-        edges = None if edge_encoder is None else edge_encoder.transform(store)
-        tables = training_tables(store, encoder.transform(store), edges, config, objective)
+        for message in unused_messages(store, given.gnn):
+            warnings.warn(message, UnusedWarning, stacklevel=3)
+        edge_encoder = edge_encoder_for(edges_used(config))
+        edges = None if edge_encoder is None else edge_encoder.fit(store).transform(store)
+        graph_encoder = GraphAttributeEncoder().fit(store) if config.graph_attributes else None
+        numbers = None if graph_encoder is None else graph_encoder.transform(store)
+        tables = training_tables(store, encoder.transform(store), edges, numbers, config, objective)
         if weights is not None:
             kept = weights[weights > 0]
             tables = replace(tables, weights=torch.from_numpy(kept / kept.mean()))
@@ -174,8 +182,9 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         self._learn(objective, learned.classes, learned.flat)
         self.encoder_ = encoder
         self.edge_encoder_ = edge_encoder
+        self.graph_encoder_ = graph_encoder
         self.config_ = config
-        self.ensemble_ = replace(fitted.ensemble, edges=edge_encoder)
+        self.ensemble_ = replace(fitted.ensemble, edges=edge_encoder, graphs=graph_encoder)
         self.history_ = fitted.history
         self.best_epochs_ = fitted.best_epochs
         self.about_ = training_facts(known, device)

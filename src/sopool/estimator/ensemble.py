@@ -1,6 +1,7 @@
 """Trained models that predict together."""
 
 import copy
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,9 +12,11 @@ from torch import Tensor
 
 from sopool._runtime.threads import one_threaded_pool, threads
 from sopool.data.analysis.spectral import spectral_clusters
-from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
-from sopool.data.features.encoder import Encoder
+from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures
+from sopool.data.features.encoder import Encoder, Fields
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.numbers import Numbers
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 from sopool.models.base import Classifier
@@ -24,6 +27,7 @@ from sopool.objectives import Combined, Objective
 from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.cluster_tables import ClusterTables
+from sopool.training.bank.inputs import ModelInputs
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """The number of nodes, over all models, that are processed at a time; on a CPU they fit the cache."""
@@ -36,27 +40,30 @@ class Ensemble:
     model: Classifier
     """The stacked models; each parameter is ``[M, ...]``."""
     encoder: Encoder
-    substitutes: Tensor
-    """The feature column that each model uses for each column of the encoder ``[M, F]``. Values that a model has not
-    seen in training map to the column for unknown values."""
+    inputs: ModelInputs
+    """How each model takes the features, as learned from its training graphs: values that it has not seen map to the
+    column for unknown values, and numbers are standardized by the moments of its training graphs."""
     objectives: tuple[Objective, ...]
     """What each model predicts, with what it took from its own training graphs."""
-    edges: EdgeLabelEncoder | None = None
-    """The encoder of edge labels; None if the models do not use them."""
+    edges: EdgeEncoder | None = None
+    """The encoder of what edges have; None if the models use nothing of it."""
+    graphs: GraphAttributeEncoder | None = None
+    """The encoder of the attributes of graphs; None if the models do not use them."""
 
     @property
-    def fields(self) -> dict[str, int | None]:
-        """The fields of :class:`~sopool.data.Graph` that graphs must have, with the width of attributes."""
-        return self.encoder.fields | ({} if self.edges is None else {"edge_labels": None})
+    def fields(self) -> Fields:
+        """The fields of :class:`~sopool.data.Graph` that graphs must have, with their columns, see :data:`Fields`."""
+        others = [encoder.fields for encoder in (self.edges, self.graphs) if encoder is not None]
+        return dict(ChainMap(*others, self.encoder.fields))
 
     @property
     def device(self) -> torch.device:
         """The device of the models."""
-        return self.substitutes.device
+        return next(self.model.parameters()).device
 
     def to(self, device: torch.device | str) -> "Ensemble":
         """Return a copy of the ensemble on another device."""
-        return replace(self, model=copy.deepcopy(self.model).to(device), substitutes=self.substitutes.to(device))
+        return replace(self, model=copy.deepcopy(self.model).to(device), inputs=self.inputs.to(device))
 
     def encode(self, store: PackedGraphs) -> NodeFeatures:
         """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""
@@ -66,14 +73,18 @@ class Ensemble:
             raise DataError(f"{store.name}: {reason}")
         return self.encoder.transform(store)
 
-    def encode_edges(self, store: PackedGraphs) -> EdgeCodes | None:
-        """Return the codes of all edge labels; None if the models do not use them."""
+    def encode_edges(self, store: PackedGraphs) -> EdgeFeatures | None:
+        """Return the features of all edges; None if the models do not use them."""
         return None if self.edges is None else self.edges.transform(store)
 
+    def encode_graphs(self, store: PackedGraphs) -> Numbers | None:
+        """Return the attributes of all graphs; None if the models do not use them."""
+        return None if self.graphs is None else self.graphs.transform(store)
+
     def unknown_edges(self, store: PackedGraphs) -> int:
-        """Count the edges whose label no training graph has, if the models use edge labels."""
-        codes = self.encode_edges(store)
-        return 0 if codes is None else codes.unknown
+        """Count the edges with a label or category that no training graph has, if the models use them."""
+        edges = self.encode_edges(store)
+        return 0 if edges is None else edges.unknown
 
     def combine(self, scores: Tensor) -> Combined:
         """Return the joint prediction of the models from their scores ``[M, G, W]``."""
@@ -102,6 +113,7 @@ class Ensemble:
     ) -> Tensor:
         """Apply ``work`` to chunks of graphs of a limited number of nodes, and join the results to ``[M, G, F]``."""
         edges = self.encode_edges(store)
+        numbers = self.encode_graphs(store)
         models = self.model.models
         model = self._ready
         kind = self.device.type
@@ -109,8 +121,8 @@ class Ensemble:
         @torch.no_grad()
         @graphs_apart()
         def part(ends: tuple[int, int]) -> Tensor:
-            tables = self._tables(store, features, edges, *ends)
-            return work(model, tables.copies(models, self.substitutes)).view(models, ends[1] - ends[0], -1)
+            tables = self._tables(store, features, edges, numbers, *ends)
+            return work(model, tables.copies(models, self.inputs)).view(models, ends[1] - ends[0], -1)
 
         nodes = TOGETHER.get(kind, TOGETHER["cpu"]) // models
         if kind == "cpu":  # enough pieces for every core
@@ -119,15 +131,24 @@ class Ensemble:
         return torch.cat(list(_side_by_side(part, pieces, cores) if kind == "cpu" else map(part, pieces)), dim=1)
 
     def _tables(
-        self, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None, first: int, last: int
+        self,
+        store: PackedGraphs,
+        features: NodeFeatures,
+        edges: EdgeFeatures | None,
+        numbers: Numbers | None,
+        first: int,
+        last: int,
     ) -> GraphTables:
         """Return the tables of graphs ``first`` to ``last``, on the device of the models."""
         nodes, lines = (slice(*ptr[[first, last]].tolist()) for ptr in (store.node_ptr, store.edge_ptr))
         graphs = store.stretch(first, last)
         device = self.device
-        codes = None if edges is None else edges._replace(codes=edges.codes[lines].to(device))
-        seen = features.stretch(nodes.start, nodes.stop).to(device)
-        tables = GraphTables.for_prediction(graphs.to(device), seen, codes)
+        tables = GraphTables.for_prediction(
+            graphs.to(device),
+            features.stretch(nodes.start, nodes.stop).to(device),
+            None if edges is None else edges.stretch(lines.start, lines.stop).to(device),
+            None if numbers is None else numbers.stretch(first, last).to(device),
+        )
         clusters = clusters_for(self.model.config)
         if clusters is None:
             return tables
@@ -153,12 +174,13 @@ def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
 def training_tables(
     store: PackedGraphs,
     features: NodeFeatures,
-    edges: EdgeCodes | None,
+    edges: EdgeFeatures | None,
+    numbers: Numbers | None,
     config: ModelConfig,
     objective: Objective | None = None,
 ) -> GraphTables:
     """Return graphs with labels or targets in the layout that models of this configuration train on."""
-    tables = GraphTables.build(store, features, edges, objective)
+    tables = GraphTables.build(store, features, edges, objective, numbers)
     clusters = clusters_for(config)
     if clusters is None:
         return tables

@@ -23,6 +23,7 @@ from sopool.estimator.base import GraphEstimator
 from sopool.estimator.fitting import FitProgress, model_for
 from sopool.estimator.truth import KnownGraphs, known_graphs, part_of_data
 from sopool.estimator.validation import LabelledGraphs, SingleGraphWarning, UnseenWarning, check_settings
+from sopool.models.presets import UnusedWarning
 from sopool.objectives import METRICS, Objective
 from sopool.objectives.base import average
 from sopool.training.run_splits import Splitter
@@ -311,8 +312,8 @@ def estimate(
 
 @contextmanager
 def quiet(*more: type[Warning]) -> Iterator[None]:
-    """Suppress ``UnseenWarning`` and the warnings ``more``, which are expected within a cross-validation."""
-    kinds: list[type[Warning]] = [UnseenWarning, *more]
+    """Suppress warnings of a prediction and of a network, and those in ``more``, within a cross-validation."""
+    kinds: list[type[Warning]] = [UnseenWarning, UnusedWarning, *more]
     with warnings.catch_warnings():
         for kind in kinds:
             warnings.simplefilter("ignore", kind)

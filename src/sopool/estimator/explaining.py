@@ -41,11 +41,11 @@ def seen_by_members(
 ) -> Iterator[list[tuple[Classifier, Batch]]]:
     """Yield, for each graph, every single model and its input, on the CPU and in double precision."""
     numbers = range(ensemble.model.models)
-    substitutes = ensemble.substitutes.cpu()
+    inputs = ensemble.inputs.to("cpu")
     members = [member_of(ensemble.model, number).to("cpu", torch.float64) for number in numbers]
     tables = _tables(ensemble, store, features)
     for graph in range(len(store)):
-        batches = [tables.batch(torch.tensor([[graph]]), substitutes[number : number + 1]) for number in numbers]
+        batches = [tables.batch(torch.tensor([[graph]]), inputs.rows([number])) for number in numbers]
         yield [(member, batch.to(torch.float64)) for member, batch in zip(members, batches, strict=True)]
 
 
@@ -60,7 +60,8 @@ def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> 
     """Return the tables for gradients; the labels in them are placeholders."""
     none = torch.zeros(len(store), dtype=torch.long)
     labelled = replace(store, labels=none, classes=(0,))
-    return training_tables(labelled, features, ensemble.encode_edges(store), ensemble.model.config)
+    numbers = ensemble.encode_graphs(store)
+    return training_tables(labelled, features, ensemble.encode_edges(store), numbers, ensemble.model.config)
 
 
 def _together(
@@ -81,7 +82,7 @@ def _together(
         "pairs": [pairs(found, number) for number in range(objective.width)],
         "pooled": [one.pooled for one in found if one.pooled is not None],
         "nodes": node_names(graph),
-        "attributes": _attributes(found, graph.graph_attribute_names),
+        "attributes": _attributes(found, [] if ensemble.graphs is None else ensemble.graphs.names),
     }
     shares = None if combined.probabilities is None else combined.probabilities[0]
     if objective.task == "classification":

@@ -170,6 +170,8 @@ class EnsembleProgram(torch.nn.Module):
     """
 
     columns: Tensor
+    mean: Tensor
+    std: Tensor
     scale: Tensor
     shift: Tensor
 
@@ -178,8 +180,13 @@ class EnsembleProgram(torch.nn.Module):
         encoder = ensemble.encoder
         parts = encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
         self.parts = torch.nn.ModuleList(map(_features_of, parts))
+        self.register_buffer("mean", torch.zeros(ensemble.model.models, encoder.width, dtype=torch.float64))
+        self.register_buffer("std", torch.ones_like(self.mean))
+        if ensemble.inputs.nodes is not None:
+            self.mean[:, encoder.number_columns], self.std[:, encoder.number_columns] = ensemble.inputs.nodes
         # A product with this matrix moves the features that a network does not know to the column that it uses instead.
-        self.register_buffer("columns", torch.eye(encoder.width)[ensemble.substitutes])
+        assert ensemble.inputs.substitutes is not None
+        self.register_buffer("columns", torch.eye(encoder.width)[ensemble.inputs.substitutes])
         self.networks = torch.nn.ModuleList(member_of(ensemble.model, m) for m in range(ensemble.model.models))
         self.task = ensemble.objectives[0].task
         scale, shift = (
@@ -201,17 +208,23 @@ class EnsembleProgram(torch.nn.Module):
         given = node_labels if node_attributes is None else node_attributes
         nodes = standard.length(ptr[-1]) if given is None else given.shape[0]
         degrees = standard.count(edge_index[0], nodes)
-        x = torch.cat([part(degrees, node_labels, node_attributes) for part in self.parts], 1)
+        x = torch.cat([part(degrees, node_labels, node_attributes).double() for part in self.parts], 1)
         if edge_labels is not None:
             unknown = self.kinds - 1
             edge_labels = edge_labels.where((edge_labels >= 0) & (edge_labels < unknown), unknown)
         neighbors = neighbors_of(edge_index, nodes, edge_labels, self.kinds)
-        pairs = zip(self.columns, self.networks, strict=True)
-        each = self._outputs(torch.stack([network(x @ columns, neighbors, ptr) for columns, network in pairs]))
+        taken = (((x - mean) / std).float() @ columns for mean, std, columns in self._inputs())
+        each = self._outputs(
+            torch.stack([network(own, neighbors, ptr) for own, network in zip(taken, self.networks, strict=True)])
+        )
         mean = each.mean(0)
         if self.task == "classification":  # the spread of the predicted class only
             each = each.gather(2, mean.argmax(1).view(1, -1, 1).expand(each.shape[0], -1, 1)).squeeze(2)
         return mean, each.std(0, correction=0) if each.shape[0] > 1 else each[0] * float("nan")
+
+    def _inputs(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Return how each network takes the features."""
+        return zip(self.mean, self.std, self.columns, strict=True)
 
     def _outputs(self, scores: Tensor) -> Tensor:
         """Return the probabilities or numbers of each network ``[M, G, W]``."""
@@ -242,20 +255,12 @@ class _OneHot(torch.nn.Module):
 
 
 class _Attributes(torch.nn.Module):
-    """The standardized attributes."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, encoder: AttributeEncoder) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.tensor(encoder.mean, dtype=torch.float64))
-        self.register_buffer("std", torch.tensor(encoder.std, dtype=torch.float64))
+    """The attributes, which each network standardizes by its own moments."""
 
     def forward(self, degrees: Tensor, labels: Tensor | None, attributes: Tensor | None) -> Tensor:
         """Return the columns ``[N, F]``."""
         assert attributes is not None
-        return ((attributes - self.mean) / self.std).float()
+        return attributes
 
 
 class _Constant(torch.nn.Module):
@@ -273,7 +278,7 @@ def _features_of(encoder: Encoder) -> torch.nn.Module:
     if isinstance(encoder, DegreeEncoder):
         return _OneHot(torch.tensor(encoder.values), encoder.unknown, of_degrees=True)
     if isinstance(encoder, AttributeEncoder):
-        return _Attributes(encoder)
+        return _Attributes()
     if isinstance(encoder, ConstantEncoder):
         return _Constant()
     raise SettingError(

@@ -132,7 +132,7 @@ def run_configs(
     run = RunConfig(
         data=graphs.store.name,
         fingerprint=graphs.fingerprint,
-        encoder=repr(encoder),
+        encoder=encoder.recipe,
         model=model,
         fold=0,
         seed=_seed(settings.random_state),
@@ -214,7 +214,8 @@ def fit_ensemble(
         for config, split in zip(configs, splits, strict=True)
     ]
     bank = Bank(tables, configs, splits)
-    if bank.substitutes is not None and bool((bank.substitutes < 0).any()):
+    substitutes = bank.inputs.substitutes
+    if substitutes is not None and bool((substitutes < 0).any()):
         raise SettingError(
             f"{encoder!r} has no feature for values that are not in the training graphs: create it with unknown=True."
         )
@@ -281,8 +282,8 @@ def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:
 def _not_finite(config: RunConfig, tables: GraphTables) -> UserError:
     """Return an error with advice for a loss that is not finite in the first epoch."""
     said = f"the loss is not finite in the first epoch: use a learning rate below {config.lr}"
-    dense = tables.features.dense
-    largest = 0.0 if dense is None or not dense.numel() else float(dense.abs().max())
+    numbers = tables.features.numbers
+    largest = 0.0 if numbers is None or not numbers.values.numel() else float(numbers.take().abs().max())
     if largest > LARGE:
         return DataError(f"{said}, or scale the node features, which are up to {largest:g}.")
     return SettingError(f"{said}.")
@@ -292,7 +293,6 @@ def _ensemble(tables: GraphTables, encoder: Encoder, recorders: Sequence[Recorde
     """Return the models, each with the weights of its best epoch."""
     state = ModelState.start(*best_weights(recorders, tables.device))
     bank = Bank(tables, [one.config for one in recorders], [one.split for one in recorders], state)
-    assert bank.substitutes is not None
     tensors = {name: tensor.clone() for name, tensor in named_tensors(bank.model).items()}
     model = stack_of(bank.model, tensors).requires_grad_(False)
-    return Ensemble(model, encoder, bank.substitutes, tuple(bank.objectives))
+    return Ensemble(model, encoder, bank.inputs, tuple(bank.objectives))

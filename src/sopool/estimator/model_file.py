@@ -5,6 +5,7 @@ file does not contain.
 """
 
 import json
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -36,10 +37,12 @@ from sopool._files.schema import (
 from sopool._files.sealed import MOST_FACTS, parse_facts, read_sealed, seal
 from sopool._runtime.devices import choose_device
 from sopool._runtime.generators import planning
-from sopool.data.features.edge_labels import EdgeLabelEncoder
+from sopool.data.features.edge_features import EdgeEncoder
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import encoder_from_json
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.numbers import Moments
 from sopool.data.formats.limits import MAX_TARGETS
 from sopool.data.names import check_column_names, plain
 from sopool.data.pack import Graph, pack
@@ -57,8 +60,9 @@ from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, source_of
 from sopool.objectives import LOSSES, METRICS, TASKS, MultiLabel, Objective, Regression, SingleLabel, Task
+from sopool.training.bank.inputs import ModelInputs
 
-KIND, VERSION, VERSIONS = "sopool model", 2, ("1", "2")
+KIND, VERSION, VERSIONS = "sopool model", 3, ("1", "2", "3")
 KINDS: dict[Task, type[GraphEstimator]] = {
     "classification": GraphClassifier,
     "multi-label": GraphClassifier,
@@ -69,6 +73,8 @@ MOST_OPTION = 2**16
 MOST_MODELS = 2**12
 MOST_CLASSES = 2**20
 MOST_TEXT = 2**26
+UNKNOWN = "any"
+"""A label that may or may not be known."""
 NOT_SAVED = ("callback", "device", "encoder")
 LATER = {"average": 0.0, "metric": None}
 """Settings that earlier versions did not have, with the values that correspond to their behavior."""
@@ -106,12 +112,16 @@ FACTS: dict[str, Check] = {
     "settings": mapping_of(anything),
     "config": anything,
     "encoder": anything,
-    "edge_labels": anything,
     "classes": optional(CLASSES),
     "best_epochs": list_of(whole(0, 2**31), most=MOST_MODELS),
     "about": mapping_of(anything),
 }
-CHECKS = {"1": record(FACTS), "2": record(FACTS | {"objective": OBJECTIVE})}
+EARLIER: dict[str, Check] = {"edge_labels": anything}
+CHECKS = {
+    "1": record(FACTS | EARLIER),
+    "2": record(FACTS | EARLIER | {"objective": OBJECTIVE}),
+    "3": record(FACTS | {"objective": OBJECTIVE, "edges": anything, "graph_attributes": anything}),
+}
 FIRST: dict[str, Any] = {
     "task": "classification",
     "metric": "accuracy",
@@ -137,13 +147,14 @@ def write_model(model: GraphEstimator, path: str | Path) -> None:
         "settings": _settings(model),
         "config": asdict(model.config_),
         "encoder": model.encoder_.to_json(),
-        "edge_labels": None if model.edge_encoder_ is None else model.edge_encoder_.to_json(),
+        "edges": None if model.edge_encoder_ is None else model.edge_encoder_.to_json(),
+        "graph_attributes": None if model.graph_encoder_ is None else model.graph_encoder_.to_json(),
         **_predicted(model),
         "best_epochs": model.best_epochs_,
         "about": model.about_,
     }
     header = {"format": f"{KIND} {VERSION}", "facts": json.dumps(facts)}
-    content = seal(arrays | _moments(ensemble) | {"substitutes": ensemble.substitutes}, header)
+    content = seal(arrays | _units(ensemble) | _inputs(ensemble.inputs), header)
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
 
@@ -203,10 +214,11 @@ def _facts(header: dict[str, str]) -> dict[str, Any]:
     if version not in VERSIONS:
         raise DataError(
             f"this is a {KIND} of version {version}, but this version of sopool reads versions "
-            f"{' and '.join(VERSIONS)}. Install a newer sopool."
+            f"{', '.join(VERSIONS[:-1])} and {VERSIONS[-1]}. Install a newer sopool."
         )
     facts: dict[str, Any] = CHECKS[version](parse_facts(about["facts"]), "facts")
-    return {"objective": FIRST} | facts
+    earlier = {"objective": FIRST, "edges": facts.pop("edge_labels", None), "graph_attributes": None}
+    return earlier | facts | {"version": version}
 
 
 def _class_for(task: Task, wanted: type[E]) -> type[E]:
@@ -225,20 +237,30 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     config = _config(facts["config"])
     classes = None if facts["classes"] is None else _classes(facts["classes"])
     objective = _objective(facts["objective"], classes)
-    edge_encoder = _edge_encoder(facts["edge_labels"], config)
+    edge_encoder = _edge_encoder(facts["edges"], config)
+    graph_encoder = _graph_encoder(facts["graph_attributes"], config)
     if "history.validation_accuracy" in arrays and facts["objective"] is FIRST:
         arrays = arrays | {"history.validation_score": arrays["history.validation_accuracy"]}
         del arrays["history.validation_accuracy"]
     with planning():  # allocates nothing, whatever sizes the file has
         like = make_model(config, encoder.width, objective.width)
-    models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"], objective)
+    moments = {
+        "nodes": encoder.moments,
+        "edges": None if edge_encoder is None else edge_encoder.moments,
+        "graphs": None if graph_encoder is None else graph_encoder.moments,
+    }
+    if facts["version"] in ("1", "2"):
+        arrays = arrays | _shared_moments(moments, len(facts["best_epochs"]))
+    models = _check_arrays(arrays, like, encoder.width, facts["best_epochs"], objective, moments)
     model = cls(**_given(facts["settings"], set(cls._get_param_names()), encoder), device=device)
     model._learn(objective, classes, facts["objective"]["flat"])
     model.encoder_ = encoder
     model.config_ = config
     model.edge_encoder_ = edge_encoder
+    model.graph_encoder_ = graph_encoder
     each = _objectives(objective, arrays, models.models)
-    model.ensemble_ = Ensemble(models, encoder, arrays["substitutes"], each, edge_encoder).to(place)
+    inputs = ModelInputs(arrays["substitutes"], **_saved_moments(arrays, moments))
+    model.ensemble_ = Ensemble(models, encoder, inputs, each, edge_encoder, graph_encoder).to(place)
     model.history_ = {name.partition(".")[2]: arrays[name].numpy() for name in HISTORY}
     model.best_epochs_ = facts["best_epochs"]
     model.about_ = facts["about"]
@@ -247,7 +269,12 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
 
 
 def _check_arrays(
-    arrays: dict[str, Tensor], like: Classifier, width: int, best_epochs: list[int], objective: Objective
+    arrays: dict[str, Tensor],
+    like: Classifier,
+    width: int,
+    best_epochs: list[int],
+    objective: Objective,
+    moments: dict[str, Moments | None],
 ) -> Classifier:
     """Return models like ``like`` with the weights of the file, after checking all arrays."""
     weights = {f"model.{name}": tuple(tensor.shape) for name, tensor in named_tensors(like).items()}
@@ -256,7 +283,12 @@ def _check_arrays(
     expected |= dict.fromkeys(HISTORY, CURVE)
     if objective.chosen_by.share:
         expected["history.validation_score"] = CURVE._replace(low=0, high=1)
-    for name, low in MOMENTS.items() if objective.task == "regression" else ():
+    for kind, found in moments.items():
+        if found is not None:
+            shape = ("models", found.shift.numel())
+            expected[f"{kind}.shift"] = Array(shape, (torch.float64,))
+            expected[f"{kind}.scale"] = Array(shape, (torch.float64,), low=sys.float_info.min)
+    for name, low in UNITS.items() if objective.task == "regression" else ():
         expected[name] = Array(("models", objective.width), (torch.float64,), low=low)
     sizes = check_arrays(arrays, expected)
     if not 1 <= sizes["models"] <= MOST_MODELS or len(best_epochs) != sizes["models"]:
@@ -270,7 +302,7 @@ def _check_arrays(
     return stack_of(like, {name.partition(".")[2]: arrays[name] for name in weights}).requires_grad_(False)
 
 
-MOMENTS = {"objective.scale": 0.0, "objective.shift": None}
+UNITS = {"objective.scale": 0.0, "objective.shift": None}
 """The arrays of the units in which the models of a regression were trained, with the lowest values."""
 
 
@@ -287,12 +319,38 @@ def _predicted(model: GraphEstimator) -> dict[str, Any]:
     return {"objective": told, "classes": values}
 
 
-def _moments(ensemble: Ensemble) -> dict[str, Tensor]:
+def _inputs(inputs: ModelInputs) -> dict[str, Tensor]:
+    """Return the arrays that say how each model takes the features of graphs."""
+    named = inputs._asdict()
+    arrays = {"substitutes": named.pop("substitutes")}
+    for kind, moments in named.items():
+        if moments is not None:
+            arrays |= {f"{kind}.shift": moments.shift, f"{kind}.scale": moments.scale}
+    return arrays
+
+
+def _saved_moments(arrays: dict[str, Tensor], moments: dict[str, Moments | None]) -> dict[str, Moments]:
+    """Return the moments of each model of a file, for the kinds of numbers that its encoders have."""
+    kinds = [kind for kind, found in moments.items() if found is not None]
+    return {kind: Moments(arrays[f"{kind}.shift"], arrays[f"{kind}.scale"]) for kind in kinds}
+
+
+def _shared_moments(moments: dict[str, Moments | None], models: int) -> dict[str, Tensor]:
+    """Return the arrays that files of versions 1 and 2 lack: all models have the moments of the encoder."""
+    return {
+        f"{kind}.{name}": tensor.expand(models, -1)
+        for kind, found in moments.items()
+        if found is not None
+        for name, tensor in found._asdict().items()
+    }
+
+
+def _units(ensemble: Ensemble) -> dict[str, Tensor]:
     """Return the units in which the models of a regression were trained ``[M, T]``."""
     if not isinstance(ensemble.objectives[0], Regression):
         return {}
     units = zip(*(objective.scaling for objective in ensemble.objectives), strict=True)
-    return {name: torch.from_numpy(np.stack(each)) for name, each in zip(MOMENTS, units, strict=True)}
+    return {name: torch.from_numpy(np.stack(each)) for name, each in zip(UNITS, units, strict=True)}
 
 
 def _objective(saved: dict[str, Any], classes: np.ndarray | None) -> Objective:
@@ -318,29 +376,61 @@ def _objectives(objective: Objective, arrays: dict[str, Tensor], models: int) ->
     """Return what each model predicts, in the units that it was trained in."""
     if not isinstance(objective, Regression):
         return (objective,) * models
-    units = zip(*(arrays[name].tolist() for name in MOMENTS), strict=True)
+    units = zip(*(arrays[name].tolist() for name in UNITS), strict=True)
     return tuple(replace(objective, scale=tuple(scale), shift=tuple(shift)) for scale, shift in units)
 
 
 def _try(ensemble: Ensemble) -> None:
     """Raise ``DataError`` unless the models can predict two small graphs."""
-    labels = None if ensemble.edges is None else [0] * 4
-    path = Graph(3, [(0, 1), (1, 0), (1, 2), (2, 1)], edge_labels=labels)
-    point = Graph(1, edge_labels=None if labels is None else [])
+    path = Graph(3, [(0, 1), (1, 0), (1, 2), (2, 1)], **_edges_like(ensemble, 4))
+    point = Graph(1, **_edges_like(ensemble, 0))
+    graphs = [path, point]
+    if ensemble.graphs is not None:
+        graphs = [replace(graph, graph_attributes=dict.fromkeys(ensemble.graphs.names, 0.0)) for graph in graphs]
     first = torch.zeros(4, 1, dtype=torch.int32)  # all nodes have the first feature
     features = NodeFeatures(first, torch.full((ensemble.encoder.width,), -1))
     try:
-        ensemble.scores(pack([path, point]), features)
+        ensemble.scores(pack(graphs), features)
     except Exception as error:  # a pooling may raise anything for unexpected options
         raise DataError(f"its networks fail on a small graph: {first_line(error)}") from error
 
 
-def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeLabelEncoder | None:
-    found = None if saved is None else EdgeLabelEncoder.from_json(saved)
-    if (0 if found is None else len(found.values)) != config.edge_labels:
+def _edges_like(ensemble: Ensemble, count: int) -> dict[str, Any]:
+    """Return what ``count`` edges need for these models: unknown labels and categories, and weights of 1."""
+    edges = ensemble.edges
+    if edges is None:
+        return {}
+    columns = {column.name: [UNKNOWN] * count for column in edges.columns}
+    return {
+        "edge_labels": [UNKNOWN] * count if edges.labels else None,
+        "edge_categories": columns or None,
+        "edge_attributes": np.zeros((count, edges.width)) if edges.attributes else None,
+        "edge_weights": [1.0] * count if edges.weights else None,
+    }
+
+
+def _edge_encoder(saved: Any, config: ModelConfig) -> EdgeEncoder | None:
+    found = None if saved is None else EdgeEncoder.from_json(saved)
+    encoder = found or EdgeEncoder(labels=False)
+    used = (
+        len(encoder.values),
+        [len(column.values) for column in encoder.columns],
+        encoder.width,
+        encoder.weights,
+    )
+    expected = (config.edge_labels, config.edge_categories, config.edge_attributes, config.edge_weights)
+    for name, one, other in zip(("labels", "categories", "attributes", "weights"), used, expected, strict=True):
+        if one != other:
+            raise DataError(f"its edges have {one} {name}, expected {other} as in its configuration.")
+    return found
+
+
+def _graph_encoder(saved: Any, config: ModelConfig) -> GraphAttributeEncoder | None:
+    found = None if saved is None else GraphAttributeEncoder.from_json(saved)
+    names = [] if found is None else found.names
+    if len(names) != config.graph_attributes:
         raise DataError(
-            f"it has {0 if found is None else len(found.values)} edge labels, expected {config.edge_labels} as in its "
-            "configuration."
+            f"it has {len(names)} graph attributes, expected {config.graph_attributes} as in its configuration."
         )
     return found
 

@@ -18,7 +18,7 @@ from torch_geometric.data import Batch, Data
 from sopool.data.features.encoder import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
 from sopool.data.formats.molecules import smiles_to_store
-from sopool.data.graphs import PackedGraphs, concatenate
+from sopool.data.graphs import PackedGraphs, check_values, concatenate
 from sopool.data.names import name_array, plain, reads, sort_names
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError, refuse_table
@@ -141,6 +141,7 @@ def as_store(graphs: Any) -> PackedGraphs:
 
 def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
     if isinstance(items, PackedGraphs):
+        check_values(items)
         return _bare(items).to("cpu")
     for kind, convert in CONVERT.items():
         if isinstance(items[0], kind):
@@ -194,15 +195,21 @@ def _from_stores(stores: list[PackedGraphs]) -> PackedGraphs:
     return concatenate(list(map(_bare, stores)), name)
 
 
+def _from_networkx(graphs: list[nx.Graph]) -> PackedGraphs:
+    """Convert graphs; their weights are read if all edges have one."""
+    weighted = all("weight" in edge for graph in graphs for *_, edge in graph.edges(data=True))
+    return from_networkx(graphs, labels=[0] * len(graphs), weight="weight" if weighted else None)
+
+
 CONVERT: dict[type, Callable[[list[Any]], PackedGraphs]] = {
     PackedGraphs: _from_stores,
     str: lambda texts: smiles_to_store(texts, on_error="raise")[0],
-    nx.Graph: lambda graphs: from_networkx(graphs, labels=[0] * len(graphs), weight=None),
+    nx.Graph: _from_networkx,
     Data: lambda graphs: from_pyg(graphs, labels=[0] * len(graphs)),
     Graph: lambda graphs: pack(replace(graph, label=None) for graph in graphs),
 }
 """How each type of graph becomes a store. Labels are left out here because they may have any type, see
-:func:`label_graphs`. Edge weights are left out because no network uses them."""
+:func:`label_graphs`."""
 
 
 class LabelledGraphs(NamedTuple):
@@ -397,7 +404,7 @@ def single_messages(classes: np.ndarray, counts: np.ndarray, fraction: float) ->
 
 def unknown_messages(nodes: tuple[int, int], edges: tuple[int, int]) -> list[str]:
     """Return messages about values not seen in training; ``nodes`` and ``edges`` are (unknown, total)."""
-    each = ((*nodes, "nodes have a label or a degree"), (*edges, "edges have a label"))
+    each = ((*nodes, "nodes have a label, a category or a degree"), (*edges, "edges have a label or a category"))
     return [
         f"{unknown:,} of {total:,} {what} that no training graph has: they count as unknown, and predictions for their "
         "graphs are less reliable than their probabilities suggest."

@@ -1,5 +1,6 @@
 """Cross-validate poolings on one data set, under one or several protocols."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,13 +13,22 @@ import torch
 from torch import Tensor
 
 from sopool.data.formats.packed import content_key
-from sopool.data.graphs import PackedGraphs
+from sopool.data.graphs import PackedGraphs, check_values
 from sopool.errors import DataError, SettingError, check_kind, check_name
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import judge
 from sopool.experiments.results import EvaluationResults
 from sopool.models.config import Head, ModelConfig, Setting
-from sopool.models.presets import PRESETS, Preset, fit_options, model_config, setting_for, share_options
+from sopool.models.presets import (
+    PRESETS,
+    Preset,
+    UnusedWarning,
+    fit_options,
+    model_config,
+    setting_for,
+    share_options,
+    unused_messages,
+)
 from sopool.nn.pool.base import VectorFrom
 from sopool.objectives import METRICS, Task, objective_for, truth_of
 from sopool.objectives.base import LossName
@@ -230,6 +240,7 @@ class Evaluator:
         check_kind(store, PackedGraphs, "store must be a PackedGraphs, as sopool.data.load(...) and pack(...) return")
         check_kind(runs, RunStore, "runs must be a sopool.training.runs.store.RunStore(folder)")
         request.check()
+        check_values(store)
         self.objective = objective_for(store, request.task, request.metric, request.loss)
         self.truth = truth_of(store, self.objective.task).cpu().numpy()
         check_truth(self.objective, self.truth)
@@ -243,6 +254,8 @@ class Evaluator:
             pool: model_config(store, request.gnn, pool, *given, own, self.objective.task)
             for pool, own in self.options.items()
         }
+        for message in unused_messages(store, request.gnn):
+            warnings.warn(message, UnusedWarning, stacklevel=2)
         self._folds = Splitter.of(self.objective, self.truth).check(request.folds, held_out="fair" in request.protocols)
         self.continued = self._continue_stored()
         """The poolings that have earlier defaults than the current ones, because the store has such runs."""
@@ -438,7 +451,7 @@ def _names(store: PackedGraphs) -> tuple[str, dict[Looks, str]]:
     """Return the fingerprint and the encoders of a data set, which are computed only once."""
     if store not in _named:
         looks: tuple[Looks, ...] = ("test", "validation", "chosen")
-        _named[store] = content_key(store), {look: repr(encoder_for(store, look)) for look in looks}
+        _named[store] = content_key(store), {look: encoder_for(store, look).recipe for look in looks}
     return _named[store]
 
 

@@ -11,8 +11,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 from torch import Tensor
 
 from sopool._runtime.generators import planning
-from sopool.data.features.edge_labels import EdgeLabelEncoder
-from sopool.data.features.encoders import has_node_attributes, has_node_labels
+from sopool.data.features.edge_features import EdgeEncoder
+from sopool.data.features.encoders import has_node_attributes, has_node_categories, has_node_labels
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError, check_name
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig, Setting
@@ -172,9 +172,10 @@ def model_config(
             head=recipe.head if head is None else head,
             block_readout=block_readout,
             frozen=frozen,
+            **_carried(store, gnn),
         )
         return _checked(config.with_first_defaults() if recipe.first_defaults else config, options)
-    plain = not (has_node_labels(store) or has_node_attributes(store))
+    plain = not (has_node_labels(store) or has_node_categories(store) or has_node_attributes(store))
     if pool == "sum-avg":
         pool = "mean" if plain else "sum"
     first_order = pool in FIRST_ORDER
@@ -193,11 +194,85 @@ def model_config(
             join="per-layer" if first_order else "concat",
             dropout_on=_dropout_place(recipe.sums_dropout_on if first_order else recipe.dropout_on, task),
             frozen=frozen,
-            edge_labels=len(EdgeLabelEncoder().fit(store).values) if VARIANTS[gnn].labelled else 0,
             pool_source=source_of(pool),
+            **_carried(store, gnn),
         ),
         options,
     )
+
+
+def _carried(store: PackedGraphs, gnn: str) -> dict[str, Any]:
+    """Return the fields of a configuration that say what a network uses of edges and graphs."""
+    there = there_of(store)
+    labelled = VARIANTS[gnn].labelled
+    found: dict[str, Any] = {
+        "edge_weights": there["edge weights"],
+        "graph_attributes": len(store.graph_attribute_names) if there["graph attributes"] else 0,
+    }
+    labels, categories, attributes = (labelled and there[kind] for kind in EDGE_KINDS)
+    edges = EdgeEncoder(labels, categories, attributes, there["edge weights"])
+    if labelled and not any(there[kind] for kind in EDGE_KINDS):
+        edges.labels = True  # to be told that there are none
+    if edges.fields:
+        edges.fit(store)
+    return found | {
+        "edge_labels": len(edges.values),
+        "edge_categories": [len(column.values) for column in edges.columns],
+        "edge_attributes": edges.width,
+    }
+
+
+EDGE_KINDS = ("edge labels", "edge categories", "edge attributes")
+"""What only some networks use."""
+
+
+def there_of(store: PackedGraphs) -> dict[str, bool]:
+    """Return which features the edges and graphs of a store have."""
+    wide = {
+        "edge categories": store.edge_categories,
+        "edge attributes": store.edge_attributes,
+        "graph attributes": store.graph_attributes,
+    }
+    edges = store.num_edges > 0
+    return {
+        "edge labels": store.edge_labels is not None,
+        "edge weights": store.edge_weights is not None and edges,
+        **{kind: given is not None and given.shape[1] > 0 for kind, given in wide.items()},
+    }
+
+
+class UnusedWarning(UserWarning):
+    """Warns about features of graphs that a network does not use.
+
+    Examples:
+        >>> from sopool.models.presets import UnusedWarning
+        >>> issubclass(UnusedWarning, UserWarning)
+        True
+    """
+
+
+def unused_messages(store: PackedGraphs, gnn: str) -> list[str]:
+    """Return messages about features of edges that a network does not use.
+
+    Edge labels are left out: that only ``gine`` uses them is part of its name's meaning, and most molecules have some.
+
+    Args:
+        store: The graphs.
+        gnn: The message-passing layers.
+    """
+    there = there_of(store)
+    left = [] if VARIANTS[gnn].labelled else [kind for kind in EDGE_KINDS[1:] if there[kind]]
+    return [f"{gnn} does not use {' and '.join(left)}: use gine, or remove them."] if left else []
+
+
+def edges_used(config: ModelConfig) -> tuple[bool, bool, bool, bool]:
+    """Return whether a model uses labels, categories, attributes and weights of edges."""
+    return config.edge_labels > 0, bool(config.edge_categories), config.edge_attributes > 0, config.edge_weights
+
+
+def edge_encoder_for(used: tuple[bool, bool, bool, bool]) -> EdgeEncoder | None:
+    """Return the encoder, not fitted yet, of what a model uses of edges; None if it uses nothing."""
+    return EdgeEncoder(*used) if any(used) else None
 
 
 def _dropout_place(usual: DropoutOn, task: Task) -> DropoutOn:

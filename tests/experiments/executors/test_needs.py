@@ -57,7 +57,8 @@ def test_shares_are_rounded_up(wanted, there, part):
 
 def test_tables_know_their_size():
     tensors = [*TABLES.neighbors, TABLES.node_ptr, TABLES.truth, TABLES.features.codes, TABLES.features.fallback]
-    tensors += [TABLES.features.dense, TABLES.features.dense_columns]
+    numbers = TABLES.features.numbers
+    tensors += [numbers.values, *numbers.moments, numbers.rounding, TABLES.features.number_columns]
     assert TABLES.nbytes == sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
 
 

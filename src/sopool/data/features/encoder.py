@@ -7,14 +7,17 @@ import torch
 from torch import Tensor
 
 from sopool.data.features.node_features import GraphSelection, NodeFeatures, nodes_of
+from sopool.data.features.numbers import Moments, Numbers, moments_from_json
 from sopool.data.graphs import PackedGraphs
+from sopool.data.names import Needed
 from sopool.errors import DataError
 
 E = TypeVar("E", bound="Encoder")
 N = TypeVar("N", bound="NumberEncoder")
 
-LARGEST = 3.5e38
-"""A bound that no float32 exceeds."""
+
+Fields = dict[str, Needed]
+"""Fields of :class:`~sopool.data.Graph` that graphs must have, each with its number of columns or their names."""
 
 
 class Encoder(ABC):
@@ -34,14 +37,34 @@ class Encoder(ABC):
         return self._check_fitted()
 
     @property
-    def fields(self) -> dict[str, int | None]:
-        """The fields of :class:`~sopool.data.Graph` that graphs must have, each with its number of columns or None."""
+    def fields(self) -> Fields:
+        """The fields of :class:`~sopool.data.Graph` that graphs must have, with their columns, see :data:`Fields`."""
         return {}
+
+    @property
+    def moments(self) -> Moments | None:
+        """The moments of the D real-valued columns, ``[D]`` each; None if there are no such columns."""
+        return None
+
+    @property
+    def number_columns(self) -> list[int]:
+        """The indices of the real-valued columns."""
+        return []
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether columns are standardized."""
+        return False
 
     @property
     @abstractmethod
     def feature_names(self) -> list[str]:
         """The name of each column."""
+
+    @property
+    def recipe(self) -> str:
+        """A text that identifies the features of a run: numbers are standardized by each model's training graphs."""
+        return f"{self!r}, standardized for each model" if self.standardizes else repr(self)
 
     def fit(self: E, store: PackedGraphs, graphs: GraphSelection = None) -> E:
         """Learn from the graphs of a store and return the encoder.
@@ -97,54 +120,54 @@ class NumberEncoder(Encoder):
     what: ClassVar[str]
     """The word for the numbers in error messages."""
     rounding: ClassVar[float] = 0.0
-    """The standard deviation up to which a column counts as constant, because rounding alone may explain it."""
+    """The standard deviation up to which a column counts as constant, because rounding alone may explain it. If it is
+    zero, columns of zeros and ones are not standardized."""
 
     def __init__(self) -> None:
         self.mean: list[float] = []
         self.std: list[float] = []
 
+    @property
+    def moments(self) -> Moments:
+        """The mean and the standard deviation of each column."""
+        return Moments(*torch.tensor([self.mean, self.std], dtype=torch.float64))
+
+    @property
+    def number_columns(self) -> list[int]:
+        """All columns."""
+        return list(range(self.width))
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether columns are standardized."""
+        return True
+
     @abstractmethod
     def _numbers(self, store: PackedGraphs) -> Tensor:
         """Return the numbers of each node of a store, float32 ``[N, F]``, on its device."""
 
-    def _moments(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what is subtracted from each column of ``values`` ``[N, F]``, and what it is divided by then."""
-        low, high = values.aminmax(dim=0)
-        std = values.std(0, correction=0)
-        constant = (low == high) | (std <= self.rounding)  # the computed deviation of equal numbers is not always zero
-        return torch.where(constant, low, values.mean(0)), torch.where(constant, torch.ones_like(std), std)
-
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
-        values = self._numbers(store)[nodes].double()
+        values = self._numbers(store)[nodes]
         if not len(values):
             raise DataError(
                 f"the graphs of {store.name} to fit on have no nodes, so there are no {self.what} to learn."
             )
-        mean, std = self._moments(values)
-        self.mean = mean.tolist()
-        self.std = std.tolist()
+        moments = Numbers.of(values, self.standardizes, self.rounding).moments
+        self.mean = moments.shift.tolist()
+        self.std = moments.scale.tolist()
         return len(self.mean)
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
         values = self._numbers(store)
-        mean, std = torch.tensor([self.mean, self.std], dtype=torch.float64, device=store.device)
         codes = torch.empty(len(values), 0, dtype=torch.int32, device=store.device)
         columns = torch.arange(width, device=store.device)
-        return NodeFeatures(codes, columns, ((values - mean) / std).float(), columns)
+        numbers = Numbers.given(values, self.moments, self.standardizes, self.rounding)
+        return NodeFeatures(codes, columns, numbers, columns)
 
     def _restored(self: N, state: dict[str, Any]) -> N:
         """Take the mean and the standard deviation from a file, and return the encoder."""
-        mean = state["mean"]
-        std = state["std"]
-        if not (_are_numbers(mean) and _are_numbers(std) and len(mean) == len(std) and min(std) > 0):
-            raise DataError("encoder: expected mean and std to be equally long lists of finite numbers, std above 0.")
-        self.mean = mean
-        self.std = std
-        self._width = len(mean)
+        moments = moments_from_json({name: state[name] for name in ("mean", "std")}, "encoder")
+        self.mean = moments.shift.tolist()
+        self.std = moments.scale.tolist()
+        self._width = len(self.mean)
         return self
-
-
-def _are_numbers(values: Any) -> bool:
-    """Return whether this is a non-empty list of finite numbers; a comparison with NaN is false."""
-    some = isinstance(values, list) and len(values) > 0
-    return some and all(type(value) in (float, int) and abs(value) < LARGEST for value in values)

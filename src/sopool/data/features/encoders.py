@@ -2,16 +2,20 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from sopool.data.edges import out_degrees
-from sopool.data.features.encoder import Encoder, NumberEncoder
+from sopool.data.features.categories import column_of, columns_from_json, columns_to_json, matched, occurring
+from sopool.data.features.encoder import Encoder, Fields, NumberEncoder
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.numbers import Moments, side_by_side
 from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.graphs import PackedGraphs
+from sopool.data.names import CategoryColumn
 from sopool.errors import DataError, SettingError
 
 LABELLED = ("MUTAG", "PTC", "PROTEINS", "NCI1", "DD")
@@ -24,8 +28,8 @@ class _OneHotEncoder(Encoder):
     """One column for each value seen in fitting and, if ``unknown``, a last column for all other values."""
 
     saved = ("unknown", "values")
-    what: ClassVar[str]
-    short: ClassVar[str]
+    what: str
+    short: str
     """The word for a value in column names."""
 
     def __init__(self, unknown: bool = True) -> None:
@@ -52,18 +56,16 @@ class _OneHotEncoder(Encoder):
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
         codes, names = self._codes(store)
-        values = [names[code] for code in codes[nodes].unique().tolist()]
+        values = occurring(codes[nodes], names)
         if not values:
             raise DataError(f"the graphs of {store.name} to fit on have no nodes, so there is no {self.what} to learn.")
-        self.values = sorted(values, key=lambda value: (isinstance(value, str), value))
+        self.values = values
         return len(values) + self.unknown
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
         codes, names = self._codes(store)
         known = len(self.values)
-        column = {value: i for i, value in enumerate(self.values)}
-        table = torch.tensor([column.get(name, known) for name in names], dtype=torch.int32, device=store.device)
-        columns = table[codes]
+        columns = matched(codes, names, self.values)
         if not self.unknown and bool((columns == known).any()):
             new = codes[columns == known]
             raise DataError(
@@ -108,7 +110,7 @@ class NodeLabelEncoder(_OneHotEncoder):
     short = "label"
 
     @property
-    def fields(self) -> dict[str, int | None]:
+    def fields(self) -> Fields:
         """Graphs must have node labels."""
         return {"node_labels": None}
 
@@ -120,6 +122,97 @@ class NodeLabelEncoder(_OneHotEncoder):
     @staticmethod
     def _valid(value: Any) -> bool:
         return type(value) in (str, int)
+
+
+class _ColumnEncoder(_OneHotEncoder):
+    """One-hot encoding of one column of node categories, matched by its name."""
+
+    def __init__(self, name: str, unknown: bool = True) -> None:
+        super().__init__(unknown)
+        self.name = self.short = name
+        self.what = f"node category {name!r}"
+
+    def _codes(self, store: PackedGraphs) -> tuple[Tensor, Sequence[str | int]]:
+        if store.node_categories is None:
+            raise DataError(
+                f"the nodes of {store.name} have no categories: use another encoder, such as DegreeEncoder."
+            )
+        return column_of(store, "node_categories", self.name)
+
+    @staticmethod
+    def _valid(value: Any) -> bool:
+        return type(value) in (str, int)
+
+
+class CategoryEncoder(Encoder):
+    """One-hot encoding of each column of node categories, such as the formal charges of atoms.
+
+    Columns and their values are matched by name, so stores may order and number them differently. Columns that the
+    fitted graphs do not have are not used.
+
+    Args:
+        unknown: Whether to add a column for values that were not seen in fitting to the columns of each. Otherwise such
+            a value raises a ``DataError``. Default: True.
+
+    Examples:
+        >>> from sopool.data import CategoryEncoder, Graph, pack
+        >>> graphs = pack([Graph(2, node_categories={"charge": [0, 1], "ring": ["no", "no"]})])
+        >>> CategoryEncoder().fit(graphs).feature_names
+        ['charge 0', 'charge 1', 'unknown charge', 'ring no', 'unknown ring']
+    """
+
+    kind = "node-categories"
+    saved = ("unknown", "columns")
+
+    def __init__(self, unknown: bool = True) -> None:
+        self.unknown = unknown
+        self.parts: list[_ColumnEncoder] = []
+
+    def __repr__(self) -> str:
+        columns = "not fitted" if self._width is None else f"{len(self.parts)} columns"
+        return f"CategoryEncoder({columns}, unknown={self.unknown})"
+
+    @property
+    def fields(self) -> Fields:
+        """Graphs must have the columns of node categories that the fitted graphs had."""
+        return {"node_categories": tuple(part.name for part in self.parts)}
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The values of each column, and a last name for its unknown values."""
+        return [name for part in self.parts for name in part.feature_names]
+
+    def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
+        if not has_node_categories(store):
+            raise DataError(
+                f"the nodes of {store.name} have no categories: use another encoder, such as DegreeEncoder."
+            )
+        self.parts = [_ColumnEncoder(column.name, self.unknown) for column in store.node_category_columns]
+        return _learn_each(self.parts, store, nodes)
+
+    def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
+        return _encode_each(self.parts, store)
+
+    def _state(self) -> dict[str, Any]:
+        columns = [CategoryColumn(part.name, tuple(part.values)) for part in self.parts]
+        return {"unknown": self.unknown, "columns": columns_to_json(columns)}
+
+    @classmethod
+    def _load(cls, state: dict[str, Any]) -> "Encoder":
+        unknown = state["unknown"]
+        if not isinstance(unknown, bool):
+            raise DataError(f"encoder: unknown is {unknown!r}, expected true or false.")
+        columns = columns_from_json(state["columns"], "encoder: node categories")
+        if not columns:
+            raise DataError("encoder: node categories: expected at least one column.")
+        encoder = cls(unknown)
+        for column in columns:
+            part = _ColumnEncoder(column.name, unknown)
+            part.values = list(column.values)
+            part._width = len(column.values) + unknown
+            encoder.parts.append(part)
+        encoder._width = sum(part.width for part in encoder.parts)
+        return encoder
 
 
 class DegreeEncoder(_OneHotEncoder):
@@ -183,7 +276,8 @@ class ConstantEncoder(Encoder):
 class AttributeEncoder(NumberEncoder):
     """Node attributes, standardized to mean 0 and standard deviation 1 over the nodes of the fitted graphs.
 
-    Columns that are constant in the fitted graphs are centered only.
+    Columns that are constant in the fitted graphs are centered only, and columns of zeros and ones keep their values. A
+    model that is trained replaces the mean and the standard deviation by those of its own training graphs.
 
     Args:
         standardize: Whether to standardize; otherwise attributes are used unchanged. Default: True.
@@ -203,9 +297,14 @@ class AttributeEncoder(NumberEncoder):
         self.standardize = standardize
 
     @property
-    def fields(self) -> dict[str, int | None]:
+    def fields(self) -> Fields:
         """Graphs must have as many node attributes as the fitted graphs."""
         return {"node_attributes": self.width}
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether columns are standardized."""
+        return self.standardize
 
     def __repr__(self) -> str:
         columns = "not fitted" if self._width is None else f"{self._width} columns"
@@ -222,10 +321,6 @@ class AttributeEncoder(NumberEncoder):
                 f"the nodes of {store.name} have no attributes: use another encoder, such as DegreeEncoder."
             )
         return store.node_attributes
-
-    def _moments(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        mean, std = super()._moments(values)
-        return (mean, std) if self.standardize else (torch.zeros_like(mean), torch.ones_like(std))
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
         found = self._numbers(store).shape[1]
@@ -266,9 +361,28 @@ class ConcatEncoder(Encoder):
         return f"ConcatEncoder({self.parts})"
 
     @property
-    def fields(self) -> dict[str, int | None]:
+    def fields(self) -> Fields:
         """The fields that the parts need."""
         return {name: width for part in self.parts for name, width in part.fields.items()}
+
+    @property
+    def moments(self) -> Moments | None:
+        """The moments of the real-valued columns of all parts."""
+        each = [part.moments for part in self.parts if part.moments is not None]
+        return Moments(*map(torch.cat, zip(*each, strict=True))) if each else None
+
+    @property
+    def number_columns(self) -> list[int]:
+        """The indices of the real-valued columns of all parts."""
+        starts = accumulate((part.width for part in self.parts), initial=0)
+        return [
+            start + column for start, part in zip(starts, self.parts, strict=False) for column in part.number_columns
+        ]
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether some part standardizes its columns."""
+        return any(part.standardizes for part in self.parts)
 
     @property
     def feature_names(self) -> list[str]:
@@ -276,26 +390,10 @@ class ConcatEncoder(Encoder):
         return [name for part in self.parts for name in part.feature_names]
 
     def _learn(self, store: PackedGraphs, nodes: Tensor) -> int:
-        for part in self.parts:
-            part._width = part._learn(store, nodes)
-        return sum(part.width for part in self.parts)
+        return _learn_each(self.parts, store, nodes)
 
     def _encode(self, store: PackedGraphs, width: int) -> NodeFeatures:
-        codes = []
-        fallback = []
-        dense = []
-        columns = []
-        start = 0
-        for part in self.parts:
-            made = part.transform(store)
-            codes.append(made.codes + start)
-            fallback.append(torch.where(made.fallback < 0, -1, made.fallback + start))
-            if made.dense is not None and made.dense_columns is not None:
-                dense.append(made.dense)
-                columns.append(made.dense_columns + start)
-            start += made.width
-        numbers = (torch.cat(dense, 1), torch.cat(columns)) if dense else (None, None)
-        return NodeFeatures(torch.cat(codes, 1), torch.cat(fallback), *numbers)
+        return _encode_each(self.parts, store)
 
     def _state(self) -> dict[str, Any]:
         return {"parts": [part.to_json() for part in self.parts]}
@@ -312,10 +410,37 @@ class ConcatEncoder(Encoder):
         return encoder
 
 
+def _learn_each(parts: Sequence[Encoder], store: PackedGraphs, nodes: Tensor) -> int:
+    """Fit encoders on the nodes in a mask ``[N]`` and return the number of their columns."""
+    for part in parts:
+        part._width = part._learn(store, nodes)
+    return sum(part.width for part in parts)
+
+
+def _encode_each(parts: Sequence[Encoder], store: PackedGraphs) -> NodeFeatures:
+    """Return the features of several encoders side by side."""
+    codes = []
+    fallback = []
+    numbers = []
+    columns = []
+    start = 0
+    for part in parts:
+        made = part.transform(store)
+        codes.append(made.codes + start)
+        fallback.append(torch.where(made.fallback < 0, -1, made.fallback + start))
+        if made.numbers is not None and made.number_columns is not None:
+            numbers.append(made.numbers)
+            columns.append(made.number_columns + start)
+        start += made.width
+    joined = (side_by_side(numbers), torch.cat(columns)) if numbers else (None, None)
+    return NodeFeatures(torch.cat(codes, 1), torch.cat(fallback), *joined)
+
+
 ENCODERS: dict[str, type[Encoder]] = {
     cls.kind: cls
     for cls in (
         NodeLabelEncoder,
+        CategoryEncoder,
         DegreeEncoder,
         ConstantEncoder,
         AttributeEncoder,
@@ -373,8 +498,8 @@ def paper_encoder(name: str, unknown: bool = True) -> Encoder:
 def default_encoder(store: PackedGraphs, unknown: bool = True) -> Encoder:
     """Return the encoder that suits the graphs of a store.
 
-    For the paper's data sets it is that of :func:`paper_encoder`. Otherwise it encodes node labels and node attributes,
-    whichever the graphs have, or degrees if they have neither.
+    For the paper's data sets it is that of :func:`paper_encoder`. Otherwise it encodes node labels, node categories and
+    node attributes, whichever the graphs have, or degrees if they have none of these.
 
     Args:
         store: The graphs.
@@ -390,6 +515,8 @@ def default_encoder(store: PackedGraphs, unknown: bool = True) -> Encoder:
     if store.name in BY_DEGREE + FEATURELESS or (store.name in LABELLED and store.node_labels is not None):
         return paper_encoder(store.name, unknown)
     parts: list[Encoder] = [NodeLabelEncoder(unknown)] if has_node_labels(store) else []
+    if has_node_categories(store):
+        parts.append(CategoryEncoder(unknown))
     if has_node_attributes(store):
         parts.append(AttributeEncoder())
     return ConcatEncoder(parts) if len(parts) > 1 else parts[0] if parts else DegreeEncoder(unknown)
@@ -409,6 +536,11 @@ def has_node_labels(store: PackedGraphs) -> bool:
     if not labels.numel() or bool((labels == labels[0]).all()):
         return False
     return not _are_degrees(labels, store)
+
+
+def has_node_categories(store: PackedGraphs) -> bool:
+    """Return whether nodes have columns of categories."""
+    return store.node_categories is not None and store.node_categories.shape[1] > 0
 
 
 def has_node_attributes(store: PackedGraphs) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.features.numbers import Moments, Numbers
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
@@ -23,8 +24,8 @@ class NodeFeatures:
     Args:
         codes: The column that is 1 in each of C one-hot parts, int32 ``[N, C]``.
         fallback: The column that replaces each of the F columns where its value must not be used, int64 ``[F]``.
-        dense: The values of the real-valued columns, float32 ``[N, D]``. Default: None.
-        dense_columns: The indices of the real-valued columns, int64 ``[D]``. Default: None.
+        numbers: The values of the D real-valued columns, with their mean and spread. Default: None.
+        number_columns: The indices of the real-valued columns, int64 ``[D]``. Default: None.
 
     Examples:
         >>> from sopool.data import NodeLabelEncoder, load
@@ -39,9 +40,9 @@ class NodeFeatures:
     fallback: Tensor
     """The column that replaces each column where its value must not be used, int64 ``[F]``: the part's column for
     unknown values, or -1 if it has none. A column that may always be used has its own index here."""
-    dense: Tensor | None = None
-    """The values of the real-valued columns, float32 ``[N, D]``."""
-    dense_columns: Tensor | None = None
+    numbers: Numbers | None = None
+    """The values of the D real-valued columns, as they were given, with the moments by which they are standardized."""
+    number_columns: Tensor | None = None
     """The indices of the real-valued columns, int64 ``[D]``."""
 
     @property
@@ -56,33 +57,50 @@ class NodeFeatures:
         slots = torch.zeros_like(elsewhere).index_fill(0, self.fallback[elsewhere], True)
         return int(slots[self.codes.long()].any(1).sum())
 
-    def rows(self, nodes: Tensor | None = None, codes: Tensor | None = None) -> Tensor:
-        """Return the features of some or all nodes as a matrix, float32 ``[N, F]``.
+    def rows(
+        self,
+        nodes: Tensor | None = None,
+        codes: Tensor | None = None,
+        moments: Moments | None = None,
+        models: Tensor | None = None,
+    ) -> Tensor:
+        """Return the features of some or all nodes as a matrix, float32 ``[n, F]``.
 
         Args:
             nodes: The indices of the nodes. Default: None, all nodes.
-            codes: The codes to use instead of the nodes' own, ``[N, C]``. Default: None.
+            codes: The codes to use instead of the nodes' own, ``[n, C]``. Default: None.
+            moments: The moments of the real-valued columns, ``[M, D]`` each, to use instead of the encoder's. Default:
+                None.
+            models: The row of ``moments`` for each node, int64 ``[n]``. Default: None.
         """
         if codes is None:
             codes = self.codes if nodes is None else self.codes.index_select(0, nodes)
         rows = torch.zeros(codes.shape[0], self.width, device=codes.device).scatter_(1, codes.long(), 1.0)
-        return self.add_dense(rows, nodes)
+        return self.add_numbers(rows, nodes, moments, models)
 
-    def add_dense(self, rows: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """Write the real-valued columns of some or all nodes into ``rows``, ``[N, F]``, and return it.
+    def add_numbers(
+        self,
+        rows: Tensor,
+        nodes: Tensor | None = None,
+        moments: Moments | None = None,
+        models: Tensor | None = None,
+    ) -> Tensor:
+        """Write the real-valued columns of some or all nodes into ``rows``, ``[n, F]``, and return it.
 
         Args:
             rows: The matrix to write to.
             nodes: The indices of the nodes. Default: None, all nodes.
+            moments: The moments to use instead of the encoder's, as for :meth:`rows`. Default: None.
+            models: The row of ``moments`` for each node, as for :meth:`rows`. Default: None.
         """
-        if self.dense is not None and self.dense_columns is not None:
-            rows.index_copy_(1, self.dense_columns, self.dense if nodes is None else self.dense.index_select(0, nodes))
+        if self.numbers is not None and self.number_columns is not None:
+            rows.index_copy_(1, self.number_columns, self.numbers.take(nodes, moments, models))
         return rows
 
     def stretch(self, first: int, last: int) -> "NodeFeatures":
         """Return the features of the nodes from ``first`` up to but not including ``last``, as views."""
-        dense = None if self.dense is None else self.dense[first:last]
-        return replace(self, codes=self.codes[first:last], dense=dense)
+        numbers = None if self.numbers is None else self.numbers.stretch(first, last)
+        return replace(self, codes=self.codes[first:last], numbers=numbers)
 
     def to(self, device: torch.device | str) -> "NodeFeatures":
         """Return the same features on another device.

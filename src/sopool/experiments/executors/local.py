@@ -15,14 +15,15 @@ import torch
 from sopool._runtime.processes import run_jobs
 from sopool._runtime.threads import cores, threads
 from sopool.data.analysis.spectral import ClusterSpec
-from sopool.data.features.edge_labels import EdgeLabelEncoder
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import default_encoder
+from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.formats.worker_file import GraphsFile, graphs_file
 from sopool.data.graphs import PackedGraphs
 from sopool.experiments.executors.banks import banks_of
 from sopool.experiments.executors.rounds import in_rounds
 from sopool.models.make import clusters_for
+from sopool.models.presets import edge_encoder_for, edges_used
 from sopool.objectives import objective_for
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.cluster_tables import ClusterTables
@@ -52,8 +53,10 @@ class TableFacts(NamedTuple):
     """The graphs that the run is scored on."""
     clusters: ClusterSpec | None
     """The clusters that the model needs."""
-    edge_labels: bool
-    """Whether the model uses edge labels."""
+    edges: tuple[bool, bool, bool, bool]
+    """Whether the model uses labels, categories, attributes and weights of edges."""
+    graph_attributes: bool
+    """Whether the model uses attributes of graphs."""
     objective: tuple[str, str, str | None]
     """The task, the metric and the loss."""
 
@@ -61,15 +64,18 @@ class TableFacts(NamedTuple):
     def of(cls, config: RunConfig) -> "TableFacts":
         """Return the facts of a run."""
         goal = (config.task, config.metric, config.loss)
-        return cls(config.looks, clusters_for(config.model), config.model.edge_labels > 0, goal)
+        model = config.model
+        return cls(config.looks, clusters_for(model), edges_used(model), model.graph_attributes > 0, goal)
 
 
 def tables_for(store: PackedGraphs, facts: TableFacts, device: str, only: Sequence[int] | None = None) -> GraphTables:
     """Return the tables of a data set for its runs, or of ``only`` some of its graphs with the features of all."""
     some = store if only is None else store[only]
-    edges = EdgeLabelEncoder().fit(store).transform(some) if facts.edge_labels else None
+    encoder = edge_encoder_for(facts.edges)
+    edges = None if encoder is None else encoder.fit(store).transform(some)
+    numbers = GraphAttributeEncoder().fit(store).transform(some) if facts.graph_attributes else None
     objective = objective_for(store, *facts.objective)
-    tables = GraphTables.build(some, encoder_for(store, facts.looks).transform(some), edges, objective)
+    tables = GraphTables.build(some, encoder_for(store, facts.looks).transform(some), edges, objective, numbers)
     if facts.clusters is not None:
         tables = replace(tables, clusters=ClusterTables.build(some, facts.clusters))
     return tables.to(device)

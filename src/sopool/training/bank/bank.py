@@ -28,6 +28,7 @@ from sopool.ops import backends
 from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import CapturedSteps, Steps
+from sopool.training.bank.inputs import ModelInputs
 from sopool.training.bank.optimizer import Adam, fresh_shares, unbias
 from sopool.training.bank.sampling import Draws, draw_batches
 from sopool.training.bank.scoring import RepeatedScorer
@@ -71,6 +72,7 @@ class Bank:
         splits: The training, validation and test graphs of each run.
         state: The state to continue from. Default: None, new models.
         epoch: The number of finished epochs. Default: 0.
+        inputs: How each model takes the features of graphs. Default: None, learned from its training graphs.
 
     Examples:
         >>> import numpy as np
@@ -98,6 +100,7 @@ class Bank:
         splits: Sequence[Split],
         state: ModelState | None = None,
         epoch: int = 0,
+        inputs: ModelInputs | None = None,
     ) -> None:
         self.tables = tables
         self.configs = list(configs)
@@ -116,7 +119,7 @@ class Bank:
             tensors = _flatten(self.model.parameters()), _flatten(_statistics(self.model))
             state = ModelState.start(*tensors, averages=first.average > 0)
         self._take(state)
-        self.substitutes = self._substitutes()
+        self.inputs = self._learn_inputs() if inputs is None else inputs
         rates = np.array([config.dropout for config in self.configs])
         self.dropped = self._numbers(rates) if rates.any() else None
         objective, truth = tables.goal
@@ -161,7 +164,7 @@ class Bank:
     def _step(self, step: Steps, capacity: Capacity | None = None) -> Tensor:
         """Make one optimizer step of all models on the batches ``[M, B]`` of ``step``; return the losses ``[M, B]``."""
         graphs = step.graphs
-        batch = self.tables.batch(graphs, self.substitutes, capacity)
+        batch = self.tables.batch(graphs, self.inputs, capacity)
         dropout = None if self.dropped is None else Dropout(step.keys, self.dropped)
         scores, penalty = self.model.classify(*batch.to(self.dtype), dropout=dropout)
         true = self.truth.index_select(0, graphs.flatten()).unflatten(0, graphs.shape)
@@ -221,7 +224,7 @@ class Bank:
     def _score(self, graphs: Tensor, capacity: Capacity | None) -> Tensor:
         """Score the same number of graphs for each model: ``[M, g]`` -> ``[M, g, W]``."""
         self.model.eval()
-        batch = self.tables.batch(graphs, self.substitutes, capacity)
+        batch = self.tables.batch(graphs, self.inputs, capacity)
         scores: Tensor = self.model(*batch.to(self.dtype))
         return scores.view(*graphs.shape, -1)
 
@@ -244,7 +247,8 @@ class Bank:
         """Return a bank of some of the models in their current state."""
         configs = [self.configs[m] for m in models]
         splits = [self.splits[m] for m in models]
-        return Bank(self.tables, configs, splits, self.state.rows(models), self.epoch)
+        state = self.state.rows(models)
+        return Bank(self.tables, configs, splits, state, self.epoch, self.inputs.rows(list(models)))
 
     def _take(self, state: ModelState) -> None:
         """Make the module's parameters and buffers views of the rows of ``state``."""
@@ -261,22 +265,20 @@ class Bank:
     def _new_model(self, config: RunConfig, split: Split) -> Classifier:
         """Return a new model; with a validation split it knows only the edge labels of its training graphs."""
         model = new_model(config, self.tables.features.width, self.tables.goal[0].width)
-        if config.model.edge_labels and config.looks != "test":
+        if self.tables.edge_kinds and config.looks != "test":
             model.know(self.tables.edge_labels_used(torch.from_numpy(split.train)))
         return model
 
     def _numbers(self, numbers: np.ndarray) -> Tensor:
         return torch.from_numpy(numbers).to(self.device, self.dtype)
 
-    def _substitutes(self) -> Tensor | None:
-        """Return the feature column that replaces each column ``[M, F]``; None if test folds are scored at every epoch.
+    def _learn_inputs(self) -> ModelInputs:
+        """Return how each model takes the features; test graphs have no influence on it.
 
         With a validation split, values that do not occur in a run's training graphs are treated as unknown.
         """
-        if self.configs[0].looks == "test":
-            return None
-        used = [self.tables.columns_used(torch.from_numpy(split.train)) for split in self.splits]
-        return self.tables.features.substitutes(torch.stack(used))
+        graphs = [torch.from_numpy(split.train) for split in self.splits]
+        return self.tables.inputs_of(graphs, unknown=self.configs[0].looks != "test")
 
 
 def learning_rate(config: RunConfig, epoch: int) -> float:

@@ -1,5 +1,6 @@
 """A data set in the layout that a bank needs: batches are made by index operations alone."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
@@ -8,11 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.features.edge_labels import EdgeCodes
+from sopool.data.features.edge_features import NO_EDGE_FEATURES, EdgeFeatures
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.features.numbers import Moments, Numbers
 from sopool.data.graphs import PackedGraphs, expand_segments, take_segments
 from sopool.objectives import Objective, objective_for, truth_of
-from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
+from sopool.ops.message_passing.neighbors import EdgeLabels, EdgeValues, Neighbors
+from sopool.training.bank.inputs import AS_ENCODED, ModelInputs
 
 if TYPE_CHECKING:
     from sopool.ops.triton.assembly import Assembled
@@ -29,7 +32,9 @@ class Lists(NamedTuple):
     nodes: Tensor
     """The L neighbors, numbered from 0 within each graph ``[L]``, int32."""
     labels: Tensor | None = None
-    """The label of the edge to each neighbor ``[L]``, int32; -1 for the node itself. None if labels are not used."""
+    """The code of the edge to each neighbor ``[L]``, int32; -1 for the node itself. None if codes are not used."""
+    edges: Tensor | None = None
+    """The edge to each neighbor ``[L]``, int32; negative for the node itself. None if no numbers of edges are used."""
 
     @property
     def lengths(self) -> Tensor:
@@ -38,12 +43,12 @@ class Lists(NamedTuple):
 
     def to(self, device: torch.device | str) -> "Lists":
         """Return the lists on another device."""
-        labels = None if self.labels is None else self.labels.to(device)
-        return Lists(self.graph_ptr.to(device), self.starts.to(device), self.nodes.to(device), labels)
+        numbers = (None if value is None else value.to(device) for value in (self.labels, self.edges))
+        return Lists(self.graph_ptr.to(device), self.starts.to(device), self.nodes.to(device), *numbers)
 
     def same(self, other: "Lists") -> bool:
-        """Return whether two sets of lists are equal."""
-        pairs = zip(self, other, strict=True)
+        """Return whether two sets of lists are equal, whichever edges they are of."""
+        pairs = zip(self[:4], other[:4], strict=True)
         return all(torch.equal(a, b) for a, b in pairs if a is not None and b is not None)
 
     def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> "Taken":
@@ -53,7 +58,8 @@ class Lists(NamedTuple):
         starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
         torch.cumsum(self.lengths.index_select(0, nodes), 0, out=starts[1:])
         labels = None if self.labels is None else self.labels.index_select(0, members).long()
-        return Taken(starts, shift.add_(self.nodes.index_select(0, members)), labels)
+        edges = None if self.edges is None else self.edges.index_select(0, members).long()
+        return Taken(starts, shift.add_(self.nodes.index_select(0, members)), labels, edges)
 
 
 class Taken(NamedTuple):
@@ -61,7 +67,8 @@ class Taken(NamedTuple):
 
     starts: Tensor
     nodes: Tensor
-    labels: Tensor | None
+    labels: Tensor | None = None
+    edges: Tensor | None = None
 
     @property
     def lists(self) -> tuple[Tensor, Tensor]:
@@ -92,7 +99,13 @@ class Batch(NamedTuple):
 
     def to(self, dtype: torch.dtype) -> "Batch":
         """Return the batch with all features of one precision."""
-        return self._replace(x=self.x.to(dtype), graph_x=None if self.graph_x is None else self.graph_x.to(dtype))
+        neighbors = self.neighbors
+        if neighbors.values is not None:
+            order, attributes, weights = neighbors.values
+            attributes, weights = (None if value is None else value.to(dtype) for value in (attributes, weights))
+            neighbors = neighbors._replace(values=EdgeValues(order, attributes, weights))
+        graph_x = None if self.graph_x is None else self.graph_x.to(dtype)
+        return self._replace(x=self.x.to(dtype), neighbors=neighbors, graph_x=graph_x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,47 +138,74 @@ class GraphTables:
     """The weight of each graph in the loss ``[G]``; None for equal weights."""
     clusters: Union["ClusterTables", None] = None
     """The clusters of each graph, for models that need them."""
-    edge_kinds: int = 0
-    """The number of edge labels, including the one for unknown labels; 0 if they are not used."""
+    edges: EdgeFeatures = NO_EDGE_FEATURES
+    """What is used of the edges; the lists have their codes."""
+    order: Tensor | None = None
+    """The position in the lists of the same graph of each entry of its transposed lists ``[L]``, int32; None if no
+    numbers of edges are used."""
+    graph_numbers: Numbers | None = None
+    """The attributes of the graphs ``[G, D]``; None if they are not used."""
 
     @classmethod
     def build(
         cls,
         store: PackedGraphs,
         features: NodeFeatures,
-        edges: EdgeCodes | None = None,
+        edges: EdgeFeatures | None = None,
         objective: Objective | None = None,
+        graph_numbers: Numbers | None = None,
     ) -> "GraphTables":
         """Build the tables of graphs to train on.
 
         Args:
             store: The graphs, with labels or targets.
             features: The features of their nodes.
-            edges: The labels of their edges. Default: None, for models that do not use them.
+            edges: The features of their edges. Default: None, for models that do not use them.
             objective: What to predict. Default: None, found from the values, see
                 :func:`~sopool.objectives.objective_for`.
+            graph_numbers: The attributes of the graphs. Default: None, for models that do not use them.
         """
         objective = objective or objective_for(store)
         neighbors = make_lists(store, 1, edges)
         transposed = make_lists(store, 0, edges)
-        both = None if neighbors.same(transposed) else transposed
-        kinds = 0 if edges is None else edges.kinds
-        truth = truth_of(store, objective.task)
-        return cls(store.node_ptr, neighbors, both, features, objective, truth, edge_kinds=kinds)
+        return cls(
+            store.node_ptr,
+            neighbors,
+            None if neighbors.same(transposed) else transposed._replace(edges=None),
+            features,
+            objective,
+            truth_of(store, objective.task),
+            edges=_in_tables(edges),
+            order=_order(neighbors, transposed),
+            graph_numbers=graph_numbers,
+        )
 
     @classmethod
     def for_prediction(
-        cls, store: PackedGraphs, features: NodeFeatures, edges: EdgeCodes | None = None
+        cls,
+        store: PackedGraphs,
+        features: NodeFeatures,
+        edges: EdgeFeatures | None = None,
+        graph_numbers: Numbers | None = None,
     ) -> "GraphTables":
         """Build the tables of graphs without labels, and without the transposed lists, which only gradients need.
 
         Args:
             store: The graphs.
             features: The features of their nodes.
-            edges: The labels of their edges. Default: None, for models that do not use them.
+            edges: The features of their edges. Default: None, for models that do not use them.
+            graph_numbers: The attributes of the graphs. Default: None, for models that do not use them.
         """
-        kinds = 0 if edges is None else edges.kinds
-        return cls(store.node_ptr, make_lists(store, 1, edges), None, features, edge_kinds=kinds)
+        neighbors = make_lists(store, 1, edges)
+        return cls(
+            store.node_ptr,
+            neighbors,
+            None,
+            features,
+            edges=_in_tables(edges),
+            order=_order(neighbors, neighbors),
+            graph_numbers=graph_numbers,
+        )
 
     @property
     def goal(self) -> tuple[Objective, Tensor]:
@@ -176,6 +216,11 @@ class GraphTables:
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
+
+    @property
+    def edge_kinds(self) -> int:
+        """The number of codes of edges; 0 if they are not used."""
+        return self.edges.kinds
 
     @property
     def device(self) -> torch.device:
@@ -203,18 +248,48 @@ class GraphTables:
             truth=None if self.truth is None else self.truth.to(device),
             weights=None if self.weights is None else self.weights.to(device),
             clusters=None if self.clusters is None else self.clusters.to(device),
+            edges=self.edges.to(device),
+            order=None if self.order is None else self.order.to(device),
+            graph_numbers=None if self.graph_numbers is None else self.graph_numbers.to(device),
         )
 
     def columns_used(self, graphs: Tensor) -> Tensor:
         """Return which feature columns occur in some graphs ``[F]``, bool."""
         return self.features.used(take_segments(self.node_ptr, graphs.to(self.node_ptr.device))[1])
 
+    def inputs_of(self, graphs: Sequence[Tensor], unknown: bool) -> ModelInputs:
+        """Return how models take the features, each learned from its own training graphs alone.
+
+        Args:
+            graphs: The training graphs of each model.
+            unknown: Whether feature values that a model's training graphs do not have are treated as unknown.
+        """
+        features = self.features
+        graphs = [some.to(self.device) for some in graphs]
+        nodes = [take_segments(self.node_ptr, some)[1] for some in graphs]
+        return ModelInputs(
+            features.substitutes(torch.stack(list(map(features.used, nodes)))) if unknown else None,
+            nodes=_moments(features.numbers, nodes),
+            edges=_moments(self.edges.attributes, map(self._edges_of, graphs)),
+            graphs=_moments(self.graph_numbers, graphs),
+        )
+
+    def _edges_of(self, graphs: Tensor) -> Tensor:
+        """Return the edges of some graphs."""
+        assert self.neighbors.edges is not None
+        edges = self.neighbors.edges.index_select(0, take_segments(self.neighbors.graph_ptr, graphs)[1]).long()
+        return edges[edges >= 0]
+
     def edge_labels_used(self, graphs: Tensor) -> Tensor:
-        """Return which edge labels occur in some graphs, unknown labels left out ``[edge_kinds - 1]``, bool."""
+        """Return which values of edge labels and categories occur in some graphs ``[L]``, bool.
+
+        Values that were not seen in fitting are left out; L is the sum of ``edges.sizes``.
+        """
         assert self.neighbors.labels is not None
         _, members = take_segments(self.neighbors.graph_ptr, graphs.to(self.device))
-        labels = self.neighbors.labels.index_select(0, members).long()
-        return torch.bincount(labels[labels >= 0], minlength=self.edge_kinds)[:-1] > 0
+        codes = self.neighbors.labels.index_select(0, members).long()
+        used = torch.bincount(codes[codes >= 0], minlength=self.edge_kinds) > 0
+        return self.edges.known_values(used)
 
     def capacity(self, graphs: np.ndarray) -> Capacity:
         """Return the size of a batch of these graphs."""
@@ -226,77 +301,162 @@ class GraphTables:
         """The number of nodes and of listed neighbors of each graph, on the host."""
         return self.node_ptr.diff().cpu().numpy(), self.neighbors.graph_ptr.diff().cpu().numpy()
 
-    def batch(self, graphs: Tensor, substitutes: Tensor | None = None, capacity: Capacity | None = None) -> Batch:
+    def batch(self, graphs: Tensor, inputs: ModelInputs = AS_ENCODED, capacity: Capacity | None = None) -> Batch:
         """Return a batch of graphs.
 
         Args:
             graphs: The numbers of the g graphs of each of the M models ``[M, g]``.
-            substitutes: The feature column that model m uses in place of column c ``[M, F]``. Default: None, the same
-                one.
+            inputs: How each model takes the features. Default: as they are encoded.
             capacity: The size to pad the batch to. Kernels make the batch then, nothing waits for the device, and rows
                 after ``ptr[-1]`` belong to no graph. Default: None, no padding.
         """
         if capacity is not None:
-            return self._batch_in(capacity, graphs, substitutes)
+            return self._batch_in(capacity, graphs, inputs)
         chosen = graphs.flatten()
         ptr, nodes = take_segments(self.node_ptr, chosen)
+        models = ptr[:: max(1, graphs.shape[1])]
         neighbors = self.neighbors.take(chosen, ptr, nodes)
         transposed = neighbors if self.transposed is None else self.transposed.take(chosen, ptr, nodes)
         codes = self.features.codes.index_select(0, nodes)
-        if substitutes is not None:
-            model = expand_segments(torch.arange(len(graphs), device=ptr.device), ptr[:: graphs.shape[1]])
-            codes = substitutes[model.unsqueeze(1), codes.long()]
+        owners = _owners(models)
+        if inputs.substitutes is not None:
+            codes = inputs.substitutes[owners.unsqueeze(1), codes.long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
-        labels = self._labels(neighbors, transposed, ptr[:: max(1, graphs.shape[1])]) if self.edge_kinds else None
-        return Batch(
-            self.features.rows(nodes, codes), Neighbors(*neighbors.lists, transposed.lists, clusters, labels), ptr
-        )
+        labels = self._labels(neighbors, transposed, models) if self.edge_kinds else None
+        values = None
+        if self.order is not None:
+            entries, members = take_segments(self.neighbors.graph_ptr, chosen)
+            order = expand_segments(entries[:-1], entries).add_(self.order.index_select(0, members))
+            values = self._values(neighbors, order, models, inputs)
+        x = self.features.rows(nodes, codes, inputs.nodes, owners)
+        neighbors_of_all = Neighbors(*neighbors.lists, transposed.lists, clusters, labels, values)
+        return Batch(x, neighbors_of_all, ptr, self._graph_x(graphs, inputs))
 
-    def copies(self, models: int, substitutes: Tensor) -> Batch:
+    def copies(self, models: int, inputs: ModelInputs) -> Batch:
         """Return a batch of all graphs once for each model, as :meth:`batch` would, but without index operations."""
         graphs = len(self)
         nodes = self.features.codes.shape[0]
         listed = self.neighbors.nodes.numel()
         if self.clusters is not None or self.transposed is not None:
-            return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), substitutes)
+            return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), inputs)
         ptr = _repeat(self.node_ptr, nodes, models)
         starts = _repeat(self.neighbors.starts, listed, models)
         members = expand_segments(self.node_ptr[:-1], self.neighbors.graph_ptr).add_(self.neighbors.nodes)
-        labels = None if self.neighbors.labels is None else self.neighbors.labels.long().repeat(models)
-        taken = Taken(starts, _shifted(members, nodes, models), labels)
-        codes = substitutes[:, self.features.codes.long()].flatten(0, 1)
-        own = None if self.features.dense is None else torch.arange(nodes, device=self.device).repeat(models)
-        known = self._labels(taken, taken, ptr[:: max(1, graphs)]) if self.edge_kinds else None
-        return Batch(self.features.rows(own, codes), Neighbors(*taken.lists, taken.lists, labels=known), ptr)
+        labels, edges = (
+            None if value is None else value.long().repeat(models)
+            for value in (self.neighbors.labels, self.neighbors.edges)
+        )
+        taken = Taken(starts, _shifted(members, nodes, models), labels, edges)
+        every = torch.arange(models, device=self.device)
+        codes = self.features.codes.long().expand(models, -1, -1)
+        if inputs.substitutes is not None:
+            codes = inputs.substitutes[every.view(-1, 1, 1), codes]
+        x = self.features.rows(
+            torch.arange(nodes, device=self.device).repeat(models),
+            codes.flatten(0, 1),
+            inputs.nodes,
+            every.repeat_interleave(nodes),
+        )
+        ends = ptr[:: max(1, graphs)]
+        known = self._labels(taken, taken, ends) if self.edge_kinds else None
+        values = None
+        if self.order is not None:
+            first = expand_segments(self.neighbors.graph_ptr[:-1], self.neighbors.graph_ptr)
+            values = self._values(taken, _shifted(first + self.order, listed, models), ends, inputs)
+        neighbors = Neighbors(*taken.lists, taken.lists, labels=known, values=values)
+        every_graph = torch.arange(graphs, device=self.device).expand(models, -1)
+        return Batch(x, neighbors, ptr, self._graph_x(every_graph, inputs))
+
+    def _values(self, neighbors: Taken, order: Tensor, models: Tensor, inputs: ModelInputs) -> EdgeValues:
+        """Return the numbers of the edges of a batch, whose rows of each model start at ``models`` ``[M + 1]``."""
+        assert neighbors.edges is not None
+        itself = neighbors.edges < 0
+        edges = neighbors.edges.clamp(min=0)
+        attributes = weights = None
+        if self.edges.attributes is not None:
+            owners = _owners(neighbors.starts.index_select(0, models))
+            attributes = self.edges.attributes.take(edges, inputs.edges, owners).masked_fill(itself.unsqueeze(1), 0)
+        if self.edges.weights is not None:
+            weights = self.edges.weights.index_select(0, edges).masked_fill(itself, 1)
+        return EdgeValues(order, attributes, weights)
+
+    def _graph_x(self, graphs: Tensor, inputs: ModelInputs) -> Tensor | None:
+        """Return the attributes of the graphs of each model ``[M, g]`` as rows; missing ones have the mean, 0."""
+        if self.graph_numbers is None:
+            return None
+        owners = torch.arange(len(graphs), device=self.device).repeat_interleave(graphs.shape[1])
+        rows = self.graph_numbers.take(graphs.flatten(), inputs.graphs, owners)
+        return rows.masked_fill(rows.isnan(), 0)
 
     def _labels(self, neighbors: Taken, transposed: Taken, models: Tensor) -> EdgeLabels:
         """Return the edge labels of a batch, numbered across the models, whose rows start at ``models`` ``[M + 1]``."""
 
         def count(taken: Taken) -> Tensor:
             assert taken.labels is not None
-            ends = taken.starts.index_select(0, models)
-            first = expand_segments(self.edge_kinds * torch.arange(len(models) - 1, device=ends.device), ends)
+            first = self.edge_kinds * _owners(taken.starts.index_select(0, models))
             return torch.where(taken.labels < 0, -1, taken.labels + first)
 
         codes = count(neighbors)
-        return EdgeLabels(codes, codes if transposed is neighbors else count(transposed), self.edge_kinds)
+        other = codes if transposed is neighbors else count(transposed)
+        return EdgeLabels(codes, other, self.edge_kinds, self.edges.combinations)
 
-    def _batch_in(self, capacity: Capacity, graphs: Tensor, substitutes: Tensor | None) -> Batch:
-        """Return a padded batch; padding rows are zero. Models that need clusters do not use padded batches."""
+    def _batch_in(self, capacity: Capacity, graphs: Tensor, inputs: ModelInputs) -> Batch:
+        """Return a padded batch. Models that need clusters or numbers of edges do not use padded batches."""
         from sopool.ops.triton.assembly import assemble, one_hot
 
         def take(lists: Lists) -> "Assembled":
             codes = self.features.codes
-            return assemble(graphs, self.node_ptr, *lists, codes, capacity, substitutes, self.edge_kinds)
+            return assemble(graphs, self.node_ptr, *lists[:4], codes, capacity, inputs.substitutes, self.edge_kinds)
 
         out = take(self.neighbors)
         reverse = out if self.transposed is None else take(self.transposed)
-        x = self.features.add_dense(one_hot(out.codes, self.features.width), out.nodes)
+        rows = torch.arange(capacity.nodes, device=self.device)
+        ends = out.ptr[graphs.shape[1] :: graphs.shape[1]].contiguous()
+        # Spare rows count as those of the last model.
+        owners = torch.bucketize(rows, ends, right=True).clamp(max=len(graphs) - 1)
+        x = self.features.add_numbers(one_hot(out.codes, self.features.width), out.nodes, inputs.nodes, owners)
         labels = None
         if out.labels is not None and reverse.labels is not None:
-            labels = EdgeLabels(out.labels, reverse.labels, self.edge_kinds)
+            labels = EdgeLabels(out.labels, reverse.labels, self.edge_kinds, self.edges.combinations)
         neighbors = Neighbors(out.starts, out.members, (reverse.starts, reverse.members), labels=labels)
-        return Batch(x, neighbors, out.ptr)
+        return Batch(x, neighbors, out.ptr, self._graph_x(graphs, inputs))
+
+
+def _moments(numbers: Numbers | None, rows: Iterable[Tensor]) -> Moments | None:
+    """Return the moments of the rows of each model; None if there are no numbers."""
+    return None if numbers is None else Moments.stack(list(map(numbers.moments_of, rows)))
+
+
+def _in_tables(edges: EdgeFeatures | None) -> EdgeFeatures:
+    """Return the features of edges without the codes, which the lists have.
+
+    If there are no edges, they get a row of numbers: the entries of nodes themselves read the first one and ignore it.
+    """
+    if edges is None:
+        return NO_EDGE_FEATURES
+    attributes, weights = edges.attributes, edges.weights
+    if attributes is not None and not len(attributes.values):
+        attributes = replace(attributes, values=attributes.values.new_zeros(1, attributes.width))
+    if weights is not None and not len(weights):
+        weights = weights.new_ones(1)
+    return replace(edges, codes=None, attributes=attributes, weights=weights)
+
+
+def _order(neighbors: Lists, transposed: Lists) -> Tensor | None:
+    """Return the position of each entry of the transposed lists in the lists of the same graph ``[L]``, int32."""
+    if neighbors.edges is None or transposed.edges is None:
+        return None
+    places = torch.empty(len(neighbors.edges), dtype=torch.int32, device=neighbors.edges.device)
+    first = expand_segments(neighbors.graph_ptr[:-1], neighbors.graph_ptr)
+    own = torch.arange(len(places), device=places.device) - first
+    # Negative numbers, which stand for the nodes themselves, count from the end.
+    places[neighbors.edges.long()] = own.int()
+    return places[transposed.edges.long()]
+
+
+def _owners(ends: Tensor) -> Tensor:
+    """Return the model of each row, given where the rows of each model start, and their number ``[M + 1]``."""
+    return expand_segments(torch.arange(len(ends) - 1, device=ends.device), ends)
 
 
 def _shifted(numbers: Tensor, by: int, times: int) -> Tensor:
@@ -309,7 +469,7 @@ def _repeat(ptr: Tensor, total: int, times: int) -> Tensor:
     return torch.cat([_shifted(ptr[:-1], total, times), ptr.new_full((1,), total * times)])
 
 
-def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) -> Lists:
+def make_lists(store: PackedGraphs, by: int, edges: EdgeFeatures | None = None) -> Lists:
     """Return the neighbor lists by edge target (``by=1``) or by edge source (``by=0``); one integer sort makes them."""
     bits = max(0, int(store.sizes.max()) - 1).bit_length() if len(store) else 0
     own = torch.arange(store.num_nodes, device=store.device)
@@ -318,17 +478,24 @@ def make_lists(store: PackedGraphs, by: int, labels: EdgeCodes | None = None) ->
     key = torch.cat([own, target]).bitwise_left_shift_(bits)
     key[: store.num_nodes] += own - expand_segments(first, store.node_ptr)
     key[store.num_nodes :] += store.edge_index[1 - by]
-    kinds = 1 if labels is None else labels.kinds + 1
-    if labels is not None:  # 0 for the node itself; repeated edges are in the same order in both directions
-        key.mul_(kinds)[store.num_nodes :] += labels.codes + 1
-    ordered = _sort(key)
-    codes = None
-    if labels is not None:
-        codes = (ordered % kinds - 1).int()
+    codes = None if edges is None else edges.codes
+    kinds = 1 if codes is None or edges is None else edges.kinds + 1
+    if codes is not None:  # 0 for the node itself; repeated edges are in the same order in both directions
+        key.mul_(kinds)[store.num_nodes :] += codes + 1
+    numbers = None
+    if edges is None or (edges.attributes is None and edges.weights is None):
+        ordered = _sort(key)
+    else:
+        ordered, places = key.sort(stable=True)
+        numbers = (places - store.num_nodes).int()
+    labels = None
+    if codes is not None:
+        labels = (ordered % kinds - 1).int()
         ordered //= kinds
     lengths = torch.bincount(target, minlength=store.num_nodes).add_(1)
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    return Lists(starts[store.node_ptr], starts, ordered.bitwise_and_((1 << bits) - 1).int(), codes)
+    nodes = ordered.bitwise_and_((1 << bits) - 1).int()
+    return Lists(starts[store.node_ptr], starts, nodes, labels, numbers)
 
 
 def _sort(keys: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ def bank_memory(tables: GraphTables, config: RunConfig, split: Split) -> BankMem
     numbers = torch.from_numpy(graphs).unsqueeze(0)
 
     def step() -> None:
-        batch = tables.batch(numbers, bank.substitutes)
+        batch = tables.batch(numbers, bank.inputs)
         scores, penalty = bank.model.train().classify(*batch.to(bank.dtype))
         loss = scores.sum() if penalty is None else scores.sum() + penalty.sum()
         torch.autograd.grad(loss, bank.parameters, materialize_grads=True)

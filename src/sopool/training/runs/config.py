@@ -50,7 +50,7 @@ class RunConfig:
     fingerprint: str
     """A hash of the graphs, labels and classes, see :func:`sopool.data.formats.packed.content_key`."""
     encoder: str
-    """The encoder of the node features, as text."""
+    """The encoder of the node features, as text, see :attr:`sopool.data.Encoder.recipe`."""
     model: ModelConfig
     """The configuration of the model."""
     fold: int
