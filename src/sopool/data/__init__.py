@@ -18,6 +18,7 @@ from sopool.data.features.encoders import (
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
+from sopool.data.formats.molecule_features import MoleculeFeatures
 from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
 from sopool.data.names import CategoryColumn
@@ -41,6 +42,7 @@ __all__ = [
     "Graph",
     "GraphBatch",
     "LaplacianEncoder",
+    "MoleculeFeatures",
     "NodeFeatures",
     "NodeLabelEncoder",
     "PackedGraphs",

@@ -6,10 +6,12 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
+from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS, STEREO, assign_labels, bond_type, element
+from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.formats.rows import GraphRow, RowOptions
 from sopool.data.names import label_of_text
-from sopool.data.pack import Graph
+from sopool.data.pack import Graph, Label
 from sopool.data.targets import Targets, is_missing, target_of_text
 from sopool.errors import DataError, SettingError, suggest
 
@@ -34,23 +36,37 @@ class MoleculeText(NamedTuple):
     """The reason why the molecule cannot be used, found before parsing, or an empty string."""
 
 
-def graph_of_molecule(molecule: Any) -> Graph:
-    """Convert an RDKit molecule to a graph with atom symbols as node labels and bond types as edge labels.
+def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> Graph:
+    """Convert an RDKit molecule to a graph with elements as node labels and bond types as edge labels.
 
     Atoms keep their order, and bonds become edges in both directions. Hydrogens are nodes only if they are explicit
     atoms.
 
     Args:
-        molecule: The RDKit molecule.
+        molecule: The RDKit molecule, sanitized.
+        features: What else to read of atoms and bonds. Default: nothing.
     """
+    if not STEREO.isdisjoint(features.atoms + features.bonds):
+        assign_labels(molecule)
+    atoms = list(molecule.GetAtoms())
+    bonds = list(molecule.GetBonds())
     edges: list[tuple[int, int]] = []
-    names: list[str] = []
-    for bond in molecule.GetBonds():
+    for bond in bonds:
         pair = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         edges += [pair, pair[::-1]]
-        names += [bond.GetBondType().name.lower()] * 2
-    symbols = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    return Graph(len(symbols), edges, node_labels=symbols, edge_labels=names)
+    return Graph(
+        len(atoms),
+        edges,
+        node_labels=[element(atom) for atom in atoms],
+        node_categories={name: ATOM_COLUMNS[name](atoms) for name in features.atoms} or None,
+        edge_labels=_both_ways([bond_type(bond) for bond in bonds]),
+        edge_categories={name: _both_ways(BOND_COLUMNS[name](bonds)) for name in features.bonds} or None,
+    )
+
+
+def _both_ways(values: Sequence[Label]) -> list[Label]:
+    """Return the values of bonds for their edges, of which each has two."""
+    return [value for value in values for _ in range(2)]
 
 
 class LabelColumns:
@@ -116,7 +132,7 @@ def molecule_rows(
         try:
             label = _label(molecule, options, columns)
             with block_logs():
-                graph = _graph(chem, parse, molecule.source, options.max_atoms)
+                graph = _graph(chem, parse, molecule.source, options)
         except DataError as error:
             yield row._replace(problem=str(error))
         else:
@@ -143,10 +159,10 @@ def _label(molecule: MoleculeText, options: RowOptions, columns: LabelColumns) -
     return label
 
 
-def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_atoms: int) -> Graph:
+def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, options: RowOptions) -> Graph:
     """Parse a molecule; raise a ``DataError`` if that fails."""
     try:
-        molecule = parse(chem, source, max_atoms)
+        molecule = parse(chem, source, options.max_atoms)
         if molecule is not None:
             chem.SanitizeMol(molecule)
     except DataError:
@@ -157,7 +173,7 @@ def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_at
         raise DataError("RDKit cannot parse the molecule.")
     if not molecule.GetNumAtoms():
         raise DataError("The molecule has no atoms.")
-    return graph_of_molecule(molecule)
+    return graph_of_molecule(molecule, options.features)
 
 
 def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:

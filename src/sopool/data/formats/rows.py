@@ -9,6 +9,7 @@ from reprlib import repr as show
 from typing import Literal, NamedTuple
 
 from sopool.data.formats.limits import MAX_ATOMS
+from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
 from sopool.data.pack import Graph, Label
 from sopool.errors import SettingError
 
@@ -58,6 +59,8 @@ class RowOptions(NamedTuple):
     """The largest number of atoms of a molecule."""
     labels: LabelRule = "required"
     """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""
+    features: MoleculeFeatures = ELEMENTS
+    """What is read of molecules."""
 
 
 def row_options(
@@ -66,6 +69,7 @@ def row_options(
     target_columns: Sequence[str] = (),
     max_atoms: int = MAX_ATOMS,
     labels: LabelRule = "required",
+    features: MoleculeFeatures = ELEMENTS,
 ) -> RowOptions:
     """Return the options; raise a ``SettingError`` unless the columns of targets are a list of different names."""
     if isinstance(target_columns, str):
@@ -77,4 +81,4 @@ def row_options(
         )
     if len(set(target_columns)) < len(target_columns):
         raise SettingError(f"target_columns={show(list(target_columns))} names a column twice.")
-    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels)
+    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels, features)

@@ -1,7 +1,7 @@
 """Find one graph of any source, by its row or by its id."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -12,7 +12,7 @@ from sopool.data.formats.rows import GraphRow
 from sopool.data.graphs import PackedGraphs
 from sopool.data.pack import Label, pack
 from sopool.data.sources.catalogue import load
-from sopool.data.sources.stream import lack, place_of, rows_of, store_labels
+from sopool.data.sources.stream import Fields, lack, place_of, rows_of, store_labels
 from sopool.data.targets import GraphLabel
 from sopool.errors import DataError, Place, UserError
 
@@ -36,7 +36,7 @@ class FoundGraph(NamedTuple):
 def find_graph(
     source: str | Path,
     wanted: str,
-    fields: Mapping[str, int | None],
+    fields: Fields,
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
@@ -58,7 +58,7 @@ def find_graph(
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, fields)
     number = row_number(wanted)
     if rows is None:
         store = load(
@@ -103,7 +103,7 @@ def row_number(wanted: str) -> int | None:
     return int(wanted) if re.fullmatch(r"-?(0|[1-9][0-9]*)", wanted, re.ASCII) else None
 
 
-def _graph_of(row: GraphRow, fields: Mapping[str, int | None], place: Place) -> FoundGraph:
+def _graph_of(row: GraphRow, fields: Fields, place: Place) -> FoundGraph:
     problem = row.problem or lack(row.graph, fields)
     if problem or row.graph is None:
         raise place.error(row.number, f"{problem} Found {row.text[:60]!r}.")

@@ -4,13 +4,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from sopool.data.formats import limits
 from sopool.data.formats.kinds import kind_of
+from sopool.data.formats.molecule_features import needed_features
 from sopool.data.formats.rows import BadRow, GraphRow, row_options
-from sopool.data.graphs import EDGE_FIELDS, PackedGraphs
+from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.targets import GraphLabel
@@ -20,6 +23,8 @@ NODES = 2**14
 ROWS = 2**12
 """The largest number of nodes and of rows of a chunk; it also ends once ``limits.MAX_LINE`` characters were read."""
 NO_NODES = "the graph has no nodes."
+Fields = Mapping[str, int | tuple[str, ...] | None]
+"""The fields that graphs must have for a model: each with the number of its columns, with their names, or None."""
 
 
 @dataclass
@@ -43,7 +48,7 @@ class GraphChunk:
 
 def stream_graphs(
     source: str | Path,
-    fields: Mapping[str, int | None],
+    fields: Fields,
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
@@ -57,14 +62,15 @@ def stream_graphs(
 
     Args:
         source: The name of a data set, the path of a file, or ``-``.
-        fields: The fields that graphs must have, as an encoder's ``fields``; other features are dropped.
+        fields: The fields that graphs must have, as an encoder's ``fields``; other features are dropped. Molecules get
+            the columns that are named there.
         root: The folder to search first for named data sets. Default: None, ``SOPOOL_DATA``.
         smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
         label_column: The column or property with the class. Default: None, a usual name.
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, fields)
     if rows is None:
         store = load(
             source, root, smiles_column=smiles_column, label_column=label_column, target_columns=target_columns
@@ -79,14 +85,19 @@ def rows_of(
     label_column: str | None,
     max_atoms: int,
     target_columns: Sequence[str] = (),
+    fields: Fields = MappingProxyType({}),
 ) -> Iterator[GraphRow] | None:
-    """Return an iterator over the rows of a text file or the standard input, or None for other sources."""
+    """Return an iterator over the rows of a text file or the standard input, or None for other sources.
+
+    Molecules get the columns that ``fields`` names, see
+    :func:`~sopool.data.formats.molecule_features.needed_features`.
+    """
     kind = kind_of(source)
     if kind.rows is None:
         return None
     options = row_options(smiles_column, label_column, target_columns, max_atoms, "optional")
     kind.check_columns(source, options)
-    return kind.rows(Path(source), options)
+    return kind.rows(Path(source), options._replace(features=needed_features(fields)))
 
 
 def place_of(source: str | Path) -> Place:
@@ -94,7 +105,7 @@ def place_of(source: str | Path) -> Place:
     return kind_of(source).place(source)
 
 
-def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Iterator[GraphChunk]:
+def _chunks(rows: Iterable[GraphRow], fields: Fields) -> Iterator[GraphChunk]:
     chunk = GraphChunk()
     graphs = list[Graph]()
     nodes = 0
@@ -105,7 +116,7 @@ def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Itera
         if problem or row.graph is None:
             chunk.bad.append(BadRow(row.number, row.text, problem))
         else:
-            graphs.append(Graph(row.graph.num_nodes, row.graph.edges, **{f: getattr(row.graph, f) for f in fields}))
+            graphs.append(only(row.graph, fields))
             nodes += row.graph.num_nodes
             chunk.rows.append(row.number)
             chunk.ids.append(row.name)
@@ -122,18 +133,39 @@ def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, int | None]) -> Itera
         yield chunk
 
 
-def lack(graph: Graph | None, fields: Mapping[str, int | None]) -> str:
+def only(graph: Graph, fields: Fields) -> Graph:
+    """Return a graph with these fields only, and only with the columns that they name."""
+    taken = {name: _columns(getattr(graph, name), needed) for name, needed in fields.items()}
+    return Graph(graph.num_nodes, graph.edges, **taken)
+
+
+def _columns(values: Any, needed: int | tuple[str, ...] | None) -> Any:
+    if isinstance(needed, tuple) and isinstance(values, Mapping):
+        return {name: values[name] for name in needed}
+    return values
+
+
+def lack(graph: Graph | None, fields: Fields) -> str:
     """Return the reason why a graph cannot be used for prediction, or an empty string."""
     if graph is None or not graph.num_nodes:
         return NO_NODES
-    for name, width in fields.items():
-        values = getattr(graph, name)
-        if name in EDGE_FIELDS and not len(graph.edges):
-            continue
-        if values is None:
-            return f"the graph has no {name}, but the graphs that the model was trained on have."
-        if width is not None and np.shape(values)[1] != width:
-            return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {width}."
+    for name, needed in fields.items():
+        missing = "" if name in EDGE_FIELDS and not len(graph.edges) else _lack_of(name, getattr(graph, name), needed)
+        if missing:
+            return missing
+    return ""
+
+
+def _lack_of(name: str, values: Any, needed: int | tuple[str, ...] | None) -> str:
+    """Return what a field lacks, or an empty string."""
+    others = "but the graphs that the model was trained on have"
+    if values is None:
+        return f"the graph has no {name}, {others}."
+    if isinstance(needed, int) and np.shape(values)[1] != needed:
+        return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {needed}."
+    if isinstance(needed, tuple) and isinstance(values, Mapping):
+        missing = next((column for column in needed if column not in values), None)
+        return "" if missing is None else f"the graph has no {KINDS[name]} {missing!r}, {others}."
     return ""
 
 

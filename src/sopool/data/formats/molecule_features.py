@@ -1,0 +1,71 @@
+"""Choose what is read of molecules."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS
+from sopool.errors import check_name
+
+
+@dataclass(frozen=True)
+class MoleculeFeatures:
+    """What is read of molecules besides the elements of atoms and the types of bonds.
+
+    Args:
+        atoms: The columns of node categories, see :data:`~sopool.data.formats.atoms.ATOM_COLUMNS`. Default: none.
+        bonds: The columns of edge categories, see :data:`~sopool.data.formats.atoms.BOND_COLUMNS`. Default: none.
+
+    Examples:
+        >>> from sopool.data import MoleculeFeatures
+        >>> MoleculeFeatures(atoms=("charge", "aromatic")).bonds
+        ()
+    """
+
+    atoms: tuple[str, ...] = ()
+    """The columns of node categories."""
+    bonds: tuple[str, ...] = ()
+    """The columns of edge categories."""
+
+    def __post_init__(self) -> None:
+        for kind, names, known in (("atoms", self.atoms, ATOM_COLUMNS), ("bonds", self.bonds, BOND_COLUMNS)):
+            for name in names:
+                check_name(f"feature of {kind}", name, known)
+
+
+LEVELS = {
+    "element": MoleculeFeatures(),
+    "charge": MoleculeFeatures(("charge",)),
+    "atoms": MoleculeFeatures(tuple(ATOM_COLUMNS)),
+    "all": MoleculeFeatures(tuple(ATOM_COLUMNS), tuple(BOND_COLUMNS)),
+}
+"""The choices with names: the elements of atoms and the types of bonds only, also formal charges, all features of
+atoms, and all features of atoms and bonds."""
+ELEMENTS = LEVELS["element"]
+
+
+def chosen_features(features: str | MoleculeFeatures) -> MoleculeFeatures:
+    """Return what is to be read of molecules.
+
+    Args:
+        features: A name in :data:`LEVELS`, or the choice itself.
+    """
+    if isinstance(features, MoleculeFeatures):
+        return features
+    check_name("choice of features", features, LEVELS)
+    return LEVELS[features]
+
+
+def needed_features(fields: Mapping[str, Any]) -> MoleculeFeatures:
+    """Return what must be read of molecules so that a model can predict them.
+
+    The columns have the same names in all files, so their names alone say what was chosen in training.
+
+    Args:
+        fields: The fields that graphs must have, as an encoder's ``fields``. The names of the columns are the values of
+            ``"node_categories"`` and ``"edge_categories"``. Columns that molecules do not have are left out.
+    """
+    atoms, bonds = (fields.get(name) or () for name in ("node_categories", "edge_categories"))
+    return MoleculeFeatures(
+        tuple(name for name in atoms if name in ATOM_COLUMNS), tuple(name for name in bonds if name in BOND_COLUMNS)
+    )
