@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,18 @@ from sopool.data.targets import is_target, stack_targets
 from sopool.errors import DataError
 
 Label = str | int
+
+
+class NamedNumbers(NamedTuple):
+    """Numbers given beside a graph, with names that many graphs share: a mapping of names takes far more memory."""
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    """The numbers, float32 ``[D]``, NaN where one is missing."""
+
+    def as_mapping(self) -> dict[str, float]:
+        """Return the numbers by their names."""
+        return dict(zip(self.names, self.values.tolist(), strict=True))
 
 
 @dataclass
@@ -35,7 +47,7 @@ class Graph:
         node_categories: More categories of the nodes: the values ``[N]`` of each column by its name. Default: None.
         edge_categories: More categories of the edges, as those of nodes. Default: None.
         graph_attributes: Numbers given beside the graph, such as a temperature: a mapping of names to numbers, or a
-            list ``[D]``; None or NaN where one is missing. Default: None.
+            list ``[D]``; None or NaN where one is missing. :class:`NamedNumbers` take less memory. Default: None.
         where: The name of the graph in error messages. Default: its index, such as "graph 3".
 
     Examples:
@@ -62,7 +74,7 @@ class Graph:
     edge_categories: Mapping[str, Sequence[Label]] | None = None
     """The values ``[E]`` of each column of categories by its name."""
     graph_attributes: Any = None
-    """Numbers given beside the graph: a mapping of names to numbers, or a list ``[D]``."""
+    """Numbers given beside the graph: a mapping of names to numbers, a list ``[D]``, or :class:`NamedNumbers`."""
     where: str = ""
     """The name of the graph in error messages; its index, such as "graph 3", by default."""
 
@@ -166,6 +178,11 @@ def _graph_attributes(graphs: list[Graph]) -> dict[str, Any]:
     values = _complete(graphs, "graph_attributes", [plain(graph.graph_attributes) for graph in graphs])
     if values is None:
         return {}
+    first = values[0]
+    if all(isinstance(some, NamedNumbers) and some.names == first.names for some in values):
+        numbers = torch.from_numpy(np.stack([some.values for some in values]))
+        return {"graph_attributes": numbers, "graph_attribute_names": first.names}
+    values = [some.as_mapping() if isinstance(some, NamedNumbers) else some for some in values]
     first = values[0]
     given = tuple(first) if isinstance(first, Mapping) else tuple(f"attribute {i}" for i, _ in enumerate(first))
     rows = []

@@ -1,10 +1,11 @@
 """Choose what is read of molecules."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS
+from sopool.data.formats.descriptors import descriptor_names, is_descriptor
 from sopool.errors import check_name
 
 
@@ -15,6 +16,7 @@ class MoleculeFeatures:
     Args:
         atoms: The columns of node categories, see :data:`~sopool.data.formats.atoms.ATOM_COLUMNS`. Default: none.
         bonds: The columns of edge categories, see :data:`~sopool.data.formats.atoms.BOND_COLUMNS`. Default: none.
+        descriptors: The names of descriptors, which become graph attributes. Default: none.
 
     Examples:
         >>> from sopool.data import MoleculeFeatures
@@ -26,6 +28,8 @@ class MoleculeFeatures:
     """The columns of node categories."""
     bonds: tuple[str, ...] = ()
     """The columns of edge categories."""
+    descriptors: tuple[str, ...] = ()
+    """The names of descriptors, which become graph attributes."""
 
     def __post_init__(self) -> None:
         for kind, names, known in (("atoms", self.atoms, ATOM_COLUMNS), ("bonds", self.bonds, BOND_COLUMNS)):
@@ -44,16 +48,18 @@ atoms, and all features of atoms and bonds."""
 ELEMENTS = LEVELS["element"]
 
 
-def chosen_features(features: str | MoleculeFeatures) -> MoleculeFeatures:
+def chosen_features(features: str | MoleculeFeatures, descriptors: Sequence[str] = ()) -> MoleculeFeatures:
     """Return what is to be read of molecules.
 
     Args:
         features: A name in :data:`LEVELS`, or the choice itself.
+        descriptors: Kinds of descriptors to add: any of ``"rdkit2d"``, ``"morgan"`` and ``"atom-pairs"``.
     """
-    if isinstance(features, MoleculeFeatures):
-        return features
-    check_name("choice of features", features, LEVELS)
-    return LEVELS[features]
+    if not isinstance(features, MoleculeFeatures):
+        check_name("choice of features", features, LEVELS)
+        features = LEVELS[features]
+    added = [name for name in descriptor_names(descriptors) if name not in set(features.descriptors)]
+    return replace(features, descriptors=(*features.descriptors, *added)) if added else features
 
 
 def needed_features(fields: Mapping[str, Any]) -> MoleculeFeatures:
@@ -63,9 +69,14 @@ def needed_features(fields: Mapping[str, Any]) -> MoleculeFeatures:
 
     Args:
         fields: The fields that graphs must have, as an encoder's ``fields``. The names of the columns are the values of
-            ``"node_categories"`` and ``"edge_categories"``. Columns that molecules do not have are left out.
+            ``"node_categories"`` and ``"edge_categories"``, and those of numbers that of ``"graph_attributes"``.
+            Columns that molecules do not have are left out.
     """
-    atoms, bonds = (fields.get(name) or () for name in ("node_categories", "edge_categories"))
+    atoms, bonds, numbers = (
+        fields.get(name) or () for name in ("node_categories", "edge_categories", "graph_attributes")
+    )
     return MoleculeFeatures(
-        tuple(name for name in atoms if name in ATOM_COLUMNS), tuple(name for name in bonds if name in BOND_COLUMNS)
+        tuple(name for name in atoms if name in ATOM_COLUMNS),
+        tuple(name for name in bonds if name in BOND_COLUMNS),
+        tuple(filter(is_descriptor, numbers)),
     )

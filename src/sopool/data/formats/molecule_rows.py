@@ -7,13 +7,14 @@ from textwrap import shorten
 from typing import Any, NamedTuple
 
 from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS, STEREO, assign_labels, bond_type, element
+from sopool.data.formats.descriptors import calculator
 from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.formats.rows import GraphRow, RowOptions
 from sopool.data.names import label_of_text
 from sopool.data.pack import Graph, Label
 from sopool.data.targets import Targets, is_missing, target_of_text
-from sopool.errors import DataError, SettingError, suggest
+from sopool.errors import DataError, SettingError, UserError, suggest
 
 LABEL_NAMES = ("label", "class", "target", "y", "activity")
 """The usual names of the column or property with labels."""
@@ -44,7 +45,7 @@ def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> G
 
     Args:
         molecule: The RDKit molecule, sanitized.
-        features: What else to read of atoms and bonds. Default: nothing.
+        features: What else to read of the molecule. Default: nothing.
     """
     if not STEREO.isdisjoint(features.atoms + features.bonds):
         assign_labels(molecule)
@@ -61,6 +62,7 @@ def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> G
         node_categories={name: ATOM_COLUMNS[name](atoms) for name in features.atoms} or None,
         edge_labels=_both_ways([bond_type(bond) for bond in bonds]),
         edge_categories={name: _both_ways(BOND_COLUMNS[name](bonds)) for name in features.bonds} or None,
+        graph_attributes=calculator(features.descriptors)(molecule) if features.descriptors else None,
     )
 
 
@@ -163,17 +165,16 @@ def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, option
     """Parse a molecule; raise a ``DataError`` if that fails."""
     try:
         molecule = parse(chem, source, options.max_atoms)
-        if molecule is not None:
-            chem.SanitizeMol(molecule)
-    except DataError:
+        if molecule is None:
+            raise DataError("RDKit cannot parse the molecule.")
+        chem.SanitizeMol(molecule)
+        if not molecule.GetNumAtoms():
+            raise DataError("The molecule has no atoms.")
+        return graph_of_molecule(molecule, options.features)
+    except UserError:
         raise
     except (ValueError, RuntimeError) as error:
         raise DataError(f"RDKit rejects the molecule: {str(error).strip()}.") from error
-    if molecule is None:
-        raise DataError("RDKit cannot parse the molecule.")
-    if not molecule.GetNumAtoms():
-        raise DataError("The molecule has no atoms.")
-    return graph_of_molecule(molecule, options.features)
 
 
 def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:

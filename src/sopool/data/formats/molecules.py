@@ -27,6 +27,7 @@ def smiles_to_store(
     name: str = "molecules",
     max_atoms: int = MAX_ATOMS,
     features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Convert SMILES to a store, and return it with the list of molecules that were skipped.
 
@@ -43,6 +44,8 @@ def smiles_to_store(
         features: What is read of atoms and bonds: ``"element"`` (and the types of bonds), ``"charge"`` (also formal
             charges), ``"atoms"`` (all features of atoms), ``"all"`` (also those of bonds), or a
             :class:`MoleculeFeatures`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
+            descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
     """
     texts = _listed(smiles)
     given = [None] * len(smiles) if labels is None else _listed(labels)
@@ -52,9 +55,9 @@ def smiles_to_store(
         MoleculeText(place, str(text), text if isinstance(text, str) else "", plain(label))
         for place, (text, label) in enumerate(zip(texts, given, strict=True))
     )
-    options = row_options(
-        max_atoms=max_atoms, labels="ignored" if labels is None else "required", features=chosen_features(features)
-    )
+    rule: LabelRule = "ignored" if labels is None else "required"
+    chosen = chosen_features(features, descriptors)
+    options = row_options(max_atoms=max_atoms, labels=rule, features=chosen)
     return pack_molecules(molecule_rows(molecules, from_smiles, options), Place("molecule"), on_error, name)
 
 
@@ -68,6 +71,7 @@ def read_smiles_csv(
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
     features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from a CSV file (comma, semicolon or tab; may be ``.gz``), and return those skipped as well.
 
@@ -86,9 +90,11 @@ def read_smiles_csv(
         target_columns: The columns with numbers to predict, instead of ``label_column``; cells may be empty. Default:
             none.
         features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, as in :func:`smiles_to_store`. Default: none.
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, chosen_features(features))
+    chosen = chosen_features(features, descriptors)
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, chosen)
     rows = table_rows(read_lines(path), path, options)
     return pack_molecules(rows, Place("line", path), on_error, name or stem_of(path))
 
@@ -102,6 +108,7 @@ def read_sdf(
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
     features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from an SDF file (may be ``.gz``), and return those skipped as well.
 
@@ -115,9 +122,11 @@ def read_sdf(
         max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
         target_columns: The properties with numbers to predict, instead of ``label_property``. Default: none.
         features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, as in :func:`smiles_to_store`. Default: none.
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(None, label_property, target_columns, max_atoms, labels, chosen_features(features))
+    chosen = chosen_features(features, descriptors)
+    options = row_options(None, label_property, target_columns, max_atoms, labels, chosen)
     return pack_molecules(sdf_rows(path, options), Place("record", path), on_error, name or stem_of(path))
 
 

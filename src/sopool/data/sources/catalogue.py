@@ -172,6 +172,7 @@ def load(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
     features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
     progress: DownloadProgress | None = None,
 ) -> PackedGraphs:
     """Load graphs from a file or folder, or a data set by name.
@@ -196,6 +197,8 @@ def load(
         features: What is read of the atoms and bonds of molecules: ``"element"`` (and the types of bonds), ``"charge"``
             (also formal charges), ``"atoms"`` (all features of atoms), ``"all"`` (also those of bonds), or a
             :class:`MoleculeFeatures`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
+            descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
         progress: A function that is called with the bytes downloaded so far and in total (or None). Default: None.
 
     Examples:
@@ -205,7 +208,8 @@ def load(
         (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, chosen_features(features))
+    chosen = chosen_features(features, descriptors)
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, chosen)
     if _is_path(source):
         return _read(Path(source), options, on_error)
     name = str(source)

@@ -14,7 +14,7 @@ from sopool.data.formats.kinds import kind_of
 from sopool.data.formats.molecule_features import needed_features
 from sopool.data.formats.rows import BadRow, GraphRow, row_options
 from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
-from sopool.data.pack import Graph, Label, pack
+from sopool.data.pack import Graph, Label, NamedNumbers, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.targets import GraphLabel
 from sopool.errors import Place
@@ -163,8 +163,9 @@ def _lack_of(name: str, values: Any, needed: int | tuple[str, ...] | None) -> st
         return f"the graph has no {name}, {others}."
     if isinstance(needed, int) and np.shape(values)[1] != needed:
         return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {needed}."
-    if isinstance(needed, tuple) and isinstance(values, Mapping):
-        missing = next((column for column in needed if column not in values), None)
+    if isinstance(needed, tuple) and isinstance(values, Mapping | NamedNumbers):
+        known = set(values.names if isinstance(values, NamedNumbers) else values)
+        missing = next((column for column in needed if column not in known), None)
         return "" if missing is None else f"the graph has no {KINDS[name]} {missing!r}, {others}."
     return ""
 
