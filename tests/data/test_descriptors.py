@@ -117,10 +117,10 @@ def test_some_descriptors_in_any_order():
     names = ("atom-pairs 7", "rdkit2d MolWt", "morgan 33", "rdkit2d TPSA", "morgan 1")
     every = numbers("CCO")
     found = calculator(names)(Chem.MolFromSmiles("CCO"))
-    assert found.names == names
-    np.testing.assert_equal(found.values.tolist(), [every[name] for name in names])
+    assert tuple(found) == names
+    np.testing.assert_equal(found.numbers.tolist(), [every[name] for name in names])
     graph = graph_of_molecule(Chem.MolFromSmiles("CCO"), MoleculeFeatures(descriptors=names))
-    assert graph.graph_attributes.as_mapping() == {name: every[name] for name in names}
+    assert dict(graph.graph_attributes) == {name: every[name] for name in names}
 
 
 def test_a_model_says_which_descriptors_it_needs(tmp_path):
@@ -159,12 +159,15 @@ def test_unknown_names(tmp_path):
 
 def test_numbers_with_shared_names_are_packed_like_mappings():
     rows = [[1.5, float("nan")], [-2.0, 0.25]]
-    short = [NamedNumbers(("a", "b"), np.array(row, np.float32)) for row in rows]
+    shared = {"a": 0, "b": 1}
+    short = [NamedNumbers(shared, np.array(row, np.float32)) for row in rows]
     long = [dict(zip("ab", row, strict=True)) for row in rows]
-    for given in (short, long, [short[0], long[1]], [long[0], short[1]]):
+    turned = NamedNumbers({"b": 0, "a": 1}, np.array(rows[1][::-1], np.float32))
+    assert dict(short[1]) == long[1] == dict(turned)
+    for given in (short, long, [short[0], long[1]], [long[0], short[1]], [short[0], turned]):
         store = pack([Graph(1, graph_attributes=one) for one in given])
         assert store.graph_attribute_names == ("a", "b")
         np.testing.assert_equal(store.graph_attributes.tolist(), rows)
-    other = NamedNumbers(("a", "c"), short[0].values)
+    other = NamedNumbers({"a": 0, "c": 1}, short[0].numbers)
     with pytest.raises(DataError, match="graph 1: graph_attributes name 'c', which the first graph does not have"):
         pack([Graph(1, graph_attributes=one) for one in (short[0], other)])

@@ -13,6 +13,8 @@ from torch import Tensor
 from sopool.errors import DataError
 
 LabelNames = tuple[str | int, ...]
+Needed = int | tuple[str, ...] | None
+"""What a model needs of a field of graphs: that it is there (None), a number of columns, or the columns it names."""
 WHOLE = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")
 """How a file may write an integer label: 1, 01 or, as pandas does in a column with missing values, 1.0."""
 

@@ -1,9 +1,9 @@
 """Pack single graphs into a store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,16 +17,28 @@ from sopool.errors import DataError
 Label = str | int
 
 
-class NamedNumbers(NamedTuple):
-    """Numbers given beside a graph, with names that many graphs share: a mapping of names takes far more memory."""
+class NamedNumbers(Mapping[str, float]):
+    """Numbers given beside a graph, whose names many graphs share: a dictionary takes far more memory.
 
-    names: tuple[str, ...]
-    values: np.ndarray
-    """The numbers, float32 ``[D]``, NaN where one is missing."""
+    Args:
+        places: The index of each name, in order. Graphs of one source share the same object.
+        numbers: The numbers, float32 ``[D]``, NaN where one is missing.
+    """
 
-    def as_mapping(self) -> dict[str, float]:
-        """Return the numbers by their names."""
-        return dict(zip(self.names, self.values.tolist(), strict=True))
+    __slots__ = ("numbers", "places")
+
+    def __init__(self, places: Mapping[str, int], numbers: np.ndarray) -> None:
+        self.places = places
+        self.numbers = numbers
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.numbers[self.places[name]])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 @dataclass
@@ -47,7 +59,7 @@ class Graph:
         node_categories: More categories of the nodes: the values ``[N]`` of each column by its name. Default: None.
         edge_categories: More categories of the edges, as those of nodes. Default: None.
         graph_attributes: Numbers given beside the graph, such as a temperature: a mapping of names to numbers, or a
-            list ``[D]``; None or NaN where one is missing. :class:`NamedNumbers` take less memory. Default: None.
+            list ``[D]``; None or NaN where one is missing. Default: None.
         where: The name of the graph in error messages. Default: its index, such as "graph 3".
 
     Examples:
@@ -74,7 +86,7 @@ class Graph:
     edge_categories: Mapping[str, Sequence[Label]] | None = None
     """The values ``[E]`` of each column of categories by its name."""
     graph_attributes: Any = None
-    """Numbers given beside the graph: a mapping of names to numbers, a list ``[D]``, or :class:`NamedNumbers`."""
+    """Numbers given beside the graph: a mapping of names to numbers, or a list ``[D]``."""
     where: str = ""
     """The name of the graph in error messages; its index, such as "graph 3", by default."""
 
@@ -175,14 +187,14 @@ def _categories(graphs: list[Graph], field: str, counts: list[int]) -> dict[str,
 
 def _graph_attributes(graphs: list[Graph]) -> dict[str, Any]:
     """Return the fields of a store with the numbers given beside graphs."""
-    values = _complete(graphs, "graph_attributes", [plain(graph.graph_attributes) for graph in graphs])
+    values = _complete(graphs, "graph_attributes", [graph.graph_attributes for graph in graphs])
     if values is None:
         return {}
     first = values[0]
-    if all(isinstance(some, NamedNumbers) and some.names == first.names for some in values):
-        numbers = torch.from_numpy(np.stack([some.values for some in values]))
-        return {"graph_attributes": numbers, "graph_attribute_names": first.names}
-    values = [some.as_mapping() if isinstance(some, NamedNumbers) else some for some in values]
+    if isinstance(first, NamedNumbers) and all(getattr(some, "places", None) is first.places for some in values):
+        numbers = torch.from_numpy(np.stack([some.numbers for some in values]))
+        return {"graph_attributes": numbers, "graph_attribute_names": tuple(first)}
+    values = list(map(plain, values))
     first = values[0]
     given = tuple(first) if isinstance(first, Mapping) else tuple(f"attribute {i}" for i, _ in enumerate(first))
     rows = []

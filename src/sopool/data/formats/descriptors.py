@@ -102,6 +102,7 @@ def calculator(names: tuple[str, ...]) -> Callable[[Any], NamedNumbers]:
     Args:
         names: The names of the descriptors, as :func:`descriptor_names` returns them.
     """
+    order = {name: place for place, name in enumerate(names)}
     parts: list[tuple[list[int], Numbers]] = []
     split = [name.split(" ", 1) for name in names]
     for kind, (_, prepare) in KINDS.items():
@@ -116,6 +117,6 @@ def calculator(names: tuple[str, ...]) -> Callable[[Any], NamedNumbers]:
         values = np.empty(len(names), np.float32)
         for places, numbers in parts:
             values[places] = numbers(molecule)
-        return NamedNumbers(names, values)
+        return NamedNumbers(order, values)
 
     return compute

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS
 from sopool.data.formats.descriptors import descriptor_names, is_descriptor
+from sopool.data.names import Needed
 from sopool.errors import check_name
 
 
@@ -62,7 +62,7 @@ def chosen_features(features: str | MoleculeFeatures, descriptors: Sequence[str]
     return replace(features, descriptors=(*features.descriptors, *added)) if added else features
 
 
-def needed_features(fields: Mapping[str, Any]) -> MoleculeFeatures:
+def needed_features(fields: Mapping[str, Needed]) -> MoleculeFeatures:
     """Return what must be read of molecules so that a model can predict them.
 
     The columns have the same names in all files, so their names alone say what was chosen in training.
@@ -73,7 +73,8 @@ def needed_features(fields: Mapping[str, Any]) -> MoleculeFeatures:
             Columns that molecules do not have are left out.
     """
     atoms, bonds, numbers = (
-        fields.get(name) or () for name in ("node_categories", "edge_categories", "graph_attributes")
+        needed if isinstance(needed, tuple) else ()
+        for needed in map(fields.get, ("node_categories", "edge_categories", "graph_attributes"))
     )
     return MoleculeFeatures(
         tuple(name for name in atoms if name in ATOM_COLUMNS),

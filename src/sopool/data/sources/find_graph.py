@@ -1,7 +1,7 @@
 """Find one graph of any source, by its row or by its id."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import NamedTuple
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.rows import GraphRow
 from sopool.data.graphs import PackedGraphs
+from sopool.data.names import Needed
 from sopool.data.pack import Label, pack
 from sopool.data.sources.catalogue import load
-from sopool.data.sources.stream import Fields, lack, place_of, rows_of, store_labels
+from sopool.data.sources.stream import lack, place_of, rows_of, store_labels
 from sopool.data.targets import GraphLabel
 from sopool.errors import DataError, Place, UserError
 
@@ -36,7 +37,7 @@ class FoundGraph(NamedTuple):
 def find_graph(
     source: str | Path,
     wanted: str,
-    fields: Fields,
+    fields: Mapping[str, Needed],
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
@@ -103,7 +104,7 @@ def row_number(wanted: str) -> int | None:
     return int(wanted) if re.fullmatch(r"-?(0|[1-9][0-9]*)", wanted, re.ASCII) else None
 
 
-def _graph_of(row: GraphRow, fields: Fields, place: Place) -> FoundGraph:
+def _graph_of(row: GraphRow, fields: Mapping[str, Needed], place: Place) -> FoundGraph:
     problem = row.problem or lack(row.graph, fields)
     if problem or row.graph is None:
         raise place.error(row.number, f"{problem} Found {row.text[:60]!r}.")

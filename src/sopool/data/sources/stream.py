@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as show
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,8 @@ from sopool.data.formats.kinds import kind_of
 from sopool.data.formats.molecule_features import needed_features
 from sopool.data.formats.rows import BadRow, GraphRow, row_options
 from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
-from sopool.data.pack import Graph, Label, NamedNumbers, pack
+from sopool.data.names import Needed
+from sopool.data.pack import Graph, Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.targets import GraphLabel
 from sopool.errors import Place
@@ -23,8 +25,6 @@ NODES = 2**14
 ROWS = 2**12
 """The largest number of nodes and of rows of a chunk; it also ends once ``limits.MAX_LINE`` characters were read."""
 NO_NODES = "the graph has no nodes."
-Fields = Mapping[str, int | tuple[str, ...] | None]
-"""The fields that graphs must have for a model: each with the number of its columns, with their names, or None."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class GraphChunk:
 
 def stream_graphs(
     source: str | Path,
-    fields: Fields,
+    fields: Mapping[str, Needed],
     root: str | Path | None = None,
     smiles_column: str | None = None,
     label_column: str | None = None,
@@ -62,8 +62,8 @@ def stream_graphs(
 
     Args:
         source: The name of a data set, the path of a file, or ``-``.
-        fields: The fields that graphs must have, as an encoder's ``fields``; other features are dropped. Molecules get
-            the columns that are named there.
+        fields: The fields that graphs must have, as an encoder's ``fields``: each with None, with a number of columns,
+            or with the names of columns. Other fields and columns are dropped.
         root: The folder to search first for named data sets. Default: None, ``SOPOOL_DATA``.
         smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
         label_column: The column or property with the class. Default: None, a usual name.
@@ -85,7 +85,7 @@ def rows_of(
     label_column: str | None,
     max_atoms: int,
     target_columns: Sequence[str] = (),
-    fields: Fields = MappingProxyType({}),
+    fields: Mapping[str, Needed] = MappingProxyType({}),
 ) -> Iterator[GraphRow] | None:
     """Return an iterator over the rows of a text file or the standard input, or None for other sources.
 
@@ -105,7 +105,7 @@ def place_of(source: str | Path) -> Place:
     return kind_of(source).place(source)
 
 
-def _chunks(rows: Iterable[GraphRow], fields: Fields) -> Iterator[GraphChunk]:
+def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed]) -> Iterator[GraphChunk]:
     chunk = GraphChunk()
     graphs = list[Graph]()
     nodes = 0
@@ -116,7 +116,8 @@ def _chunks(rows: Iterable[GraphRow], fields: Fields) -> Iterator[GraphChunk]:
         if problem or row.graph is None:
             chunk.bad.append(BadRow(row.number, row.text, problem))
         else:
-            graphs.append(only(row.graph, fields))
+            kept = {name: _kept(getattr(row.graph, name), needed) for name, needed in fields.items()}
+            graphs.append(Graph(row.graph.num_nodes, row.graph.edges, **kept))
             nodes += row.graph.num_nodes
             chunk.rows.append(row.number)
             chunk.ids.append(row.name)
@@ -133,41 +134,33 @@ def _chunks(rows: Iterable[GraphRow], fields: Fields) -> Iterator[GraphChunk]:
         yield chunk
 
 
-def only(graph: Graph, fields: Fields) -> Graph:
-    """Return a graph with these fields only, and only with the columns that they name."""
-    taken = {name: _columns(getattr(graph, name), needed) for name, needed in fields.items()}
-    return Graph(graph.num_nodes, graph.edges, **taken)
-
-
-def _columns(values: Any, needed: int | tuple[str, ...] | None) -> Any:
-    if isinstance(needed, tuple) and isinstance(values, Mapping):
-        return {name: values[name] for name in needed}
-    return values
-
-
-def lack(graph: Graph | None, fields: Fields) -> str:
+def lack(graph: Graph | None, fields: Mapping[str, Needed]) -> str:
     """Return the reason why a graph cannot be used for prediction, or an empty string."""
     if graph is None or not graph.num_nodes:
         return NO_NODES
     for name, needed in fields.items():
-        missing = "" if name in EDGE_FIELDS and not len(graph.edges) else _lack_of(name, getattr(graph, name), needed)
-        if missing:
-            return missing
+        values = getattr(graph, name)
+        if name in EDGE_FIELDS and not len(graph.edges):
+            continue
+        if values is None:
+            return f"the graph has no {name}, but the graphs that the model was trained on have."
+        if isinstance(needed, tuple):
+            missing = next((column for column in needed if column not in values), None)
+            if missing is not None:
+                lacking = f"{KINDS[name]} {show(missing)}"
+                return f"the graph has no {lacking}, but the graphs that the model was trained on have."
+        elif needed is not None and np.shape(values)[1] != needed:
+            return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {needed}."
     return ""
 
 
-def _lack_of(name: str, values: Any, needed: int | tuple[str, ...] | None) -> str:
-    """Return what a field lacks, or an empty string."""
-    others = "but the graphs that the model was trained on have"
-    if values is None:
-        return f"the graph has no {name}, {others}."
-    if isinstance(needed, int) and np.shape(values)[1] != needed:
-        return f"the graph has {np.shape(values)[1]} {name} each, but the model was trained with {needed}."
-    if isinstance(needed, tuple) and isinstance(values, Mapping | NamedNumbers):
-        known = set(values.names if isinstance(values, NamedNumbers) else values)
-        missing = next((column for column in needed if column not in known), None)
-        return "" if missing is None else f"the graph has no {KINDS[name]} {missing!r}, {others}."
-    return ""
+def _kept(values: Any, needed: Needed) -> Any:
+    """Return the values of a field in the columns that are needed; a graph without edges may have no values."""
+    if isinstance(needed, tuple):
+        return {name: [] if values is None else values[name] for name in needed}
+    if values is None and needed is not None:
+        return np.empty((0, needed), np.float32)
+    return values
 
 
 def store_labels(store: PackedGraphs) -> Sequence[GraphLabel | None]:
