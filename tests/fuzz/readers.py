@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
+from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS
 from sopool.data.formats.gin import read_gin
 from sopool.data.formats.jsonl import read_jsonl
 from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
@@ -162,14 +163,18 @@ def csv_of_graph_attributes(data: bytes) -> None:
 @target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
 def sdf(data: bytes) -> None:
     with file_of(data, "a.sdf") as path:
-        check_values(read_sdf(path)[0])
+        check_values(read_sdf(path, features="all", descriptors=["morgan"])[0])
 
 
 @target(*SMILES, words=SMILES_WORDS, needs="rdkit")
 def smiles(data: bytes) -> None:
-    store, bad = smiles_to_store(["C", data.decode("utf-8", "surrogateescape")])
+    texts = ["C", data.decode("utf-8", "surrogateescape")]
+    store, bad = smiles_to_store(texts)
     check_values(store)
     assert len(store) + len(bad) == 2
+    more, worse = smiles_to_store(texts, features="all", descriptors=["rdkit2d", "morgan", "atom-pairs"])
+    check_values(more)
+    assert (len(more), worse) == (len(store), bad)
 
 
 @target(tu_text(SMALL), tu_text(SMALL | TU_TARGETS), tu_text(SMALL | TU_COLUMNS), words=(FILE_MARK, *NUMBERS))
@@ -240,9 +245,17 @@ def standard_input(data: bytes) -> None:
             check_values(chunk.graphs)
 
 
+NEEDED = {
+    "node_categories": tuple(ATOM_COLUMNS),
+    "edge_categories": tuple(BOND_COLUMNS),
+    "graph_attributes": ("morgan 0", "rdkit2d MolWt"),
+}
+"""What a model may need of molecules."""
+
+
 def streamed(data: bytes, name: str) -> None:
     with file_of(data, name) as path:
-        for chunk in stream_graphs(path, {}):
+        for chunk in stream_graphs(path, NEEDED):
             assert len(chunk.rows) == (0 if chunk.graphs is None else len(chunk.graphs))
 
 

@@ -14,3 +14,7 @@ def published_folds(name, graphs):
     """(train, test) numbers of graphs for each of the folds that the authors of the paper used."""
     tests = json.loads((DATA / "folds" / f"{name}.json").read_text())["test"]
     return [(np.setdiff1d(np.arange(graphs), test), np.array(test)) for test in tests]
+
+
+MOLECULES = DATA.parent / "molecules"
+needs_molecules = pytest.mark.skipif(not MOLECULES.is_dir(), reason="the molecules are not beside the repository")

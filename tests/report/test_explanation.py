@@ -205,10 +205,25 @@ def test_molecules_are_drawn_as_such():
     graph = load("MUTAG")[0]
     values = np.linspace(-1, 2, graph.num_nodes)
     picture, said = picture_of(graph, values, ["C"] * graph.num_nodes, "A molecule")
-    assert "hydrogens" in said
+    assert said.startswith("Charges and hydrogens that are not nodes of the graph are not drawn")
     assert "atom-0" in picture
     ElementTree.fromstring(picture)
     assert picture.count("<text") == len(marked(values))
+
+
+def test_what_a_molecule_has_is_drawn():
+    pytest.importorskip("rdkit")
+    from sopool.data.formats.molecules import smiles_to_store
+
+    def drawing(features):
+        graph = smiles_to_store(["C[NH3+].[Cl-]", "CC"], features=features)[0][0]
+        return picture_of(graph, np.zeros(3), ["C", "N", "Cl"], "A salt")
+
+    _, said = drawing("charge")
+    assert said == "Hydrogens that are not nodes of the graph are not drawn, because the model does not use them."
+    picture, said = drawing("atoms")
+    assert said == ""
+    assert picture != drawing("element")[0]
 
 
 def test_of_large_graphs_the_nodes_that_matter_are_drawn():

@@ -15,8 +15,10 @@ from sopool.cli.options import (
     OUTPUT,
     TRAINING,
     AddressOption,
+    DescriptorsOption,
     DeviceOption,
     ExecutorOption,
+    FeaturesOption,
     FiguresOption,
     GroupedJsonOption,
     LabelColumnOption,
@@ -33,6 +35,7 @@ from sopool.cli.options import (
     TaskOption,
     WorkersOption,
     column_names,
+    descriptor_kinds,
     names,
     numbers,
     settings,
@@ -172,6 +175,8 @@ def evaluate(
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
+    features: FeaturesOption = "element",
+    descriptors: DescriptorsOption = None,
     root: RootOption = None,
     metrics: MetricsOption = None,
     runs: RunsOption = Path("runs"),
@@ -235,7 +240,9 @@ def evaluate(
         _check_plot(plot, files)
     trained_by = training_executor(executor, address)
     place = training_device(device, executor)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
+    columns = column_names(target_columns)
+    kinds = descriptor_kinds(descriptors)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, columns, features, kinds)
 
     request = replace(request, settings=grid(task_of(store, task)))
     evaluator = Evaluator(store, request, RunStore(runs))

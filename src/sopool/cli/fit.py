@@ -15,7 +15,9 @@ from sopool.cli.options import (
     MAX_ATOMS,
     MODEL,
     TRAINING,
+    DescriptorsOption,
     DeviceOption,
+    FeaturesOption,
     LabelColumnOption,
     LossOption,
     MaxAtomsOption,
@@ -29,6 +31,7 @@ from sopool.cli.options import (
     TaskOption,
     WorkersOption,
     column_names,
+    descriptor_kinds,
     names,
     settings,
     whole_numbers,
@@ -123,6 +126,8 @@ def fit(
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
+    features: FeaturesOption = "element",
+    descriptors: DescriptorsOption = None,
     root: RootOption = None,
 ) -> None:
     """Train a model, estimate its accuracy or its errors and save it to a file.
@@ -154,7 +159,8 @@ def fit(
         "random_state": seed,
     }
     columns = column_names(target_columns)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, columns)
+    kinds = descriptor_kinds(descriptors)
+    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, columns, features, kinds)
     console = output_console()
     if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"

@@ -12,6 +12,7 @@ from sopool.cli.output import STDIN, error_console, print_message
 from sopool.errors import DataError, OnError, SettingError
 
 if TYPE_CHECKING:
+    from sopool.data.formats.molecule_features import MoleculeFeatures
     from sopool.data.graphs import PackedGraphs
     from sopool.estimator import GraphEstimator
 
@@ -24,6 +25,8 @@ def load_source(
     on_error: OnError,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
+    features: "str | MoleculeFeatures" = "element",
+    descriptors: Sequence[str] = (),
 ) -> "PackedGraphs":
     """Load the graphs of a named data set or a path."""
     from sopool._runtime.out_of_memory import advise
@@ -44,6 +47,8 @@ def load_source(
             target_columns=target_columns,
             on_error=on_error,
             max_atoms=max_atoms,
+            features=features,
+            descriptors=descriptors,
             progress=progress,
         )
 
@@ -66,6 +71,14 @@ def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:
         pairs = ", ".join(f"{column} as {target}" for column, target in zip(columns, targets, strict=True))
         print_message("note", f"scored as targets of the model: {pairs}.")
     return columns
+
+
+def own_features(estimator: "GraphEstimator", source: str) -> "MoleculeFeatures":
+    """Return what a model needs of molecules; nothing for a source of other graphs, which has what it has."""
+    from sopool.data.formats.kinds import kind_of
+    from sopool.data.formats.molecule_features import ELEMENTS, needed_features
+
+    return needed_features(estimator.ensemble_.fields) if kind_of(source).may_be_molecules else ELEMENTS
 
 
 def print_copies_note(store: "PackedGraphs") -> None:

@@ -82,6 +82,22 @@ OnErrorOption = Annotated[
     OnError,
     typer.Option(help="Skip molecules that cannot be read, or stop with an error.", rich_help_panel=DATA),
 ]
+FeaturesOption = Annotated[
+    Literal["element", "charge", "atoms", "all"],
+    typer.Option(
+        metavar="NAME",
+        help="Features of molecules: element (and bond types), charge (also charges), atoms (all of atoms), or all.",
+        rich_help_panel=DATA,
+    ),
+]
+DescriptorsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar=LIST,
+        help="Numbers that RDKit computes of each molecule, e.g. rdkit2d,morgan; atom-pairs is another fingerprint.",
+        rich_help_panel=DATA,
+    ),
+]
 MAX_ATOMS = 1000
 """The same as ``sopool.data.formats.limits.MAX_ATOMS``, which takes long to import."""
 MaxAtomsOption = Annotated[
@@ -177,6 +193,11 @@ def names(option: str, text: str) -> list[str]:
 def column_names(text: str | None) -> list[str]:
     """Return the names that ``--target-columns`` lists; none if it is not given."""
     return [] if text is None else names("--target-columns", text)
+
+
+def descriptor_kinds(text: str | None) -> list[str]:
+    """Return the kinds that ``--descriptors`` lists; none if it is not given."""
+    return [] if text is None else names("--descriptors", text)
 
 
 def whole_numbers(option: str, text: str) -> list[int]:

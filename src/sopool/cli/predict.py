@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.loading import load_source, own_columns, source_files
+from sopool.cli.loading import load_source, own_columns, own_features, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
@@ -88,8 +88,9 @@ def predict(
     own_nodes = estimator.trained_on_.get("nodes")
     scored = count.accuracy is not None or count.known is not None
     as_many = source != "-" and scored and count.labelled_nodes == own_nodes
+    features = own_features(estimator, source)
     if as_many and _are_own(
-        estimator, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms, columns)
+        estimator, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms, columns, features)
     ):
         what = "accuracy says nothing" if count.accuracy is not None else "score says nothing"
         print_message("warning", OWN.format(what=what))

@@ -21,6 +21,7 @@ EXAMPLES = {
         "sopool fit MUTAG -o mutag.sopool",
         "sopool fit molecules.csv --label-column toxic --class-weight balanced -o toxic.sopool",
         "sopool fit molecules.csv --target-columns mass,solubility -o numbers.sopool",
+        "sopool fit molecules.csv --features all --descriptors rdkit2d -o features.sopool",
     ],
     "predict": [
         "sopool predict toxic.sopool new.csv -o predictions.csv",

@@ -20,6 +20,7 @@ from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.structural import LaplacianEncoder, RandomWalkEncoder
 from sopool.data.formats.convert import from_networkx, from_pyg, to_networkx, to_pyg
+from sopool.data.formats.molecule_features import MoleculeFeatures
 from sopool.data.formats.packed import load_graphs, save_graphs
 from sopool.data.graphs import GraphBatch, PackedGraphs, concatenate
 from sopool.data.names import CategoryColumn
@@ -45,6 +46,7 @@ __all__ = [
     "GraphAttributeEncoder",
     "GraphBatch",
     "LaplacianEncoder",
+    "MoleculeFeatures",
     "NodeFeatures",
     "NodeLabelEncoder",
     "PackedGraphs",

@@ -1,6 +1,6 @@
 """Pack single graphs into a store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -22,6 +22,30 @@ from sopool.data.targets import is_target, stack_targets
 from sopool.errors import DataError
 
 Label = str | int
+
+
+class NamedNumbers(Mapping[str, float]):
+    """Numbers given beside a graph, whose names many graphs share: a dictionary takes far more memory.
+
+    Args:
+        places: The index of each name, in order. Graphs of one source share the same object.
+        numbers: The numbers, float32 ``[D]``, NaN where one is missing.
+    """
+
+    __slots__ = ("numbers", "places")
+
+    def __init__(self, places: Mapping[str, int], numbers: np.ndarray) -> None:
+        self.places = places
+        self.numbers = numbers
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.numbers[self.places[name]])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 @dataclass
@@ -179,9 +203,14 @@ def _categories(graphs: list[Graph], field: str, counts: list[int]) -> dict[str,
 
 def _graph_attributes(graphs: list[Graph]) -> dict[str, Any]:
     """Return the fields of a store with the numbers given beside graphs."""
-    values = _complete(graphs, "graph_attributes", [plain(graph.graph_attributes) for graph in graphs])
+    values = _complete(graphs, "graph_attributes", [graph.graph_attributes for graph in graphs])
     if values is None:
         return {}
+    first = values[0]
+    if isinstance(first, NamedNumbers) and all(getattr(some, "places", None) is first.places for some in values):
+        numbers = torch.from_numpy(np.stack([some.numbers for some in values]))
+        return {"graph_attributes": numbers, "graph_attribute_names": tuple(first)}
+    values = list(map(plain, values))
     first = values[0]
     given = tuple(first) if isinstance(first, Mapping) else number_attributes(len(first))
     rows = []

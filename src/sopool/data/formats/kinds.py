@@ -13,6 +13,7 @@ from sopool.data.formats.csv import smiles_rows, table_rows
 from sopool.data.formats.gin import read_gin
 from sopool.data.formats.jsonl import json_rows, read_jsonl
 from sopool.data.formats.lines import is_packed, not_blank, number_lines, read_lines
+from sopool.data.formats.molecule_features import ELEMENTS
 from sopool.data.formats.packed import load_graphs
 from sopool.data.formats.rows import GraphRow, RowOptions
 from sopool.data.formats.sdf import sdf_rows
@@ -43,8 +44,13 @@ class Kind:
         """Return the name of a source of this kind and of its rows, for error messages."""
         return Place(self.unit, STDIN_NAME if self is STANDARD_INPUT else source)
 
+    @property
+    def may_be_molecules(self) -> bool:
+        """Whether the source may hold molecules."""
+        return bool(self.columns)
+
     def check_columns(self, source: str | Path, options: RowOptions) -> None:
-        """Raise if a column is given for a source without columns, because it would be ignored."""
+        """Raise if columns or features are given that a source does not have, because they would be ignored."""
         for option in EVERY_COLUMN:
             given = getattr(options, option)
             if given not in (None, ()) and option not in self.columns:
@@ -54,6 +60,12 @@ class Kind:
                     "this is a table of molecules, rename it to .csv.",
                     source,
                 )
+        if options.features != ELEMENTS and not self.may_be_molecules:
+            raise SettingError(
+                "features of molecules were chosen, but this source has none that are read from SMILES or SDF. Leave "
+                "them out.",
+                source,
+            )
 
 
 def kind_of(source: str | Path) -> Kind:

@@ -6,12 +6,15 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
+from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS, STEREO, assign_labels, bond_type, element
+from sopool.data.formats.descriptors import calculator
+from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.formats.rows import GraphRow, RowOptions
 from sopool.data.names import label_of_text
-from sopool.data.pack import Graph
+from sopool.data.pack import Graph, Label
 from sopool.data.targets import Targets, is_missing, target_of_text
-from sopool.errors import DataError, SettingError, suggest
+from sopool.errors import DataError, SettingError, UserError, suggest
 
 LABEL_NAMES = ("label", "class", "target", "y", "activity")
 """The usual names of the column or property with labels."""
@@ -36,23 +39,38 @@ class MoleculeText(NamedTuple):
     """The texts of the numbers given beside the molecule, in the order of ``RowOptions.graph_columns``."""
 
 
-def graph_of_molecule(molecule: Any) -> Graph:
-    """Convert an RDKit molecule to a graph with atom symbols as node labels and bond types as edge labels.
+def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> Graph:
+    """Convert an RDKit molecule to a graph with elements as node labels and bond types as edge labels.
 
     Atoms keep their order, and bonds become edges in both directions. Hydrogens are nodes only if they are explicit
     atoms.
 
     Args:
-        molecule: The RDKit molecule.
+        molecule: The RDKit molecule, sanitized.
+        features: What else to read of the molecule. Default: nothing.
     """
+    if not STEREO.isdisjoint(features.atoms + features.bonds):
+        assign_labels(molecule)
+    atoms = list(molecule.GetAtoms())
+    bonds = list(molecule.GetBonds())
     edges: list[tuple[int, int]] = []
-    names: list[str] = []
-    for bond in molecule.GetBonds():
+    for bond in bonds:
         pair = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         edges += [pair, pair[::-1]]
-        names += [bond.GetBondType().name.lower()] * 2
-    symbols = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    return Graph(len(symbols), edges, node_labels=symbols, edge_labels=names)
+    return Graph(
+        len(atoms),
+        edges,
+        node_labels=[element(atom) for atom in atoms],
+        node_categories={name: ATOM_COLUMNS[name](atoms) for name in features.atoms} or None,
+        edge_labels=_both_ways([bond_type(bond) for bond in bonds]),
+        edge_categories={name: _both_ways(BOND_COLUMNS[name](bonds)) for name in features.bonds} or None,
+        graph_attributes=calculator(features.descriptors)(molecule) if features.descriptors else None,
+    )
+
+
+def _both_ways(values: Sequence[Label]) -> list[Label]:
+    """Return the values of bonds for their edges, of which each has two."""
+    return [value for value in values for _ in range(2)]
 
 
 class LabelColumns:
@@ -119,12 +137,13 @@ def molecule_rows(
             label = _label(molecule, options, columns)
             numbers = _numbers_beside(molecule.numbers, options.graph_columns)
             with block_logs():
-                graph = _graph(chem, parse, molecule.source, options.max_atoms)
+                graph = _graph(chem, parse, molecule.source, options)
         except DataError as error:
             yield row._replace(problem=str(error))
         else:
             graph.label = label
-            graph.graph_attributes = numbers or graph.graph_attributes
+            if numbers:
+                graph.graph_attributes = {**numbers, **(graph.graph_attributes or {})}
             yield row._replace(graph=graph)
     columns.check_any_number()
 
@@ -158,21 +177,20 @@ def _numbers_beside(texts: Sequence[str | None], names: Sequence[str]) -> dict[s
     return found
 
 
-def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_atoms: int) -> Graph:
+def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, options: RowOptions) -> Graph:
     """Parse a molecule; raise a ``DataError`` if that fails."""
     try:
-        molecule = parse(chem, source, max_atoms)
-        if molecule is not None:
-            chem.SanitizeMol(molecule)
-    except DataError:
+        molecule = parse(chem, source, options.max_atoms)
+        if molecule is None:
+            raise DataError("RDKit cannot parse the molecule.")
+        chem.SanitizeMol(molecule)
+        if not molecule.GetNumAtoms():
+            raise DataError("The molecule has no atoms.")
+        return graph_of_molecule(molecule, options.features)
+    except UserError:
         raise
     except (ValueError, RuntimeError) as error:
         raise DataError(f"RDKit rejects the molecule: {str(error).strip()}.") from error
-    if molecule is None:
-        raise DataError("RDKit cannot parse the molecule.")
-    if not molecule.GetNumAtoms():
-        raise DataError("The molecule has no atoms.")
-    return graph_of_molecule(molecule)
 
 
 def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from sopool.data.formats.csv import table_rows
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import read_lines, stem_of
+from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
 from sopool.data.formats.molecule_rows import MoleculeText, molecule_rows
 from sopool.data.formats.rdkit import from_smiles
 from sopool.data.formats.rows import BadRow, GraphRow, LabelRule, row_options
@@ -25,6 +26,8 @@ def smiles_to_store(
     on_error: OnError = "skip",
     name: str = "molecules",
     max_atoms: int = MAX_ATOMS,
+    features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Convert SMILES to a store, and return it with the list of molecules that were skipped.
 
@@ -38,6 +41,11 @@ def smiles_to_store(
         name: The name of the store. Default: ``"molecules"``.
         max_atoms: The largest number of atoms of a molecule; at most ``max_atoms // 8`` rings (50 if that is larger)
             are allowed. Default: 1000.
+        features: What is read of atoms and bonds: ``"element"`` (and the types of bonds), ``"charge"`` (also formal
+            charges), ``"atoms"`` (all features of atoms), ``"all"`` (also those of bonds), or a
+            :class:`MoleculeFeatures`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
+            descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
     """
     texts = _listed(smiles)
     given = [None] * len(smiles) if labels is None else _listed(labels)
@@ -47,7 +55,9 @@ def smiles_to_store(
         MoleculeText(place, str(text), text if isinstance(text, str) else "", plain(label))
         for place, (text, label) in enumerate(zip(texts, given, strict=True))
     )
-    options = row_options(max_atoms=max_atoms, labels="ignored" if labels is None else "required")
+    rule: LabelRule = "ignored" if labels is None else "required"
+    chosen = chosen_features(features, descriptors)
+    options = row_options(max_atoms=max_atoms, labels=rule, features=chosen)
     return pack_molecules(molecule_rows(molecules, from_smiles, options), Place("molecule"), on_error, name)
 
 
@@ -60,6 +70,8 @@ def read_smiles_csv(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
+    features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from a CSV file (comma, semicolon or tab; may be ``.gz``), and return those skipped as well.
 
@@ -77,9 +89,12 @@ def read_smiles_csv(
         max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
         target_columns: The columns with numbers to predict, instead of ``label_column``; cells may be empty. Default:
             none.
+        features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, as in :func:`smiles_to_store`. Default: none.
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels)
+    chosen = chosen_features(features, descriptors)
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, features=chosen)
     rows = table_rows(read_lines(path), path, options)
     return pack_molecules(rows, Place("line", path), on_error, name or stem_of(path))
 
@@ -92,6 +107,8 @@ def read_sdf(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
+    features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from an SDF file (may be ``.gz``), and return those skipped as well.
 
@@ -104,9 +121,12 @@ def read_sdf(
         labelled: Whether to read labels. Default: True.
         max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
         target_columns: The properties with numbers to predict, instead of ``label_property``. Default: none.
+        features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, as in :func:`smiles_to_store`. Default: none.
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(None, label_property, target_columns, max_atoms, labels)
+    chosen = chosen_features(features, descriptors)
+    options = row_options(None, label_property, target_columns, max_atoms, labels, features=chosen)
     return pack_molecules(sdf_rows(path, options), Place("record", path), on_error, name or stem_of(path))
 
 

@@ -9,6 +9,7 @@ from reprlib import repr as show
 from typing import Literal, NamedTuple
 
 from sopool.data.formats.limits import MAX_ATOMS
+from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
 from sopool.data.pack import Graph, Label
 from sopool.errors import SettingError
 
@@ -60,6 +61,8 @@ class RowOptions(NamedTuple):
     """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""
     graph_columns: tuple[str, ...] = ()
     """The columns or SDF properties with numbers given beside the molecules, which become graph attributes."""
+    features: MoleculeFeatures = ELEMENTS
+    """What is read of molecules."""
 
 
 def row_options(
@@ -69,6 +72,7 @@ def row_options(
     max_atoms: int = MAX_ATOMS,
     labels: LabelRule = "required",
     graph_columns: Sequence[str] = (),
+    features: MoleculeFeatures = ELEMENTS,
 ) -> RowOptions:
     """Return the options; raise a ``SettingError`` unless several columns are lists of different names."""
     for option, columns in (("target_columns", target_columns), ("graph_columns", graph_columns)):
@@ -81,4 +85,6 @@ def row_options(
             f"label_column={label_column!r} and target_columns={show(list(target_columns))} were both given. Give "
             "label_column for a class or one number, or target_columns for numbers or several labels."
         )
-    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels, tuple(graph_columns))
+    return RowOptions(
+        smiles_column, label_column, tuple(target_columns), max_atoms, labels, tuple(graph_columns), features
+    )

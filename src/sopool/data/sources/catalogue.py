@@ -15,6 +15,7 @@ from sopool.data.analysis.graph_statistics import GraphStatistics, graph_statist
 from sopool.data.formats.kinds import KNOWN, NAME, STDIN, kind_of, suffix_of
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import stem_of
+from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
 from sopool.data.formats.molecules import pack_molecules
 from sopool.data.formats.packed import renamed
 from sopool.data.formats.rows import BadRow, LabelRule, RowOptions, row_options
@@ -171,6 +172,8 @@ def load(
     on_error: OnError = "skip",
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
+    features: str | MoleculeFeatures = "element",
+    descriptors: Sequence[str] = (),
     progress: DownloadProgress | None = None,
 ) -> PackedGraphs:
     """Load graphs from a file or folder, or a data set by name.
@@ -194,6 +197,11 @@ def load(
         labelled: Whether to read the labels of molecules; use False for molecules without labels. Default: True.
         max_atoms: Molecules with more atoms cannot be read, nor those with more than ``max_atoms // 8`` rings (50 if
             that is larger). Default: 1000.
+        features: What is read of the atoms and bonds of molecules: ``"element"`` (and the types of bonds), ``"charge"``
+            (also formal charges), ``"atoms"`` (all features of atoms), ``"all"`` (also those of bonds), or a
+            :class:`MoleculeFeatures`. Default: ``"element"``.
+        descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
+            descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
         progress: A function that is called with the bytes downloaded so far and in total (or None). Default: None.
 
     Examples:
@@ -203,7 +211,8 @@ def load(
         (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, graph_columns)
+    chosen = chosen_features(features, descriptors)
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, graph_columns, chosen)
     if _is_path(source):
         return _read(Path(source), options, on_error)
     name = str(source)

@@ -61,7 +61,7 @@ def find_graph(
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
         graph_columns: The columns or properties with numbers given beside each molecule. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns, fields)
     number = row_number(wanted)
     if rows is None:
         store = load(

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as show
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from sopool.data.formats import limits
 from sopool.data.formats.kinds import kind_of
+from sopool.data.formats.molecule_features import columns_beside, needed_features
 from sopool.data.formats.rows import BadRow, GraphRow, row_options
 from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
 from sopool.data.names import Needed
@@ -71,7 +73,7 @@ def stream_graphs(
         graph_columns: The columns or properties with numbers given beside each molecule, such as a temperature, which
             become graph attributes; cells may be empty. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns)
+    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns, fields)
     if rows is None:
         store = load(
             source,
@@ -92,14 +94,22 @@ def rows_of(
     max_atoms: int,
     target_columns: Sequence[str] = (),
     graph_columns: Sequence[str] = (),
+    fields: Mapping[str, Needed] = MappingProxyType({}),
 ) -> Iterator[GraphRow] | None:
-    """Return an iterator over the rows of a text file or the standard input, or None for other sources."""
+    """Return an iterator over the rows of a text file or the standard input, or None for other sources.
+
+    Molecules get the columns that ``fields`` names, see
+    :func:`~sopool.data.formats.molecule_features.needed_features`; those with numbers may also be named by
+    ``graph_columns``.
+    """
     kind = kind_of(source)
     if kind.rows is None:
         return None
     options = row_options(smiles_column, label_column, target_columns, max_atoms, "optional", graph_columns)
     kind.check_columns(source, options)
-    return kind.rows(Path(source), options)
+    if "graph_columns" in kind.columns and not graph_columns:
+        options = options._replace(graph_columns=columns_beside(fields))
+    return kind.rows(Path(source), options._replace(features=needed_features(fields)))
 
 
 def place_of(source: str | Path) -> Place:

@@ -31,10 +31,7 @@ def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], ti
     description = _described(values, names)
     molecule = molecule_of(graph, MOST)
     if molecule is not None and graph.num_nodes:
-        said = (
-            "Charges and hydrogens that are not nodes of the graph are not drawn, because the model does not use them."
-        )
-        return _molecule(molecule, values, title, description), said
+        return _molecule(molecule, values, title, description), _left_out(graph)
     # A column of categories may have the name of another attribute, which NetworkX cannot hold.
     bare = replace(
         graph, node_categories=None, node_category_columns=(), edge_categories=None, edge_category_columns=()
@@ -55,6 +52,14 @@ def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], ti
     hints = [hint(node, names[node], float(values[node])) for node in kept]
     points = np.array([at[node] for node in kept]).reshape(-1, 2)
     return draw(Picture("graph", title, description, points, kept, labels, values[kept], hints, lines)), said
+
+
+def _left_out(graph: PackedGraphs) -> str:
+    """Say what the structural formula does not show, because the graph does not have it."""
+    known = {column.name for column in graph.node_category_columns}
+    parts = {"charge": "charges", "hydrogens": "hydrogens that are not nodes of the graph"}
+    missing = " and ".join(words for name, words in parts.items() if name not in known)
+    return f"{missing.capitalize()} are not drawn, because the model does not use them." if missing else ""
 
 
 def hint(node: int, name: str, value: float) -> str:
