@@ -25,7 +25,14 @@ from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, make_readout
 from sopool.ops import backend
 from sopool.ops.segment.segments import check_edges, check_ptr_values, find_segments
 from sopool.training.bank.capture import capture, run_aside
-from tests.check_cuda_training import PAIRS, check_bank, check_going_on, check_objective, check_predictions
+from tests.check_cuda_training import (
+    PAIRS,
+    check_bank,
+    check_columns,
+    check_going_on,
+    check_objective,
+    check_predictions,
+)
 from tests.helpers.cuda_cases import (
     BAD,
     CHANNELS,
@@ -261,6 +268,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "sizes-bfloat16": partial(check_operators, torch.bfloat16, UNEQUAL, LIMITS[torch.bfloat16]),
     **{f"readout-{name}": partial(check_readout, name) for name in READOUTS},
     **{f"bank-{gnn}-{pool}": partial(check_bank, gnn, pool) for gnn, pool in PAIRS},
+    "columns": check_columns,
     **{f"objective-{goal}": partial(check_objective, goal) for goal in GOALS},
     "captured": check_captured,
     "garbage": check_garbage,

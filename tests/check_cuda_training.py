@@ -27,6 +27,9 @@ from tests.helpers.training_graphs import (
     edge_label_options,
     goal_store,
     little_store,
+    rich_model,
+    rich_store,
+    rich_tables,
     run_config,
     tables_of,
 )
@@ -42,6 +45,13 @@ def check_bank(gnn: str, pool: str) -> None:
     check_law(
         f"bank {gnn} {pool}", tables_of(little_store()), "max" in (pool, VARIANTS[gnn].how), model=model, **changes
     )
+
+
+def check_columns() -> None:
+    """The law of the bank on the GPU for several columns of categories, and attributes of nodes and graphs."""
+    store = replace(rich_store(), edge_attributes=None, edge_weights=None)
+    model = rich_model(store)
+    check_law("bank, columns", rich_tables(store, run_config(model=model).model), False, model=model)
 
 
 def check_objective(goal: str) -> None:

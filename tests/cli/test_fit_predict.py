@@ -225,7 +225,7 @@ def test_a_model_that_uses_edge_labels_asks_for_them(call, tmp_path):
     said = " ".join(shown.err.split())
     assert [row["row"] for row in read_csv(shown.out)] == ["1", "2", "4"]
     assert "line 3: the graph has no edge_labels, but the graphs that the model was trained on have" in said
-    assert "2 of 8 edges have a label that no training graph has" in said
+    assert "2 of 8 edges have a label or a category that no training graph has" in said
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -129,11 +129,9 @@ def test_attributes_of_another_width_and_missing_columns_are_refused():
         encoder.transform(rich([0], ["no"], ["a"], edge_categories={"charge": [0]}))
 
 
-@pytest.mark.parametrize("weight", [0.0, -2.5])
-def test_weights_of_zero_and_below_are_refused(weight):
-    store = rich([0, 0], ["no", "no"], ["a", "a"], edge_weights=[1.0, weight])
-    with pytest.raises(DataError, match=f"edge of graph 0 is {weight:g}, expected numbers above 0: leave out edges"):
-        EdgeEncoder(weights=True).fit(store)
+def test_weights_may_be_zero_or_negative():
+    store = rich([0, 0], ["no", "no"], ["a", "a"], edge_weights=[0.0, -2.5])
+    assert EdgeEncoder(weights=True).fit(store).transform(store).weights.tolist() == [0, -2.5]
     assert EdgeEncoder().fit(store).transform(store).weights is None
 
 

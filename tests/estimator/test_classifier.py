@@ -206,7 +206,7 @@ def test_edge_labels_are_used_and_new_ones_counted(tmp_path):
         np.testing.assert_array_equal(one.predict_proba(renamed), one.predict_proba(STORE))
         features = {"node_labels": [0, 1], "node_attributes": np.zeros((2, 2))}
         strange = pack([Graph(2, [(0, 1), (1, 0)], edge_labels=[2, 9], **features)])
-        with pytest.warns(UnseenWarning, match="1 of 2 edges have a label that no training graph has"):
+        with pytest.warns(UnseenWarning, match="1 of 2 edges have a label or a category that no training graph has"):
             assert np.isfinite(one.predict_proba(strange)).all()
         with pytest.raises(DataError, match="have no labels, which the GNN gine needs"):
             one.predict(replace(STORE, edge_labels=None, edge_label_names=()))

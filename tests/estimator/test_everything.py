@@ -177,9 +177,23 @@ def test_numbers_are_predicted_too():
     assert len(model.explain(STORE[:2])) == 2
 
 
-def test_weights_of_zero_and_below_are_refused():
-    with pytest.raises(DataError, match="expected numbers above 0: leave out edges of weight 0"):
-        fitted("gin-0", replace(STORE, edge_weights=STORE.edge_weights - 1))
+def test_an_edge_of_weight_zero_is_no_edge():
+    """And one of a negative weight takes away what it would add."""
+    model = fitted("gin-0", replace(STORE, edge_weights=STORE.edge_weights - 1))
+    given = {"node_labels": [0, 1, 2], "node_attributes": [[0.0, 1.0], [2.0, 0.5], [1.0, 1.0]]}
+    given |= {"node_categories": {"charge": ["x"] * 3, "ring": ["y"] * 3}}
+    given |= {"graph_attributes": {"heat": 290.0, "pressure": 310.0}}
+    edges = [(0, 1), (1, 0)]
+    plain = Graph(3, edges, edge_weights=[1.0, 1.0], **given)
+    more = [
+        Graph(3, [*edges, (1, 2)], edge_weights=[1.0, 1.0, 0.0], **given),
+        Graph(3, [*edges, (1, 2), (1, 2)], edge_weights=[1.0, 1.0, 0.7, -0.7], **given),
+    ]
+    expected = model.predict_proba([plain])[0]
+    for other in more:
+        np.testing.assert_allclose(model.predict_proba([other])[0], expected, atol=1e-5)
+    other = Graph(3, [*edges, (1, 2)], edge_weights=[1.0, 1.0, 0.7], **given)
+    assert np.abs(model.predict_proba([other])[0] - expected).max() > 1e-4
 
 
 def with_one(name, value):

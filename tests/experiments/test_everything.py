@@ -9,7 +9,6 @@ from torch.utils._pytree import tree_leaves
 
 from sopool.data import AttributeEncoder, DegreeEncoder, NodeLabelEncoder, RandomWalkEncoder
 from sopool.data.formats.worker_file import graphs_file
-from sopool.errors import DataError
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.executors.local import TableFacts, encoder_for, tables_for
 from sopool.models.config import Setting
@@ -79,9 +78,3 @@ def test_runs_with_numbers_have_new_keys_and_others_keep_theirs(tmp_path):
     plain = (NodeLabelEncoder(), DegreeEncoder(), AttributeEncoder(standardize=False))
     assert [encoder.fit(numbered).recipe == repr(encoder) for encoder in plain] == [True] * 3
     assert RandomWalkEncoder(2).recipe != repr(RandomWalkEncoder(2))
-
-
-def test_weights_of_zero_are_refused_before_anything_is_trained(tmp_path):
-    store = replace(STORE, edge_weights=torch.zeros_like(STORE.edge_weights))
-    with pytest.raises(DataError, match="is 0, expected numbers above 0: leave out edges of weight 0"):
-        evaluator(tmp_path, "gine", store)

@@ -6,6 +6,7 @@ import torch
 
 from sopool.ops.message_passing.neighbors import EdgeValues
 from sopool.training.bank.batching import GraphTables
+from sopool.training.bank.inputs import AS_ENCODED
 
 EDGE_CATEGORIES = 2
 EDGE_ATTRIBUTES = 2
@@ -17,13 +18,13 @@ class RichTables(GraphTables):
     """Tables whose batches also have attributes and weights of edges, a second column of categories, and attributes of
     graphs. They follow from the nodes at both ends of an edge, or of a graph, so they are the same in every batch."""
 
-    def batch(self, graphs, substitutes=None, capacity=None):
+    def batch(self, graphs, inputs=AS_ENCODED, capacity=None):
         """Only models that use no numbers of edges and graphs have padded batches."""
-        batch = with_columns(super().batch(graphs, substitutes, capacity))
+        batch = with_columns(super().batch(graphs, inputs, capacity))
         return batch if capacity is not None else with_numbers(batch)
 
-    def copies(self, models, substitutes):
-        return with_numbers(with_columns(super().copies(models, substitutes)))
+    def copies(self, models, inputs):
+        return with_numbers(with_columns(super().copies(models, inputs)))
 
     def edge_labels_used(self, graphs):
         """The values that occur in both columns: the second one is the label modulo 2."""

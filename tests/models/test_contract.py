@@ -147,7 +147,7 @@ def test_penalties_are_part_of_the_training_loss(name):
     bank = bank_of(tables, [run])
     graphs = torch.from_numpy(draw_batches(bank.seeds, 0, [bank.splits[0].train], 1, bank.batch_size).graphs[0])
     model = new_model(run, tables.features.width, tables.goal[0].width).double().train()
-    scores, penalty = model.classify(*batch_of(tables, graphs[0]))
+    scores, penalty = model.classify(*tables.batch(graphs, bank.inputs).to(torch.float64))
     entropy = F.cross_entropy(scores, tables.truth[graphs[0]])
     assert penalty.mean() > 0.1
     assert bank.run_epoch()[0] == pytest.approx((entropy + penalty.mean()).item(), rel=1e-9)

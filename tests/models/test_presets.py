@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sopool.data import load, make_agreement, stratified_folds
-from sopool.errors import SettingError, UserError
+from sopool.errors import DataError, SettingError, UserError
 from sopool.experiments.evaluation import Evaluator, Request
 from sopool.models import make_model
 from sopool.models.config import FIRST_BLOCK_DEFAULTS
@@ -21,11 +21,13 @@ from sopool.models.presets import (
     model_config,
     options_of,
     sort_size,
+    unused_messages,
 )
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, BilinearSecondOrderAggregation
 from sopool.nn.registry import default_options
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.store import RunStore
+from tests.helpers.training_graphs import rich_store
 
 PAPER_TABLES = {
     *("sum", "mean", "max", "sum-avg", "sopool", "sopool-bimap", "sopool-attn", "sopool-m-attn", "covpool"),
@@ -46,6 +48,39 @@ def test_all_poolings_of_the_paper_have_names():
     assert set(POOLS) == PAPER_TABLES | set(FROZEN)
     assert set(POOLINGS) == {"sopool-m-attn", "diffpool", "topkpool", "sagpool", "eigenpool"}
     assert not set(READOUTS) & set(GRAPH_READOUTS)
+
+
+RICH = rich_store()
+EDGES = {"edge_labels": 3, "edge_categories": [3, 3], "edge_attributes": 2}
+WITHOUT = {"edge_labels": {"edge_labels": None, "edge_label_names": ()}}
+WITHOUT |= {"edge_categories": {"edge_categories": None, "edge_category_columns": ()}}
+WITHOUT |= {"edge_attributes": {"edge_attributes": None}}
+
+
+@pytest.mark.parametrize("pool", ["sum", "topkpool"])
+def test_weights_and_attributes_of_graphs_are_used_by_every_network(pool):
+    for blocks in (0, 1) if pool == "topkpool" else (0,):
+        config = model_config(RICH, "gcn", pool, blocks=blocks)
+        assert (config.edge_weights, config.graph_attributes, config.edge_labels) == (True, 2, 0)
+        assert unused_messages(RICH, "gcn") == [
+            "gcn does not use edge categories and edge attributes: use gine, or remove them."
+        ]
+        plain = replace(RICH, edge_weights=None, graph_attributes=None, graph_attribute_names=())
+        config = model_config(plain, "gcn", pool, blocks=blocks)
+        assert (config.edge_weights, config.graph_attributes) == (False, 0)
+    assert unused_messages(load("MUTAG"), "gcn") == unused_messages(RICH, "gine") == []
+
+
+@pytest.mark.parametrize("kept", EDGES)
+def test_gine_takes_whatever_edges_have(kept):
+    used = {name: getattr(model_config(RICH, "gine", "sum"), name) for name in EDGES}
+    assert used == EDGES
+    gone = [change for name, change in WITHOUT.items() if name != kept]
+    store = replace(RICH, **(gone[0] | gone[1]))
+    used = {name: getattr(model_config(store, "gine", "sum"), name) for name in EDGES}
+    assert used == {"edge_labels": 0, "edge_categories": [], "edge_attributes": 0} | {kept: EDGES[kept]}
+    with pytest.raises(DataError, match="have no labels, which the GNN gine needs"):
+        model_config(replace(store, **WITHOUT[kept]), "gine", "sum")
 
 
 @pytest.mark.parametrize("pool", POOLS)

@@ -1,5 +1,7 @@
 """Batches against the store's own, and neighbours against its edges."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,10 +14,11 @@ from sopool.data.features.encoders import default_encoder
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
+from sopool.models import ModelConfig
 from sopool.training.bank.batching import Capacity, GraphTables
 from tests.helpers.data_graphs import stores
 from tests.helpers.marks import needs_triton
-from tests.helpers.training_graphs import EDGE_LABELS, little_store, rich_store, tables_of
+from tests.helpers.training_graphs import EDGE_LABELS, little_store, rich_model, rich_store, rich_tables, tables_of
 
 
 @given(stores(), st.data())
@@ -149,6 +152,22 @@ def test_with_room_to_spare_a_batch_is_the_same(store, data):
         for got, want in zip(with_capacity.neighbors.labels[:2], exact.neighbors.labels[:2], strict=True):
             assert torch.equal(got[: len(want)], want)
             assert got[len(want) :].eq(-1).all()
+
+
+@needs_triton
+def test_with_room_to_spare_columns_and_attributes_of_graphs_are_the_same():
+    store = replace(rich_store(), edge_attributes=None, edge_weights=None)
+    tables = rich_tables(store, ModelConfig(**rich_model(store)))
+    inputs = tables.inputs_of([torch.arange(0, 12), torch.arange(8, 24)], unknown=True)
+    chosen = torch.tensor([[3, 9, 3], [5, 11, 0]])
+    exact = tables.batch(chosen, inputs)
+    need = tables.capacity(chosen.numpy())
+    padded = tables.batch(chosen, inputs, Capacity(need.nodes + 7, need.listed + 9))
+    assert torch.equal(padded.x[: need.nodes], exact.x)
+    assert torch.equal(padded.graph_x, exact.graph_x)
+    mine, other = padded.neighbors.labels, exact.neighbors.labels
+    assert torch.equal(mine.combinations, other.combinations)
+    assert torch.equal(mine.codes[: need.listed], other.codes)
 
 
 def edge_codes(store):

@@ -61,7 +61,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
             the number of nodes. The mapping of ``sopool-bimap`` has a reduced learning rate.
         pool_options: Options of the pooling, such as ``{"rank": 16}``. Default: None, the pooling's defaults.
         gnn: The message-passing layers, such as ``"gin-0"`` (default), ``"gcn"`` or ``"graphsage"``; ``"gine"`` also
-            uses edge labels (the bonds of molecules).
+            uses labels (the bonds of molecules), categories and attributes of edges. All use the weights of edges.
         hidden: The width of the message-passing layers. Default: 32.
         layers: The number of message-passing layers. Default: 4.
         blocks: The number of blocks of a hierarchical model, 1 to 3; 0 (default) pools once, after the last layer.

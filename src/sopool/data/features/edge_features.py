@@ -21,8 +21,8 @@ from sopool.data.names import CategoryColumn, LabelNames
 from sopool.errors import DataError
 
 ADVICE = (
-    "use another one, such as gin-0, or provide edge labels (edge_label of PyG Data, not edge_attr; label of NetworkX "
-    "edges)."
+    "use another one, such as gin-0, or provide edge labels (edge_label of PyG Data; label of NetworkX edges) or edge "
+    "attributes (edge_attr of PyG Data)."
 )
 
 
@@ -286,12 +286,4 @@ def _weights(store: PackedGraphs) -> Tensor:
         return torch.empty(0, device=store.device)
     if store.edge_weights is None:
         raise DataError(f"the edges of {store.name} have no weights, but those of the training graphs had.")
-    wrong = (store.edge_weights <= 0).nonzero()
-    if len(wrong):
-        edge = int(wrong[0])
-        graph = int(torch.searchsorted(store.edge_ptr, edge, right=True)) - 1
-        raise DataError(
-            f"the weight of an edge of graph {graph} is {float(store.edge_weights[edge]):g}, expected numbers above 0: "
-            "leave out edges of weight 0, and give numbers of either sign as edge attributes, which gine uses."
-        )
     return store.edge_weights
