@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.formats.atom_names import node_names
 from sopool.data.graphs import PackedGraphs
 from sopool.estimator.ensemble import Ensemble, training_tables
 from sopool.models.base import Classifier
@@ -47,13 +48,6 @@ def seen_by_members(
     for graph in range(len(store)):
         batches = [tables.batch(torch.tensor([[graph]]), inputs.rows([number])) for number in numbers]
         yield [(member, batch.to(torch.float64)) for member, batch in zip(members, batches, strict=True)]
-
-
-def node_names(graph: PackedGraphs) -> list[str]:
-    """Return the label of each node, or empty strings if nodes have no labels."""
-    if graph.node_labels is None:
-        return [""] * graph.num_nodes
-    return [str(graph.node_label_names[code]) for code in graph.node_labels.tolist()]
 
 
 def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
