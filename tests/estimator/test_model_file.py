@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,6 +23,7 @@ from sopool.data import (
     NodeLabelEncoder,
     RandomWalkEncoder,
 )
+from sopool.data.features.numbers import Moments
 from sopool.errors import SettingError
 from sopool.estimator import load_model
 from sopool.nn import READOUTS
@@ -286,6 +288,36 @@ def test_settings_that_came_later_need_not_be_there(content, reload):
     assert reload(forge(content, lambda facts: facts["config"].pop("pool_source"))).config_.pool_source == ""
     with pytest.raises(DataError, match="settings are not those"):
         reload(forge(content, lambda facts: facts["settings"].pop("dropout")))
+
+
+def test_models_of_version_2_have_the_moments_of_their_encoder(reload, tmp_path):
+    model = tiny(gnn="gine").fit(STORE, LABELS)
+    model.save(tmp_path / "m.sopool")
+    content = (tmp_path / "m.sopool").read_bytes()
+    facts = json.loads(read_header(content)["facts"])
+    facts["edge_labels"] = facts.pop("edges")["labels"]
+    del facts["graph_attributes"]
+    arrays = {name: array for name, array in load(content).items() if not name.startswith("nodes.")}
+    old = reload(seal(arrays, {"format": "sopool model 2", "facts": json.dumps(facts)}))
+    moments = model.encoder_.moments
+    assert torch.equal(old.ensemble_.inputs.nodes.shift, moments.shift.expand(2, -1))
+    shared = Moments(moments.shift.expand(2, -1), moments.scale.expand(2, -1))
+    model.ensemble_ = replace(model.ensemble_, inputs=model.ensemble_.inputs._replace(nodes=shared))
+    np.testing.assert_array_equal(old.predict_proba(STORE), model.predict_proba(STORE))
+    old.save(tmp_path / "again.sopool")
+    again = GraphClassifier.load(tmp_path / "again.sopool", device="cpu")
+    np.testing.assert_array_equal(again.predict_proba(STORE), old.predict_proba(STORE))
+    with pytest.raises(DataError, match=r"the array 'nodes\.scale' is missing"):
+        reload(forge(content, lambda facts: None, lambda arrays: arrays.pop("nodes.scale")))
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_moments_that_cannot_be_are_refused(content, reload, value):
+    def change(arrays):
+        arrays["nodes.scale"][1, 0] = value
+
+    with pytest.raises(DataError, match=r"nodes\.scale\[1, 0\] is"):
+        reload(forge(content, lambda facts: None, change))
 
 
 def test_versions_and_other_files(content, reload, tmp_path):
