@@ -1,4 +1,4 @@
-"""Tables whose batches have everything that edges and graphs may carry, computed from the nodes."""
+"""Tables whose batches have everything that edges and graphs may carry."""
 
 from dataclasses import dataclass
 
@@ -15,15 +15,20 @@ GRAPH_ATTRIBUTES = 3
 @dataclass(frozen=True, eq=False)
 class RichTables(GraphTables):
     """Tables whose batches also have attributes and weights of edges, a second column of categories, and attributes of
-    graphs. They follow from the nodes at both ends of an edge, or of a graph, so they are the same in every batch."""
+    graphs. Those of an edge follow from its nodes, those of a graph from its number, so every batch has the same."""
 
     def batch(self, graphs, substitutes=None, capacity=None):
-        """Only models that use no numbers of edges and graphs have padded batches."""
+        """Models that use attributes or weights of edges have no padded batches."""
         batch = with_columns(super().batch(graphs, substitutes, capacity))
-        return batch if capacity is not None else with_numbers(batch)
+        values = batch.neighbors if capacity is not None else with_values(batch.x, batch.neighbors)
+        return batch._replace(neighbors=values, graph_x=attributes_of(graphs.flatten()).to(batch.x.dtype))
 
     def copies(self, models, substitutes):
-        return with_numbers(with_columns(super().copies(models, substitutes)))
+        graphs = torch.arange(len(self), device=self.device).repeat(models)
+        batch = with_columns(super().copies(models, substitutes))
+        return batch._replace(
+            neighbors=with_values(batch.x, batch.neighbors), graph_x=attributes_of(graphs).to(batch.x.dtype)
+        )
 
     def edge_labels_used(self, graphs):
         """The values that occur in both columns: the second one is the label modulo 2."""
@@ -42,13 +47,9 @@ def with_columns(batch):
     return batch._replace(neighbors=batch.neighbors._replace(labels=labels))
 
 
-def with_numbers(batch):
-    """The batch with attributes and weights of edges, and attributes of graphs."""
-    numbers = number_of(batch.x)
-    graph = torch.repeat_interleave(batch.ptr.diff())
-    sums = numbers.new_zeros(len(batch.ptr) - 1).index_add(0, graph, numbers)
-    graph_x = torch.stack([sums.sin(), sums.cos(), (sums + batch.ptr.diff()).sin()], 1)
-    return batch._replace(neighbors=with_values(batch.x, batch.neighbors), graph_x=graph_x.to(batch.x.dtype))
+def attributes_of(graphs):
+    """Three numbers of each graph, which change slowly from one to the next."""
+    return torch.stack([(graphs.double() / scale).cos() for scale in (5, 11, 23)], 1)
 
 
 def number_of(x):
