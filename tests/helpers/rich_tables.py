@@ -17,15 +17,18 @@ class RichTables(GraphTables):
     """Tables whose batches also have attributes and weights of edges, a second column of categories, and attributes of
     graphs. Those of an edge follow from its nodes, those of a graph from its number, so every batch has the same."""
 
+    columns: bool = False
+    """Whether edges have the second column."""
+
     def batch(self, graphs, substitutes=None, capacity=None):
         """Models that use attributes or weights of edges have no padded batches."""
-        batch = with_columns(super().batch(graphs, substitutes, capacity))
+        batch = self._with_columns(super().batch(graphs, substitutes, capacity))
         values = batch.neighbors if capacity is not None else with_values(batch.x, batch.neighbors)
         return batch._replace(neighbors=values, graph_x=attributes_of(graphs.flatten()).to(batch.x.dtype))
 
     def copies(self, models, substitutes):
         graphs = torch.arange(len(self), device=self.device).repeat(models)
-        batch = with_columns(super().copies(models, substitutes))
+        batch = self._with_columns(super().copies(models, substitutes))
         return batch._replace(
             neighbors=with_values(batch.x, batch.neighbors), graph_x=attributes_of(graphs).to(batch.x.dtype)
         )
@@ -33,18 +36,17 @@ class RichTables(GraphTables):
     def edge_labels_used(self, graphs):
         """The values that occur in both columns: the second one is the label modulo 2."""
         used = super().edge_labels_used(graphs)
-        return torch.cat([used, torch.stack([used[0::2].any(), used[1::2].any()])])
+        return torch.cat([used, torch.stack([used[0::2].any(), used[1::2].any()])]) if self.columns else used
 
-
-def with_columns(batch):
-    """Each label as a combination of itself and of its remainder modulo 2; both are unknown for an unknown label."""
-    labels = batch.neighbors.labels
-    if labels is None:
-        return batch
-    kinds = torch.arange(labels.kinds, device=batch.x.device)
-    second = (kinds % EDGE_CATEGORIES).masked_fill(kinds == labels.kinds - 1, EDGE_CATEGORIES)
-    labels = labels._replace(combinations=torch.stack([kinds, labels.kinds + second], 1))
-    return batch._replace(neighbors=batch.neighbors._replace(labels=labels))
+    def _with_columns(self, batch):
+        """Each label as a combination of itself and of its remainder modulo 2; both are unknown for an unknown one."""
+        labels = batch.neighbors.labels
+        if labels is None or not self.columns:
+            return batch
+        kinds = torch.arange(labels.kinds, device=batch.x.device)
+        second = (kinds % EDGE_CATEGORIES).masked_fill(kinds == labels.kinds - 1, EDGE_CATEGORIES)
+        labels = labels._replace(combinations=torch.stack([kinds, labels.kinds + second], 1))
+        return batch._replace(neighbors=batch.neighbors._replace(labels=labels))
 
 
 def attributes_of(graphs):
