@@ -70,7 +70,7 @@ def tables_for(config, store=None):
         store = replace(store, edge_labels=labels, edge_label_names=tuple(range(config.edge_labels)))
     tables = tables_of(store)
     if is_rich(config):
-        tables = RichTables(**vars(tables))
+        tables = RichTables(**vars(tables), columns=bool(config.edge_categories))
     spec = clusters_for(config)
     return tables if spec is None else replace(tables, clusters=ClusterTables.of(spectral_clusters(store, spec)))
 

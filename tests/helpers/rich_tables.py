@@ -1,4 +1,4 @@
-"""Tables whose batches have everything that edges and graphs may carry, computed from the nodes."""
+"""Tables whose batches have everything that edges and graphs may carry."""
 
 from dataclasses import dataclass
 
@@ -16,40 +16,43 @@ GRAPH_ATTRIBUTES = 3
 @dataclass(frozen=True, eq=False)
 class RichTables(GraphTables):
     """Tables whose batches also have attributes and weights of edges, a second column of categories, and attributes of
-    graphs. They follow from the nodes at both ends of an edge, or of a graph, so they are the same in every batch."""
+    graphs. Those of an edge follow from its nodes, those of a graph from its number, so every batch has the same."""
+
+    columns: bool = False
+    """Whether edges have the second column."""
 
     def batch(self, graphs, inputs=AS_ENCODED, capacity=None):
-        """Only models that use no numbers of edges and graphs have padded batches."""
-        batch = with_columns(super().batch(graphs, inputs, capacity))
-        return batch if capacity is not None else with_numbers(batch)
+        """Models that use attributes or weights of edges have no padded batches."""
+        batch = self._with_columns(super().batch(graphs, inputs, capacity))
+        values = batch.neighbors if capacity is not None else with_values(batch.x, batch.neighbors)
+        return batch._replace(neighbors=values, graph_x=attributes_of(graphs.flatten()).to(batch.x.dtype))
 
     def copies(self, models, inputs):
-        return with_numbers(with_columns(super().copies(models, inputs)))
+        graphs = torch.arange(len(self), device=self.device).repeat(models)
+        batch = self._with_columns(super().copies(models, inputs))
+        return batch._replace(
+            neighbors=with_values(batch.x, batch.neighbors), graph_x=attributes_of(graphs).to(batch.x.dtype)
+        )
 
     def edge_labels_used(self, graphs):
         """The values that occur in both columns: the second one is the label modulo 2."""
         used = super().edge_labels_used(graphs)
-        return torch.cat([used, torch.stack([used[0::2].any(), used[1::2].any()])])
+        return torch.cat([used, torch.stack([used[0::2].any(), used[1::2].any()])]) if self.columns else used
+
+    def _with_columns(self, batch):
+        """Each label as a combination of itself and of its remainder modulo 2; both are unknown for an unknown one."""
+        labels = batch.neighbors.labels
+        if labels is None or not self.columns:
+            return batch
+        kinds = torch.arange(labels.kinds, device=batch.x.device)
+        second = (kinds % EDGE_CATEGORIES).masked_fill(kinds == labels.kinds - 1, EDGE_CATEGORIES)
+        labels = labels._replace(combinations=torch.stack([kinds, labels.kinds + second], 1))
+        return batch._replace(neighbors=batch.neighbors._replace(labels=labels))
 
 
-def with_columns(batch):
-    """Each label as a combination of itself and of its remainder modulo 2; both are unknown for an unknown label."""
-    labels = batch.neighbors.labels
-    if labels is None:
-        return batch
-    kinds = torch.arange(labels.kinds, device=batch.x.device)
-    second = (kinds % EDGE_CATEGORIES).masked_fill(kinds == labels.kinds - 1, EDGE_CATEGORIES)
-    labels = labels._replace(combinations=torch.stack([kinds, labels.kinds + second], 1))
-    return batch._replace(neighbors=batch.neighbors._replace(labels=labels))
-
-
-def with_numbers(batch):
-    """The batch with attributes and weights of edges, and attributes of graphs."""
-    numbers = number_of(batch.x)
-    graph = torch.repeat_interleave(batch.ptr.diff())
-    sums = numbers.new_zeros(len(batch.ptr) - 1).index_add(0, graph, numbers)
-    graph_x = torch.stack([sums.sin(), sums.cos(), (sums + batch.ptr.diff()).sin()], 1)
-    return batch._replace(neighbors=with_values(batch.x, batch.neighbors), graph_x=graph_x.to(batch.x.dtype))
+def attributes_of(graphs):
+    """Three numbers of each graph, which change slowly from one to the next."""
+    return torch.stack([(graphs.double() / scale).cos() for scale in (5, 11, 23)], 1)
 
 
 def number_of(x):

@@ -23,6 +23,7 @@ NETWORKS |= {"sopool-bimap, slow": flat("sopool-bimap", pool_options={"lr_scale"
 NETWORKS |= {
     f"{gnn}, one layer": replace(flat("sopool-bimap", **edge_label_options(gnn)), layers=1) for gnn in VARIANTS
 }
+NETWORKS |= {f"{gnn}, weights": flat("sopool-bimap", edge_weights=True, **edge_label_options(gnn)) for gnn in VARIANTS}
 
 
 @pytest.fixture(params=["loops", "layers"])

@@ -164,6 +164,17 @@ def test_a_network_without_the_weights_or_attributes_that_it_uses(name):
             gnn(x, Dense(torch.ones(1, 2, 2).double()), ptr)
 
 
+def test_edges_with_other_columns_than_the_network_uses():
+    edges = neighbors_of(torch.tensor([[0], [1]]), 2, torch.tensor([0]), 1)
+    pairs = edges._replace(labels=edges.labels._replace(combinations=torch.tensor([[0, 4]])))
+    x = draw_rows(2, 2, 3)
+    ptr = torch.tensor([0, 2])
+    with pytest.raises(ValueError, match="uses 2 columns of categories of edges, but the edges have 1"):
+        network("gine", EdgeSpec((3, 2)))(x, edges, ptr)
+    with pytest.raises(ValueError, match="uses 1 columns of categories of edges, but the edges have 2"):
+        network("gine", EdgeSpec((3,)))(x, pairs, ptr)
+
+
 def test_what_edges_have_must_be_announced():
     with pytest.raises(ValueError, match="uses categories or attributes of edges, but there are none"):
         GNN("gine", 2, 4, 1)

@@ -228,8 +228,7 @@ class GNN(torch.nn.Module):
             )
         parts = []
         if self.edges:
-            combinations = None if neighbors.labels is None else neighbors.labels.combinations
-            vectors = self.edges[layer](self.known, combinations)
+            vectors = self.edges[layer](self.known, combinations_of(neighbors, len(self.spec.categories)))
             if not self.maps and weights is None:
                 return aggregate_labelled(x, neighbors, vectors, rows)
             parts.append(along_entries(x, neighbors, vectors, rows))
@@ -237,6 +236,18 @@ class GNN(torch.nn.Module):
             attributes = _attributes_of(neighbors, self.spec.attributes)
             parts.append(self.maps[layer](attributes, neighbors.ptr[rows.ptr]))
         return aggregate_shifted(x, neighbors, reduce(torch.add, parts), weights)
+
+
+def combinations_of(neighbors: Neighbors, columns: int) -> Tensor | None:
+    """Return the combinations of categories of edges; raise a ``ValueError`` for another number of ``columns``."""
+    combinations = None if neighbors.labels is None else neighbors.labels.combinations
+    found = 1 if combinations is None else combinations.shape[1]
+    if neighbors.labels is not None and found != columns:
+        raise ValueError(
+            f"This network uses {columns} columns of categories of edges, but the edges have {found}: pass as many as "
+            "EdgeLabels.combinations."
+        )
+    return combinations
 
 
 def _weights_of(neighbors: Adjacency) -> Tensor | None:

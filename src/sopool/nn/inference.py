@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from sopool.nn.gnn import GNN, Blocks
+from sopool.nn.gnn import GNN, Blocks, combinations_of
 from sopool.nn.layers import NormedLinear, project
 from sopool.ops._autograd import transformed
 from sopool.ops._columns import join
@@ -20,7 +20,7 @@ class InferenceGNN(torch.nn.Module):
     The output equals that of the network in evaluation mode up to rounding. Batch normalization is merged into the
     preceding linear layers, and compiled loops take a few graphs at a time through all layers. Where the loops are not
     available (see :mod:`sopool.ops.numba.dispatch`), the network itself is evaluated, as are networks that use the
-    attributes or weights of edges.
+    attributes of edges.
 
     Args:
         gnn: The trained network.
@@ -33,21 +33,19 @@ class InferenceGNN(torch.nn.Module):
         self.gnn = gnn.eval()
         self.view = view
         self.merged = _merge_norms(gnn, view)
-        self.serves = not gnn.spec.attributes and not gnn.spec.weights
 
     def forward(self, x: Tensor, neighbors: Neighbors | Dense, ptr: Tensor, models: int = 1) -> list[Tensor]:
         """Return the input and the output of each layer, ``[N, F]`` each, or H W if ``view`` was given."""
-        serves = self.serves and compiled.serves_alone(x) and not transformed()
-        if serves and isinstance(neighbors, Neighbors) and self.merged.has_labels_for(neighbors):
+        serves = not self.gnn.maps and compiled.serves_alone(x) and not transformed()
+        if serves and isinstance(neighbors, Neighbors) and self.merged.serves(neighbors):
             return run_network(x, neighbors, ptr, self._layers_for(neighbors))
         layers: list[Tensor] = self.gnn(x, neighbors, ptr, models)
         return layers if self.view is None else [project(join(layers), self.view, ptr)]
 
     def _layers_for(self, neighbors: Neighbors) -> Layers:
         """Return the layers with the vectors of the combinations of categories in a batch, if there are several."""
-        if not self.gnn.edges or neighbors.labels is None or neighbors.labels.combinations is None:
-            return self.merged
-        return self.merged.with_vectors(_vectors_of(self.gnn, neighbors.labels.combinations))
+        combinations = combinations_of(neighbors, len(self.gnn.spec.categories)) if self.gnn.edges else None
+        return self.merged if combinations is None else self.merged.with_vectors(_vectors_of(self.gnn, combinations))
 
 
 def _vectors_of(gnn: GNN, combinations: Tensor | None = None) -> list[Tensor]:
@@ -72,4 +70,4 @@ def _merge_norms(gnn: GNN, view: Tensor | None) -> Layers:
         layers = len(gnn.layers)
         eps = weights[0].new_zeros(models, layers) if gnn.eps is None else gnn.eps.detach().view(models, layers)
     view = None if view is None else view.view(models, *view.shape[-2:])
-    return Layers(gnn.how, eps, weights, biases, _vectors_of(gnn), view)
+    return Layers(gnn.how, eps, weights, biases, _vectors_of(gnn), view, gnn.spec.weights)

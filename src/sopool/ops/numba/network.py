@@ -21,6 +21,7 @@ class Layers:
         vectors: The vectors of edge labels of each layer ``[V, width]``, or none.
         view: A projection ``[M, D + L * H, R]`` of the concatenated layers, which is returned instead of them. Default:
             None.
+        weighted: Whether weights of edges multiply the messages. Default: False.
     """
 
     def __init__(
@@ -31,9 +32,11 @@ class Layers:
         biases: Sequence[Tensor],
         vectors: Sequence[Tensor] = (),
         view: Tensor | None = None,
+        weighted: bool = False,
     ) -> None:
         self.how = ("sum", "mean", "max").index(how)
         self.labelled = len(vectors) > 0
+        self.weighted = weighted
         (models, width, hidden) = weights[0].shape
         layers = eps.shape[1]
         rest = torch.stack(list(weights[1:]), 1) if len(weights) > 1 else eps.new_empty(models, 0, hidden, hidden)
@@ -52,9 +55,10 @@ class Layers:
         out.vectors = _stacked(vectors)
         return out
 
-    def has_labels_for(self, neighbors: Neighbors) -> bool:
-        """Return whether the edges have labels, or labels are not needed."""
-        return neighbors.labels is not None or not self.labelled
+    def serves(self, neighbors: Neighbors) -> bool:
+        """Return whether the edges have the labels and weights that are needed."""
+        has_weights = neighbors.values is not None and neighbors.values.weights is not None
+        return (neighbors.labels is not None or not self.labelled) and (has_weights or not self.weighted)
 
 
 def _stacked(vectors: Sequence[Tensor]) -> list[Tensor]:
@@ -71,7 +75,9 @@ def run_network(x: Tensor, neighbors: Neighbors, ptr: Tensor, layers: Layers) ->
     """Return the input ``[N, D]`` and each layer's output ``[N, H]``, parts of one matrix; or the view ``[N, R]``."""
     out = x.new_empty(x.shape[0], sum(layers.widths))
     labels = neighbors.labels.codes if layers.labelled and neighbors.labels else neighbors.nodes[:0]
-    lists = neighbors.ptr, neighbors.nodes, labels
+    weights = neighbors.values.weights if layers.weighted and neighbors.values else None
+    factors = x.new_empty(0) if weights is None else weights.to(x.dtype).contiguous()
+    lists = neighbors.ptr, neighbors.nodes, labels, factors
     given = x.contiguous(), ptr, *lists, layers.how, *layers.maps, *layers.vectors, *layers.views
     compiled.prepare("network", *given, out, module="network_loops")()
     return list(out.split(layers.widths, dim=1))

@@ -19,6 +19,7 @@ def network(
     starts: np.ndarray,
     nodes: np.ndarray,
     labels: np.ndarray,
+    factors: np.ndarray,
     how: int,
     eps: np.ndarray,
     first: np.ndarray,
@@ -33,10 +34,10 @@ def network(
     """Compute h_0 = x and h_l = relu(... relu(a W + b) ...) with a = aggregate(h_(l-1)) + eps h_(l-1).
 
     ``out`` receives all h side by side ``[N, D + L * H]``, or sum_l h_l V_l ``[N, R]`` if there are views V. ``x`` is
-    ``[N, D]``; ``labels`` is empty if edges have no labels. With K maps per layer, ``eps`` is ``[M, L]``, ``first``
-    ``[M, D, H]``, ``rest`` ``[M, K * L - 1, H, H]``, ``bias`` ``[M, K * L, H]``, ``first_view`` ``[M, D, R]`` and
-    ``views`` ``[M, L, H, R]``. The vectors of edge labels are ``[V, D]`` for the first layer and ``[L - 1, V, H]`` for
-    the others.
+    ``[N, D]``; ``labels`` and ``factors``, which multiply messages, are empty if they are not used. With K maps per
+    layer, ``eps`` is ``[M, L]``, ``first`` ``[M, D, H]``, ``rest`` ``[M, K * L - 1, H, H]``, ``bias``
+    ``[M, K * L, H]``, ``first_view`` ``[M, D, R]`` and ``views`` ``[M, L, H, R]``. The vectors of edge labels are
+    ``[V, D]`` for the first layer and ``[L - 1, V, H]`` for the others.
     """
     models, layers = eps.shape
     d = x.shape[1]
@@ -67,12 +68,13 @@ def network(
             _show(begun[:n], first_view[m], seen, 0, True, rows)
             for layer in range(layers):
                 if layer == 0:
-                    _aggregate(begun, n, begin, starts, nodes, labels, how, eps[m, 0], first_vectors, aggregated_x)
+                    own = first_vectors
+                    _aggregate(begun, n, begin, starts, nodes, labels, factors, how, eps[m, 0], own, aggregated_x)
                     source = aggregated_x
                     weight = first[m]
                 else:
                     own = vectors[layer - 1]
-                    _aggregate(state, n, begin, starts, nodes, labels, how, eps[m, layer], own, aggregated)
+                    _aggregate(state, n, begin, starts, nodes, labels, factors, how, eps[m, layer], own, aggregated)
                     source = aggregated
                     weight = rest[m, layer * maps - 1]
                 for k in range(layer * maps, (layer + 1) * maps):
@@ -93,6 +95,7 @@ def _aggregate(
     starts: np.ndarray,
     nodes: np.ndarray,
     labels: np.ndarray,
+    factors: np.ndarray,
     how: int,
     eps: float,
     vectors: np.ndarray,
@@ -102,7 +105,9 @@ def _aggregate(
     for i in range(n):
         first = starts[begin + i]
         last = starts[begin + i + 1]
-        if len(labels):
+        if len(factors):
+            _aggregate_weighted(x, begin, nodes, labels, factors, how, first, last, vectors, out[i])
+        elif len(labels):
             _aggregate_labelled(x, begin, nodes, labels, first, last, vectors, out[i])
         elif how == MAX:
             _aggregate_max(x, begin, nodes, first, last, out[i])
@@ -168,6 +173,35 @@ def _aggregate_labelled(
         else:
             for j in range(len(row)):
                 row[j] += max(x[member, j] + vectors[label, j], 0)
+
+
+@compiled
+def _aggregate_weighted(
+    x: np.ndarray,
+    begin: int,
+    nodes: np.ndarray,
+    labels: np.ndarray,
+    factors: np.ndarray,
+    how: int,
+    first: int,
+    last: int,
+    vectors: np.ndarray,
+    row: np.ndarray,
+) -> None:
+    """Write to ``row`` the sum or the maximum of the messages, each multiplied by the factor of its list entry."""
+    for j in range(len(row)):
+        row[j] = 0
+    for place in range(first, last):
+        member = nodes[place] - begin
+        factor = factors[place]
+        label = labels[place] if len(labels) else -1
+        for j in range(len(row)):
+            value = x[member, j] if label < 0 else max(x[member, j] + vectors[label, j], 0)
+            value = factor * value
+            if how != MAX:
+                row[j] += value
+            elif place == first or value > row[j] or np.isnan(value):
+                row[j] = value
 
 
 @compiled
