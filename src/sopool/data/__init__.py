@@ -4,6 +4,7 @@ from sopool._runtime.packages import EXTRAS, require
 
 require("sopool.data", *EXTRAS["estimator"])
 
+from sopool.data.division import with_split
 from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features.encoders import (
     AttributeEncoder,
@@ -63,4 +64,5 @@ __all__ = [
     "stratified_folds",
     "to_networkx",
     "to_pyg",
+    "with_split",
 ]

@@ -44,7 +44,13 @@ class Kind:
         return Place(self.unit, STDIN_NAME if self is STANDARD_INPUT else source)
 
     def check_columns(self, source: str | Path, options: RowOptions) -> None:
-        """Raise if a column is given for a source without columns, because it would be ignored."""
+        """Raise if a column or a split is given for a source without columns, because it would be ignored."""
+        if options.split is not None and options.split.needs_molecules and not self.columns:
+            raise SettingError(
+                f"split={options.split.name} needs molecules in a table (.csv, .tsv, .smi) or an .sdf file. In Python, "
+                "sopool.data.with_split(graphs, groups=...) divides any graphs.",
+                source,
+            )
         for option in EVERY_COLUMN:
             given = getattr(options, option)
             if given not in (None, ()) and option not in self.columns:

@@ -6,8 +6,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
+from sopool.data.division import SCAFFOLD, SplitRule
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.formats.rows import GraphRow, RowOptions
+from sopool.data.formats.scaffolds import scaffold_of
 from sopool.data.names import label_of_text
 from sopool.data.pack import Graph
 from sopool.data.targets import Targets, is_missing, target_of_text
@@ -32,6 +34,8 @@ class MoleculeText(NamedTuple):
     name: str | None = None
     problem: str = ""
     """The reason why the molecule cannot be used, found before parsing, or an empty string."""
+    split: str | None = None
+    """The cell of the column that molecules are divided by; None if there is none."""
 
 
 def graph_of_molecule(molecule: Any) -> Graph:
@@ -116,12 +120,14 @@ def molecule_rows(
         try:
             label = _label(molecule, options, columns)
             with block_logs():
-                graph = _graph(chem, parse, molecule.source, options.max_atoms)
+                parsed = _parsed(chem, parse, molecule.source, options.max_atoms)
+                graph = graph_of_molecule(parsed)
+                split = scaffold_of(parsed) if options.split == SplitRule(SCAFFOLD) else molecule.split
         except DataError as error:
             yield row._replace(problem=str(error))
         else:
             graph.label = label
-            yield row._replace(graph=graph)
+            yield row._replace(graph=graph, split=split)
     columns.check_any_number()
 
 
@@ -143,8 +149,8 @@ def _label(molecule: MoleculeText, options: RowOptions, columns: LabelColumns) -
     return label
 
 
-def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_atoms: int) -> Graph:
-    """Parse a molecule; raise a ``DataError`` if that fails."""
+def _parsed(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_atoms: int) -> Any:
+    """Return RDKit's sanitized molecule; raise a ``DataError`` if it cannot be read."""
     try:
         molecule = parse(chem, source, max_atoms)
         if molecule is not None:
@@ -157,7 +163,7 @@ def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, max_at
         raise DataError("RDKit cannot parse the molecule.")
     if not molecule.GetNumAtoms():
         raise DataError("The molecule has no atoms.")
-    return graph_of_molecule(molecule)
+    return molecule
 
 
 def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:

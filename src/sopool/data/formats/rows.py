@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from reprlib import repr as show
 from typing import Literal, NamedTuple
 
+from sopool.data.division import SplitRule, split_rule
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.pack import Graph, Label
 from sopool.errors import SettingError
@@ -34,6 +35,8 @@ class GraphRow(NamedTuple):
     problem: str = ""
     columns: tuple[str, ...] = ()
     """The names of the columns or properties with the label or the targets, if they have names."""
+    split: str | None = None
+    """The cell of the column that the graphs are divided by, or the scaffold of a molecule; None if there is none."""
 
 
 class BadRow(NamedTuple):
@@ -58,6 +61,8 @@ class RowOptions(NamedTuple):
     """The largest number of atoms of a molecule."""
     labels: LabelRule = "required"
     """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""
+    split: SplitRule | None = None
+    """What cross-validation divides the molecules by; None: at random."""
 
 
 def row_options(
@@ -66,8 +71,9 @@ def row_options(
     target_columns: Sequence[str] = (),
     max_atoms: int = MAX_ATOMS,
     labels: LabelRule = "required",
+    split: str | None = None,
 ) -> RowOptions:
-    """Return the options; raise a ``SettingError`` unless the columns of targets are a list of different names."""
+    """Return the options; raise a ``SettingError`` for columns of targets that are no list, or an unknown split."""
     if isinstance(target_columns, str):
         raise SettingError(f"target_columns={target_columns!r} is a string, expected a list of column names.")
     if label_column is not None and target_columns:
@@ -77,4 +83,4 @@ def row_options(
         )
     if len(set(target_columns)) < len(target_columns):
         raise SettingError(f"target_columns={show(list(target_columns))} names a column twice.")
-    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels)
+    return RowOptions(smiles_column, label_column, tuple(target_columns), max_atoms, labels, split_rule(split))

@@ -39,10 +39,14 @@ class SdfRecord(NamedTuple):
 def sdf_rows(path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
     """Read the molecules of an SDF file, with a property as label and the title as id."""
     columns, label_of = _label_reader(path, options)
-    molecules = (
-        MoleculeText(record.number, record.title, record.text, label_of(record.text), record.title, record.problem)
-        for record in sdf_records(path)
-    )
+    split = options.split.column if options.split is not None else ""
+
+    def molecule(record: SdfRecord) -> MoleculeText:
+        part = sdf_properties(record.text).get(split) if split else None
+        label = label_of(record.text)
+        return MoleculeText(record.number, record.title, record.text, label, record.title, record.problem, part)
+
+    molecules = map(molecule, sdf_records(path))
     return molecule_rows(molecules, from_sdf, options, columns)
 
 

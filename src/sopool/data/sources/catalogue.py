@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sopool._files.private import is_private
 from sopool.data.analysis.graph_statistics import GraphStatistics, graph_statistics
+from sopool.data.division import RANDOM, SplitRule, with_columns
 from sopool.data.formats.kinds import KNOWN, NAME, STDIN, kind_of, suffix_of
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import stem_of
@@ -171,6 +172,7 @@ def load(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
     progress: DownloadProgress | None = None,
+    split: str | None = None,
 ) -> PackedGraphs:
     """Load graphs from a file or folder, or a data set by name.
 
@@ -192,6 +194,10 @@ def load(
         max_atoms: Molecules with more atoms cannot be read, nor those with more than ``max_atoms // 8`` rings (50 if
             that is larger). Default: 1000.
         progress: A function that is called with the bytes downloaded so far and in total (or None). Default: None.
+        split: What cross-validation divides molecules by: ``"random"``, ``"scaffold"`` (Bemis-Murcko; molecules of a
+            scaffold stay together), ``"group:COLUMN"`` (those with the same value stay together), ``"time:COLUMN"``
+            (trained on earlier and tested on later ones) or ``"column:COLUMN"`` (the column holds ``train``, ``valid``
+            or ``test``). Default: None, random, or as a ``.graphs`` file has it.
 
     Examples:
         >>> from sopool.data import load
@@ -200,7 +206,7 @@ def load(
         (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels)
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, split)
     if _is_path(source):
         return _read(Path(source), options, on_error)
     name = str(source)
@@ -269,10 +275,13 @@ def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
     kind.check_columns(path, options)
     if kind.whole is not None:
         read = partial(kind.whole, path)
-        return cached(path, stem_of(path), read) if kind.cached else read()
+        store = cached(path, stem_of(path), read) if kind.cached else read()
+        at_random = store.split_columns and options.split == SplitRule(RANDOM)
+        return with_columns(store, {}) if at_random else store
     if kind.rows is None:
         raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.", path)
-    store, bad = pack_molecules(kind.rows(path, options), kind.place(path), on_error, stem_of(path))
+    rows = kind.rows(path, options)
+    store, bad = pack_molecules(rows, kind.place(path), on_error, stem_of(path), options.split)
     if bad:
         warnings.warn(_skipped(path, kind.unit, bad, len(bad) + len(store)), stacklevel=3)
     return store

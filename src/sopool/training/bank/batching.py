@@ -1,6 +1,6 @@
 """A data set in the layout that a bank needs: batches are made by index operations alone."""
 
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.division import Division
 from sopool.data.features.edge_labels import EdgeCodes
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.graphs import PackedGraphs, expand_segments, take_segments
@@ -127,6 +128,8 @@ class GraphTables:
     """The clusters of each graph, for models that need them."""
     edge_kinds: int = 0
     """The number of edge labels, including the one for unknown labels; 0 if they are not used."""
+    division: Division = field(default_factory=Division)
+    """What training, held-out and test graphs are divided by; always on the host."""
 
     @classmethod
     def build(
@@ -151,7 +154,8 @@ class GraphTables:
         both = None if neighbors.same(transposed) else transposed
         kinds = 0 if edges is None else edges.kinds
         truth = truth_of(store, objective.task)
-        return cls(store.node_ptr, neighbors, both, features, objective, truth, edge_kinds=kinds)
+        division = Division.of(store)
+        return cls(store.node_ptr, neighbors, both, features, objective, truth, edge_kinds=kinds, division=division)
 
     @classmethod
     def for_prediction(
