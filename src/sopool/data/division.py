@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from sopool.data.analysis.refinement import graph_colours
-from sopool.data.graphs import PackedGraphs
+from sopool.data.graphs import PackedGraphs, concatenate
 from sopool.data.honest_splits import (
     TEST,
     TRAIN,
@@ -206,7 +206,7 @@ def new_graphs(name: str) -> str:
     name, plus, _ = name.partition(f"+{COPIES}")
     kind, _, column = name.partition(":")
     found = {
-        RANDOM: "new graphs that resemble the given ones as much as these resemble each other",
+        RANDOM: "new graphs like the given ones",
         SCAFFOLD: "molecules whose scaffolds are not among those of the training graphs",
         COPIES: "graphs that are no copies of training graphs",
         "group": f"graphs with a new value of {column!r}",
@@ -216,7 +216,7 @@ def new_graphs(name: str) -> str:
         "test": f"graphs such as those of {column}",
         GIVEN: "graphs that differ from the training graphs as the test graphs of the given folds do",
     }[kind]
-    return f"{found} and that are no copies of these" if plus else found
+    return f"{found}, but no copies of training graphs" if plus else found
 
 
 def split_title(dataset: str, split: str) -> str:
@@ -307,10 +307,22 @@ def keep_copies_together(store: PackedGraphs) -> PackedGraphs:
     return with_columns(store, {f"{division.name}+{COPIES}": joined[groups]})
 
 
-def with_test(train: PackedGraphs, test: PackedGraphs, joined: PackedGraphs, name: str) -> PackedGraphs:
-    """Return the joined graphs of two stores with the split that trains on the first and tests on the second."""
-    parts = np.repeat([TRAIN, TEST], [len(train), len(test)])
-    return with_columns(joined, {f"test:{name}": parts})
+def with_test(train: PackedGraphs, test: PackedGraphs) -> PackedGraphs:
+    """Return the graphs of two stores with the split that trains on the first and tests on the second.
+
+    Args:
+        train: The training graphs, whose name the result has.
+        test: The test graphs, with the same kinds of labels and attributes.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.data.division import Division, with_test
+        >>> graphs = load("MUTAG")
+        >>> Division.of(with_test(graphs[:150], graphs[150:])).name
+        'test:MUTAG'
+    """
+    joined = concatenate([with_columns(train, {}), with_columns(test, {})], train.name)
+    return with_columns(joined, {f"test:{test.name}": np.repeat([TRAIN, TEST], [len(train), len(test)])})
 
 
 def group_codes(names: Iterable[Any]) -> np.ndarray:
