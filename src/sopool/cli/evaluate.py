@@ -39,6 +39,7 @@ from sopool.cli.options import (
     whole_numbers,
 )
 from sopool.cli.output import check_figures, check_file, output_console, print_message, write_figures
+from sopool.cli.splitting import CopiesOption, FoldSeedOption, SplitOption, TestOption, load_divided
 from sopool.cli.training import (
     print_task,
     show_results,
@@ -164,6 +165,7 @@ def evaluate(
             min=0, metavar="N", help="Random seed; the folds are the same for all seeds.", rich_help_panel=TRAINING
         ),
     ] = 0,
+    fold_seed: FoldSeedOption = 0,
     loss: LossOption = None,
     device: DeviceOption = "auto",
     workers: WorkersOption = None,
@@ -173,6 +175,9 @@ def evaluate(
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
+    split: SplitOption = None,
+    test: TestOption = None,
+    keep_copies: CopiesOption = False,
     metrics: MetricsOption = None,
     runs: RunsOption = Path("runs"),
     output: FiguresOption = None,
@@ -225,18 +230,25 @@ def evaluate(
         task,
         metric,
         loss,
+        fold_seed,
     )
     request.check()
     _check_reference(reference, pools)
     shown_metrics(metrics, task)
-    files = [*source_files(source, root), *stored_files(runs, output, plot)]
+    files = [*source_files(source, root), *stored_files(runs, output, plot), *([] if test is None else [test])]
     check_figures(output, *files)
     if plot:
         _check_plot(plot, files)
     trained_by = training_executor(executor, address)
     place = training_device(device, executor)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
-
+    targets = column_names(target_columns)
+    store = load_divided(
+        lambda given, kind: load_source(given, root, smiles_column, label_column, on_error, max_atoms, targets, kind),
+        source,
+        split,
+        test,
+        keep_copies,
+    )
     request = replace(request, settings=grid(task_of(store, task)))
     evaluator = Evaluator(store, request, RunStore(runs))
     shown = shown_metrics(metrics, evaluator.objective.task)
@@ -275,6 +287,8 @@ def _how(evaluator: "Evaluator") -> list[str]:
     """Return notes about the training settings and the options of each pooling."""
     request = evaluator.request
     said = [f"Preset {request.preset}, epochs {request.epochs}, seed {request.seed}."]
+    if evaluator.division.arrays or request.fold_seed:
+        said.append(f"Split: {evaluator.division.name}, fold seed {request.fold_seed}.")
     if request.pool_options:
         each = [(pool, [f"{name}={value}" for name, value in own.items()]) for pool, own in evaluator.options.items()]
         said.append("Options: " + "; ".join(f"{pool} {', '.join(own) or 'none'}" for pool, own in each) + ".")

@@ -36,6 +36,14 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import check_file, output_console, print_message, print_progress
 from sopool.cli.progress import Tally, training_progress
+from sopool.cli.splitting import (
+    CopiesOption,
+    FoldSeedOption,
+    SplitOption,
+    TestOption,
+    load_divided,
+    without_test,
+)
 from sopool.cli.training import shown_metrics, task_line, training_device
 from sopool.errors import DataError, SettingError
 
@@ -47,9 +55,10 @@ if TYPE_CHECKING:
     from sopool.training.trainer import Report
 
 MEANING = (
-    "The estimate comes from cross-validation. The saved model was trained on all graphs, so no test data is left for "
-    "it; expect similar {what}."
+    "The estimate comes from {how}. The saved model was trained on all graphs, so no test data is left for it; expect "
+    "similar {what} on {new}."
 )
+TESTED = "The estimate is for {new}, which the saved model was not trained on."
 NO_ESTIMATE = "Its {what} was not estimated; use, e.g., --folds 5 for an estimate."
 WHAT: dict[str, str] = {"classification": "accuracy", "multi-label": "accuracy", "regression": "errors"}
 UNBALANCED = (
@@ -82,6 +91,7 @@ def fit(
         int,
         typer.Option(min=0, metavar="N", help="Folds of the cross-validation that estimates the accuracy; 0 skips it."),
     ] = 5,
+    fold_seed: FoldSeedOption = 0,
     gnn: Annotated[
         str,
         typer.Option(
@@ -124,6 +134,9 @@ def fit(
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
+    split: SplitOption = None,
+    test: TestOption = None,
+    keep_copies: CopiesOption = False,
 ) -> None:
     """Train a model, estimate its accuracy or its errors and save it to a file.
 
@@ -133,13 +146,14 @@ def fit(
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
+    from sopool.data.division import Division, new_graphs
     from sopool.estimator import GraphClassifier, GraphRegressor
-    from sopool.estimator.estimate import check_grid, fits_of, least_of_class, searched
+    from sopool.estimator.estimate import check_grid, fits_of, searched
     from sopool.estimator.fitting import schedule_for
     from sopool.estimator.truth import learned_by_task
     from sopool.report.grids.estimates import estimate_grid, no_better, usual_metrics
 
-    check_file(output, *source_files(source, root))
+    check_file(output, *source_files(source, root), *([] if test is None else [test]))
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     shown_metrics(metrics, task)  # before the graphs are read, which may take long
@@ -154,7 +168,13 @@ def fit(
         "random_state": seed,
     }
     columns = column_names(target_columns)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, columns)
+    store = load_divided(
+        lambda given, kind: load_source(given, root, smiles_column, label_column, on_error, max_atoms, columns, kind),
+        source,
+        split,
+        test,
+        keep_copies,
+    )
     console = output_console()
     if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
@@ -177,7 +197,8 @@ def fit(
     check_grid(one, grid, known)
     objective = known.objective(metric, loss)
     shown = shown_metrics(metrics, objective.task) or usual_metrics(objective)
-    _check(known, folds, least_of_class(model))
+    folds = Division.of(known.store).count(folds) if folds else 0
+    _check(known, folds, fold_seed, model)
     _describe(store, known)
     store = known.graphs
     networks = (folds + 1) * fits_of(model) * models
@@ -186,15 +207,19 @@ def fit(
     meaning = NO_ESTIMATE
     if folds:
         with advise("to train", partial(_advice, store, one.batch_size)):
-            found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)
+            found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1, fold_seed)
         console.print(estimate_grid(found, shown))
-        meaning = f"{MEANING} {no_better(found, class_weight is not None)}".rstrip()
+        tested = found.split.startswith("test:")
+        how = "cross-validation" if len(found.folds) > 1 else "one test set"
+        meaning = (TESTED if tested else MEANING).replace("{how}", how).replace("{new}", new_graphs(found.split))
+        meaning = f"{meaning} {no_better(found, class_weight is not None)}".rstrip()
         if class_weight is None and found.misses_rare_classes:
             print_message("note", UNBALANCED)
         print_copies_note(store)
     start = time.monotonic()
     with advise("to train", partial(_advice, store, one.batch_size)):
-        trained = work.fit(model)
+        store = without_test(store)
+        trained = Work(store, work.tally).fit(model)
     final: GraphEstimator = getattr(trained, "best_estimator_", trained)
     if found is not None:
         final.about_["estimate"] = found.to_json()
@@ -214,7 +239,7 @@ class Work:
     store: "PackedGraphs"
     tally: Tally
 
-    def estimate(self, model: Any, folds: int, workers: int) -> "Estimate":
+    def estimate(self, model: Any, folds: int, workers: int, fold_seed: int) -> "Estimate":
         """Estimate the accuracy by cross-validation, and print a line for each finished fold."""
         from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
@@ -237,7 +262,7 @@ class Work:
         with training_progress(self.tally) as report:
             report(TrainingProgress(0, 0, where=f"0 of {folds} folds"))
             try:
-                return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report))
+                return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report), fold_seed=fold_seed)
             except WorkerDiedError as error:
                 print_message("error", with_flags(str(error)))
                 raise typer.Exit(1) from error
@@ -266,16 +291,17 @@ def _flag(name: str, value: object = None) -> str:
     return flag if value is None else f"{flag} {value}"
 
 
-def _check(known: "KnownGraphs", folds: int, needed: int) -> None:
-    """Raise ``DataError`` before training if the true values do not allow it, or no estimate."""
-    from sopool.data.splits import random_folds
-    from sopool.estimator.estimate import check_classes
+def _check(known: "KnownGraphs", folds: int, fold_seed: int, model: Any) -> None:
+    """Raise ``DataError`` before training if the true values or the split do not allow it, or no estimate."""
+    from sopool.data.division import Division
+    from sopool.estimator.estimate import check_classes, estimate_folds, least_of_class
 
     if known.classes is not None:
-        check_classes(known.labelled, folds, needed, _flag)
+        at_random = not Division.of(known.store).arrays
+        check_classes(known.labelled, folds if at_random else 0, least_of_class(model), _flag)
     known.check()
-    if folds and known.classes is None:
-        random_folds(len(known.store), folds)
+    if folds:
+        estimate_folds(known, folds, fold_seed, model)
 
 
 def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:

@@ -24,6 +24,7 @@ def load_source(
     on_error: OnError,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
+    split: str | None = None,
 ) -> "PackedGraphs":
     """Load the graphs of a named data set or a path."""
     from sopool._runtime.out_of_memory import advise
@@ -45,6 +46,7 @@ def load_source(
             on_error=on_error,
             max_atoms=max_atoms,
             progress=progress,
+            split=split,
         )
 
 
@@ -65,10 +67,15 @@ def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:
 def print_copies_note(store: "PackedGraphs") -> None:
     """Print a note if many graphs have duplicates, which makes cross-validation too optimistic."""
     from sopool.data.analysis.refinement import caution_of_copies, duplicates
+    from sopool.data.division import COPIES, Division
 
+    division = Division.of(store)
+    if COPIES in division.name.split("+"):
+        return
     caution = caution_of_copies(duplicates(store), len(store))
     if caution is not None:
-        print_message("note", caution)
+        is_given = division.times is not None or division.parts is not None
+        print_message("note", caution if is_given else f"{caution} Otherwise, use --keep-copies-together.")
 
 
 def source_files(source: str, root: Path | None) -> list[str | Path]:
