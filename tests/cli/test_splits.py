@@ -70,6 +70,15 @@ def test_evaluate_and_controls_have_the_same_split(call, table):
     assert "molecules (group:lab split)" in words(call("runs", "list", "--runs", "runs"))
 
 
+def test_fit_gives_an_estimate_for_each_split(call, table):
+    said = words(call("fit", table, "-o", "m.sopool", "--folds", "2", *FIT, "--split", "random,scaffold,column:set"))
+    for title in ("cross-validation, percent", "cross-validation (scaffold split)", "one test set (column:set split)"):
+        assert title in said
+    assert "expect similar accuracy on new graphs like the given ones." in said
+    assert "The estimate by the scaffold split is for molecules whose scaffolds are not among those" in said
+    assert GraphClassifier.load(table.parent / "m.sopool").about_["estimate"]["split"] == "random"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -1,6 +1,7 @@
 """``sopool fit``."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,7 @@ from sopool.cli.progress import Tally, training_progress
 from sopool.cli.splitting import (
     CopiesOption,
     FoldSeedOption,
-    SplitOption,
+    SplitsOption,
     TestOption,
     load_divided,
     without_test,
@@ -134,7 +135,7 @@ def fit(
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
-    split: SplitOption = None,
+    split: SplitsOption = None,
     test: TestOption = None,
     keep_copies: CopiesOption = False,
 ) -> None:
@@ -146,7 +147,6 @@ def fit(
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
-    from sopool.data.division import Division, new_graphs
     from sopool.estimator import GraphClassifier, GraphRegressor
     from sopool.estimator.estimate import check_grid, fits_of, searched
     from sopool.estimator.fitting import schedule_for
@@ -168,18 +168,23 @@ def fit(
         "random_state": seed,
     }
     columns = column_names(target_columns)
-    store = load_divided(
-        lambda given, kind: load_source(given, root, smiles_column, label_column, on_error, max_atoms, columns, kind),
-        source,
-        split,
-        test,
-        keep_copies,
-    )
+    stores = [
+        load_divided(
+            lambda name, own: load_source(name, root, smiles_column, label_column, on_error, max_atoms, columns, own),
+            source,
+            kind,
+            test,
+            keep_copies,
+        )
+        for kind in ([None] if split is None else names("--split", split))
+    ]
+    store = stores[0]
     console = output_console()
     if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
-    known = learned_by_task(store, task)
+    divided = [learned_by_task(one, task) for one in stores]
+    known = divided[0]
     one: GraphEstimator
     if known.task == "regression":
         if class_weight is not None:
@@ -191,38 +196,36 @@ def fit(
         if loss is not None:
             raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
         one = GraphClassifier(**given, class_weight=class_weight)
-    epochs = epochs or schedule_for(len(known.store), one.batch_size).epochs
+    epochs = epochs or schedule_for(len(without_test(known.store)), one.batch_size).epochs
     one.set_params(epochs=epochs)
     model = searched(one, grid)
     check_grid(one, grid, known)
     objective = known.objective(metric, loss)
     shown = shown_metrics(metrics, objective.task) or usual_metrics(objective)
-    folds = Division.of(known.store).count(folds) if folds else 0
-    _check(known, folds, fold_seed, model)
+    counts = [_check(each, folds, fold_seed, model) for each in divided]
     _describe(store, known)
     store = known.graphs
-    networks = (folds + 1) * fits_of(model) * models
-    work = Work(store, Tally(networks * epochs, networks, unit="networks", metric=objective.metric))
-    found = None
-    meaning = NO_ESTIMATE
-    if folds:
+    networks = (sum(counts) + 1) * fits_of(model) * models
+    tally = Tally(networks * epochs, networks, unit="networks", metric=objective.metric)
+    found: list[Estimate] = []
+    for each, count in zip(divided, counts, strict=True) if folds else ():
         with advise("to train", partial(_advice, store, one.batch_size)):
-            found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1, fold_seed)
-        console.print(estimate_grid(found, shown))
-        tested = found.split.startswith("test:")
-        how = "cross-validation" if len(found.folds) > 1 else "one test set"
-        meaning = (TESTED if tested else MEANING).replace("{how}", how).replace("{new}", new_graphs(found.split))
-        meaning = f"{meaning} {no_better(found, class_weight is not None)}".rstrip()
-        if class_weight is None and found.misses_rare_classes:
+            work = Work(each.graphs, tally)
+            found.append(work.estimate(model, count, (workers or cores()) if place == "cpu" else 1, fold_seed))
+        console.print(estimate_grid(found[-1], shown))
+    meaning = NO_ESTIMATE
+    if found:
+        meaning = f"{_meaning(found)} {no_better(found[0], class_weight is not None)}".rstrip()
+        if class_weight is None and found[0].misses_rare_classes:
             print_message("note", UNBALANCED)
         print_copies_note(store)
     start = time.monotonic()
     with advise("to train", partial(_advice, store, one.batch_size)):
         store = without_test(store)
-        trained = Work(store, work.tally).fit(model)
+        trained = Work(store, tally).fit(model)
     final: GraphEstimator = getattr(trained, "best_estimator_", trained)
-    if found is not None:
-        final.about_["estimate"] = found.to_json()
+    if found:
+        final.about_["estimate"] = found[0].to_json()
     final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
@@ -291,8 +294,23 @@ def _flag(name: str, value: object = None) -> str:
     return flag if value is None else f"{flag} {value}"
 
 
-def _check(known: "KnownGraphs", folds: int, fold_seed: int, model: Any) -> None:
-    """Raise ``DataError`` before training if the true values or the split do not allow it, or no estimate."""
+def _meaning(found: "Sequence[Estimate]") -> str:
+    """Say which new graphs the estimates are for; the model is trained with the split of the first one."""
+    from sopool.data.division import new_graphs
+
+    first = found[0]
+    how = "cross-validation" if len(first.folds) > 1 else "one test set"
+    kinds = [on_one_line(new_graphs(one.split)) for one in found]
+    text = TESTED if first.split.startswith("test:") else MEANING
+    others = [
+        f" The estimate by the {on_one_line(one.split)} split is for {kind}."
+        for one, kind in zip(found[1:], kinds[1:], strict=True)
+    ]
+    return text.replace("{how}", how).replace("{new}", kinds[0]) + "".join(others)
+
+
+def _check(known: "KnownGraphs", folds: int, fold_seed: int, model: Any) -> int:
+    """Return the number of folds; raise ``DataError`` if the true values or the split allow no training or estimate."""
     from sopool.data.division import Division
     from sopool.estimator.estimate import check_classes, estimate_folds, least_of_class
 
@@ -300,8 +318,7 @@ def _check(known: "KnownGraphs", folds: int, fold_seed: int, model: Any) -> None
         at_random = not Division.of(known.store).arrays
         check_classes(known.labelled, folds if at_random else 0, least_of_class(model), _flag)
     known.check()
-    if folds:
-        estimate_folds(known, folds, fold_seed, model)
+    return len(estimate_folds(known, folds, fold_seed, model)) if folds else 0
 
 
 def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:

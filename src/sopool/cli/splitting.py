@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sopool.cli.options import DATA
+from sopool.cli.options import DATA, LIST
 from sopool.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -19,6 +19,17 @@ SplitOption = Annotated[
         metavar="KIND",
         help="What training and test graphs differ in: random, scaffold, group:COLUMN (graphs with one value stay "
         "together), time:COLUMN (later ones test) or column:COLUMN (train, valid or test).",
+        show_default="random",
+        rich_help_panel=DATA,
+    ),
+]
+SplitsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar=LIST,
+        help="What training and test graphs differ in: random, scaffold, group:COLUMN (graphs with one value stay "
+        "together), time:COLUMN (later ones test) or column:COLUMN (train, valid or test). Of several, e.g. "
+        "random,scaffold, each gives an estimate, and the model holds out graphs by the first.",
         show_default="random",
         rich_help_panel=DATA,
     ),

@@ -136,12 +136,9 @@ class InnerFolds:
     def split(self, graphs: Any, y: Any = None, groups: Any = None) -> Iterator[TrainTest]:
         """Yield the training and test graphs of each fold."""
         division = Division.of(graphs) if isinstance(graphs, PackedGraphs) else Division()
-        if division.times is not None:
-            yield from time_folds(division.times, INNER_FOLDS)
-            return
-        if division.groups is not None:
-            strata = None if y is None else np.unique(y, return_inverse=True)[1]
-            yield from group_folds(division.groups, INNER_FOLDS, strata=strata)
+        related = _related_folds(division, None if y is None else np.unique(y, return_inverse=True)[1])
+        if related is not None:
+            yield from related
             return
         kind = KFold if y is None else StratifiedKFold
         yield from kind(INNER_FOLDS, shuffle=True, random_state=0).split(np.zeros(len(graphs)), y)
@@ -149,6 +146,15 @@ class InnerFolds:
     def get_n_splits(self, graphs: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds."""
         return INNER_FOLDS
+
+
+def _related_folds(division: Division, strata: np.ndarray | None) -> list[TrainTest] | None:
+    """Return the inner folds of graphs with times or groups; None for others."""
+    if division.times is not None:
+        return time_folds(division.times, INNER_FOLDS)
+    if division.groups is not None:
+        return group_folds(division.groups, INNER_FOLDS, strata=strata)
+    return None
 
 
 def by_metric(model: GraphEstimator, graphs: Any, y: Any = None) -> float:
@@ -342,13 +348,19 @@ def estimate_folds(known: KnownGraphs, folds: int, fold_seed: int, model: BaseEs
     found = division.folds(len(known.store), strata, folds, fold_seed, known.names)
     for fold, (train, _) in enumerate(found if division.arrays else ()):
         try:
-            if fits_of(model) > 1:
-                list(InnerFolds().split(known.store[train.tolist()], None if strata is None else strata[train]))
-            if base_of(model).validation_fraction:
-                division.holdout(train, strata, base_of(model).validation_fraction, fold=fold)
+            _check_fits(division.take(train), None if strata is None else strata[train], model)
         except UserError as error:
             raise DataError(f"fold {fold + 1} of the {division.name} split: {error}") from error
     return found
+
+
+def _check_fits(division: Division, strata: np.ndarray | None, model: BaseEstimator) -> None:
+    """Raise ``DataError`` if a fit or a search on these graphs could not divide them."""
+    fits = [np.arange(len(next(iter(division.arrays.values()))))]
+    inner = _related_folds(division, strata) if fits_of(model) > 1 else None
+    fits += [train for train, _ in inner or ()]
+    for train in fits if base_of(model).validation_fraction else ():
+        division.holdout(train, strata, base_of(model).validation_fraction)
 
 
 @contextmanager
