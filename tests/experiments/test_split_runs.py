@@ -79,6 +79,7 @@ def test_one_test_set_has_scores_but_no_comparison(tmp_path):
     found = Evaluator(store, REQUEST, runs).evaluate(workers=1)
     assert all(len(one.outcomes["fair"].folds) == 1 for one in found)
     assert found.compare() == []
+    assert all("±" not in cell.text for row in results_grid(found.results()).rows for cell in row)
     for run in (run for one in found for run in one.runs["chosen"]):
         assert run.predictions["test_graphs"].tolist() == list(range(2, 60, 3))
     summary = summarise(runs)

@@ -8,7 +8,7 @@ from sopool.data.division import split_title
 from sopool.experiments.systems import CONTROLS, ControlResult
 from sopool.report.grid import Cell, Grid, seconds_cell, word_cells
 from sopool.report.grids.results import averaged_note, besides, metrics_of, other_cell, score_title
-from sopool.report.scores import in_points, score_cell, spread_note, title_of
+from sopool.report.scores import in_points, mean_cell, spread_note, title_of
 
 CHOSEN = (
     "Chosen: selected on held-out training graphs; the median (range) over folds, or the number of folds that selected "
@@ -31,7 +31,7 @@ def controls_grid(results: Sequence[ControlResult], metrics: Sequence[str] = ())
             *word_cells([_data(one)] * (len(datasets) > 1)),
             *word_cells([one.control, CONTROLS[one.control].seen_for(one.task)]),
             *word_cells([title_of(one.outcome.metric)] * (len(used) > 1)),
-            score_cell(one.outcome.metric, one.outcome.mean, one.outcome.std),
+            mean_cell(one.outcome),
             *(other_cell(one.outcome, metric) for metric in others),
             *word_cells([_folds(one)] * (len(folds) > 1)),
             Cell(_chosen(one)),
