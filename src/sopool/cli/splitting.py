@@ -13,23 +13,20 @@ from sopool.errors import DataError, SettingError
 if TYPE_CHECKING:
     from sopool.data.graphs import PackedGraphs
 
+KINDS = (
+    "What training and test graphs differ in: random, scaffold, group:COLUMN (graphs with one value stay together), "
+    "time:COLUMN (later ones test) or column:COLUMN (train, valid or test)."
+)
 SplitOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="KIND",
-        help="What training and test graphs differ in: random, scaffold, group:COLUMN (graphs with one value stay "
-        "together), time:COLUMN (later ones test) or column:COLUMN (train, valid or test).",
-        show_default="random",
-        rich_help_panel=DATA,
-    ),
+    typer.Option(metavar="KIND", help=KINDS, show_default="random", rich_help_panel=DATA),
 ]
 SplitsOption = Annotated[
     str | None,
     typer.Option(
         metavar=LIST,
-        help="What training and test graphs differ in: random, scaffold, group:COLUMN (graphs with one value stay "
-        "together), time:COLUMN (later ones test) or column:COLUMN (train, valid or test). Of several, e.g. "
-        "random,scaffold, each gives an estimate, and the model holds out graphs by the first.",
+        help=f"{KINDS} Of several, e.g. random,scaffold, each gives an estimate, and the model holds out graphs by the "
+        "first.",
         show_default="random",
         rich_help_panel=DATA,
     ),

@@ -4,7 +4,7 @@ from sopool._runtime.packages import EXTRAS, require
 
 require("sopool.data", *EXTRAS["estimator"])
 
-from sopool.data.division import with_split
+from sopool.data.division import keep_copies_together, with_split
 from sopool.data.features.edge_labels import EdgeCodes, EdgeLabelEncoder
 from sopool.data.features.encoders import (
     AttributeEncoder,
@@ -52,6 +52,7 @@ __all__ = [
     "find",
     "from_networkx",
     "from_pyg",
+    "keep_copies_together",
     "list_datasets",
     "load",
     "load_graphs",
