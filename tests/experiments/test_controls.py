@@ -105,8 +105,8 @@ def test_test_graphs_are_scored_once_by_a_model_that_did_not_see_them():
     labels = np.arange(60) % 2
     random = np.random.default_rng(0)
     views = [Spy(name, (1, 2, 3), random) for name in "abc"]
-    outcome, settings = judge_control(views, labels, folds=5, seed=0)
     splits = splits_of(labels, 5, 0)
+    outcome, settings = judge_control(views, labels, splits)
     tested = Counter()
     for view in views:
         for train, given_labels, wanted, choices in view.asked:
@@ -135,7 +135,7 @@ def test_the_best_on_held_out_graphs_is_chosen_by_loss_among_equals():
             return [right * self.setting["view"] for _ in choices]
 
     for order in ([-1.0, 2.0, 5.0], [5.0, 2.0, -1.0]):
-        _, settings = judge_control([Sure(margin, [1], None) for margin in order], labels, folds=3, seed=0)
+        _, settings = judge_control([Sure(margin, [1], None) for margin in order], labels, splits_of(labels, 3, 0))
         assert settings == [{"view": 5.0, "C": 1}] * 3
 
 

@@ -1,5 +1,6 @@
 """``sopool controls``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from sopool.cli.options import (
     names,
 )
 from sopool.cli.output import error_console, print_progress, print_result
+from sopool.cli.splitting import CopiesOption, FoldSeedOption, SplitOption, TestOption, load_divided
 from sopool.cli.training import print_task, shown_metrics
 from sopool.errors import check_name
 
@@ -47,10 +49,14 @@ def controls(
             min=0, metavar="N", help="Random seed of the held-out graphs; the folds are the same for all seeds."
         ),
     ] = 0,
+    fold_seed: FoldSeedOption = 0,
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
+    split: SplitOption = None,
+    test: TestOption = None,
+    keep_copies: CopiesOption = False,
     metrics: MetricsOption = None,
     runs: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder in which the results are stored.", rich_help_panel=OUTPUT)
@@ -66,7 +72,16 @@ def controls(
     for name in wanted:
         check_name("control", name, CONTROLS)
     shown_metrics(metrics, task)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
+    read = partial(
+        load_source,
+        root=root,
+        smiles_column=smiles_column,
+        label_column=label_column,
+        on_error=on_error,
+        max_atoms=max_atoms,
+        target_columns=column_names(target_columns),
+    )
+    store = load_divided(read, source, split, test, keep_copies)
     objective = objective_for(store, task, metric)
     columns = shown_metrics(metrics, objective.task)
     print_task(objective)
@@ -76,5 +91,5 @@ def controls(
         if not console.is_terminal:  # where the status is not shown
             print_progress(shown)
         with console.status(Text(shown)):
-            results.append(run_control(name, store, folds, seed, runs, task, metric))
+            results.append(run_control(name, store, folds, seed, runs, task, metric, fold_seed))
     print_result(as_json, lambda: [one.to_json() for one in results], lambda: controls_grid(results, columns))

@@ -1,6 +1,7 @@
 """``sopool evaluate``."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,6 +43,7 @@ from sopool.cli.options import (
     whole_numbers,
 )
 from sopool.cli.output import check_figures, check_file, output_console, print_message, write_figures
+from sopool.cli.splitting import CopiesOption, FoldSeedOption, SplitOption, TestOption, load_divided
 from sopool.cli.training import (
     print_task,
     show_results,
@@ -167,6 +169,7 @@ def evaluate(
             min=0, metavar="N", help="Random seed; the folds are the same for all seeds.", rich_help_panel=TRAINING
         ),
     ] = 0,
+    fold_seed: FoldSeedOption = 0,
     loss: LossOption = None,
     device: DeviceOption = "auto",
     workers: WorkersOption = None,
@@ -178,6 +181,9 @@ def evaluate(
     features: FeaturesOption = "element",
     descriptors: DescriptorsOption = None,
     root: RootOption = None,
+    split: SplitOption = None,
+    test: TestOption = None,
+    keep_copies: CopiesOption = False,
     metrics: MetricsOption = None,
     runs: RunsOption = Path("runs"),
     output: FiguresOption = None,
@@ -230,20 +236,29 @@ def evaluate(
         task,
         metric,
         loss,
+        fold_seed,
     )
     request.check()
     _check_reference(reference, pools)
     shown_metrics(metrics, task)
-    files = [*source_files(source, root), *stored_files(runs, output, plot)]
+    files = [*source_files(source, root), *stored_files(runs, output, plot), *([] if test is None else [test])]
     check_figures(output, *files)
     if plot:
         _check_plot(plot, files)
     trained_by = training_executor(executor, address)
     place = training_device(device, executor)
-    columns = column_names(target_columns)
-    kinds = descriptor_kinds(descriptors)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, columns, features, kinds)
-
+    read = partial(
+        load_source,
+        root=root,
+        smiles_column=smiles_column,
+        label_column=label_column,
+        on_error=on_error,
+        max_atoms=max_atoms,
+        target_columns=column_names(target_columns),
+        features=features,
+        descriptors=descriptor_kinds(descriptors),
+    )
+    store = load_divided(read, source, split, test, keep_copies)
     request = replace(request, settings=grid(task_of(store, task)))
     evaluator = Evaluator(store, request, RunStore(runs))
     shown = shown_metrics(metrics, evaluator.objective.task)
@@ -282,6 +297,8 @@ def _how(evaluator: "Evaluator") -> list[str]:
     """Return notes about the training settings and the options of each pooling."""
     request = evaluator.request
     said = [f"Preset {request.preset}, epochs {request.epochs}, seed {request.seed}."]
+    if evaluator.division.arrays or request.fold_seed:
+        said.append(f"Split: {evaluator.division.name}, fold seed {request.fold_seed}.")
     if request.pool_options:
         each = [(pool, [f"{name}={value}" for name, value in own.items()]) for pool, own in evaluator.options.items()]
         said.append("Options: " + "; ".join(f"{pool} {', '.join(own) or 'none'}" for pool, own in each) + ".")

@@ -1,6 +1,7 @@
 """``sopool fit``."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,14 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import check_file, output_console, print_message, print_progress
 from sopool.cli.progress import Tally, training_progress
+from sopool.cli.splitting import (
+    CopiesOption,
+    FoldSeedOption,
+    SplitsOption,
+    TestOption,
+    load_divided,
+    without_test,
+)
 from sopool.cli.training import shown_metrics, task_line, training_device
 from sopool.errors import DataError, SettingError
 
@@ -50,9 +59,10 @@ if TYPE_CHECKING:
     from sopool.training.trainer import Report
 
 MEANING = (
-    "The estimate comes from cross-validation. The saved model was trained on all graphs, so no test data is left for "
-    "it; expect similar {what}."
+    "The estimate comes from {how}. The saved model was trained on all graphs, so no test data is left for it; expect "
+    "similar {what} on {new}."
 )
+TESTED = "The estimate is for {new}, which the saved model was not trained on."
 NO_ESTIMATE = "Its {what} was not estimated; use, e.g., --folds 5 for an estimate."
 WHAT: dict[str, str] = {"classification": "accuracy", "multi-label": "accuracy", "regression": "errors"}
 UNBALANCED = (
@@ -85,6 +95,7 @@ def fit(
         int,
         typer.Option(min=0, metavar="N", help="Folds of the cross-validation that estimates the accuracy; 0 skips it."),
     ] = 5,
+    fold_seed: FoldSeedOption = 0,
     gnn: Annotated[
         str,
         typer.Option(
@@ -129,6 +140,9 @@ def fit(
     features: FeaturesOption = "element",
     descriptors: DescriptorsOption = None,
     root: RootOption = None,
+    split: SplitsOption = None,
+    test: TestOption = None,
+    keep_copies: CopiesOption = False,
 ) -> None:
     """Train a model, estimate its accuracy or its errors and save it to a file.
 
@@ -139,12 +153,12 @@ def fit(
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
     from sopool.estimator import GraphClassifier, GraphRegressor
-    from sopool.estimator.estimate import check_grid, fits_of, least_of_class, searched
+    from sopool.estimator.estimate import check_grid, fits_of, searched
     from sopool.estimator.fitting import schedule_for
     from sopool.estimator.truth import learned_by_task
     from sopool.report.grids.estimates import estimate_grid, no_better, usual_metrics
 
-    check_file(output, *source_files(source, root))
+    check_file(output, *source_files(source, root), *([] if test is None else [test]))
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     shown_metrics(metrics, task)  # before the graphs are read, which may take long
@@ -158,14 +172,26 @@ def fit(
         "device": place,
         "random_state": seed,
     }
-    columns = column_names(target_columns)
-    kinds = descriptor_kinds(descriptors)
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, columns, features, kinds)
+    read = partial(
+        load_source,
+        root=root,
+        smiles_column=smiles_column,
+        label_column=label_column,
+        on_error=on_error,
+        max_atoms=max_atoms,
+        target_columns=column_names(target_columns),
+        features=features,
+        descriptors=descriptor_kinds(descriptors),
+    )
+    kinds_of_split = [None] if split is None else names("--split", split)
+    stores = [load_divided(read, source, kind, test, keep_copies) for kind in kinds_of_split]
+    store = stores[0]
     console = output_console()
     if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
         raise DataError(f"{missing}.", source)
-    known = learned_by_task(store, task)
+    divided = [learned_by_task(one, task) for one in stores]
+    known = divided[0]
     one: GraphEstimator
     if known.task == "regression":
         if class_weight is not None:
@@ -177,33 +203,36 @@ def fit(
         if loss is not None:
             raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
         one = GraphClassifier(**given, class_weight=class_weight)
-    epochs = epochs or schedule_for(len(known.store), one.batch_size).epochs
+    epochs = epochs or schedule_for(len(without_test(known.store)), one.batch_size).epochs
     one.set_params(epochs=epochs)
     model = searched(one, grid)
     check_grid(one, grid, known)
     objective = known.objective(metric, loss)
     shown = shown_metrics(metrics, objective.task) or usual_metrics(objective)
-    _check(known, folds, least_of_class(model))
+    counts = [_check(each, folds, fold_seed, model) for each in divided]
     _describe(store, known)
     store = known.graphs
-    networks = (folds + 1) * fits_of(model) * models
-    work = Work(store, Tally(networks * epochs, networks, unit="networks", metric=objective.metric))
-    found = None
-    meaning = NO_ESTIMATE
-    if folds:
+    networks = (sum(counts) + 1) * fits_of(model) * models
+    tally = Tally(networks * epochs, networks, unit="networks", metric=objective.metric)
+    found: list[Estimate] = []
+    for each, count in zip(divided, counts, strict=True) if folds else ():
         with advise("to train", partial(_advice, store, one.batch_size)):
-            found = work.estimate(model, folds, (workers or cores()) if place == "cpu" else 1)
-        console.print(estimate_grid(found, shown))
-        meaning = f"{MEANING} {no_better(found, class_weight is not None)}".rstrip()
-        if class_weight is None and found.misses_rare_classes:
+            work = Work(each.graphs, tally)
+            found.append(work.estimate(model, count, (workers or cores()) if place == "cpu" else 1, fold_seed))
+        console.print(estimate_grid(found[-1], shown))
+    meaning = NO_ESTIMATE
+    if found:
+        meaning = f"{_meaning(found)} {no_better(found[0], class_weight is not None)}".rstrip()
+        if class_weight is None and found[0].misses_rare_classes:
             print_message("note", UNBALANCED)
         print_copies_note(store)
     start = time.monotonic()
     with advise("to train", partial(_advice, store, one.batch_size)):
-        trained = work.fit(model)
+        store = without_test(store)
+        trained = Work(store, tally).fit(model)
     final: GraphEstimator = getattr(trained, "best_estimator_", trained)
-    if found is not None:
-        final.about_["estimate"] = found.to_json()
+    if found:
+        final.about_["estimate"] = found[0].to_json()
     final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
@@ -220,7 +249,7 @@ class Work:
     store: "PackedGraphs"
     tally: Tally
 
-    def estimate(self, model: Any, folds: int, workers: int) -> "Estimate":
+    def estimate(self, model: Any, folds: int, workers: int, fold_seed: int) -> "Estimate":
         """Estimate the accuracy by cross-validation, and print a line for each finished fold."""
         from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
@@ -243,7 +272,7 @@ class Work:
         with training_progress(self.tally) as report:
             report(TrainingProgress(0, 0, where=f"0 of {folds} folds"))
             try:
-                return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report))
+                return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report), fold_seed=fold_seed)
             except WorkerDiedError as error:
                 print_message("error", with_flags(str(error)))
                 raise typer.Exit(1) from error
@@ -272,16 +301,31 @@ def _flag(name: str, value: object = None) -> str:
     return flag if value is None else f"{flag} {value}"
 
 
-def _check(known: "KnownGraphs", folds: int, needed: int) -> None:
-    """Raise ``DataError`` before training if the true values do not allow it, or no estimate."""
-    from sopool.data.splits import random_folds
-    from sopool.estimator.estimate import check_classes
+def _meaning(found: "Sequence[Estimate]") -> str:
+    """Say which new graphs the estimates are for; the model is trained with the split of the first one."""
+    from sopool.data.division import new_graphs
+
+    first = found[0]
+    how = "cross-validation" if len(first.folds) > 1 else "one test set"
+    kinds = [on_one_line(new_graphs(one.split)) for one in found]
+    text = TESTED if first.split.startswith("test:") else MEANING
+    others = [
+        f" The estimate by the {on_one_line(one.split)} split is for {kind}."
+        for one, kind in zip(found[1:], kinds[1:], strict=True)
+    ]
+    return text.replace("{how}", how).replace("{new}", kinds[0]) + "".join(others)
+
+
+def _check(known: "KnownGraphs", folds: int, fold_seed: int, model: Any) -> int:
+    """Return the number of folds; raise ``DataError`` if the true values or the split allow no training or estimate."""
+    from sopool.data.division import Division
+    from sopool.estimator.estimate import check_classes, estimate_folds, least_of_class
 
     if known.classes is not None:
-        check_classes(known.labelled, folds, needed, _flag)
+        at_random = not Division.of(known.store).arrays
+        check_classes(known.labelled, folds if at_random else 0, least_of_class(model), _flag)
     known.check()
-    if folds and known.classes is None:
-        random_folds(len(known.store), folds)
+    return len(estimate_folds(known, folds, fold_seed, model)) if folds else 0
 
 
 def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:

@@ -27,6 +27,7 @@ def load_source(
     target_columns: Sequence[str] = (),
     features: "str | MoleculeFeatures" = "element",
     descriptors: Sequence[str] = (),
+    split: str | None = None,
 ) -> "PackedGraphs":
     """Load the graphs of a named data set or a path."""
     from sopool._runtime.out_of_memory import advise
@@ -50,6 +51,7 @@ def load_source(
             features=features,
             descriptors=descriptors,
             progress=progress,
+            split=split,
         )
 
 
@@ -84,10 +86,15 @@ def own_features(estimator: "GraphEstimator", source: str) -> "MoleculeFeatures"
 def print_copies_note(store: "PackedGraphs") -> None:
     """Print a note if many graphs have duplicates, which makes cross-validation too optimistic."""
     from sopool.data.analysis.refinement import caution_of_copies, duplicates
+    from sopool.data.division import COPIES, Division
 
+    division = Division.of(store)
+    if COPIES in division.name.split("+"):
+        return
     caution = caution_of_copies(duplicates(store), len(store))
     if caution is not None:
-        print_message("note", caution)
+        is_given = division.times is not None or division.parts is not None
+        print_message("note", caution if is_given else f"{caution} Otherwise, use --keep-copies-together.")
 
 
 def source_files(source: str, root: Path | None) -> list[str | Path]:

@@ -4,6 +4,7 @@ from sopool._runtime.packages import EXTRAS, require
 
 require("sopool.data", *EXTRAS["estimator"])
 
+from sopool.data.division import keep_copies_together, with_split
 from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures
 from sopool.data.features.encoders import (
     AttributeEncoder,
@@ -57,6 +58,7 @@ __all__ = [
     "find",
     "from_networkx",
     "from_pyg",
+    "keep_copies_together",
     "list_datasets",
     "load",
     "load_graphs",
@@ -69,4 +71,5 @@ __all__ = [
     "stratified_folds",
     "to_networkx",
     "to_pyg",
+    "with_split",
 ]

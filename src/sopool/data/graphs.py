@@ -22,17 +22,18 @@ from sopool.errors import DataError
 NODE_FIELDS = ("node_labels", "node_categories", "node_attributes")
 NAMED = {"labels": "classes", "node_labels": "node_label_names", "edge_labels": "edge_label_names"}
 CATEGORIES = {"node_categories": "node_category_columns", "edge_categories": "edge_category_columns"}
-COLUMNS = {"targets": "target_names", "graph_attributes": "graph_attribute_names"}
+COLUMNS = {"targets": "target_names", "graph_attributes": "graph_attribute_names", "split_values": "split_columns"}
 """The matrices of numbers whose columns have names."""
 KINDS = {
     "targets": "target",
     "graph_attributes": "graph attribute",
+    "split_values": "column of split values",
     "node_categories": "column of node categories",
     "edge_categories": "column of edge categories",
 }
 """What the columns with names are called in messages."""
 EDGE_FIELDS = ("edge_labels", "edge_categories", "edge_attributes", "edge_weights")
-GRAPH_FIELDS = ("labels", "targets", "graph_attributes")
+GRAPH_FIELDS = ("labels", "targets", "graph_attributes", "split_values")
 MATRICES = ("edge_index", *COLUMNS, *CATEGORIES, "node_attributes", "edge_attributes")
 """The names of the two-dimensional arrays; all others have one dimension."""
 MAX_TARGET = 1e38
@@ -97,6 +98,9 @@ class PackedGraphs:
         graph_attributes: Numbers given beside each graph, such as a temperature, float32 ``[G, D]``, NaN where one is
             missing. Default: None.
         graph_attribute_names: The names of the D numbers. Default: none.
+        split_values: What cross-validation divides the graphs by, such as the group of each graph, float64 ``[G, S]``;
+            never a feature. See :func:`with_split`. Default: None, graphs are divided at random.
+        split_columns: The names of the S columns. Default: none.
         name: The name of the data set. Default: ``"graphs"``.
 
     Examples:
@@ -147,6 +151,10 @@ class PackedGraphs:
     """Numbers given beside each graph, float32 ``[G, D]``, NaN where one is missing."""
     graph_attribute_names: tuple[str, ...] = ()
     """The names of the D numbers."""
+    split_values: Tensor | None = None
+    """What cross-validation divides the graphs by, float64 ``[G, S]``; see :class:`~sopool.data.division.Division`."""
+    split_columns: tuple[str, ...] = ()
+    """The names of the S columns."""
     name: str = "graphs"
 
     def __post_init__(self) -> None:
@@ -295,6 +303,9 @@ def check_values(store: PackedGraphs) -> None:
         _check_categories(name, getattr(store, name), getattr(store, columns))
     for name in ("node_attributes", "edge_attributes", "edge_weights"):
         _check_finite(name, getattr(store, name), store.edge_ptr if name in EDGE_FIELDS else store.node_ptr)
+    if store.split_values is not None and not bool(store.split_values.isfinite().all()):
+        graph = int((~store.split_values.isfinite()).any(1).nonzero()[0])
+        raise DataError(f"graph {graph}: split_values must be finite.")
     if store.targets is not None:
         check_targets(store.targets, store.target_names)
     if store.graph_attributes is not None:

@@ -15,8 +15,10 @@ from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid, Stratifi
 
 from sopool._runtime.processes import run_jobs
 from sopool._runtime.threads import threads
+from sopool.data.division import RANDOM, Division, with_split
 from sopool.data.formats.worker_file import GraphsFile, graphs_file
 from sopool.data.graphs import PackedGraphs
+from sopool.data.honest_splits import group_folds, time_folds
 from sopool.data.splits import stratified_folds
 from sopool.errors import DataError, UserError
 from sopool.estimator.base import GraphEstimator
@@ -26,7 +28,6 @@ from sopool.estimator.validation import LabelledGraphs, SingleGraphWarning, Unse
 from sopool.models.presets import UnusedWarning
 from sopool.objectives import METRICS, Objective
 from sopool.objectives.base import average
-from sopool.training.run_splits import Splitter
 
 Scores = dict[str, list[float | None]]
 """For each metric, the score of each target, None where it cannot be computed; a class is a single target."""
@@ -62,6 +63,8 @@ class Estimate:
     baseline: list[Scores]
     """The scores of a prediction that is the same for all graphs: the shares of the classes, the share of each label or
     the mean of each target in the training folds."""
+    split: str = RANDOM
+    """What the graphs were divided by, such as ``"random"`` or ``"scaffold"``."""
 
     @property
     def misses_rare_classes(self) -> bool:
@@ -105,6 +108,7 @@ class Estimate:
             "task": self.objective.task,
             "metric": self.objective.metric,
             "folds": len(self.folds),
+            "split": self.split,
             "scores": self._figures(None),
             "baseline": {name: self.baseline_mean(name) for name in self.folds[0]},
         }
@@ -125,16 +129,33 @@ class Estimate:
 
 
 class InnerFolds:
-    """The shuffled folds of a search: stratified if ``y`` has classes, random if it is None."""
+    """The shuffled folds of a search: stratified if ``y`` has classes, random if it is None.
+
+    Graphs of a group stay together, and graphs with times are trained on before those that test.
+    """
 
     def split(self, graphs: Any, y: Any = None, groups: Any = None) -> Iterator[TrainTest]:
         """Yield the training and test graphs of each fold."""
+        division = Division.of(graphs) if isinstance(graphs, PackedGraphs) else Division()
+        related = _related_folds(division, None if y is None else np.unique(y, return_inverse=True)[1])
+        if related is not None:
+            yield from related
+            return
         kind = KFold if y is None else StratifiedKFold
         yield from kind(INNER_FOLDS, shuffle=True, random_state=0).split(np.zeros(len(graphs)), y)
 
     def get_n_splits(self, graphs: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds."""
         return INNER_FOLDS
+
+
+def _related_folds(division: Division, strata: np.ndarray | None) -> list[TrainTest] | None:
+    """Return the inner folds of graphs with times or groups; None for others."""
+    if division.times is not None:
+        return time_folds(division.times, INNER_FOLDS)
+    if division.groups is not None:
+        return group_folds(division.groups, INNER_FOLDS, strata=strata)
+    return None
 
 
 def by_metric(model: GraphEstimator, graphs: Any, y: Any = None) -> float:
@@ -272,10 +293,14 @@ def estimate(
     workers: int = 1,
     on_fold: OnFold = lambda _: None,
     on_epoch: OnEpoch = lambda _: None,
+    splits: Any = None,
+    groups: Any = None,
+    fold_seed: int = 0,
 ) -> Estimate:
     """Cross-validate a model: train on all folds but one and score on that one, for each fold.
 
-    Folds are stratified by class, and random for targets. Graphs of which no target is known are left out.
+    Folds are stratified by class, and random for targets, unless the graphs carry a split, see
+    :func:`~sopool.data.with_split`. Graphs of which no target is known are left out.
 
     Args:
         model: An estimator, or a grid search, see :func:`searched`.
@@ -284,6 +309,11 @@ def estimate(
         workers: The number of single-threaded processes. Default: 1.
         on_fold: Called with the scores of each finished fold.
         on_epoch: Called after each training epoch.
+        splits: A splitter of scikit-learn, pairs (train, test) of graph numbers, or the fold of each graph ``[G]``.
+            Default: None, as the graphs carry it.
+        groups: The group of each graph ``[G]``. Graphs of a group stay together in the folds, among the held-out graphs
+            of each fold, and in the inner folds of a search. Default: None, as the graphs carry it.
+        fold_seed: The random seed of the folds. Default: 0.
 
     Examples:
         >>> from sopool.data import load
@@ -295,19 +325,43 @@ def estimate(
         (2, (-1, 1))
     """
     one = base_of(model)
+    if splits is not None or groups is not None:
+        store = with_split(store, splits, groups)
     known = known_graphs(store, None, one.predicts)
     known.check()
     objective = known.objective(one.metric, one.get_params(deep=False).get("loss"))
     truth = known.truth
-    splits = Splitter.of(objective, truth).folds(folds)
+    found = estimate_folds(known, folds, fold_seed, model)
     outputs = {}
-    for fold, each in _outputs(model, known.graphs, splits, workers, on_epoch):
+    for fold, each in _outputs(model, known.graphs, found, workers, on_epoch):
         outputs[fold] = each
-        on_fold(objective.score(each, truth[splits[fold][1]]))
-    scores = [objective.score_targets(outputs[fold], truth[test]) for fold, (_, test) in enumerate(splits)]
-    alike = [np.tile(objective.constant(truth[train]), (len(test), 1)) for train, test in splits]
-    pairs = zip(alike, splits, strict=True)
-    return Estimate(objective, scores, [objective.score_targets(each, truth[test]) for each, (_, test) in pairs])
+        on_fold(objective.score(each, truth[found[fold][1]]))
+    scores = [objective.score_targets(outputs[fold], truth[test]) for fold, (_, test) in enumerate(found)]
+    alike = [np.tile(objective.constant(truth[train]), (len(test), 1)) for train, test in found]
+    baseline = [objective.score_targets(each, truth[test]) for each, (_, test) in zip(alike, found, strict=True)]
+    return Estimate(objective, scores, baseline, Division.of(known.store).name)
+
+
+def estimate_folds(known: KnownGraphs, folds: int, fold_seed: int, model: BaseEstimator) -> list[TrainTest]:
+    """Return the training and test graphs of each fold; raise ``DataError`` if some fit could not divide its graphs."""
+    division = Division.of(known.store)
+    strata = known.objective().strata(known.truth)
+    found = division.folds(len(known.store), strata, folds, fold_seed, known.names)
+    for fold, (train, _) in enumerate(found if division.arrays else ()):
+        try:
+            _check_fits(division.take(train), None if strata is None else strata[train], model)
+        except UserError as error:
+            raise DataError(f"fold {fold + 1} of the {division.name} split: {error}") from error
+    return found
+
+
+def _check_fits(division: Division, strata: np.ndarray | None, model: BaseEstimator) -> None:
+    """Raise ``DataError`` if a fit or a search on these graphs could not divide them."""
+    fits = [np.arange(len(next(iter(division.arrays.values()))))]
+    inner = _related_folds(division, strata) if fits_of(model) > 1 else None
+    fits += [train for train, _ in inner or ()]
+    for train in fits if base_of(model).validation_fraction else ():
+        division.holdout(train, strata, base_of(model).validation_fraction)
 
 
 @contextmanager

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sopool._runtime.environment import environment
+from sopool.data.division import Division
 from sopool.data.features.encoder import Encoder
 from sopool.data.graphs import PackedGraphs
-from sopool.data.splits import holdout
 from sopool.errors import DataError, SettingError, UserError
 from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.truth import KnownGraphs, is_part_of_data
@@ -207,7 +207,7 @@ def fit_ensemble(
     truth = true.cpu().numpy()
     epochs = configs[0].epochs
     weights = None if tables.weights is None else tables.weights.cpu().numpy()
-    splits = [hold_out(config, objective, truth) for config in configs]
+    splits = [hold_out(config, objective, truth, tables.division) for config in configs]
     _check_known(objective, truth, splits)
     recorders = [
         Recorder(config, split, objective, truth, weights, score_training=False)
@@ -235,15 +235,17 @@ def fit_ensemble(
     return Fitted(_ensemble(tables, encoder, recorders), history, chosen)
 
 
-def hold_out(config: RunConfig, objective: Objective, truth: np.ndarray) -> Split:
+def hold_out(config: RunConfig, objective: Objective, truth: np.ndarray, division: Division) -> Split:
     """Return the training and held-out graphs of a model; the only graph of a class is never held out."""
     every = np.arange(len(truth))
     labels = objective.strata(truth)
     none = np.zeros(0, np.int64)
     if not config.holdout:
         return Split(every, none, none)
-    only = np.zeros(len(truth), bool) if labels is None else np.bincount(labels)[labels] == 1
-    train, held = holdout(every[~only], labels, config.holdout, run_seed(config))
+    only = np.zeros(len(truth), bool)
+    if labels is not None and not division.arrays:
+        only = np.bincount(labels)[labels] == 1
+    train, held = division.holdout(every[~only], labels, config.holdout, run_seed(config))
     return Split(np.union1d(train, every[only]), held, none)
 
 

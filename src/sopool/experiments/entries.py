@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sopool.data.division import split_title
 from sopool.experiments.curves import Band, band
 from sopool.experiments.grids import Settings
 from sopool.experiments.judge import Judgement, RunsByLooks, judge
@@ -82,8 +83,8 @@ class Entry:
 
     @property
     def data(self) -> str:
-        """The name of the data set."""
-        return self.shared.data
+        """The name of the data set, with its split unless that is random."""
+        return split_title(self.shared.data, self.shared.split_name)
 
     @property
     def network(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.division import RANDOM, Division, with_split
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.errors import DataError, SettingError, check_kind, check_name
@@ -69,9 +70,9 @@ class Request:
     epochs: int = 350
     """The number of epochs of each run."""
     folds: int = 10
-    """The number of folds of the cross-validation."""
+    """The number of folds of the cross-validation, unless the graphs carry given folds."""
     seed: int = 0
-    """The random seed of everything but the folds, which are always the same."""
+    """The random seed of everything but the folds."""
     steps: int | None = 50
     """Batches per epoch; None: one pass over the training graphs."""
     preset: Preset = "default"
@@ -91,6 +92,8 @@ class Request:
     the task."""
     loss: LossName | None = None
     """The loss of a regression: ``"squared"``, ``"absolute"`` or ``"huber"``; None: ``"squared"``."""
+    fold_seed: int = 0
+    """The random seed of the folds."""
 
     def __post_init__(self) -> None:
         for name in ("pools", "protocols"):
@@ -155,6 +158,8 @@ class Evaluation:
     """The configuration of the model."""
     task: Task = "classification"
     """What is predicted."""
+    split: str = RANDOM
+    """What the graphs were divided by, such as ``"random"`` or ``"scaffold"``."""
 
     @property
     def network(self) -> str:
@@ -186,6 +191,8 @@ class Evaluation:
             "preset": self.request.preset,
             "epochs": self.request.epochs,
             "seed": self.request.seed,
+            "split": self.split,
+            "fold_seed": self.request.fold_seed,
             "protocols": {name: outcome.to_json() for name, outcome in self.outcomes.items()},
             "missing": self.missing,
             "model_epochs": self.model_epochs,
@@ -223,6 +230,10 @@ class Evaluator:
         store: The graphs, with labels or targets.
         request: The poolings, protocols and hyperparameters to evaluate.
         runs: The store of runs. Runs that it already has are not trained again.
+        splits: A splitter of scikit-learn, pairs (train, test) of graph numbers, or the fold of each graph ``[G]``.
+            Default: None, the split that the graphs carry, see :func:`~sopool.data.with_split`, else random folds.
+        groups: The group of each graph ``[G]``. Graphs of a group are never divided between training, held-out and test
+            graphs. Default: None, as the graphs carry it.
 
     Examples:
         >>> from tempfile import TemporaryDirectory
@@ -236,11 +247,17 @@ class Evaluator:
         [('sopool-bimap', 2), ('sum', 2)]
     """
 
-    def __init__(self, store: PackedGraphs, request: Request, runs: RunStore) -> None:
+    def __init__(
+        self, store: PackedGraphs, request: Request, runs: RunStore, splits: Any = None, groups: Any = None
+    ) -> None:
         check_kind(store, PackedGraphs, "store must be a PackedGraphs, as sopool.data.load(...) and pack(...) return")
         check_kind(runs, RunStore, "runs must be a sopool.training.runs.store.RunStore(folder)")
         request.check()
+        if splits is not None or groups is not None:
+            store = with_split(store, splits, groups)
         check_values(store)
+        self.division = Division.of(store)
+        request = replace(request, folds=self.division.count(request.folds))
         self.objective = objective_for(store, request.task, request.metric, request.loss)
         self.truth = truth_of(store, self.objective.task).cpu().numpy()
         check_truth(self.objective, self.truth)
@@ -256,7 +273,8 @@ class Evaluator:
         }
         for message in unused_messages(store, request.gnn):
             warnings.warn(message, UnusedWarning, stacklevel=2)
-        self._folds = Splitter.of(self.objective, self.truth).check(request.folds, held_out="fair" in request.protocols)
+        splitter = Splitter.of(self.objective, self.truth, self.division)
+        self._folds = splitter.check(request.folds, "fair" in request.protocols, request.fold_seed)
         self.continued = self._continue_stored()
         """The poolings that have earlier defaults than the current ones, because the store has such runs."""
 
@@ -333,6 +351,8 @@ class Evaluator:
             task=request.task,
             metric=request.metric,
             loss=request.loss,
+            split=self.division.key if self.division.arrays else None,
+            split_seed=request.fold_seed or None,
         )
 
     def _continue_stored(self) -> list[str]:
@@ -392,6 +412,8 @@ class Evaluator:
             model=self._model(pool, fold),
             fold=fold,
             folds=self.request.folds,
+            split=self.division.key,
+            split_seed=self.request.fold_seed,
             seed=self.request.seed,
             looks=looks,
             epochs=self.request.epochs,
@@ -410,7 +432,7 @@ class Evaluator:
         if "fair" in self.request.protocols:
             runs["chosen"] = self._load(self._final(pool))
         found = judge(runs, self.truth, self.request.protocols, self.objective)
-        about = (self.fingerprint, self.models[pool], self.objective.task)
+        about = (self.fingerprint, self.models[pool], self.objective.task, self.division.name)
         return Evaluation(self.store.name, self.request, pool, found.outcomes, found.missing, runs, *about)
 
     def _load(self, configs: Sequence[RunConfig]) -> list[Run]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sopool.data.division import split_title
 from sopool.errors import DataError, SettingError
 from sopool.experiments.comparison import Comparison, corrected_paired_test
 from sopool.models.presets import FIRST_ORDER
@@ -99,7 +100,7 @@ class EvaluationResults(tuple["Evaluation", ...]):
     def results(self) -> list[Result]:
         """Return one result for each pooling and each protocol that it has a result under."""
         return [
-            Result(one.dataset, one.network, one.pool, outcome, _seconds(one, protocol))
+            Result(split_title(one.dataset, one.split), one.network, one.pool, outcome, _seconds(one, protocol))
             for one in self
             for protocol, outcome in one.outcomes.items()
         ]
@@ -113,7 +114,8 @@ class EvaluationResults(tuple["Evaluation", ...]):
                 there is none.
 
         Returns:
-            One comparison for each other pooling and each protocol that the reference has a result under.
+            One comparison for each other pooling and each protocol that the reference has a result under; none if there
+            is a single fold.
         """
         pools = [one.pool for one in self]
         if reference is not None and reference not in pools:
@@ -171,6 +173,8 @@ def compare(rows: Sequence[Result], reference: str) -> list[ComparedResult]:
             raise DataError(
                 f"{row.pool} and {reference} have {counts} folds on {place}; a comparison needs the same folds."
             )
+        if folds < 2:
+            continue  # a difference on one test set has no spread to compare it with
         test = corrected_paired_test(row.outcome.signed, other.outcome.signed, folds)
         found.append(ComparedResult(row, other, test))
     return found

@@ -81,6 +81,8 @@ class Summary:
             return []
         same = [one for one in self.controls if one.fingerprint == entry.shared.fingerprint]
         same = [one for one in same if len(one.outcome.folds) == len(outcome.folds)]
+        split = entry.shared.split, entry.shared.split_seed
+        same = [one for one in same if (one.split, one.split_seed) == split]
         same = [one for one in same if one.outcome.metric == outcome.metric]
         return [one.control for one in same if one.outcome.signed_mean >= outcome.signed_mean]
 
@@ -197,7 +199,7 @@ def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:
         if other is None or other is entry or (other.is_reference and entry.is_reference):
             continue
         for protocol in PROTOCOLS:
-            if protocol in entry.outcomes and protocol in other.outcomes:
+            if protocol in entry.outcomes and protocol in other.outcomes and entry.shared.folds > 1:
                 found.append(_gain(entry, other, protocol))
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from sopool.experiments.comparison import Comparison
 from sopool.objectives import METRICS
 from sopool.report.grid import Cell, accuracy_cell, interval_words, p_cell, points, points_cell
+from sopool.training.protocols.outcome import Outcome
 
 OF_SPREAD, ALONE, MOST = 2, 3, 6
 """The significant digits of a spread, of a number without one, and at most of a number."""
@@ -30,6 +31,11 @@ def scaled(metric: str) -> float:
 def score_cell(metric: str, mean: float, std: float | None = None) -> Cell:
     """Show a score by a metric, with its spread if that is known."""
     return accuracy_cell(mean, std) if METRICS[metric].share else Cell(number_text(mean, std), mean)
+
+
+def mean_cell(outcome: Outcome) -> Cell:
+    """Show the mean score over the folds with its spread, which a single test set does not have."""
+    return score_cell(outcome.metric, outcome.mean, outcome.std if len(outcome.folds) > 1 else None)
 
 
 def score_text(metric: str, mean: float) -> str:

@@ -130,7 +130,7 @@ class Trainer:
 
     def _together(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
         objective, truth = self.tables.goal
-        splitter = Splitter.of(objective, truth.cpu().numpy())
+        splitter = Splitter.of(objective, truth.cpu().numpy(), self.tables.division)
         with ExitStack() as claims:
             mine = [config for config in configs if claims.enter_context(self.store.claim(config))]
             mine = [config for config in mine if self.store.load(config) is None]

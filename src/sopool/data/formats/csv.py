@@ -48,6 +48,8 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
     check_not_predicted([header[at] for at in graph_at], columns, path)
     known = [name.lower() for name in header]
     id_at = next((known.index(name) for name in ID_NAMES if name in known), None)
+    split = options.split.column if options.split is not None else ""
+    split_at = find_name(header, split, (), f"split={options.split.name}", path) if options.split and split else None
 
     def molecule(row: CsvRow) -> MoleculeText:
         if row.problem:
@@ -57,8 +59,9 @@ def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions)
         cells = row.cells + [""] * len(header)
         smiles = cells[smiles_at]
         label = columns.cells([cells[at] for at in label_at])
-        name = None if id_at is None else cells[id_at]
-        return MoleculeText(row.number, smiles, smiles, label, name, problem, [cells[at] for at in graph_at])
+        name, part = (None if at is None else cells[at] for at in (id_at, split_at))
+        numbers = [cells[at] for at in graph_at]
+        return MoleculeText(row.number, smiles, smiles, label, name, problem, numbers, part)
 
     return molecule_rows(map(molecule, rows), from_smiles, options, columns)
 
@@ -74,6 +77,7 @@ def smiles_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions
         every = chain((head,), every)
     cells = [cell.strip(' "').lower() for cell in re.split("[,;\t]", "" if head is None else head.text.strip())]
     named = options.smiles_column or options.target_columns or options.graph_columns or options.labels == "required"
+    named = named or (options.split is not None and options.split.column)
     if named or not set(SMILES_NAMES).isdisjoint(cells):
         return table_rows(every, path, options)
     return molecule_rows((_bare(line) for line in every if not line.blank), from_smiles, options)

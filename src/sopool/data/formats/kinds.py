@@ -50,7 +50,13 @@ class Kind:
         return bool(self.columns)
 
     def check_columns(self, source: str | Path, options: RowOptions) -> None:
-        """Raise if columns or features are given that a source does not have, because they would be ignored."""
+        """Raise if columns, features or a split are given that a source does not have, as they would be ignored."""
+        if options.split is not None and options.split.needs_molecules and not self.columns:
+            raise SettingError(
+                f"split={options.split.name} needs molecules in a table (.csv, .tsv, .smi) or an .sdf file. In Python, "
+                "sopool.data.with_split(graphs, groups=...) divides any graphs.",
+                source,
+            )
         for option in EVERY_COLUMN:
             given = getattr(options, option)
             if given not in (None, ()) and option not in self.columns:

@@ -6,11 +6,13 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
+from sopool.data.division import SCAFFOLD, SplitRule
 from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS, STEREO, assign_labels, bond_type, element
 from sopool.data.formats.descriptors import calculator
 from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.formats.rows import GraphRow, RowOptions
+from sopool.data.formats.scaffolds import scaffold_of
 from sopool.data.names import label_of_text
 from sopool.data.pack import Graph, Label
 from sopool.data.targets import Targets, is_missing, target_of_text
@@ -37,6 +39,8 @@ class MoleculeText(NamedTuple):
     """The reason why the molecule cannot be used, found before parsing, or an empty string."""
     numbers: Sequence[str | None] = ()
     """The texts of the numbers given beside the molecule, in the order of ``RowOptions.graph_columns``."""
+    split: str | None = None
+    """The cell of the column that molecules are divided by; None if there is none."""
 
 
 def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> Graph:
@@ -137,14 +141,14 @@ def molecule_rows(
             label = _label(molecule, options, columns)
             numbers = _numbers_beside(molecule.numbers, options.graph_columns)
             with block_logs():
-                graph = _graph(chem, parse, molecule.source, options)
+                graph, split = _read(chem, parse, molecule, options)
         except DataError as error:
             yield row._replace(problem=str(error))
         else:
             graph.label = label
             if numbers:
                 graph.graph_attributes = {**numbers, **(graph.graph_attributes or {})}
-            yield row._replace(graph=graph)
+            yield row._replace(graph=graph, split=split)
     columns.check_any_number()
 
 
@@ -177,16 +181,19 @@ def _numbers_beside(texts: Sequence[str | None], names: Sequence[str]) -> dict[s
     return found
 
 
-def _graph(chem: Any, parse: Callable[[Any, str, int], Any], source: str, options: RowOptions) -> Graph:
-    """Parse a molecule; raise a ``DataError`` if that fails."""
+def _read(
+    chem: Any, parse: Callable[[Any, str, int], Any], molecule: MoleculeText, options: RowOptions
+) -> tuple[Graph, str | None]:
+    """Return the graph of a molecule and the value that it is divided by; raise a ``DataError`` if that fails."""
     try:
-        molecule = parse(chem, source, options.max_atoms)
-        if molecule is None:
+        parsed = parse(chem, molecule.source, options.max_atoms)
+        if parsed is None:
             raise DataError("RDKit cannot parse the molecule.")
-        chem.SanitizeMol(molecule)
-        if not molecule.GetNumAtoms():
+        chem.SanitizeMol(parsed)
+        if not parsed.GetNumAtoms():
             raise DataError("The molecule has no atoms.")
-        return graph_of_molecule(molecule, options.features)
+        split = scaffold_of(parsed) if options.split == SplitRule(SCAFFOLD) else molecule.split
+        return graph_of_molecule(parsed, options.features), split
     except UserError:
         raise
     except (ValueError, RuntimeError) as error:

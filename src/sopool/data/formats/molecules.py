@@ -5,6 +5,7 @@ from pathlib import Path
 from reprlib import repr as show
 from typing import Any
 
+from sopool.data.division import SplitRule, column_values, with_columns
 from sopool.data.formats.csv import table_rows
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import read_lines, stem_of
@@ -131,22 +132,24 @@ def read_sdf(
 
 
 def pack_molecules(
-    rows: Iterable[GraphRow], place: Place, on_error: OnError, name: str
+    rows: Iterable[GraphRow], place: Place, on_error: OnError, name: str, split: SplitRule | None = None
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Pack the valid rows and list the others, or raise at the first invalid row.
 
     Labels of a file are converted to integers if all of them are integers, and to targets, with the name of their
-    column, if one of them is a number with a fraction.
+    column, if one of them is a number with a fraction. ``split`` says what the ``split`` of the rows means.
     """
     if on_error not in ("skip", "raise"):
         raise SettingError(f"on_error must be 'skip' or 'raise', not {on_error!r}.")
     graphs: list[Graph] = []
     bad: list[BadRow] = []
     columns: tuple[str, ...] = ()
+    splits: list[str | None] = []
     for row in rows:
         if row.graph is not None:
             row.graph.where = f"{place.unit} {row.number}"
             graphs.append(row.graph)
+            splits.append(row.split)
             columns = row.columns
         elif on_error == "raise":
             raise place.error(row.number, f"{row.problem} Found {show(row.text)}.")
@@ -157,7 +160,14 @@ def pack_molecules(
     if not graphs:
         first = place.error(bad[0].row, f"{bad[0].reason} Found {show(bad[0].text)}.")
         raise DataError(f"0 of {len(bad)} molecules can be used. The first problem: {first}")
-    return _pack(graphs, columns, place, name), bad
+    store = _pack(graphs, columns, place, name)
+    if split is None or not split.needs_molecules:
+        return store, bad
+    try:
+        values = column_values(split, splits, [graph.where for graph in graphs])
+    except DataError as error:
+        raise DataError(str(error), place.path) from error
+    return with_columns(store, {split.name: values}), bad
 
 
 def _pack(graphs: list[Graph], columns: tuple[str, ...], place: Place, name: str) -> PackedGraphs:

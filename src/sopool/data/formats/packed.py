@@ -21,7 +21,7 @@ from sopool.errors import DataError
 
 FORMAT = "sopool graphs 1"
 NAMES = ("classes", "node_label_names", "edge_label_names")
-LATER_NAMES = ("target_names", *CATEGORIES.values(), "graph_attribute_names")
+LATER_NAMES = ("target_names", *CATEGORIES.values(), "graph_attribute_names", "split_columns")
 """Names that the first files did not have; they are left out where they are empty, so that keys stay the same."""
 SMALL = (torch.uint8, torch.int16, torch.int32)
 DTYPES: dict[str, tuple[torch.dtype, ...]] = {
@@ -38,6 +38,7 @@ DTYPES: dict[str, tuple[torch.dtype, ...]] = {
     "edge_attributes": (torch.float32,),
     "edge_weights": (torch.float32,),
     "graph_attributes": (torch.float32,),
+    "split_values": (torch.float64,),
 }
 
 
@@ -216,7 +217,8 @@ assert {*DTYPES, *NAMES, *LATER_NAMES, "name"} == {item.name for item in fields(
 
 
 def content_key(store: PackedGraphs) -> str:
-    """Return a hash of everything in a store except its name; equal graphs have equal hashes."""
+    """Return a hash of everything in a store except its name and its split; equal graphs have equal hashes."""
+    store = replace(store, split_values=None, split_columns=())
     digest = hashlib.sha256(json.dumps([list(getattr(store, name)) for name in _names_of(store)]).encode())
     for name, tensor in sorted(store.tensors().items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from reprlib import repr as show
 from typing import Literal, NamedTuple
 
+from sopool.data.division import SplitRule, split_rule
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
 from sopool.data.pack import Graph, Label
@@ -35,6 +36,8 @@ class GraphRow(NamedTuple):
     problem: str = ""
     columns: tuple[str, ...] = ()
     """The names of the columns or properties with the label or the targets, if they have names."""
+    split: str | None = None
+    """The cell of the column that the graphs are divided by, or the scaffold of a molecule; None if there is none."""
 
 
 class BadRow(NamedTuple):
@@ -63,6 +66,8 @@ class RowOptions(NamedTuple):
     """The columns or SDF properties with numbers given beside the molecules, which become graph attributes."""
     features: MoleculeFeatures = ELEMENTS
     """What is read of molecules."""
+    split: SplitRule | None = None
+    """What cross-validation divides the molecules by; None: at random."""
 
 
 def row_options(
@@ -73,8 +78,9 @@ def row_options(
     labels: LabelRule = "required",
     graph_columns: Sequence[str] = (),
     features: MoleculeFeatures = ELEMENTS,
+    split: str | None = None,
 ) -> RowOptions:
-    """Return the options; raise a ``SettingError`` unless several columns are lists of different names."""
+    """Return the options; raise a ``SettingError`` for columns that are no list of names, or an unknown split."""
     for option, columns in (("target_columns", target_columns), ("graph_columns", graph_columns)):
         if isinstance(columns, str):
             raise SettingError(f"{option}={columns!r} is a string, expected a list of column names.")
@@ -86,5 +92,12 @@ def row_options(
             "label_column for a class or one number, or target_columns for numbers or several labels."
         )
     return RowOptions(
-        smiles_column, label_column, tuple(target_columns), max_atoms, labels, tuple(graph_columns), features
+        smiles_column,
+        label_column,
+        tuple(target_columns),
+        max_atoms,
+        labels,
+        tuple(graph_columns),
+        features,
+        split_rule(split),
     )

@@ -41,11 +41,15 @@ def sdf_rows(path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
     """Read the molecules of an SDF file, with a property as label and the title as id."""
     columns, label_of = _label_reader(path, options)
     numbers_of = _number_reader(path, options, columns)
+    split = options.split.column if options.split is not None else ""
 
     def molecule(record: SdfRecord) -> MoleculeText:
         text = record.text
-        numbers = numbers_of(text)
-        return MoleculeText(record.number, record.title, text, label_of(text), record.title, record.problem, numbers)
+        part = sdf_properties(text).get(split) if split else None
+        label = label_of(text)
+        return MoleculeText(
+            record.number, record.title, text, label, record.title, record.problem, numbers_of(text), part
+        )
 
     molecules = map(molecule, sdf_records(path))
     return molecule_rows(molecules, from_sdf, options, columns)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sopool._files.private import is_private
 from sopool.data.analysis.graph_statistics import GraphStatistics, graph_statistics
+from sopool.data.division import RANDOM, SplitRule, with_columns
 from sopool.data.formats.kinds import KNOWN, NAME, STDIN, kind_of, suffix_of
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import stem_of
@@ -175,6 +176,7 @@ def load(
     features: str | MoleculeFeatures = "element",
     descriptors: Sequence[str] = (),
     progress: DownloadProgress | None = None,
+    split: str | None = None,
 ) -> PackedGraphs:
     """Load graphs from a file or folder, or a data set by name.
 
@@ -203,6 +205,10 @@ def load(
         descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
             descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
         progress: A function that is called with the bytes downloaded so far and in total (or None). Default: None.
+        split: What cross-validation divides molecules by: ``"random"``, ``"scaffold"`` (Bemis-Murcko; molecules of a
+            scaffold stay together), ``"group:COLUMN"`` (those with the same value stay together), ``"time:COLUMN"``
+            (trained on earlier and tested on later ones) or ``"column:COLUMN"`` (the column holds ``train``, ``valid``
+            or ``test``). Default: None, random, or as a ``.graphs`` file has it.
 
     Examples:
         >>> from sopool.data import load
@@ -212,7 +218,7 @@ def load(
     """
     labels: LabelRule = "required" if labelled else "ignored"
     chosen = chosen_features(features, descriptors)
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, graph_columns, chosen)
+    options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, graph_columns, chosen, split)
     if _is_path(source):
         return _read(Path(source), options, on_error)
     name = str(source)
@@ -289,11 +295,14 @@ def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
     kind.check_columns(path, options)
     if kind.whole is not None:
         read = partial(kind.whole, path)
-        return cached(path, stem_of(path), read) if kind.cached else read()
+        store = cached(path, stem_of(path), read) if kind.cached else read()
+        at_random = store.split_columns and options.split == SplitRule(RANDOM)
+        return with_columns(store, {}) if at_random else store
     if kind.rows is None:
         hint = HINTS.get(suffix_of(path), "")
         raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.{hint}", path)
-    store, bad = pack_molecules(kind.rows(path, options), kind.place(path), on_error, stem_of(path))
+    rows = kind.rows(path, options)
+    store, bad = pack_molecules(rows, kind.place(path), on_error, stem_of(path), options.split)
     if bad:
         warnings.warn(_skipped(path, kind.unit, bad, len(bad) + len(store)), stacklevel=3)
     return store

@@ -6,12 +6,14 @@ graphs. One final model is enough, since another seed would give the same one.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from sopool._runtime.threads import cores
+from sopool.data.division import Division
 from sopool.experiments.systems.views import Choice, View, Views, outputs_of
 from sopool.models.config import ModelConfig
 from sopool.objectives import Objective, SingleLabel
@@ -39,30 +41,35 @@ class _Tested(NamedTuple):
     targets: dict[str, Scores]
 
 
-def splits_of(truth: np.ndarray, folds: int, seed: int, objective: Objective | None = None) -> list[Split]:
+def splits_of(
+    truth: np.ndarray,
+    folds: int,
+    seed: int,
+    objective: Objective | None = None,
+    division: Division | None = None,
+    fold_seed: int = 0,
+) -> list[Split]:
     """Return the splits on which the networks of an evaluation choose their settings."""
-    splitter = Splitter.of(objective or _classes(truth), truth)
-    model = ModelConfig()
-    return [
-        splitter(RunConfig("", "", "", model, fold, folds=folds, seed=seed, looks="validation"))
-        for fold in range(folds)
-    ]
+    splitter = Splitter.of(objective or _classes(truth), truth, division)
+    splitter.check(folds, held_out=True, seed=fold_seed)
+    run = RunConfig("", "", "", ModelConfig(), 0, folds, fold_seed, seed, looks="validation")
+    run = replace(run, split=splitter.division.key)
+    return [splitter(replace(run, fold=fold)) for fold in range(folds)]
 
 
 def judge_control(
-    views: Views, truth: np.ndarray, folds: int, seed: int, objective: Objective | None = None
+    views: Views, truth: np.ndarray, splits: Sequence[Split], objective: Objective | None = None
 ) -> tuple[Outcome, list[Choice]]:
     """Return the result and the setting of each fold.
 
     Args:
         views: What the control sees of the graphs.
         truth: The true values of every graph: class numbers ``[G]``, or targets ``[G, T]``.
-        folds: The number of folds.
-        seed: The random seed of the held-out graphs.
+        splits: The training, held-out and test graphs of each fold.
         objective: What is predicted. Default: None, one class per graph.
     """
     objective = objective or _classes(truth)
-    splits = splits_of(truth, folds, seed, objective)
+    folds = len(splits)
     chosen = _choose(views, truth, splits, objective)
     tested: dict[int, _Tested] = {}
     for view in views:

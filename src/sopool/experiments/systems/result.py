@@ -57,6 +57,10 @@ class ControlResult:
     """The version of the control. Results of earlier versions remain stored but do not count."""
     task: Task = "classification"
     """What is predicted."""
+    split: str = "random"
+    """What the graphs were divided by, see :attr:`sopool.training.runs.config.RunConfig.split`."""
+    split_seed: int = 0
+    """The random seed of the folds."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; shares such as accuracies are fractions."""
@@ -76,15 +80,15 @@ class ControlResult:
         return cls(**found | {"outcome": Outcome("fair", "", folds, (), (), scores, **given)})
 
 
-SCORES = tuple_of(optional(number()), least=2)
+SCORES = tuple_of(optional(number()), least=1)
 FIGURES = {
     "protocol": choice("fair"),
     "optimistic": choice(""),
     "metric": choice(*METRICS),
-    "folds": tuple_of(number(), least=2),
+    "folds": tuple_of(number(), least=1),
     "targets": mapping_of(mapping_of(SCORES)),
 }
-LATER = {"task": "classification"}
+LATER = {"task": "classification", "split": "random", "split_seed": 0}
 """Fields that the first files lacked, with the values that are assumed for those files."""
 SAVED = record(
     {
@@ -98,6 +102,8 @@ SAVED = record(
         "settings": tuple_of(mapping_of(SCALAR)),
         "version": whole(),
         "task": choice(*TASKS),
+        "split": text(),
+        "split_seed": whole(),
     },
     LATER,
 )

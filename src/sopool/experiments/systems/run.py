@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from sopool.data.division import Division
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import check_name
-from sopool.experiments.systems.fair import judge_control
+from sopool.experiments.systems.fair import judge_control, splits_of
 from sopool.experiments.systems.registry import CONTROLS
 from sopool.experiments.systems.result import ControlResult, load_result, save_result
 from sopool.models.config import without_defaults
@@ -33,18 +34,20 @@ def run_control(
     runs_folder: str | Path | None = None,
     task: str | None = None,
     metric: str | None = None,
+    fold_seed: int = 0,
 ) -> ControlResult:
     """Evaluate a control on the folds and held-out graphs that networks with this ``seed`` have under ``fair``.
 
     Args:
         name: The name of the control: ``"majority"``, ``"size"``, ``"histogram"`` or ``"wl"``.
         store: The graphs, with labels or targets.
-        folds: The number of folds. Default: 10.
+        folds: The number of folds, unless the graphs carry given folds. Default: 10.
         seed: The random seed that the held-out graphs depend on. Default: 0.
         runs_folder: A folder of runs in which the result is stored, so that it is computed only once. A damaged result
             is computed again, with a warning. Default: None, the result is not stored.
         task: ``"classification"``, ``"multi-label"`` or ``"regression"``. Default: None, found from the values.
         metric: The name of the metric that chooses settings. Default: None, the usual one of the task.
+        fold_seed: The random seed of the folds. Default: 0.
 
     Examples:
         >>> from sopool.data import make_agreement
@@ -58,17 +61,21 @@ def run_control(
     objective, truth = _goal(store, task, metric)
     control = CONTROLS[name]
     fingerprint = content_key(store)
+    division = Division.of(store)
+    folds = division.count(folds)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
-    facts |= without_defaults({"task": objective.task, "metric": objective.metric}, LATER)
+    facts |= without_defaults({"task": objective.task, "metric": objective.metric, "split": division.key}, LATER)
+    facts |= {"split_seed": fold_seed} if fold_seed else {}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
     path = None if runs_folder is None else path_of(Path(runs_folder), CONTROL_FILES, key)
     if path is not None and (kept := load_result(path)) is not None:
         return replace(kept, dataset=store.name)
     import_module("sklearn.svm")  # imported before the clock starts
     start = time.perf_counter()
-    outcome, settings = judge_control(control.views(store), truth, folds, seed, objective)
+    splits = splits_of(truth, folds, seed, objective, division, fold_seed)
+    outcome, settings = judge_control(control.views(store), truth, splits, objective)
     seconds = time.perf_counter() - start
-    found = (outcome, round(seconds, 3), tuple(settings), control.version, objective.task)
+    found = (outcome, round(seconds, 3), tuple(settings), control.version, objective.task, division.key, fold_seed)
     result = ControlResult(store.name, fingerprint, name, *found)
     if path is not None:
         save_result(result, path)
@@ -88,13 +95,13 @@ def _goal(store: PackedGraphs, task: str | None, metric: str | None) -> tuple[Ob
 
 def read_controls(folder: Path) -> list[ControlResult]:
     """Return all stored results of controls by data set, in the usual order; seeds are averaged within folds."""
-    groups: dict[tuple[str, int, str, int, str, str], list[ControlResult]] = defaultdict(list)
+    groups: dict[tuple[str | int, ...], list[ControlResult]] = defaultdict(list)
     for path in sorted(folder.glob(CONTROL_FILES)):
         one = load_result(path)
         if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
             place = list(CONTROLS).index(one.control)
             group = (one.dataset, place, one.fingerprint, len(one.outcome.folds), one.task, one.outcome.metric)
-            groups[group].append(one)
+            groups[(*group, one.split, one.split_seed)].append(one)
     return [_averaged(groups[key]) for key in sorted(groups)]
 
 

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from sopool.data.division import split_title
 from sopool.experiments.systems import CONTROLS, ControlResult
 from sopool.report.grid import Cell, Grid, seconds_cell, word_cells
 from sopool.report.grids.results import averaged_note, besides, metrics_of, other_cell, score_title
-from sopool.report.scores import in_points, score_cell, spread_note, title_of
+from sopool.report.scores import in_points, mean_cell, spread_note, title_of
 
 CHOSEN = (
     "Chosen: selected on held-out training graphs; the median (range) over folds, or the number of folds that selected "
@@ -22,15 +23,15 @@ def controls_grid(results: Sequence[ControlResult], metrics: Sequence[str] = ())
     """
     used = metrics_of(one.outcome for one in results)
     others = besides(metrics, used)
-    datasets = sorted({one.dataset for one in results})
+    datasets = sorted({_data(one) for one in results})
     folds = sorted({_folds(one) for one in results})
     shared = ", ".join(some[0] for some in (datasets, folds) if len(some) == 1)
     rows = [
         [
-            *word_cells([one.dataset] * (len(datasets) > 1)),
+            *word_cells([_data(one)] * (len(datasets) > 1)),
             *word_cells([one.control, CONTROLS[one.control].seen_for(one.task)]),
             *word_cells([title_of(one.outcome.metric)] * (len(used) > 1)),
-            score_cell(one.outcome.metric, one.outcome.mean, one.outcome.std),
+            mean_cell(one.outcome),
             *(other_cell(one.outcome, metric) for metric in others),
             *word_cells([_folds(one)] * (len(folds) > 1)),
             Cell(_chosen(one)),
@@ -47,6 +48,11 @@ def controls_grid(results: Sequence[ControlResult], metrics: Sequence[str] = ())
     title = f"Controls under fair, {score_title(used)}{percent}" + (f": {shared}" if shared else "")
     notes = [spread_note([*used, *others]), *averaged_note(one.outcome for one in results), CHOSEN]
     return Grid(title, columns, rows, words, notes)
+
+
+def _data(result: ControlResult) -> str:
+    """Return the name of the data set, with its split unless that is random."""
+    return split_title(result.dataset, result.split.rpartition(" ")[0] or result.split)
 
 
 def _folds(result: ControlResult) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sopool.data.division import split_title
 from sopool.objectives import METRICS, Objective, Task
 from sopool.objectives.base import average
 from sopool.report.grid import NONE, Cell, Grid, number_cell
@@ -50,8 +51,10 @@ def usual_metrics(objective: Objective) -> list[str]:
 
 def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
     """Show the means and standard deviations over the folds of a cross-validation, by target if there are several."""
-    title = f"Estimate by {len(found.folds)}-fold cross-validation{_unit(metrics)}"
-    spread = "Mean ± standard deviation (ddof=0) over the test folds."
+    several = len(found.folds) > 1
+    how = f"by {len(found.folds)}-fold cross-validation" if several else "on one test set"
+    title = split_title(f"Estimate {how}", found.split) + _unit(metrics)
+    spread = "Mean ± standard deviation (ddof=0) over the test folds." if several else "There is a single test set."
     words = [WORDS[metric] for metric in metrics if metric in WORDS]
     if found.objective.targets:
         baseline = f"Baseline: the average for always predicting {BASELINES[found.objective.task]}."
@@ -70,7 +73,8 @@ def estimate_grid(found: "Estimate", metrics: Sequence[str]) -> Grid:
 
 def _cell(found: "Estimate", metric: str, target: int | None = None) -> Cell:
     mean = found.mean(metric, target)
-    return NONE if mean is None else score_cell(metric, mean, found.std(metric, target))
+    spread = found.std(metric, target) if len(found.folds) > 1 else None
+    return NONE if mean is None else score_cell(metric, mean, spread)
 
 
 def _by_target(found: "Estimate", metrics: Sequence[str]) -> list[list[Cell]]:

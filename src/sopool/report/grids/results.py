@@ -22,6 +22,7 @@ from sopool.report.scores import (
     gain_columns,
     gain_of,
     in_points,
+    mean_cell,
     score_cell,
     spread_note,
     title_of,
@@ -50,7 +51,7 @@ def results_grid(rows: Sequence[Result], said: Sequence[str] = (), metrics: Sequ
     lines = [
         [
             *word_cells([*(PLACES[name](row) for name in own), row.pool]),
-            score_cell(row.outcome.metric, row.outcome.mean, row.outcome.std),
+            mean_cell(row.outcome),
             *(other_cell(row.outcome, metric) for metric in others),
             *outcome_cells(row.outcome),
             seconds_cell(row.seconds),
@@ -119,13 +120,14 @@ def targets_grid(rows: Sequence[Result]) -> Grid | None:
 def over_folds(metric: str, scores: Mapping[str, Sequence[float | None]]) -> Cell:
     """Show the mean and the spread of a target's scores over the folds for which it can be computed."""
     known = [score for score in scores.get(metric, ()) if score is not None]
-    return score_cell(metric, float(np.mean(known)), float(np.std(known))) if known else NONE
+    spread = float(np.std(known)) if len(known) > 1 else None
+    return score_cell(metric, float(np.mean(known)), spread) if known else NONE
 
 
 def other_cell(outcome: Outcome, metric: str) -> Cell:
     """Show the score by any metric; none if it cannot be computed on some fold."""
     if metric == outcome.metric:
-        return score_cell(metric, outcome.mean, outcome.std)
+        return mean_cell(outcome)
     if None in outcome.scores.get(metric, (None,)):
         return NONE
     return over_folds(metric, outcome.scores)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich import filesize
 
+from sopool.data.division import split_title
 from sopool.objectives import METRICS
 from sopool.report.grid import Cell, Grid, word_cells
 from sopool.report.scores import axis_of, score_cell
@@ -116,7 +117,7 @@ def _came_out(run: Run | None) -> dict[str, str]:
 
 
 def _what(config: RunConfig) -> str:
-    return f"{config.data}, {config.model.gnn}, {config.model.pool_name}"
+    return f"{split_title(config.data, config.split_name)}, {config.model.gnn}, {config.model.pool_name}"
 
 
 def _columns(config: RunConfig) -> tuple[str, str, str]:

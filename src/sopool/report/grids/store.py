@@ -37,7 +37,7 @@ from sopool.report.scores import (
     gain_columns,
     gain_of,
     in_points,
-    score_cell,
+    mean_cell,
     spread_note,
     title_of,
 )
@@ -232,7 +232,7 @@ def _metric(entry: Entry, used: Sequence[str]) -> Cell:
 
 
 def _score(outcome: Outcome | None) -> Cell:
-    return NONE if outcome is None else score_cell(outcome.metric, outcome.mean, outcome.std)
+    return NONE if outcome is None else mean_cell(outcome)
 
 
 def _optimism(entry: Entry) -> Cell:

@@ -1,7 +1,7 @@
 """A data set in the layout that a bank needs: batches are made by index operations alone."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.division import Division
 from sopool.data.features.edge_features import NO_EDGE_FEATURES, EdgeFeatures
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.numbers import Moments, Numbers
@@ -145,6 +146,8 @@ class GraphTables:
     numbers of edges are used."""
     graph_numbers: Numbers | None = None
     """The attributes of the graphs ``[G, D]``; None if they are not used."""
+    division: Division = field(default_factory=Division)
+    """What training, held-out and test graphs are divided by; always on the host."""
 
     @classmethod
     def build(
@@ -178,6 +181,7 @@ class GraphTables:
             edges=_in_tables(edges),
             order=_order(neighbors, transposed),
             graph_numbers=graph_numbers,
+            division=Division.of(store),
         )
 
     @classmethod

@@ -22,6 +22,7 @@ LATER: dict[str, Any] = {
     "task": "classification",
     "metric": "accuracy",
     "loss": None,
+    "split": "random",
 }
 """Fields that the first files lacked, with the values that are assumed for those files. These values never change."""
 Looks = Literal["test", "validation", "chosen"]
@@ -100,6 +101,13 @@ class RunConfig:
     """The metric that chooses epochs and settings."""
     loss: str | None = None
     """The loss of a regression: ``"squared"``, ``"absolute"`` or ``"huber"``."""
+    split: str = "random"
+    """What the graphs are divided by, see :attr:`sopool.data.division.Division.key`."""
+
+    @property
+    def split_name(self) -> str:
+        """What the graphs are divided by, as users call it: ``random``, ``scaffold``, ``time:year`` and so on."""
+        return self.split if self.split == "random" else self.split.rpartition(" ")[0]
 
     @property
     def setting(self) -> Setting:
@@ -173,7 +181,7 @@ FIELDS: dict[str, Check] = {
     "encoder": text(),
     "model": ModelConfig.from_json,
     "fold": whole(),
-    "folds": whole(2, 2**12),
+    "folds": whole(1, 2**12),  # 1 for a given test set
     "split_seed": whole(),
     "seed": whole(0, 2**128),
     "repeat": whole(0, 2**7),  # each fold and repeat is looked up
@@ -193,5 +201,6 @@ FIELDS: dict[str, Check] = {
     "task": choice(*TASKS),
     "metric": choice(*METRICS),
     "loss": optional(choice(*LOSSES)),
+    "split": text(most=2**10),
 }
 SAVED = record(FIELDS, LATER)

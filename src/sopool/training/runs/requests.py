@@ -96,6 +96,10 @@ class StoredRequest:
     task: str | None = None
     metric: str | None = None
     loss: str | None = None
+    split: str | None = None
+    """What the graphs are divided by, see :attr:`sopool.training.runs.config.RunConfig.split`; None: at random."""
+    split_seed: int | None = None
+    """The random seed of the folds; None: 0."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object for :meth:`from_json`; later fields are left out if they were not given."""
@@ -111,7 +115,7 @@ class StoredRequest:
 
 
 NAME = text(most=2**10)
-LATER = dict.fromkeys(("task", "metric", "loss"))
+LATER = dict.fromkeys(("task", "metric", "loss", "split", "split_seed"))
 """Fields that the first files lacked, all None."""
 KEYS = tuple_of(text(KEY.pattern))
 SETTING = record(
