@@ -12,6 +12,7 @@ from sopool.nn import AddPairs, BilinearSecondOrderAggregation, PairSecondOrderA
 from sopool.nn.aggr.normalize import signed_log
 from sopool.nn.aggr.pairs import NORMALIZATIONS
 from sopool.ops import segment_sum
+from tests.check_cuda_pairs import check_pairs
 from tests.helpers.pair_graphs import naive_pairs, random_edges
 from tests.helpers.pair_graphs import sizes as few_sizes
 from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds
@@ -253,6 +254,11 @@ def test_wrong_width_and_wrong_type():
         readout_of()(torch.ones(3, CHANNELS, dtype=torch.long), EDGE)
     with pytest.raises(TypeError, match=r"x has dtype torch\.float32 and weight torch\.float64"):
         readout_of()(torch.ones(3, CHANNELS), EDGE)
+
+
+def test_the_check_for_gpus_runs(capsys):
+    check_pairs("cpu")
+    assert "pairs, undirected, rest, edges, torch.float32" in capsys.readouterr().out
 
 
 def test_what_the_transform_refuses():
