@@ -81,11 +81,16 @@ def count_distances(edge_index: Tensor, num_nodes: int, distances: int) -> Tenso
     return torch.cat([_counts(part, num_nodes) for part in _searches(graph, num_nodes, distances)])
 
 
+def check_nodes(what: str, index: Tensor, num_nodes: int) -> None:
+    """Raise unless all entries of ``index`` ``[2, P]`` are nodes from 0 to ``num_nodes - 1``."""
+    if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < num_nodes:
+        at = int(((index < 0) | (index >= num_nodes)).any(0).nonzero()[0])
+        raise ValueError(f"{what} {at} is {index[:, at].tolist()}, but there are only nodes 0 to {num_nodes - 1}.")
+
+
 def _successors(edge_index: Tensor, num_nodes: int) -> Successors:
     """Return the lists of neighbors without repeated edges and loops."""
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
-        at = int(((edge_index < 0) | (edge_index >= num_nodes)).any(0).nonzero()[0])
-        raise ValueError(f"Edge {at} is {edge_index[:, at].tolist()}, but there are only nodes 0 to {num_nodes - 1}.")
+    check_nodes("Edge", edge_index, num_nodes)
     source, target = edge_index.long()
     between = source != target
     keys = (source * num_nodes + target)[between].unique()

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sopool.ops.message_passing.distances import find_distances
+from sopool.ops.message_passing.distances import check_nodes, find_distances
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate
+from sopool.ops.numba import dispatch as compiled
 
 
 class Pairs(NamedTuple):
@@ -105,6 +106,7 @@ def list_pairs(pair_index: Tensor, pair_distance: Tensor, num_nodes: int, distan
         tensor([1, 0])
     """
     _check_distances(distances)
+    check_nodes("Pair", pair_index, num_nodes)
     first, second = pair_index.long()
     near = pair_distance <= distances
     lists = (first * distances + pair_distance.long() - 1)[near]
@@ -129,7 +131,11 @@ def from_counts(counts: Tensor, nodes: Tensor, undirected: bool) -> Pairs:
         return pairs._replace(transposed=(ptr[::distances].contiguous(), nodes * distances + owners % distances))
     into = torch.bincount(nodes, minlength=num_nodes)
     ends = torch.cat([into.new_zeros(1), into.cumsum(0)])
-    return pairs._replace(transposed=(ends, owners[nodes.sort(stable=True).indices]))
+    if not compiled.serves(nodes):
+        return pairs._replace(transposed=(ends, owners[nodes.sort(stable=True).indices]))
+    lists = torch.empty_like(owners)
+    compiled.prepare("transpose_lists", nodes.contiguous(), owners, ends, lists, module="distance_loops")()
+    return pairs._replace(transposed=(ends, lists))
 
 
 def _check_distances(distances: int) -> None:

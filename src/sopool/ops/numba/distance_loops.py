@@ -1,4 +1,4 @@
-"""Breadth-first searches from each node of graphs, as loops compiled by Numba."""
+"""Breadth-first searches from each node of graphs, and lists of pairs, as loops compiled by Numba."""
 
 import numpy as np
 
@@ -63,3 +63,13 @@ def list_pairs(ptr: np.ndarray, nodes: np.ndarray, distances: int, out: np.ndarr
             start = stop
             if start == end:
                 break
+
+
+@compiled
+def transpose_lists(nodes: np.ndarray, owners: np.ndarray, ptr: np.ndarray, out: np.ndarray) -> None:
+    """Write the lists that contain each node to ``out`` ``[P]``, those of node j from ``ptr[j]`` on, in their order."""
+    place = ptr.copy()
+    for at in range(len(nodes)):
+        node = nodes[at]
+        out[place[node]] = owners[at]
+        place[node] += 1
