@@ -25,6 +25,7 @@ from sopool.nn import READOUTS, MultiHeadSecondOrderPooling, make_readout
 from sopool.ops import backend
 from sopool.ops.segment.segments import check_edges, check_ptr_values, find_segments
 from sopool.training.bank.capture import capture, run_aside
+from tests.check_cuda_pairs import check_pairs
 from tests.check_cuda_training import (
     PAIRS,
     check_bank,
@@ -273,6 +274,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "captured": check_captured,
     "garbage": check_garbage,
     "no-waiting": check_no_waiting,
+    "pairs": check_pairs,
     "store": check_store,
     **{f"going-on-{average}": partial(check_going_on, average) for average in (0.0, 0.9)},
     "predictions": check_predictions,

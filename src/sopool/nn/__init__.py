@@ -5,6 +5,8 @@ from pkgutil import iter_modules
 
 from sopool.nn import aggr, pool
 from sopool.nn.aggr.base import SegmentAggregation
+from sopool.nn.aggr.pairs import PairSecondOrderAggregation
+from sopool.nn.pair_distances import AddPairs
 from sopool.nn.pool.base import GraphPooling, PooledReadout
 from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout, pooling, readout
@@ -38,6 +40,7 @@ __all__ = [
     "GRAPH_READOUTS",
     "POOLINGS",
     "READOUTS",
+    "AddPairs",
     "AttentionalSecondOrderAggregation",
     "BilinearSecondOrderAggregation",
     "CovarianceAggregation",
@@ -48,6 +51,7 @@ __all__ = [
     "MeanAggregation",
     "MultiHeadSecondOrderAggregation",
     "MultiHeadSecondOrderPooling",
+    "PairSecondOrderAggregation",
     "PooledReadout",
     "PoolingOutput",
     "SecondOrderAggregation",

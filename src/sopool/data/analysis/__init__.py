@@ -1,1 +1,1 @@
-"""Analyze graphs: statistics, color refinement, spectral clusters."""
+"""Analyze graphs: statistics, color refinement, spectral clusters, distances."""

@@ -1,7 +1,8 @@
 """Normalizations of second-order statistics, by name.
 
 H^T H grows with the number of nodes and is dominated by its largest entries; each normalization corrects one of these.
-``"size"`` and ``"sqrt"`` apply to all pooled values, ``"trace"`` and ``"matrix-sqrt"`` only to a symmetric matrix.
+``"size"``, ``"sqrt"``, ``"norm"`` and ``"log"`` apply to all pooled values, ``"trace"`` and ``"matrix-sqrt"`` only to a
+symmetric matrix.
 
 To be exact for values of any magnitude, including gradients, the values of each graph are divided by the largest one
 before they are squared or summed. Values close to the smallest number of the type (in float32 below 1e-31, from
@@ -55,6 +56,10 @@ def normalize_pooled(pooled: Tensor, ptr: Tensor, how: str | None, rounding: flo
         return scaled / torch.where(trace <= _negligible(trace), 1.0, trace)
     if how == "sqrt":
         return _unit(signed_sqrt(pooled))
+    if how == "norm":
+        return _unit(pooled)
+    if how == "log":
+        return signed_log(pooled)
     return matrix_sqrt(pooled if how == "matrix-sqrt" else normalize_pooled(pooled, ptr, "size"))
 
 
@@ -64,6 +69,11 @@ def signed_sqrt(values: Tensor) -> Tensor:
     It is a quotient since the gradient of the reciprocal root contains its cube, which underflows for v above 1e25.
     """
     return values / (values.abs() + EPS).sqrt()
+
+
+def signed_log(values: Tensor) -> Tensor:
+    """Compute sign(v) log(1 + abs(v)), whose derivative at zero is 1."""
+    return torch.where(values < 0, -(-values.clamp(max=0)).log1p(), values.clamp(min=0).log1p())
 
 
 def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:

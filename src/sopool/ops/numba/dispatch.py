@@ -21,6 +21,7 @@ from torch import Tensor
 LONGEST = 256
 """The largest number of rows for which products are loops. Only a graph's own size counts, not the batch."""
 WIDEST = 64 * 64
+SERVED = (torch.float32, torch.float64, torch.int64)
 PART = 1 << 24
 """The work in one part of a loop, in multiplications. It takes about a millisecond."""
 PARTS = 4
@@ -29,8 +30,8 @@ waiting for more work; this delays other threads."""
 
 
 def serves(x: Tensor) -> bool:
-    """Return whether loops over graphs are used: with Numba, on a CPU, in single or double precision."""
-    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _installed()
+    """Return whether loops over graphs are used: with Numba, on a CPU, for numbers in one of ``SERVED``."""
+    return x.device.type == "cpu" and x.dtype in SERVED and _installed()
 
 
 def serves_alone(x: Tensor) -> bool:

@@ -134,27 +134,33 @@ def check_sizes(ptr: Tensor, x: Tensor, order: Tensor | None, y: Tensor | None =
             )
 
 
-def check_edges(edge_index: Tensor, batch: Tensor) -> None:
-    """Raise an error unless each edge ``[2, E]`` joins two nodes of one graph of ``batch`` ``[N]``."""
+def check_edges(edge_index: Tensor, batch: Tensor, what: str = "edge") -> None:
+    """Raise an error unless each edge ``[2, E]`` joins two nodes of one graph of ``batch`` ``[N]``.
+
+    ``what`` says what they are: edges, or pairs of nodes in ``pair_index``.
+    """
     if torch.compiler.is_compiling() or edge_index.numel() == 0:
         return  # a compiled gather checks its own bounds
     nodes = batch.numel()
+    name = what.capitalize()
     low, high = torch.aminmax(edge_index)
     if edge_index.device.type == "cpu":
         if int(low) < 0 or int(high) >= nodes:
             at = int(((edge_index < 0) | (edge_index >= nodes)).any(0).nonzero()[0])
-            raise ValueError(f"Edge {at} is {edge_index[:, at].tolist()}, but there are only nodes 0 to {nodes - 1}.")
+            raise ValueError(f"{name} {at} is {edge_index[:, at].tolist()}, but there are only nodes 0 to {nodes - 1}.")
         across = batch[edge_index[0]] != batch[edge_index[1]]
         if bool(across.any()):
             at = int(across.nonzero()[0])
             raise ValueError(
-                f"Edge {at} is {edge_index[:, at].tolist()} and joins graphs {batch[edge_index[:, at]].tolist()}: "
-                "edges must stay within a graph. Do edge_index and batch come from the same batch?"
+                f"{name} {at} is {edge_index[:, at].tolist()} and joins graphs {batch[edge_index[:, at]].tolist()}: "
+                f"{what}s must stay within a graph. Do {what}_index and batch come from the same batch?"
             )
     elif edge_index.device.type == "cuda":
-        torch._assert_async((low >= 0) & (high < nodes), "edge_index must lie between 0 and the number of nodes - 1.")
+        torch._assert_async(
+            (low >= 0) & (high < nodes), f"{what}_index must lie between 0 and the number of nodes - 1."
+        )
         within = (batch[edge_index[0]] == batch[edge_index[1]]).all()
-        torch._assert_async(within, "every edge must stay within one graph.")
+        torch._assert_async(within, f"every {what} must stay within one graph.")
 
 
 def _check_positions(name: str, positions: Tensor, device: torch.device) -> None:
