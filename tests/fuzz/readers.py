@@ -21,7 +21,7 @@ from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.names import Needed
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.stream import GraphChunk, stream_graphs
-from sopool.errors import SettingError
+from sopool.errors import SettingError, UserError
 from tests.fuzz.registry import file_of, target
 from tests.helpers.json_lines import LINE
 from tests.helpers.tu_files import SMALL
@@ -236,8 +236,8 @@ def standard_input(data: bytes) -> None:
     """Rows may be bad, each by itself; what comes of the others can be used. A table may lack a column of a model."""
     needed: dict[str, Needed] = {"node_categories": ("charge",), "edge_attributes": 1, "graph_attributes": ("heat",)}
     chunks: list[GraphChunk] = []
-    for fields in ({}, needed):
-        with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))), suppress(SettingError):
+    for fields, refusals in (({}, ()), (needed, (UserError,))):
+        with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data))), suppress(*refusals):
             chunks += stream_graphs("-", fields)
     for chunk in chunks:
         assert len(chunk.rows) == len(chunk.ids) == len(chunk.labels)
