@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import epochs_rule, multi_head_scale, pages, search_page
+from benchmarks import attributed, epochs_rule, features, multi_head_scale, pages, search_page
 from sopool.estimator.fitting import schedule_for
 from sopool.report.papers import grid_markdown
 
@@ -81,6 +81,16 @@ def test_the_rule_of_epochs_is_the_one_that_was_chosen():
         assert used == {name: row[name] for name in used}
     said = (ROOT / "docs" / "classifier.md").read_text()
     assert f": {', '.join(map(str, schedule_for(25_600, 32)[1:3]))} and {schedule_for(25_600, 32).halve_every}" in said
+
+
+def test_pages_of_attributed_graphs_and_of_features_have_their_tables():
+    found = attributed.figures()
+    assert block(attributed.grid(found)) in attributed.FIGURES.with_suffix(".md").read_text()
+    assert len(rows(block(attributed.grid(found)))) == len(found) / len(attributed.POOLS) + 2
+    found = features.figures()
+    assert len(found) == len(features.SPLITS) * len(features.LEVELS)
+    for part in ("held", "test"):
+        assert block(features.grid(found, part)) in features.FIGURES.with_suffix(".md").read_text()
 
 
 def page_of(figures):
