@@ -18,9 +18,11 @@ from sopool.data import (
     RandomWalkEncoder,
 )
 from sopool.errors import MissingPackageError, SettingError
+from sopool.estimator import UnusedWarning
 from tests.helpers.exported import has_races, quiet
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
 from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor, with_targets
+from tests.helpers.training_graphs import rich_store
 
 pytestmark = [quiet, pytest.mark.filterwarnings("ignore::sopool.estimator.UnseenWarning")]
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -41,6 +43,14 @@ def inputs_for(store, described):
     if "node_labels" in described:
         values = described["node_labels"]["values"]
         given["node_labels"] = codes(store, values, store.node_label_names, store.node_labels)
+    if "node_categories" in described:
+        columns = {column.name: number for number, column in enumerate(store.node_category_columns)}
+        found = []
+        for column in described["node_categories"]["columns"]:
+            own = columns[column["name"]]
+            names = store.node_category_columns[own].values
+            found.append(codes(store, column["values"], names, store.node_categories[:, own]))
+        given["node_categories"] = np.stack(found, axis=1)
     if "node_attributes" in described:
         given["node_attributes"] = store.node_attributes.numpy()
     if "edge_labels" in described:
@@ -99,6 +109,24 @@ def test_predictions_and_metadata(tmp_path):
     assert about["inputs"]["node_labels"]["values"] == [0, 1, 2]
     assert about["inputs"]["node_attributes"]["shape"] == ["nodes", "2"]
     assert about["encoder"] == model.encoder_.to_json()
+
+
+def test_several_categories(tmp_path):
+    rich = rich_store(graphs=40)
+    plain = replace(rich, edge_weights=None, graph_attributes=None, graph_attribute_names=())
+    with pytest.warns(UnusedWarning):
+        model = tiny().fit(replace(plain, labels=None, classes=()), LABELS)
+    first, *others = plain.node_category_columns
+    unknown = first._replace(values=tuple(f"other {value}" for value in first.values))
+    turned = replace(
+        plain,
+        node_categories=plain.node_categories.flip(1),
+        node_category_columns=(*reversed(others), unknown),
+    )
+    about = check(model, tmp_path / "model.onnx", plain, plain[3:5], turned)
+    columns = about["inputs"]["node_categories"]["columns"]
+    assert [column["name"] for column in columns] == [first.name, *(column.name for column in others)]
+    assert about["inputs"]["node_categories"]["shape"] == ["nodes", str(len(columns))]
 
 
 @pytest.mark.slow

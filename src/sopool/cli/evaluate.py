@@ -178,7 +178,7 @@ def evaluate(
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
-    features: FeaturesOption = "element",
+    features: FeaturesOption = None,
     descriptors: DescriptorsOption = None,
     root: RootOption = None,
     split: SplitOption = None,

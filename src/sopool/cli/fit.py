@@ -137,7 +137,7 @@ def fit(
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
-    features: FeaturesOption = "element",
+    features: FeaturesOption = None,
     descriptors: DescriptorsOption = None,
     root: RootOption = None,
     split: SplitsOption = None,

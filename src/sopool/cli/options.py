@@ -83,10 +83,11 @@ OnErrorOption = Annotated[
     typer.Option(help="Skip molecules that cannot be read, or stop with an error.", rich_help_panel=DATA),
 ]
 FeaturesOption = Annotated[
-    Literal["element", "charge", "atoms", "all"],
+    Literal["element", "charge", "atoms", "all"] | None,
     typer.Option(
         metavar="NAME",
         help="Features of molecules: element (and bond types), charge (also charges), atoms (all of atoms), or all.",
+        show_default="atoms",
         rich_help_panel=DATA,
     ),
 ]
