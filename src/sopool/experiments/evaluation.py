@@ -528,8 +528,10 @@ def network_of(name: str, gnn: str) -> tuple[str, str]:
     """
     layers, plus, pool = name.rpartition("+")
     known = (*POOLS, *own_readouts(), *HIERARCHICAL)
-    if pool not in known:
-        check_name("pooling or system", name, list(dict.fromkeys((*known, *SYSTEMS))))
+    if plus:
+        check_name("pooling", pool, known)
+    elif pool not in known:
+        check_name("pooling or system", pool, list(dict.fromkeys((*known, *SYSTEMS))))
     return (layers if plus else gnn), pool
 
 

@@ -16,7 +16,7 @@ from sopool._runtime.threads import cores
 from sopool.data.division import Division
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import check_name
+from sopool.errors import DataError, check_name
 from sopool.experiments.systems.path import by_representation, learn_together
 from sopool.experiments.systems.registry import SYSTEMS, FixedSystem
 from sopool.experiments.systems.result import ControlResult, load_result, save_result
@@ -77,6 +77,8 @@ def run_control(
     store, objective, truth = _goal(store, task, metric)
     control = SYSTEMS[name]
     assert isinstance(control, FixedSystem)
+    if why := control.refuses(store):
+        raise DataError(f"{name} cannot be evaluated on {store.name}: {why}.")
     division = Division.of(store)
     folds = division.count(folds)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
