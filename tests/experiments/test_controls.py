@@ -14,11 +14,11 @@ from sopool.data import load, make_agreement, stratified_folds
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError
 from sopool.experiments import Evaluator, Request
-from sopool.experiments.systems import CONTROLS, run_control
+from sopool.experiments.systems import CONTROLS, SYSTEMS, run_control
 from sopool.experiments.systems import run as running
 from sopool.experiments.systems.fair import judge_control, splits_of
-from sopool.experiments.systems.subtree import Kernels
-from sopool.experiments.systems.views import Features, histogram_view
+from sopool.experiments.systems.fixed.controls import histogram
+from sopool.experiments.systems.views import Represented, view_of
 from sopool.models.config import Setting
 from sopool.training.run_splits import Splitter
 from sopool.training.runs.store import RunStore
@@ -57,9 +57,11 @@ def naive_colours(graph, rounds):
 def test_the_kernel_counts_common_subtrees(store, rounds):
     counts = [[Counter(some) for some in naive_colours(graph, rounds)] for graph in as_lists(store)]
     kernels = {}
-    for view in Kernels(store, rounds):
+    for view in SYSTEMS["wl"].views(store):
         every = np.arange(len(store))
-        kernels[view.setting["iterations"], view.setting["normalised"]] = view._between(every, every)
+        if view.setting["iterations"] <= rounds:
+            inputs = view.graphs.inputs(view.learner, view.normalised, every, every)
+            kernels[view.setting["iterations"], view.setting["normalised"]] = inputs.seen
     assert len(kernels) == 2 * (rounds + 1)
     for (iterations, normalised), found in kernels.items():
         for i, one in enumerate(counts):
@@ -169,9 +171,7 @@ def test_labels_that_say_nothing_are_none_for_the_histogram():
     """One for all nodes, as networks are given degrees then."""
     store = made(lambda cls, random: path_graph(int(random.integers(3, 9)), cls))
     labels = torch.zeros(store.num_nodes, dtype=torch.int32)
-    views = [
-        histogram_view(some)[0].matrix for some in (store, replace(store, node_labels=labels, node_label_names=(0,)))
-    ]
+    views = [histogram(some) for some in (store, replace(store, node_labels=labels, node_label_names=(0,)))]
     np.testing.assert_array_equal(views[0].toarray(), views[1].toarray())
     assert views[0].shape[1] > 1
 
@@ -222,8 +222,9 @@ def test_scaling_knows_the_training_graphs_only():
     wanted = np.arange(30, 35)
     changed = matrix.copy()
     changed[35:] *= 1e6
-    for choice in Features(matrix).choices:
-        one, other = (Features(some).scores(train, labels[train], wanted, [choice])[0] for some in (matrix, changed))
+    views = [view_of(Represented(some), "logistic") for some in (matrix, changed)]
+    for choice in views[0].choices:
+        one, other = (view.scores(train, labels[train], wanted, [choice])[0] for view in views)
         np.testing.assert_array_equal(one, other)
 
 

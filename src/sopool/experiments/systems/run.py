@@ -16,7 +16,7 @@ from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import check_name
 from sopool.experiments.systems.fair import judge_control, splits_of
-from sopool.experiments.systems.registry import CONTROLS
+from sopool.experiments.systems.registry import SYSTEMS, FixedSystem, representation_seed
 from sopool.experiments.systems.result import ControlResult, load_result, save_result
 from sopool.models.config import without_defaults
 from sopool.objectives import Objective, objective_for, truth_of
@@ -24,6 +24,15 @@ from sopool.objectives.choose import check_truth
 from sopool.training.protocols.outcome import average
 from sopool.training.runs.config import LATER
 from sopool.training.runs.layout import CONTROL_FILES, path_of
+
+CONTROLS = {name: system for name, system in SYSTEMS.items() if system.control}
+"""The controls by name, ordered by how much of a graph they use.
+
+Examples:
+    >>> from sopool.experiments.systems import CONTROLS
+    >>> list(CONTROLS)
+    ['majority', 'size', 'histogram', 'wl']
+"""
 
 
 def run_control(
@@ -36,10 +45,10 @@ def run_control(
     metric: str | None = None,
     fold_seed: int = 0,
 ) -> ControlResult:
-    """Evaluate a control on the folds and held-out graphs that networks with this ``seed`` have under ``fair``.
+    """Evaluate a fixed system on the folds and held-out graphs that networks with this ``seed`` have under ``fair``.
 
     Args:
-        name: The name of the control: ``"majority"``, ``"size"``, ``"histogram"`` or ``"wl"``.
+        name: The name of the control, such as ``"majority"`` or ``"size"``, or of another fixed system.
         store: The graphs, with labels or targets.
         folds: The number of folds, unless the graphs carry given folds. Default: 10.
         seed: The random seed that the held-out graphs depend on. Default: 0.
@@ -56,10 +65,11 @@ def run_control(
         >>> result.outcome.folds
         (0.5, 0.5, 0.5)
     """
-    check_name("control", name, CONTROLS)
+    check_name("control", name, {one: system for one, system in SYSTEMS.items() if isinstance(system, FixedSystem)})
     store = store.to("cpu")
     objective, truth = _goal(store, task, metric)
-    control = CONTROLS[name]
+    control = SYSTEMS[name]
+    assert isinstance(control, FixedSystem)
     fingerprint = content_key(store)
     division = Division.of(store)
     folds = division.count(folds)
@@ -73,7 +83,7 @@ def run_control(
     import_module("sklearn.svm")  # imported before the clock starts
     start = time.perf_counter()
     splits = splits_of(truth, folds, seed, objective, division, fold_seed)
-    outcome, settings = judge_control(control.views(store), truth, splits, objective)
+    outcome, settings = judge_control(control.views(store, representation_seed(seed, 1)), truth, splits, objective)
     seconds = time.perf_counter() - start
     found = (outcome, round(seconds, 3), tuple(settings), control.version, objective.task, division.key, fold_seed)
     result = ControlResult(store.name, fingerprint, name, *found)
@@ -98,8 +108,8 @@ def read_controls(folder: Path) -> list[ControlResult]:
     groups: dict[tuple[str | int, ...], list[ControlResult]] = defaultdict(list)
     for path in sorted(folder.glob(CONTROL_FILES)):
         one = load_result(path)
-        if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
-            place = list(CONTROLS).index(one.control)
+        if one is not None and one.control in SYSTEMS and one.version == SYSTEMS[one.control].version:
+            place = list(SYSTEMS).index(one.control)
             group = (one.dataset, place, one.fingerprint, len(one.outcome.folds), one.task, one.outcome.metric)
             groups[(*group, one.split, one.split_seed)].append(one)
     return [_averaged(groups[key]) for key in sorted(groups)]
