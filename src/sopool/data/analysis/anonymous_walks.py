@@ -78,7 +78,8 @@ def _walk(block: SimpleGraphs, some: slice, numbers: np.ndarray) -> np.ndarray:
 
 def _choose(numbers: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Return random integers below ``count``, which may be rounded up to it."""
-    return np.minimum((numbers * count).astype(np.int64), count - 1)
+    chosen: np.ndarray = np.minimum((numbers * count).astype(np.int64), count - 1)
+    return chosen
 
 
 def number_walks(nodes: np.ndarray) -> np.ndarray:

@@ -295,7 +295,8 @@ def _by_class(found: dict[str, np.ndarray], every: np.ndarray, size: int) -> np.
 
 def _two(numbers: np.ndarray) -> np.ndarray:
     """Return the numbers of pairs among so many things."""
-    return numbers * (numbers - 1) // 2
+    pairs: np.ndarray = numbers * (numbers - 1) // 2
+    return pairs
 
 
 def _cliques(matrix: Any, four: bool) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -27,7 +27,8 @@ class SimpleGraphs(NamedTuple):
     @property
     def degrees(self) -> np.ndarray:
         """The number of neighbors of each node ``[n]``."""
-        return np.diff(self.matrix.indptr).astype(np.int64)
+        degrees: np.ndarray = np.diff(self.matrix.indptr).astype(np.int64)
+        return degrees
 
     @property
     def owner(self) -> np.ndarray:

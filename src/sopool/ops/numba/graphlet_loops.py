@@ -59,17 +59,17 @@ def _join(bits: np.ndarray, i: int, neighbors: np.ndarray) -> int:
     edges = 0
     for j in neighbors:
         for word in range(j >> 6, bits.shape[1]):
-            edges += _ones(bits[i, word] & bits[j, word])
+            edges += int(_ones(bits[i, word] & bits[j, word]))
     return edges
 
 
 @compiled
-def _ones(x: np.uint64) -> int:
+def _ones(x: np.uint64) -> np.uint64:
     """Return the number of ones among 64 bits; the compiler recognizes this pattern."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 @compiled

@@ -78,8 +78,8 @@ def deep_paths(store: PackedGraphs, dimensions: int = 50, window: int = 10, seed
     The arguments and the result are those of :func:`deep_subtrees`; the text of a graph has equal pairs side by side.
     """
     counts = shortest_paths(store)
-    features = _deep(counts, dimensions, window, seed)
-    return features / np.maximum(counts.sum(1), 1)[:, None]
+    features: np.ndarray = _deep(counts, dimensions, window, seed) / np.maximum(counts.sum(1), 1)[:, None]
+    return features
 
 
 @fixed(
@@ -105,7 +105,8 @@ def deep_graphlets(
     vectors = _vectors(
         words.ravel(), np.ones(words.size, np.int64), ptr, frequencies.shape[1], dimensions, window, seed
     )
-    return frequencies @ vectors
+    features: np.ndarray = frequencies @ vectors
+    return features
 
 
 def _deep(counts: Any, dimensions: int, window: int, seed: int) -> np.ndarray:

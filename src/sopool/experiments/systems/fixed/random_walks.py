@@ -8,6 +8,7 @@ from sopool.data.analysis.label_walks import label_walks
 from sopool.data.analysis.simple_graphs import simple_graphs
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError
+from sopool.experiments.systems.fixed.graphlets import STRENGTHS
 from sopool.experiments.systems.registry import fixed
 from sopool.experiments.systems.views import counts
 
@@ -16,6 +17,7 @@ from sopool.experiments.systems.views import counts
     "rw",
     sees="the walks of up to 4 steps by the labels of their nodes",
     settings=[{"decay": "rule"}, *({"decay": 10.0**-power, "matching": True} for power in (3, 2, 1))],
+    strengths=STRENGTHS,
     normalise="cosine",
     paper="Vishwanathan et al., 2010",
     transductive=True,
