@@ -31,6 +31,7 @@ from sopool.cli import (
     report,
     reproduce,
     runs,
+    systems,
 )
 from sopool.cli.options import with_flags
 from sopool.cli.output import print_data, print_message, show_warning
@@ -39,7 +40,7 @@ from sopool.errors import UserError
 
 PREDICT = "Predict properties of graphs"
 COMPARE = "Compare poolings"
-LIST = "List data sets and poolings"
+LIST = "List data sets, poolings and systems"
 COMMANDS: dict[Callable[..., None], str | None] = {
     demo.demo: None,
     fit.fit: PREDICT,
@@ -53,6 +54,7 @@ COMMANDS: dict[Callable[..., None], str | None] = {
     datasets.datasets: LIST,
     inspect.inspect: LIST,
     pools.pools: LIST,
+    systems.systems: LIST,
 }
 """The commands, each with its heading in the help; those without one come first."""
 

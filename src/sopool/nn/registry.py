@@ -317,7 +317,12 @@ def source_of(name: str) -> str:
     """
     makes = {blocks: makers(blocks).get(name) for blocks in (False, True)}
     own = [make for blocks, make in makes.items() if make is not None and make is not SHIPPED.get((name, blocks))]
-    parts = [part for make in own for part in _parts(make)]
+    return hash_of_source(*own)
+
+
+def hash_of_source(*made: Make) -> str:
+    """Return a hash of the source code of classes and functions; an empty string if there are none."""
+    parts = [part for make in made for part in _parts(make)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16] if parts else ""
 
 

@@ -15,6 +15,8 @@ from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError
 from sopool.experiments.systems.learners import LEARNERS, Learner
 from sopool.experiments.systems.views import Choice, FixedView, Gram, Represented, View, Views
+from sopool.models.config import ModelConfig
+from sopool.nn.registry import hash_of_source
 from sopool.objectives import Task
 
 OWN = "your own"
@@ -64,6 +66,20 @@ class System:
         """Return what it uses of a graph, and its model, for a task."""
         return self.sees
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as a JSON object."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "sees": self.seen_for("classification"),
+            "paper": self.paper,
+            "version": self.version,
+            "chance": self.chance,
+            "transductive": self.transductive,
+            "cost": self.cost,
+            "control": self.control,
+        }
+
 
 @dataclass(frozen=True)
 class FixedSystem(System):
@@ -91,6 +107,25 @@ class FixedSystem(System):
     def seen_for(self, task: Task) -> str:
         """Return what it uses of a graph, and its model, for a task."""
         return self.sees + LEARNERS[self.learner].said[task]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as a JSON object, with the settings and the path."""
+        return super().to_json() | {
+            "learner": self.learner,
+            "settings": [dict(setting) for setting in self.settings],
+            "path": list(self.path) if self.strength else [],
+        }
+
+    @property
+    def final_runs(self) -> int:
+        """The number of final runs of each fold under ``fair``: several only if they differ."""
+        return 3 if self.chance else 1
+
+    @property
+    def model(self) -> ModelConfig:
+        """What the configurations of its runs say of it."""
+        own = "" if self.represent.__module__.partition(".")[0] == "sopool" else f" {hash_of_source(self.represent)}"
+        return ModelConfig(pool="", system=self.name, system_version=f"{self.version}{own}")
 
     @property
     def strength(self) -> str:

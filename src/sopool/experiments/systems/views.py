@@ -53,11 +53,14 @@ class Represented:
             own = self.matrix.diagonal()[wanted]
             own = (own > 0).astype(np.float64) if normalised else own
             return Inputs(self._between(train, train, normalised), self._between(wanted, train, normalised), own)
-        features = self._unit_rows if normalised else self.found
+        if isinstance(self.found, Gram):
+            raise ValueError(f"the learner {learner.name!r} needs features, but the representation is a Gram matrix.")
+        features = self.unit_rows if normalised else self.found
         return Inputs(features[train], features[wanted])
 
     @cached_property
-    def _unit_rows(self) -> Any:
+    def unit_rows(self) -> Any:
+        """The features, divided by their norms."""
         from sklearn.preprocessing import normalize
 
         return normalize(self.found)
@@ -127,6 +130,13 @@ class FixedView:
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of the learner."""
     seed: int = 0
+
+    def prepare(self) -> None:
+        """Compute what all folds share."""
+        if self.learner.takes == "kernel":
+            _ = self.graphs.matrix
+        elif self.learner.takes == "features" and self.normalised:
+            _ = self.graphs.unit_rows
 
     @property
     def choices(self) -> Sequence[Choice]:
