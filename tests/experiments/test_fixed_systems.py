@@ -23,14 +23,8 @@ from sopool.experiments.systems.fixed.statistics import statistics
 from sopool.experiments.systems.fixed.subtrees import labelled_subtrees, optimal_assignment
 from sopool.experiments.systems.fixed.wl import subtree_counts
 from tests.helpers.odd_graphs import NONE, ODD, as_simple, dense, permuted, random_graphs
+from tests.helpers.quick_systems import SMALL, quick
 
-SMALL = {
-    "awe": {"walks": 50, "steps": 4},
-    "awe-dd": {"groups": 3, "dimensions": 4, "steps": 4},
-    "dgk-gk": {"samples": 4},
-    "gk-sampled": {"samples": 20},
-}
-"""Arguments with which systems take little time."""
 STORE = random_graphs(12)
 
 
@@ -47,7 +41,7 @@ def representations(chosen=lambda system: True):
             for setting in system.settings:
                 given = system.representation(setting)
                 name = f"{system.name} {'-'.join(map(str, given.values()))}"
-                cases[name] = pytest.param(system, given | SMALL.get(system.name, {}), id=name)
+                cases[name] = pytest.param(quick(system), given, id=name)
     return pytest.mark.parametrize(("system", "given"), list(cases.values()))
 
 
