@@ -124,7 +124,9 @@ class FixedSystem(System):
     @property
     def model(self) -> ModelConfig:
         """What the configurations of its runs say of it."""
-        own = "" if self.represent.__module__.partition(".")[0] == "sopool" else f" {hash_of_source(self.represent)}"
+        own = (
+            "" if str(self.represent.__module__).partition(".")[0] == "sopool" else f" {hash_of_source(self.represent)}"
+        )
         return ModelConfig(pool="", system=self.name, system_version=f"{self.version}{own}")
 
     @property
