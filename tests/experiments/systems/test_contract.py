@@ -8,10 +8,11 @@ import torch
 
 from sopool.data.pack import Graph, pack
 from sopool.experiments import Evaluator, Request
-from sopool.experiments.systems import SYSTEMS, FixedSystem, run_control
+from sopool.experiments.systems import SYSTEMS, FixedSystem, learners, run_control
 from sopool.experiments.systems.views import outputs_of
 from sopool.objectives import objective_for, truth_of
 from sopool.training.runs.store import RunStore
+from tests.helpers.quick_systems import quick
 
 FIXED = [name for name, system in SYSTEMS.items() if isinstance(system, FixedSystem)]
 EXACT = [name for name in FIXED if not SYSTEMS[name].chance]
@@ -60,7 +61,7 @@ STORES = {"classification": STORE, "multi-label": with_targets("multi-label"), "
 
 @pytest.fixture(params=FIXED)
 def system(request, monkeypatch):
-    """Each system with its first and last setting and two strengths, to be quick."""
+    """Each system with its first and last setting, two strengths and small samples, to be quick."""
     return smaller(request.param, monkeypatch)
 
 
@@ -73,7 +74,8 @@ def exact(request, monkeypatch):
 def smaller(name, monkeypatch):
     system = SYSTEMS[name]
     settings = tuple({str(one): one for one in (system.settings[0], system.settings[-1])}.values())
-    system = replace(system, settings=settings, path=system.path[:2])
+    system = replace(quick(system), settings=settings, path=system.path[:2])
+    monkeypatch.setattr(learners, "TREES", 20)
     monkeypatch.setitem(SYSTEMS, name, system)
     why = system.refuses(STORE)
     if why is not None:
