@@ -75,14 +75,6 @@ def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:
     return columns
 
 
-def own_features(estimator: "GraphEstimator", source: str) -> "MoleculeFeatures":
-    """Return what a model needs of molecules; nothing for a source of other graphs, which has what it has."""
-    from sopool.data.formats.kinds import kind_of
-    from sopool.data.formats.molecule_features import ELEMENTS, needed_features
-
-    return needed_features(estimator.ensemble_.fields) if kind_of(source).may_be_molecules else ELEMENTS
-
-
 def print_copies_note(store: "PackedGraphs") -> None:
     """Print a note if many graphs have duplicates, which makes cross-validation too optimistic."""
     from sopool.data.analysis.refinement import caution_of_copies, duplicates

@@ -1,14 +1,13 @@
 """``sopool predict``."""
 
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.loading import load_source, own_columns, own_features, source_files
+from sopool.cli.loading import own_columns, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
@@ -20,17 +19,15 @@ from sopool.cli.options import (
     TargetColumnsOption,
 )
 from sopool.cli.output import check_target, error_console, format_of, is_stdout, open_target, print_message
-from sopool.errors import DataError, OnError, UserError
+from sopool.errors import DataError, OnError
 
 if TYPE_CHECKING:
     from sopool.data.formats.rows import BadRow
-    from sopool.data.graphs import PackedGraphs
     from sopool.estimator import GraphEstimator
     from sopool.estimator.streaming import Count
 
 SHOWN = 10
 """The number of unreadable rows that get a message of their own."""
-OWN = "the model was trained on these graphs, so this {what} about new graphs. See the estimate that sopool fit prints."
 
 
 def predict(
@@ -77,23 +74,14 @@ def predict(
     count = Count()
     start = time.monotonic()
     fields = estimator.ensemble_.fields
-    chunks = stream_graphs(source, fields, root, smiles_column, label_column, max_atoms, columns)
+    also = () if estimator.seen_graphs_ is None else estimator.seen_graphs_.fields
+    chunks = stream_graphs(source, fields, root, smiles_column, label_column, max_atoms, columns, also=also)
     smaller = "Remove graphs that are too large."
     with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
         writer = Writer(file, chosen, estimator)
         predict_stream(estimator, chunks, count, _refuser(source, on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, estimator)
-    # Compare the graphs only if the numbers of nodes agree: then all of them fit into memory.
-    own_nodes = estimator.trained_on_.get("nodes")
-    scored = count.accuracy is not None or count.known is not None
-    as_many = source != "-" and scored and count.labelled_nodes == own_nodes
-    features = own_features(estimator, source)
-    if as_many and _are_own(
-        estimator, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms, columns, features)
-    ):
-        what = "accuracy says nothing" if count.accuracy is not None else "score says nothing"
-        print_message("warning", OWN.format(what=what))
 
 
 def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
@@ -114,16 +102,6 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
             print_message("warning", "further skipped rows are not listed; --on-error raise stops at the first one.")
 
     return report_bad_row
-
-
-def _are_own(estimator: "GraphEstimator", graphs: "Callable[[], PackedGraphs]") -> bool:
-    """Return whether the model was trained on these graphs; False if they cannot be loaded for training."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return estimator.was_trained_on(graphs())
-        except UserError:
-            return False
 
 
 def _check_any(count: "Count", source: str) -> None:
@@ -148,6 +126,23 @@ def _conclude(count: "Count", seconds: float, output: Path, estimator: "GraphEst
         _tell_of_targets(count, estimator)
     else:
         _tell_of_classes(count, estimator)
+    _tell_of_seen(count)
+
+
+def _tell_of_seen(count: "Count") -> None:
+    """Print how many of the graphs the model was trained on, which it predicts better than new ones."""
+    if not count.seen:
+        return
+    scored = count.accuracy is not None or count.known is not None
+    seen, total = (count.seen_labelled, count.labelled) if scored else (count.seen, count.graphs)
+    if not seen:
+        return
+    were = f"{seen:,} of {total:,} {'labelled ' * scored}graphs {'were' if seen > 1 else 'was'} in the training data"
+    if scored:
+        so = "so these scores are too good for new graphs. See the estimate that sopool fit prints"
+        print_message("warning", f"{were}, {so}.")
+    else:
+        print_message("note", f"{were}.")
 
 
 def _tell_of_classes(count: "Count", estimator: "GraphEstimator") -> None:

@@ -57,9 +57,11 @@ class Count:
     """Nodes with a label or degree that no training graph has."""
     edges: int = 0
     unknown_edges: int = 0
+    seen: int = 0
+    """Graphs that the model was trained on."""
     labelled: int = 0
-    labelled_nodes: int = 0
-    """Nodes of graphs that have a label."""
+    seen_labelled: int = 0
+    """Graphs with a label that the model was trained on."""
     correct: int = 0
     foreign: int = 0
     """Labels that are not one of the model's classes, or not values of its targets."""
@@ -146,8 +148,9 @@ def _predict_chunk(
     count.edges += chunk.graphs.num_edges
     count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
     count.labelled += len(known)
-    sizes = zip(chunk.graphs.sizes.tolist(), chunk.labels, strict=True)
-    count.labelled_nodes += sum(size for size, label in sizes if _is_known(label))
+    seen = set(model.seen_in_training(chunk.graphs).nonzero()[0].tolist())
+    count.seen += len(seen & kept.keys())
+    count.seen_labelled += len(seen & known.keys())
     if model.target_names_:
         _count_targets(model, known, model.objective_.joint(found), count)
     else:

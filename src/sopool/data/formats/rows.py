@@ -49,6 +49,17 @@ class BadRow(NamedTuple):
     reason: str
 
 
+class TrainingColumns(NamedTuple):
+    """The columns or SDF properties that the training graphs of a model were read from."""
+
+    smiles: str | None = None
+    """The column with the SMILES; None if there was none."""
+    label: str | None = None
+    """The column with the classes or with one number; None if there was none."""
+    targets: tuple[str, ...] = ()
+    """The columns of the targets, if they were named."""
+
+
 class RowOptions(NamedTuple):
     """The options of readers of text formats."""
 

@@ -15,7 +15,7 @@ from sopool.data.formats.kinds import kind_of
 from sopool.data.formats.molecule_features import columns_beside, needed_features
 from sopool.data.formats.rows import BadRow, GraphRow, row_options
 from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
-from sopool.data.names import Needed
+from sopool.data.names import Needed, reads
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.targets import GraphLabel
@@ -55,6 +55,7 @@ def stream_graphs(
     max_atoms: int = limits.MAX_ATOMS,
     target_columns: Sequence[str] = (),
     graph_columns: Sequence[str] = (),
+    also: Sequence[str] = (),
 ) -> Iterator[GraphChunk]:
     """Return an iterator over chunks of the graphs of a source, or of the standard input (``-``).
 
@@ -72,6 +73,8 @@ def stream_graphs(
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
         graph_columns: The columns or properties with numbers given beside each molecule, such as a temperature, which
             become graph attributes; cells may be empty. Default: none.
+        also: ``"node_labels"`` or ``"edge_labels"``, which graphs of a chunk have as text, too, if all of them have
+            them. Default: none.
     """
     rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns, fields)
     if rows is None:
@@ -84,7 +87,7 @@ def stream_graphs(
             graph_columns=graph_columns,
         )
         return _slices(store)
-    return _chunks(rows, fields)
+    return _chunks(rows, fields, [name for name in also if name not in fields])
 
 
 def rows_of(
@@ -117,7 +120,7 @@ def place_of(source: str | Path) -> Place:
     return kind_of(source).place(source)
 
 
-def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed]) -> Iterator[GraphChunk]:
+def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed], also: Sequence[str] = ()) -> Iterator[GraphChunk]:
     chunk = GraphChunk()
     graphs = list[Graph]()
     nodes = 0
@@ -129,21 +132,32 @@ def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed]) -> Iterator[
             chunk.bad.append(BadRow(row.number, row.text, problem))
         else:
             kept = {name: _kept(getattr(row.graph, name), needed) for name, needed in fields.items()}
+            kept |= {name: _texts(getattr(row.graph, name)) for name in also}
             graphs.append(Graph(row.graph.num_nodes, row.graph.edges, **kept))
             nodes += row.graph.num_nodes
             chunk.rows.append(row.number)
             chunk.ids.append(row.name)
             chunk.labels.append(row.graph.label)
         if nodes >= NODES or len(chunk.rows) + len(chunk.bad) >= ROWS or size >= limits.MAX_LINE:
-            chunk.graphs = pack(graphs) if graphs else None
+            chunk.graphs = _packed(graphs, also)
             yield chunk
             chunk = GraphChunk()
             graphs = list[Graph]()
             nodes = 0
             size = 0
     if graphs or chunk.bad:
-        chunk.graphs = pack(graphs) if graphs else None
+        chunk.graphs = _packed(graphs, also)
         yield chunk
+
+
+def _packed(graphs: list[Graph], also: Sequence[str]) -> PackedGraphs | None:
+    """Pack the graphs of a chunk, if there are any; fields of ``also`` that some of them lack are left out."""
+    for name in also:
+        lacking = [graph for graph in graphs if getattr(graph, name) is None]
+        needless = name in EDGE_FIELDS and not any(len(graph.edges) for graph in lacking)
+        for graph in lacking if needless else graphs if lacking else ():
+            setattr(graph, name, [] if needless else None)
+    return pack(graphs) if graphs else None
 
 
 def lack(graph: Graph | None, fields: Mapping[str, Needed]) -> str:
@@ -173,6 +187,11 @@ def _kept(values: Any, needed: Needed) -> Any:
     if values is None and needed is not None:
         return np.empty((0, needed), np.float32)
     return values
+
+
+def _texts(labels: Sequence[Label] | None) -> list[Label] | None:
+    """Return labels as text, so that graphs with 1 and with "1" can be packed together."""
+    return None if labels is None else [reads(label) for label in labels]
 
 
 def store_labels(store: PackedGraphs) -> Sequence[GraphLabel | None]:
