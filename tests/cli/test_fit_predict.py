@@ -47,7 +47,7 @@ def test_graphs_that_the_model_was_trained_on_are_no_test_of_it(name, call, tmp_
     some, others = own[:100], replace(own[50:], labels=None, classes=())
     extended = concatenate([own[:60], replace(cycles(), classes=own.classes)])
     for store, told in (
-        (own, "warning: 188 of 188 labelled graphs were in the training data, so these scores are too good"),
+        (own, "warning: 188 of 188 labelled graphs were in the training data: scores on them are too good"),
         (some, "warning: 100 of 100 labelled graphs were"),
         (replace(some, labels=some.labels.flip(0)), "warning: 100 of 100 labelled graphs were"),
         (others, "note: 138 of 138 graphs were in the training data."),

@@ -11,6 +11,7 @@ from sopool.cli.loading import own_columns, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
+    IdColumnOption,
     MaxAtomsOption,
     ModelArgument,
     RootOption,
@@ -50,6 +51,10 @@ def predict(
         str, typer.Option(metavar="NAME", help="Device to compute on: auto, cpu, cuda or, e.g., cuda:1.")
     ] = "auto",
     smiles_column: SmilesColumnOption = None,
+    id_column: IdColumnOption = None,
+    drop_input: Annotated[
+        bool, typer.Option("--drop-input", help="Write only the row, the id and the predictions.")
+    ] = False,
     on_error: Annotated[
         OnError, typer.Option(help="Skip rows that cannot be read, or stop with an error.", rich_help_panel=DATA)
     ] = "skip",
@@ -58,9 +63,10 @@ def predict(
 ) -> None:
     """Predict graphs with a saved model.
 
-    Files of any size are processed in chunks. Each output row has the row number, the id if there is one, the predicted
-    class, labels or numbers, the probability of each class or label, and an uncertainty: how far the networks of the
-    ensemble disagree. Where the true values are known, scores are printed at the end.
+    Files of any size are processed in chunks. Each output row has the row number, all columns of the input (or the id,
+    if it is not a table), the predicted class, labels or numbers, the probability of each class or label, and an
+    uncertainty: how far the networks of the ensemble disagree. Columns that the model was trained on are found by their
+    names; where the true values are known, scores are printed at the end.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.stream import stream_graphs
@@ -75,7 +81,19 @@ def predict(
     start = time.monotonic()
     fields = estimator.ensemble_.fields
     also = () if estimator.seen_graphs_ is None else estimator.seen_graphs_.fields
-    chunks = stream_graphs(source, fields, root, smiles_column, label_column, max_atoms, columns, also=also)
+    chunks = stream_graphs(
+        source,
+        fields,
+        root,
+        smiles_column,
+        label_column,
+        max_atoms,
+        columns,
+        also=also,
+        id_column=id_column,
+        training=estimator.columns_,
+        keep=not drop_input,
+    )
     smaller = "Remove graphs that are too large."
     with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
         writer = Writer(file, chosen, estimator)
@@ -139,8 +157,8 @@ def _tell_of_seen(count: "Count") -> None:
         return
     were = f"{seen:,} of {total:,} {'labelled ' * scored}graphs {'were' if seen > 1 else 'was'} in the training data"
     if scored:
-        so = "so these scores are too good for new graphs. See the estimate that sopool fit prints"
-        print_message("warning", f"{were}, {so}.")
+        so = "scores on them are too good for new graphs. See the estimate that sopool fit prints"
+        print_message("warning", f"{were}: {so}.")
     else:
         print_message("note", f"{were}.")
 

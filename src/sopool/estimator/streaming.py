@@ -13,7 +13,7 @@ import numpy as np
 
 from sopool._runtime.out_of_memory import advise
 from sopool._runtime.threads import one_threaded_pool, threads
-from sopool.data.formats.rows import BadRow
+from sopool.data.formats.rows import BadRow, Cells
 from sopool.data.names import number_in, reads, whole_number
 from sopool.data.pack import Label
 from sopool.data.sources.stream import NO_NODES, GraphChunk
@@ -27,6 +27,8 @@ DIGITS = 6
 """The decimals of a probability."""
 SIGNIFICANT = 9
 """The significant digits of a number."""
+TAKEN = "input_"
+"""The prefix of columns of the input whose names are taken."""
 SHOWN = 11
 """The number of unknown labels to keep: one more than is shown, to know whether there are more."""
 
@@ -36,6 +38,8 @@ class Predicted(NamedTuple):
 
     row: int
     id: Label | None
+    cells: Cells | None
+    """The whole row, if rows are kept and the source has columns."""
     label: GraphLabel | None
     """The true label or targets, if the source has any."""
     prediction: Any
@@ -139,7 +143,7 @@ def _predict_chunk(
     )
     shares = [None] * len(predicted) if found.probabilities is None else found.probabilities.tolist()
     values = (predicted.tolist(), shares, found.uncertainty.tolist())
-    rows = enumerate(zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True))
+    rows = enumerate(zip(chunk.rows, chunk.ids, chunk.cells, chunk.labels, *values, strict=True))
     kept = {graph: Predicted(*row) for graph, row in rows if graph not in left_out}
     known = {graph: row for graph, row in kept.items() if _is_known(row.label)}
     count.graphs += len(kept)
@@ -221,7 +225,9 @@ def _read(label: Any, numbers: bool) -> str:
 
 
 class Writer:
-    """Write predictions as CSV or as JSON lines.
+    """Write predictions as CSV or as JSON lines, after the rows that they are for if these are kept.
+
+    Columns of the input whose names are taken, by predictions or by other columns, get the prefix ``input_``.
 
     Args:
         file: The file to write to.
@@ -236,7 +242,8 @@ class Writer:
         self._numbers = model.objective_.task == "regression"
         self._names = [str(name) for name in model.objective_.names]
         self._table = csv.writer(file, lineterminator="\n")
-        self._begun = False
+        self._kept: list[str] | None = None
+        """The names under which the cells of rows are written; None before the first row."""
 
     def write(self, rows: Iterable[Predicted]) -> None:
         """Write a line for each prediction, and the CSV header before the first one.
@@ -245,16 +252,21 @@ class Writer:
         """
         for row in rows:
             values = self._values(row)
-            if not self._begun:
-                self._begin(values)
+            if self._kept is None:
+                self._begin(row, values)
+            assert self._kept is not None
             if self._form == "csv":
                 cells = [
                     one for value in values.values() for one in (value.values() if isinstance(value, dict) else [value])
                 ]
-                self._table.writerow([row.row, row.id, *cells])
+                given = [row.id] if row.cells is None else row.cells.values
+                self._table.writerow([row.row, *given, *cells])
                 continue
-            record = {"row": row.row} | ({} if row.id is None else {"id": row.id}) | values
-            self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            if row.cells is None:
+                record = {} if row.id is None else {"id": row.id}
+            else:
+                record = dict(zip(self._kept, row.cells.values, strict=True))
+            self._file.write(json.dumps({"row": row.row, **record, **values}, ensure_ascii=False) + "\n")
         self._file.flush()
 
     def _values(self, row: Predicted) -> dict[str, Any]:
@@ -282,15 +294,20 @@ class Writer:
             return None
         return round(value, DIGITS) if not self._numbers else float(f"{value:.{SIGNIFICANT}g}")
 
-    def _begin(self, values: dict[str, Any]) -> None:
-        """Write the CSV header."""
-        self._begun = True
-        if self._form != "csv":
-            return
+    def _begin(self, row: Predicted, values: dict[str, Any]) -> None:
+        """Choose the names of columns, and write the CSV header."""
         prefixes = {"predictions": "predicted", "probabilities": "probability"}
         names = [
             name
             for key, value in values.items()
             for name in ([f"{prefixes.get(key, key)}_{one}" for one in value] if isinstance(value, dict) else [key])
         ]
-        self._table.writerow(["row", "id", *names])
+        taken = {"row", *(names if self._form == "csv" else values)}
+        self._kept = []
+        for name in ("id",) if row.cells is None else row.cells.names:
+            while name in taken:
+                name = f"{TAKEN}{name}"
+            taken.add(name)
+            self._kept.append(name)
+        if self._form == "csv":
+            self._table.writerow(["row", *self._kept, *names])

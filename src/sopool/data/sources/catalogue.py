@@ -19,7 +19,7 @@ from sopool.data.formats.lines import stem_of
 from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
 from sopool.data.formats.molecules import pack_molecules
 from sopool.data.formats.packed import renamed
-from sopool.data.formats.rows import BadRow, LabelRule, RowOptions, row_options
+from sopool.data.formats.rows import BadRow, LabelRule, RowOptions, TrainingColumns, row_options
 from sopool.data.graphs import PackedGraphs
 from sopool.data.sources.boxed import boxed_names, load_boxed
 from sopool.data.sources.cache import cached, downloaded
@@ -240,6 +240,26 @@ def load(
             raise
         warnings.warn(f"{error} Downloading it again.", stacklevel=2)
         return read(_download(name, found, progress))
+
+
+def training_columns(
+    source: str | Path,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    target_columns: Sequence[str] = (),
+) -> TrainingColumns:
+    """Return the columns or properties that :func:`load` reads molecules and labels from; none of other sources.
+
+    Args:
+        source: The name of a data set, or a path.
+        smiles_column: The column with the SMILES, as for :func:`load`. Default: None, a usual name.
+        label_column: The column or property with the class or number. Default: None, a usual name.
+        target_columns: The columns or properties with numbers to predict. Default: none.
+    """
+    kind = kind_of(source)
+    if kind.training is None:
+        return TrainingColumns()
+    return kind.training(Path(source), row_options(smiles_column, label_column, target_columns))
 
 
 def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
