@@ -31,6 +31,7 @@ from sopool.cli import (
     report,
     reproduce,
     runs,
+    show,
 )
 from sopool.cli.options import with_flags
 from sopool.cli.output import print_data, print_message, show_warning
@@ -45,6 +46,7 @@ COMMANDS: dict[Callable[..., None], str | None] = {
     fit.fit: PREDICT,
     predict.predict: PREDICT,
     explain.explain: PREDICT,
+    show.show: PREDICT,
     export.export: PREDICT,
     evaluate.evaluate: COMPARE,
     controls.controls: COMPARE,
