@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sopool._runtime.visible import on_one_line
-from sopool.cli.loading import load_source, print_copies_note, source_files
+from sopool.cli.loading import load_source, print_copies_note, shown_source, source_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
@@ -190,7 +190,7 @@ def fit(
     console = output_console()
     if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
-        raise DataError(f"{missing}.", source)
+        raise DataError(f"{missing}.", shown_source(source))
     divided = [learned_by_task(one, task) for one in stores]
     known = divided[0]
     one: GraphEstimator

@@ -20,7 +20,10 @@ OUTPUT = "Output"
 """Headings of the groups of options in the help; options without one come first."""
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="DATA", help="The name of a data set, or the path of a file or folder of graphs.")
+    list[str],
+    typer.Argument(
+        metavar="DATA...", help="The name of a data set, or the path of a file or folder of graphs; several are joined."
+    ),
 ]
 RootOption = Annotated[
     Path | None,
@@ -152,6 +155,13 @@ FiguresOption = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Write all results to a JSON file.", rich_help_panel=OUTPUT),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by sopool fit.")]
+StreamsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="The name of a data set, the path of a file or folder of graphs, or - for standard input; or several.",
+    ),
+]
 StreamArgument = Annotated[
     str,
     typer.Argument(

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.loading import own_columns, source_files
+from sopool.cli.loading import own_columns, shown_source, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
@@ -16,7 +18,7 @@ from sopool.cli.options import (
     ModelArgument,
     RootOption,
     SmilesColumnOption,
-    StreamArgument,
+    StreamsArgument,
     TargetColumnsOption,
 )
 from sopool.cli.output import check_target, error_console, format_of, is_stdout, open_target, print_message
@@ -33,7 +35,7 @@ SHOWN = 10
 
 def predict(
     model: ModelArgument,
-    source: StreamArgument,
+    source: StreamsArgument,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file to write; - is standard output."),
@@ -66,7 +68,8 @@ def predict(
     Files of any size are processed in chunks. Each output row has the row number, all columns of the input (or the id,
     if it is not a table), the predicted class, labels or numbers, the probability of each class or label, and an
     uncertainty: how far the networks of the ensemble disagree. Columns that the model was trained on are found by their
-    names; where the true values are known, scores are printed at the end.
+    names; where the true values are known, scores are printed at the end. Of several files, which must have the same
+    columns, each row also has the name of its file.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.stream import stream_graphs
@@ -81,36 +84,36 @@ def predict(
     start = time.monotonic()
     fields = estimator.ensemble_.fields
     also = () if estimator.seen_graphs_ is None else estimator.seen_graphs_.fields
-    chunks = stream_graphs(
-        source,
-        fields,
-        root,
-        smiles_column,
-        label_column,
-        max_atoms,
-        columns,
+    read = partial(
+        stream_graphs,
+        fields=fields,
+        root=root,
+        smiles_column=smiles_column,
+        label_column=label_column,
+        max_atoms=max_atoms,
+        target_columns=columns,
         also=also,
         id_column=id_column,
         training=estimator.columns_,
         keep=not drop_input,
     )
+    chunks = chain.from_iterable(map(read, source))
     smaller = "Remove graphs that are too large."
-    with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
-        writer = Writer(file, chosen, estimator)
-        predict_stream(estimator, chunks, count, _refuser(source, on_error), writer.write)
+    with advise(f"to read {shown_source(source)}", lambda: smaller), open_target(output) as file:
+        writer = Writer(file, chosen, estimator, several=len(source) > 1)
+        predict_stream(estimator, chunks, count, _refuser(on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, estimator)
 
 
-def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
+def _refuser(on_error: OnError) -> "Callable[[str | Path, BadRow], None]":
     from sopool.data.sources.stream import place_of
 
-    place = place_of(source)
     said = 0
 
-    def report_bad_row(bad: "BadRow") -> None:
+    def report_bad_row(source: str | Path, bad: "BadRow") -> None:
         nonlocal said
-        error = place.error(bad.row, f"{bad.reason} Found {bad.text[:60]!r}.")
+        error = place_of(source).error(bad.row, f"{bad.reason} Found {bad.text[:60]!r}.")
         if on_error == "raise":
             raise error
         said += 1
@@ -122,12 +125,15 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
     return report_bad_row
 
 
-def _check_any(count: "Count", source: str) -> None:
+def _check_any(count: "Count", source: list[str]) -> None:
     from sopool.data.sources.stream import place_of
 
     if not count.graphs:
         bad = f"none of the {count.bad:,} rows can be read." if count.bad > 1 else "the only row cannot be read."
-        raise DataError(bad if count.bad else "there are no graphs to predict.", place_of(source).path)
+        raise DataError(
+            bad if count.bad else "there are no graphs to predict.",
+            ", ".join(str(place_of(one).path) for one in source),
+        )
 
 
 def _conclude(count: "Count", seconds: float, output: Path, estimator: "GraphEstimator") -> None:

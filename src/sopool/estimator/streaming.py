@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from sopool.data.names import number_in, reads, whole_number
 from sopool.data.pack import Label
 from sopool.data.sources.stream import NO_NODES, GraphChunk
 from sopool.data.targets import GraphLabel, is_missing
+from sopool.errors import DataError
 from sopool.estimator.base import GraphEstimator
 from sopool.estimator.ensemble import largest_number, overflow_reason, overflows
 
@@ -36,6 +38,8 @@ SHOWN = 11
 class Predicted(NamedTuple):
     """The prediction for one graph."""
 
+    source: str
+    """The name or path of the source."""
     row: int
     id: Label | None
     cells: Cells | None
@@ -91,7 +95,7 @@ def predict_stream(
     model: GraphEstimator,
     chunks: Iterable[GraphChunk],
     count: Count,
-    report_bad_row: Callable[[BadRow], None],
+    report_bad_row: Callable[[str | Path, BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
     """Predict and ``write`` each chunk while the next one is read.
@@ -102,7 +106,7 @@ def predict_stream(
         model: The fitted estimator.
         chunks: The graphs, in chunks.
         count: The totals to update.
-        report_bad_row: Called with each row that cannot be predicted.
+        report_bad_row: Called with the source and each row that cannot be predicted.
         write: Called with the predictions of each chunk.
     """
     with threads(1) as cores, one_threaded_pool(1) as other:
@@ -112,7 +116,7 @@ def predict_stream(
                 before.result()
             for one in chunk.bad:
                 count.bad += 1
-                report_bad_row(one)
+                report_bad_row(chunk.source, one)
             before = other.submit(_predict_chunk, model, chunk, cores, count, report_bad_row, write)
         if before is not None:
             before.result()
@@ -123,7 +127,7 @@ def _predict_chunk(
     chunk: GraphChunk,
     cores: int,
     count: Count,
-    report_bad_row: Callable[[BadRow], None],
+    report_bad_row: Callable[[str | Path, BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
     """Predict one chunk, update the totals and write the predictions."""
@@ -137,14 +141,14 @@ def _predict_chunk(
     left_out |= dict.fromkeys(chunk.graphs.empty, ("0 nodes", NO_NODES))
     for graph, why in sorted(left_out.items()):
         count.bad += 1
-        report_bad_row(BadRow(chunk.rows[graph], *why))
+        report_bad_row(chunk.source, BadRow(chunk.rows[graph], *why))
     predicted = (
         found.predicted if model.target_names_ else np.asarray(model.objective_.names, dtype=object)[found.predicted]
     )
     shares = [None] * len(predicted) if found.probabilities is None else found.probabilities.tolist()
     values = (predicted.tolist(), shares, found.uncertainty.tolist())
     rows = enumerate(zip(chunk.rows, chunk.ids, chunk.cells, chunk.labels, *values, strict=True))
-    kept = {graph: Predicted(*row) for graph, row in rows if graph not in left_out}
+    kept = {graph: Predicted(str(chunk.source), *row) for graph, row in rows if graph not in left_out}
     known = {graph: row for graph, row in kept.items() if _is_known(row.label)}
     count.graphs += len(kept)
     count.nodes += chunk.graphs.num_nodes
@@ -233,17 +237,22 @@ class Writer:
         file: The file to write to.
         form: ``"csv"`` or ``"jsonl"``.
         model: The estimator whose predictions are written.
+        several: Whether the rows are those of several sources, which the column ``file`` names. Default: False.
     """
 
-    def __init__(self, file: TextIO, form: Format, model: GraphEstimator) -> None:
+    def __init__(self, file: TextIO, form: Format, model: GraphEstimator, several: bool = False) -> None:
         self._file = file
         self._form = form
         self._targets = model.target_names_
         self._numbers = model.objective_.task == "regression"
         self._names = [str(name) for name in model.objective_.names]
         self._table = csv.writer(file, lineterminator="\n")
-        self._kept: list[str] | None = None
-        """The names under which the cells of rows are written; None before the first row."""
+        self._kept: list[str] = []
+        """The names under which the cells of rows are written."""
+        self._place = ["file", "row"] if several else ["row"]
+        self._first: Predicted | None = None
+        self._order: tuple[tuple[str, ...] | None, list[int]] | None = None
+        """The names of the cells of the current source, and their order as in the first source."""
 
     def write(self, rows: Iterable[Predicted]) -> None:
         """Write a line for each prediction, and the CSV header before the first one.
@@ -252,22 +261,46 @@ class Writer:
         """
         for row in rows:
             values = self._values(row)
-            if self._kept is None:
+            if self._first is None:
                 self._begin(row, values)
-            assert self._kept is not None
+            place = [row.source, row.row][-len(self._place) :]
+            given = self._given(row)
             if self._form == "csv":
                 cells = [
                     one for value in values.values() for one in (value.values() if isinstance(value, dict) else [value])
                 ]
-                given = [row.id] if row.cells is None else row.cells.values
-                self._table.writerow([row.row, *given, *cells])
+                self._table.writerow([*place, *given, *cells])
                 continue
-            if row.cells is None:
-                record = {} if row.id is None else {"id": row.id}
-            else:
-                record = dict(zip(self._kept, row.cells.values, strict=True))
-            self._file.write(json.dumps({"row": row.row, **record, **values}, ensure_ascii=False) + "\n")
+            if row.cells is None and row.id is None:
+                given = []
+            record = zip([*self._place, *self._kept], [*place, *given], strict=False)
+            self._file.write(json.dumps(dict(record) | values, ensure_ascii=False) + "\n")
         self._file.flush()
+
+    def _given(self, row: Predicted) -> list[Any]:
+        """Return the cells of a row in the order of the columns, or its id."""
+        names = None if row.cells is None else row.cells.names
+        if self._order is None or self._order[0] is not names:
+            self._order = (names, self._columns_of(row))
+        return [row.id] if row.cells is None else [row.cells.values[place] for place in self._order[1]]
+
+    def _columns_of(self, row: Predicted) -> list[int]:
+        """Return the order of the cells of a source; raise if its columns are not those of the first source."""
+        assert self._first is not None
+        here, first = (["id"] if one.cells is None else list(one.cells.names) for one in (row, self._first))
+        if here == first:
+            return list(range(len(here)))
+        if sorted(here) == sorted(set(first)):
+            return [here.index(name) for name in first]
+        lacks, more = (
+            ", ".join(repr(name) for name in one if name not in other) for one, other in ((first, here), (here, first))
+        )
+        differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"])) or "repeats some"
+        raise DataError(
+            f"it {differ}, but several sources must have the same columns as the first one, {self._first.source}. "
+            "Use --drop-input to write no columns of the input.",
+            row.source,
+        )
 
     def _values(self, row: Predicted) -> dict[str, Any]:
         """Return what is written of a prediction, by the keys of JSON lines; several values are a dictionary."""
@@ -302,12 +335,12 @@ class Writer:
             for key, value in values.items()
             for name in ([f"{prefixes.get(key, key)}_{one}" for one in value] if isinstance(value, dict) else [key])
         ]
-        taken = {"row", *(names if self._form == "csv" else values)}
-        self._kept = []
+        self._first = row
+        taken = {*self._place, *(names if self._form == "csv" else values)}
         for name in ("id",) if row.cells is None else row.cells.names:
             while name in taken:
                 name = f"{TAKEN}{name}"
             taken.add(name)
             self._kept.append(name)
         if self._form == "csv":
-            self._table.writerow(["row", *self._kept, *names])
+            self._table.writerow([*self._place, *self._kept, *names])

@@ -46,6 +46,8 @@ class GraphChunk:
     here.
     """
     bad: list[BadRow] = field(default_factory=list)
+    source: str | Path = ""
+    """The name or path that was given."""
 
 
 def stream_graphs(
@@ -106,8 +108,15 @@ def stream_graphs(
             target_columns=target_columns,
             graph_columns=graph_columns,
         )
-        return _slices(store)
-    return _chunks(rows, fields, [name for name in also if name not in fields])
+        return _of_source(source, _slices(store))
+    return _of_source(source, _chunks(rows, fields, [name for name in also if name not in fields]))
+
+
+def _of_source(source: str | Path, chunks: Iterable[GraphChunk]) -> Iterator[GraphChunk]:
+    """Yield chunks with the name of their source."""
+    for chunk in chunks:
+        chunk.source = source
+        yield chunk
 
 
 def rows_of(
