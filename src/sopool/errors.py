@@ -63,6 +63,10 @@ class Place(NamedTuple):
     unit: Literal["line", "record", "molecule", "graph"]
     path: str | Path | None = None
 
+    def of(self, row: int) -> str:
+        """Return the name of one row."""
+        return f"{self.unit} {row}" if self.path is None else f"{self.path}, {self.unit} {row}"
+
     def error(self, row: int, reason: str) -> DataError:
         """Return the error for one row."""
         if self.unit == "line":

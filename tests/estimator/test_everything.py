@@ -164,7 +164,7 @@ def test_streams_are_predicted_as_whole_stores_are(model, tmp_path):
     count = Count()
     chunks = stream_graphs(tmp_path / "rich.graphs", model.ensemble_.fields)
     refused = []
-    predict_stream(model, chunks, count, refused.append, Writer(out, "jsonl", model).write)
+    predict_stream(model, chunks, count, lambda _, row: refused.append(row), Writer(out, "jsonl", model).write)
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [row.row for row in refused] == STORE.empty
     expected = np.delete(model.predict_proba(STORE), STORE.empty, axis=0)

@@ -16,6 +16,7 @@ from sopool.data.formats.gin import read_gin
 from sopool.data.formats.jsonl import read_jsonl
 from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
 from sopool.data.formats.packed import load_graphs, save_graphs
+from sopool.data.formats.rows import TrainingColumns
 from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.names import Needed
@@ -255,8 +256,10 @@ NEEDED = {
 
 def streamed(data: bytes, name: str) -> None:
     with file_of(data, name) as path:
-        for chunk in stream_graphs(path, NEEDED):
-            assert len(chunk.rows) == (0 if chunk.graphs is None else len(chunk.graphs))
+        training = TrainingColumns("smiles", None, ("label", "a"))
+        for chunk in stream_graphs(path, NEEDED, training=training, keep=True, also=["node_labels", "edge_labels"]):
+            assert len(chunk.rows) == len(chunk.cells) == (0 if chunk.graphs is None else len(chunk.graphs))
+            assert all(len(cells.names) == len(cells.values) for cells in chunk.cells)
 
 
 @target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")

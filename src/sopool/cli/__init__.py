@@ -32,6 +32,7 @@ from sopool.cli import (
     reproduce,
     runs,
     systems,
+    show,
 )
 from sopool.cli.options import with_flags
 from sopool.cli.output import print_data, print_message, show_warning
@@ -46,6 +47,7 @@ COMMANDS: dict[Callable[..., None], str | None] = {
     fit.fit: PREDICT,
     predict.predict: PREDICT,
     explain.explain: PREDICT,
+    show.show: PREDICT,
     export.export: PREDICT,
     evaluate.evaluate: COMPARE,
     controls.controls: COMPARE,

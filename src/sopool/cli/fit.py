@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sopool._runtime.visible import on_one_line
-from sopool.cli.loading import load_source, print_copies_note, source_files
+from sopool.cli.loading import load_source, print_copies_note, shown_source, source_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
@@ -152,6 +152,7 @@ def fit(
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
+    from sopool.data.sources.catalogue import training_columns
     from sopool.estimator import GraphClassifier, GraphRegressor
     from sopool.estimator.estimate import check_grid, fits_of, searched
     from sopool.estimator.fitting import schedule_for
@@ -189,7 +190,7 @@ def fit(
     console = output_console()
     if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
-        raise DataError(f"{missing}.", source)
+        raise DataError(f"{missing}.", shown_source(source))
     divided = [learned_by_task(one, task) for one in stores]
     known = divided[0]
     one: GraphEstimator
@@ -233,6 +234,8 @@ def fit(
     final: GraphEstimator = getattr(trained, "best_estimator_", trained)
     if found:
         final.about_["estimate"] = found[0].to_json()
+    columns = training_columns(source, smiles_column, label_column, column_names(target_columns))
+    final.about_["columns"] = columns.to_json()
     final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"

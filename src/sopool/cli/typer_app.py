@@ -32,6 +32,7 @@ EXAMPLES = {
         "sopool explain mutag.sopool MUTAG --graph 7 -o page.html",
         "sopool explain numbers.sopool molecules.csv --graph 12 --target mass --format json -o -",
     ],
+    "show": ["sopool show toxic.sopool", "sopool show toxic.sopool --card toxic.md"],
     "export": ["sopool export toxic.sopool -o toxic.onnx"],
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",

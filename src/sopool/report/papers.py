@@ -60,9 +60,9 @@ def markdown(summary: Summary, metrics: Sequence[str] = ()) -> str:
 def grid_markdown(grid: Grid) -> str:
     """Return one table as Markdown, below its title."""
     rule = ["---:" if grid.is_figure(i) else "---" for i in range(len(grid.columns))]
-    lines = [f"## {_md(grid.title)}", "", _line([_md(name) for name in grid.headings]), _line(rule)]
+    lines = [f"## {markdown_text(grid.title)}", "", _line([markdown_text(name) for name in grid.headings]), _line(rule)]
     lines += [_line([_md_cell(cell) for cell in row]) for row in grid.rows]
-    return "\n".join([*lines, "", *map(_md, grid.notes), ""])
+    return "\n".join([*lines, "", *map(markdown_text, grid.notes), ""])
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -70,10 +70,11 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _md_cell(cell: Cell) -> str:
-    return f"**{_md(cell.text)}**" if cell.strong else _md(cell.text)
+    return f"**{markdown_text(cell.text)}**" if cell.strong else markdown_text(cell.text)
 
 
-def _md(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is."""
     return re.sub(r"([\\`*_|~$\[\]])", r"\\\1", html.escape(visible(text), quote=False)).replace("\n", "<br>")
 
 
@@ -82,7 +83,8 @@ def _meanings(summary: Summary) -> list[str]:
 
 
 def _missing(summary: Summary) -> list[str]:
-    return ["## Missing results", "", *(f"- {_md(note)}" for note in summary.notes), ""] if summary.notes else []
+    notes = [f"- {markdown_text(note)}" for note in summary.notes]
+    return ["## Missing results", "", *notes, ""] if notes else []
 
 
 def latex(summary: Summary, metrics: Sequence[str] = ()) -> str:
