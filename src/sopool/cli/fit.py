@@ -1,7 +1,7 @@
 """``sopool fit``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from sopool.cli.options import (
     column_names,
     descriptor_kinds,
     names,
+    numbers,
     settings,
     whole_numbers,
     with_flags,
@@ -99,19 +100,22 @@ def fit(
     gnn: Annotated[
         str,
         typer.Option(
-            metavar="NAME",
-            help="Message-passing layers, e.g. gin-0; gine also uses edge labels (bond types).",
+            metavar=LIST,
+            help="Message-passing layers, e.g. gin-0; gine also uses edge labels (bond types). Of several values of "
+            "this and the other lists, the best combination is selected.",
             rich_help_panel=MODEL,
         ),
     ] = "gin-0",
     hidden: Annotated[
-        str,
-        typer.Option(
-            metavar=LIST,
-            help="Width of the hidden layers, e.g. 32; of several, the best is selected.",
-            rich_help_panel=MODEL,
-        ),
+        str, typer.Option(metavar=LIST, help="Width of the hidden layers.", rich_help_panel=MODEL)
     ] = "32",
+    layers: Annotated[
+        str, typer.Option(metavar=LIST, help="Number of message-passing layers.", rich_help_panel=MODEL)
+    ] = "4",
+    dropout: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Dropout rate.", show_default="0.5; regression: 0", rich_help_panel=MODEL),
+    ] = None,
     pool_options: Annotated[
         str | None,
         typer.Option(metavar=LIST, help="Options of the pooling, e.g. rank=16,normalize=sqrt.", rich_help_panel=MODEL),
@@ -119,6 +123,8 @@ def fit(
     models: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of networks in the ensemble.", rich_help_panel=MODEL)
     ] = 5,
+    batch_size: Annotated[str, typer.Option(metavar=LIST, help="Graphs per batch.", rich_help_panel=TRAINING)] = "32",
+    lr: Annotated[str, typer.Option(metavar=LIST, help="Learning rate.", rich_help_panel=TRAINING)] = "0.01",
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -147,8 +153,8 @@ def fit(
     """Train a model, estimate its accuracy or its errors and save it to a file.
 
     It predicts a class, several labels that are 0 or 1, or one or several numbers, of which some may be missing. Nested
-    cross-validation estimates how good it is: the number of epochs and, if several are given, the pooling and the width
-    are selected on training graphs only. Then the model is trained on all graphs and saved.
+    cross-validation estimates how good it is: the number of epochs and, of several poolings, widths, learning rates and
+    so on, the best combination are selected on training graphs only. Then the model is trained on all graphs and saved.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
@@ -162,11 +168,10 @@ def fit(
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     shown_metrics(metrics, task)  # before the graphs are read, which may take long
-    grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}
+    grid = _grid(pool=pool, gnn=gnn, hidden=hidden, layers=layers, dropout=dropout, batch_size=batch_size, lr=lr)
     place = training_device(device)
     given: dict[str, Any] = {
         "pool_options": None if pool_options is None else settings("--pool-options", pool_options),
-        "gnn": gnn,
         "n_models": models,
         "metric": metric,
         "device": place,
@@ -207,6 +212,7 @@ def fit(
     one.set_params(epochs=epochs)
     model = searched(one, grid)
     check_grid(one, grid, known)
+    advice = partial(_advice, known.graphs, max(grid["batch_size"]))
     objective = known.objective(metric, loss)
     shown = shown_metrics(metrics, objective.task) or usual_metrics(objective)
     counts = [_check(each, folds, fold_seed, model) for each in divided]
@@ -216,7 +222,7 @@ def fit(
     tally = Tally(networks * epochs, networks, unit="networks", metric=objective.metric)
     found: list[Estimate] = []
     for each, count in zip(divided, counts, strict=True) if folds else ():
-        with advise("to train", partial(_advice, store, one.batch_size)):
+        with advise("to train", advice):
             work = Work(each.graphs, tally)
             found.append(work.estimate(model, count, (workers or cores()) if place == "cpu" else 1, fold_seed))
         console.print(estimate_grid(found[-1], shown))
@@ -227,7 +233,7 @@ def fit(
             print_message("note", UNBALANCED)
         print_copies_note(store)
     start = time.monotonic()
-    with advise("to train", partial(_advice, store, one.batch_size)):
+    with advise("to train", advice):
         store = without_test(store)
         trained = Work(store, tally).fit(model)
     final: GraphEstimator = getattr(trained, "best_estimator_", trained)
@@ -236,10 +242,29 @@ def fit(
     final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
-    chosen = ", ".join(f"{name} {value}" for name, value in getattr(trained, "best_params_", {}).items())
+    chosen = ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in getattr(trained, "best_params_", {}).items()
+    )
     selected = f" Selected: {chosen}." if chosen else ""
     meaning = meaning.replace("{what}", WHAT[known.task])
     console.print(f"Trained {what} and saved the model to {output}.{selected} {meaning}")
+
+
+SEARCHED: dict[str, Callable[[str, str], list[Any]]] = {
+    "pool": names,
+    "gnn": names,
+    "hidden": whole_numbers,
+    "layers": whole_numbers,
+    "dropout": numbers,
+    "batch_size": whole_numbers,
+    "lr": numbers,
+}
+"""How each option is read whose values a search may choose from."""
+
+
+def _grid(**given: str | None) -> dict[str, list[Any]]:
+    """Return the values of each setting to choose from; those of options that are not given are left out."""
+    return {name: SEARCHED[name](_flag(name), text) for name, text in given.items() if text is not None}
 
 
 @dataclass(frozen=True)
