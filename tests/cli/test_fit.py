@@ -55,6 +55,22 @@ def test_a_single_value_needs_no_search(call, tmp_path):
     assert (model.lr, model.layers, model.dropout, model.batch_size, model.gnn) == (0.05, 2, 0.1, 16, "gcn")
 
 
+@pytest.mark.parametrize("flag", ["--calibrate", "--no-calibrate"])
+def test_probabilities_are_calibrated_where_that_lowers_the_log_loss(flag, call, tmp_path):
+    shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--epochs", "3", "--lr", "0.05", flag)
+    said = " ".join(shown.out.split())
+    model = GraphClassifier.load(tmp_path / "m.sopool")
+    assert ("Probabilities on unseen graphs" in said) == (flag == "--calibrate")
+    assert ("The model uses it." in said) == (model.temperature_ is not None)
+    if flag == "--calibrate":
+        found = model.about_["estimate"]["calibration"]
+        assert found["used"] == (found["after"]["log_loss"] < found["before"]["log_loss"])
+        assert model.temperature_ == (found["temperature"] if found["used"] else None)
+        assert f"Temperature: {found['temperature']:.2f}" in said
+    else:
+        assert "calibration" not in model.about_["estimate"]
+
+
 CHOICE = ["two.jsonl", "-o", "m.sopool", "--pool", "sum,mean"]
 VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
 

@@ -125,6 +125,13 @@ def fit(
     ] = 5,
     batch_size: Annotated[str, typer.Option(metavar=LIST, help="Graphs per batch.", rich_help_panel=TRAINING)] = "32",
     lr: Annotated[str, typer.Option(metavar=LIST, help="Learning rate.", rich_help_panel=TRAINING)] = "0.01",
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            help="Calibrate probabilities on the test folds, where that lowers the log loss.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = True,
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -158,11 +165,10 @@ def fit(
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
-    from sopool.estimator import GraphClassifier, GraphRegressor
     from sopool.estimator.estimate import check_grid, fits_of, searched
     from sopool.estimator.fitting import schedule_for
     from sopool.estimator.truth import learned_by_task
-    from sopool.report.grids.estimates import estimate_grid, no_better, usual_metrics
+    from sopool.report.grids.estimates import calibration_grid, estimate_grid, no_better, usual_metrics
 
     check_file(output, *source_files(source, root), *([] if test is None else [test]))
     if folds == 1:
@@ -197,17 +203,7 @@ def fit(
         raise DataError(f"{missing}.", source)
     divided = [learned_by_task(one, task) for one in stores]
     known = divided[0]
-    one: GraphEstimator
-    if known.task == "regression":
-        if class_weight is not None:
-            raise SettingError(
-                f"--class-weight {class_weight} is for classes, but the task is regression: leave it out."
-            )
-        one = GraphRegressor(**given, loss=loss or "squared")
-    else:
-        if loss is not None:
-            raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
-        one = GraphClassifier(**given, class_weight=class_weight)
+    one = _estimator(known, loss, class_weight, given)
     epochs = epochs or schedule_for(len(without_test(known.store)), one.batch_size).epochs
     one.set_params(epochs=epochs)
     model = searched(one, grid)
@@ -224,8 +220,12 @@ def fit(
     for each, count in zip(divided, counts, strict=True) if folds else ():
         with advise("to train", advice):
             work = Work(each.graphs, tally)
-            found.append(work.estimate(model, count, (workers or cores()) if place == "cpu" else 1, fold_seed))
+            used = (workers or cores()) if place == "cpu" else 1
+            found.append(work.estimate(model, count, used, fold_seed, calibrate))
         console.print(estimate_grid(found[-1], shown))
+        if found[-1].calibration is not None:
+            console.print()
+            console.print(calibration_grid(found[-1].calibration))
     meaning = NO_ESTIMATE
     if found:
         meaning = f"{_meaning(found)} {no_better(found[0], class_weight is not None)}".rstrip()
@@ -236,9 +236,11 @@ def fit(
     with advise("to train", advice):
         store = without_test(store)
         trained = Work(store, tally).fit(model)
-    final: GraphEstimator = getattr(trained, "best_estimator_", trained)
+    final = getattr(trained, "best_estimator_", trained)
     if found:
         final.about_["estimate"] = found[0].to_json()
+        if found[0].temperature is not None:
+            final.temperature_ = found[0].temperature
     final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
@@ -267,6 +269,21 @@ def _grid(**given: str | None) -> dict[str, list[Any]]:
     return {name: SEARCHED[name](_flag(name), text) for name, text in given.items() if text is not None}
 
 
+def _estimator(
+    known: "KnownGraphs", loss: str | None, class_weight: str | None, given: dict[str, Any]
+) -> "GraphEstimator":
+    """Return the estimator for the task; raise ``SettingError`` for an option that is for another one."""
+    from sopool.estimator import GraphClassifier, GraphRegressor
+
+    if known.task != "regression":
+        if loss is not None:
+            raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
+        return GraphClassifier(**given, class_weight=class_weight)
+    if class_weight is not None:
+        raise SettingError(f"--class-weight {class_weight} is for classes, but the task is regression: leave it out.")
+    return GraphRegressor(**given, loss=loss or "squared")
+
+
 @dataclass(frozen=True)
 class Work:
     """The graphs to train on, and the progress of all training."""
@@ -274,7 +291,7 @@ class Work:
     store: "PackedGraphs"
     tally: Tally
 
-    def estimate(self, model: Any, folds: int, workers: int, fold_seed: int) -> "Estimate":
+    def estimate(self, model: Any, folds: int, workers: int, fold_seed: int, calibrate: bool) -> "Estimate":
         """Estimate the accuracy by cross-validation, and print a line for each finished fold."""
         from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
@@ -297,7 +314,8 @@ class Work:
         with training_progress(self.tally) as report:
             report(TrainingProgress(0, 0, where=f"0 of {folds} folds"))
             try:
-                return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report), fold_seed=fold_seed)
+                told = (tell_of, _on_epoch(report))
+                return estimate(model, self.store, folds, workers, *told, fold_seed=fold_seed, calibrate=calibrate)
             except WorkerDiedError as error:
                 print_message("error", with_flags(str(error)))
                 raise typer.Exit(1) from error
