@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sopool._runtime.visible import on_one_line
+from sopool.cli.config_file import config_text
 from sopool.cli.loading import load_source, print_copies_note, source_files
 from sopool.cli.options import (
     LIST,
@@ -74,6 +75,7 @@ UNBALANCED = (
 
 
 def fit(
+    context: typer.Context,
     source: SourceArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to save the model to.")],
     label_column: LabelColumnOption = None,
@@ -237,6 +239,7 @@ def fit(
         store = without_test(store)
         trained = Work(store, tally).fit(model)
     final = getattr(trained, "best_estimator_", trained)
+    final.about_["config"] = config_text(context)
     if found:
         final.about_["estimate"] = found[0].to_json()
         if found[0].temperature is not None:

@@ -32,6 +32,7 @@ EXAMPLES = {
         "sopool explain numbers.sopool molecules.csv --graph 12 --target mass --format json -o -",
     ],
     "export": ["sopool export toxic.sopool -o toxic.onnx"],
+    "config": ["sopool config toxic.sopool -o fit.toml"],
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
         "sopool evaluate NCI1 --pool sopool-bimap,sum-avg --preset best",
