@@ -16,6 +16,7 @@ from sopool.errors import DataError, suggest
 
 MOST_BYTES = 2**20
 Table = dict[str, Any]
+Rule = tuple[Callable[[Any], bool], str, Callable[[Any], Any]]
 
 
 def read_config(path: Path, group: Any) -> Table:
@@ -117,16 +118,13 @@ def _value(value: Any, key: str, param: Any, hints: Mapping[str, Any], path: Pat
     hint = hints[param.name]
     kinds = [one for one in get_args(hint) if one is not type(None)] if type(None) in get_args(hint) else [hint]
     kind = kinds[0]
-    if param.metavar == LIST:
-        fits, needed, convert = _is_list, "a string, a number, or a list of them", _joined
-    else:
-        fits, needed, convert = _rule(kind)
+    fits, needed, convert = _LISTED if param.metavar == LIST else _rule(kind)
     if not fits(value):
         raise DataError(f"[{'.'.join(above)}] {key} = {_shown(value)}, expected {needed}.", path)
     return convert(value)
 
 
-def _rule(kind: Any) -> tuple[Callable[[Any], bool], str, Callable[[Any], Any]]:
+def _rule(kind: Any) -> Rule:
     """Return whether a value fits a type, what is expected, and how the value is passed on."""
     if get_origin(kind) is Literal:
         choices = get_args(kind)
@@ -155,6 +153,9 @@ def _joined(value: Any) -> str:
     return ",".join(map(str, value if isinstance(value, list) else [value]))
 
 
+_LISTED: Rule = (_is_list, "a string, a number, or a list of them", _joined)
+
+
 def _shown(value: Any) -> str:
     """Return a value for an error message, as in the file and not too long."""
     text = _toml(value) if type(value) in (bool, str, int, float, list) else f"a {type(value).__name__}"
@@ -181,7 +182,7 @@ def config_text(context: typer.Context) -> str | None:
     return text
 
 
-def _names(context: typer.Context) -> list[str]:
+def _names(context: Any) -> list[str]:
     """Return the name of the running command, after those of the groups that it is in."""
     above = context.parent
     return [] if above is None else [*_names(above), str(context.info_name)]

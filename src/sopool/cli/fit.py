@@ -273,7 +273,10 @@ def _grid(**given: str | None) -> dict[str, list[Any]]:
 
 
 def _estimator(
-    known: "KnownGraphs", loss: str | None, class_weight: str | None, given: dict[str, Any]
+    known: "KnownGraphs",
+    loss: Literal["squared", "absolute", "huber"] | None,
+    class_weight: Literal["balanced"] | None,
+    given: dict[str, Any],
 ) -> "GraphEstimator":
     """Return the estimator for the task; raise ``SettingError`` for an option that is for another one."""
     from sopool.estimator import GraphClassifier, GraphRegressor

@@ -223,7 +223,9 @@ class EnsembleProgram(torch.nn.Module):
         if self.task == "classification":  # the spread of the predicted class only
             each = each.gather(2, mean.argmax(1).view(1, -1, 1).expand(each.shape[0], -1, 1)).squeeze(2)
         spread = each.std(0, correction=0) if each.shape[0] > 1 else each[0] * float("nan")
-        return (mean, spread) if self.temperature is None else (self._calibrated(mean).float(), spread.float())
+        if self.temperature is None:
+            return mean, spread
+        return self._calibrated(mean, self.temperature).float(), spread.float()
 
     def _inputs(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Return how each network takes the features."""
@@ -238,13 +240,13 @@ class EnsembleProgram(torch.nn.Module):
             return scores.sigmoid()
         return scores.double() * self.scale + self.shift  # the mean may be much larger than the spread
 
-    def _calibrated(self, mean: Tensor) -> Tensor:
-        """Return the mean probabilities ``[G, W]`` at the temperature of the model."""
+    def _calibrated(self, mean: Tensor, temperature: float) -> Tensor:
+        """Return the mean probabilities ``[G, W]`` at a temperature."""
         logs = mean.clamp(min=LEAST_SHARE).log()
         if self.task == "classification":
-            return (logs / self.temperature).softmax(1)
+            return (logs / temperature).softmax(1)
         odds = logs - (1 - mean).clamp(min=LEAST_SHARE).log()
-        return (odds / self.temperature).sigmoid()
+        return (odds / temperature).sigmoid()
 
 
 class _OneHot(torch.nn.Module):
