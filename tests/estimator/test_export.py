@@ -97,6 +97,14 @@ def test_several_labels(tmp_path):
     assert about["task"] == "multi-label"
 
 
+def test_calibrated_probabilities(tmp_path):
+    for model, temperature in ((tiny().fit(NAMED), 3.0), (tiny().fit(with_targets(FLAGS)), 0.2)):
+        plain = model.predict_proba(STORE)
+        model.temperature_ = temperature
+        assert np.abs(model.predict_proba(STORE) - plain).max() > 0.01
+        check(model, tmp_path / "model.onnx", STORE)
+
+
 UNKNOWN = replace(STORE, node_label_names=("0", 1, 7), edge_label_names=(2, 8, 9))[3:]
 """Graphs with labels that no training graph has."""
 

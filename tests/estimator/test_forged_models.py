@@ -122,7 +122,7 @@ def test_other_headers(one, header, says, tmp_path):
 def test_metadata_that_is_no_text(one, tmp_path):
     """As safetensors would never write it: the format of a file was null."""
     length = int.from_bytes(one[:8], "little")
-    changed = one[8 : 8 + length].replace(b'"sopool model 3"', b"null            ")
+    changed = one[8 : 8 + length].replace(b'"sopool model 4"', b"null            ")
     (tmp_path / "m.sopool").write_bytes(one[:8] + changed + one[8 + length :])
     with pytest.raises(DataError, match=r"__metadata__\.format is None, expected a string"):
         GraphClassifier.load(tmp_path / "m.sopool")

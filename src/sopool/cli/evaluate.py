@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sopool._runtime.packages import require
+from sopool.cli.config_file import save_config
 from sopool.cli.loading import load_source, print_copies_note, source_files, stored_files
 from sopool.cli.options import (
     LIST,
@@ -46,6 +47,7 @@ from sopool.cli.output import check_figures, check_file, output_console, print_m
 from sopool.cli.splitting import CopiesOption, FoldSeedOption, SplitOption, TestOption, load_divided
 from sopool.cli.training import (
     print_task,
+    repeated,
     show_results,
     shown_metrics,
     summary,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
+    context: typer.Context,
     source: SourceArgument,
     pool: Annotated[
         str | None,
@@ -274,12 +277,13 @@ def evaluate(
     store = load_divided(read, source, split, test, keep_copies)
     request = replace(request, settings=grid(task_of(store, task)))
     evaluator = Evaluator(store, request, RunStore(runs))
+    repeat = save_config(context, runs)
     shown = shown_metrics(metrics, evaluator.objective.task)
     print_task(evaluator.objective)
     _say_divided(evaluator)
     _say_continued(evaluator)
     found, tally = train(evaluator, place, workers, trained_by)
-    said = summary(tally, runs)
+    said = summary(tally, runs) + repeated(repeat, "evaluate")
     console = output_console(stderr=as_json)
     if not as_json:
         show_results(found, reference, console, _how(evaluator), shown)

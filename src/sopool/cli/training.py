@@ -145,6 +145,11 @@ def show_results(
         console.print(comparison_grid(compared))
 
 
+def repeated(config: Path | None, command: str) -> str:
+    """Return a sentence on how to repeat a command by the config file that was written; nothing if there is none."""
+    return "" if config is None else f" Repeat with: sopool --config {config} {command}."
+
+
 def summary(tally: Tally, folder: Path) -> str:
     """Return a sentence on how much was trained, how fast, and where the runs are stored."""
     if not tally.trained:

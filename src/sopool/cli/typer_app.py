@@ -34,6 +34,7 @@ EXAMPLES = {
     ],
     "show": ["sopool show toxic.sopool", "sopool show toxic.sopool --card toxic.md"],
     "export": ["sopool export toxic.sopool -o toxic.onnx"],
+    "config": ["sopool config toxic.sopool -o fit.toml"],
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
         "sopool evaluate NCI1 --pool sopool-bimap,sum-avg --preset best",

@@ -49,6 +49,8 @@ class Ensemble:
     """The encoder of what edges have; None if the models use nothing of it."""
     graphs: GraphAttributeEncoder | None = None
     """The encoder of the attributes of graphs; None if the models do not use them."""
+    temperature: float | None = None
+    """The temperature of the joint probabilities; None if they are not calibrated."""
 
     @property
     def fields(self) -> Fields:
@@ -87,9 +89,11 @@ class Ensemble:
         return 0 if edges is None else edges.unknown
 
     def combine(self, scores: Tensor) -> Combined:
-        """Return the joint prediction of the models from their scores ``[M, G, W]``."""
+        """Return the joint prediction of the models from their scores ``[M, G, W]``, with calibrated probabilities."""
         every = zip(self.objectives, scores.cpu().numpy(), strict=True)
-        return self.objectives[0].combine(np.stack([objective.outputs(each) for objective, each in every]))
+        first = self.objectives[0]
+        combined = first.combine(np.stack([objective.outputs(each) for objective, each in every]))
+        return combined if self.temperature is None else first.calibrated(combined, self.temperature)
 
     def scores(self, store: PackedGraphs, features: NodeFeatures, cores: int = 1) -> Tensor:
         """Return the W scores of each model for each graph ``[M, G, W]``, computed on ``cores`` CPU cores."""

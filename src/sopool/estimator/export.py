@@ -34,6 +34,7 @@ from sopool.models.make import clusters_for
 from sopool.models.stack import member_of
 from sopool.models.stackable import first_line
 from sopool.objectives import Task
+from sopool.objectives.base import LEAST_SHARE
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.segment import standard
 
@@ -197,6 +198,7 @@ class EnsembleProgram(torch.nn.Module):
         )
         self.register_buffer("scale", torch.from_numpy(scale))
         self.register_buffer("shift", torch.from_numpy(shift))
+        self.temperature = ensemble.temperature
         self.kinds = 0 if ensemble.edges is None else len(ensemble.edges.values) + 1
 
     def forward(
@@ -224,7 +226,10 @@ class EnsembleProgram(torch.nn.Module):
         mean = each.mean(0)
         if self.task == "classification":  # the spread of the predicted class only
             each = each.gather(2, mean.argmax(1).view(1, -1, 1).expand(each.shape[0], -1, 1)).squeeze(2)
-        return mean, each.std(0, correction=0) if each.shape[0] > 1 else each[0] * float("nan")
+        spread = each.std(0, correction=0) if each.shape[0] > 1 else each[0] * float("nan")
+        if self.temperature is None:
+            return mean, spread
+        return self._calibrated(mean, self.temperature).float(), spread.float()
 
     def _inputs(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Return how each network takes the features."""
@@ -232,11 +237,20 @@ class EnsembleProgram(torch.nn.Module):
 
     def _outputs(self, scores: Tensor) -> Tensor:
         """Return the probabilities or numbers of each network ``[M, G, W]``."""
+        scores = scores if self.temperature is None else scores.double()  # whose tails a temperature makes visible
         if self.task == "classification":
             return scores.softmax(2)
         if self.task == "multi-label":
             return scores.sigmoid()
         return scores.double() * self.scale + self.shift  # the mean may be much larger than the spread
+
+    def _calibrated(self, mean: Tensor, temperature: float) -> Tensor:
+        """Return the mean probabilities ``[G, W]`` at a temperature."""
+        logs = mean.clamp(min=LEAST_SHARE).log()
+        if self.task == "classification":
+            return (logs / temperature).softmax(1)
+        odds = logs - (1 - mean).clamp(min=LEAST_SHARE).log()
+        return (odds / temperature).sigmoid()
 
 
 class _Nodes(NamedTuple):

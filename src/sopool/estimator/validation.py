@@ -24,6 +24,7 @@ from sopool.data.graphs import PackedGraphs, check_values, concatenate
 from sopool.data.names import name_array, plain, reads, sort_names
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError, refuse_table
+from sopool.models.config import MOST_HIDDEN, MOST_LAYERS
 
 Rule = tuple[Callable[[Any], bool], str]
 
@@ -31,6 +32,10 @@ Rule = tuple[Callable[[Any], bool], str]
 def at_least(lowest: int) -> Rule:
     """Return the rule for whole numbers of at least ``lowest``."""
     return lambda value: type(value) is int and value >= lowest, f"a whole number of at least {lowest} is needed"
+
+
+def _up_to(most: int) -> Rule:
+    return lambda value: type(value) is int and 1 <= value <= most, f"a whole number from 1 to {most:,} is needed"
 
 
 def _number(fits: Callable[[float], bool], needed: str) -> Rule:
@@ -51,8 +56,8 @@ RULES: dict[str, Rule] = {
     "pool": _instance(str, "a name from the list of sopool pools is needed"),
     "pool_options": _or_none(_instance(Mapping, "a dictionary of options by name is needed")),
     "gnn": _instance(str, "a name such as 'gin-0' is needed"),
-    "hidden": at_least(1),
-    "layers": at_least(1),
+    "hidden": _up_to(MOST_HIDDEN),
+    "layers": _up_to(MOST_LAYERS),
     "blocks": at_least(0),
     "n_models": at_least(1),
     "epochs": _or_none(at_least(1)),

@@ -25,6 +25,9 @@ Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
 Head = Literal["per-block", "sum-readout"]
 
+MOST_HIDDEN = 2**16
+MOST_LAYERS = 256
+"""The largest width and number of message-passing layers."""
 RANDOM = "-random"
 """The suffix of the names of poolings with random, fixed parameters."""
 LATER: dict[str, Any] = {
@@ -262,8 +265,8 @@ FIELDS: dict[str, Check] = {
     "gnn": choice(*VARIANTS),
     "pool": text(),
     "pool_options": mapping_of(_option),
-    "hidden": whole(1, 2**16),
-    "layers": whole(1, 256),
+    "hidden": whole(1, MOST_HIDDEN),
+    "layers": whole(1, MOST_LAYERS),
     "join": choice(*get_args(Join)),
     "dropout_on": choice(*get_args(DropoutOn)),
     "blocks": whole(0, 3),
