@@ -29,6 +29,7 @@ MODELS = {
     "blocks": {"pool": "diffpool", "blocks": 2, "pool_options": {"clusters": 4}, "encoder": AttributeEncoder()},
     "structure": {"encoder": ConcatEncoder([RandomWalkEncoder(2), LaplacianEncoder(2)])},
     "everything": {"gnn": "gine", "pool": "sum"},
+    "pairs": {"pool": "sopool-pairs", "pool_options": {"rank": 2, "distances": 2, "batch_norm": True}, "layers": 1},
     "eigenvectors": {"pool": "eigenpool", "pool_options": {"vectors": 2}, "layers": 1},
 }
 

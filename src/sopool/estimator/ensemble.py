@@ -173,12 +173,16 @@ def training_tables(
     numbers: Numbers | None,
     config: ModelConfig,
     objective: Objective | None = None,
+    cached: bool = True,
 ) -> GraphTables:
-    """Return graphs with labels or targets in the layout that models of this configuration train on."""
+    """Return graphs with labels or targets in the layout that models of this configuration train on.
+
+    Clusters and pairs of nodes are kept in the cache if ``cached``.
+    """
     tables = GraphTables.build(store, features, edges, objective, numbers)
     # Labels and targets would change the key in the cache.
     plain = replace(store, labels=None, classes=(), targets=None, target_names=())
-    return add_structures(tables, plain, structures_for(config))
+    return add_structures(tables, plain, structures_for(config), cached)
 
 
 def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
