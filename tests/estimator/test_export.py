@@ -19,6 +19,7 @@ from sopool.data import (
 )
 from sopool.errors import MissingPackageError, SettingError
 from sopool.estimator import UnusedWarning
+from sopool.ops import find_pairs
 from tests.helpers.exported import has_races, quiet
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
 from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor, with_targets
@@ -56,6 +57,10 @@ def inputs_for(store, described):
     if "edge_labels" in described:
         values = described["edge_labels"]["values"]
         given["edge_labels"] = codes(store, values, store.edge_label_names, store.edge_labels)
+    if "pair_index" in described:
+        distances = described["pair_index"]["distances"]
+        ends, distance = find_pairs(store.edge_index + shift, store.num_nodes, distances).coordinates()
+        given |= {"pair_index": ends.numpy(), "pair_distance": distance.numpy()}
     assert given.keys() == described.keys()
     return given
 
@@ -160,6 +165,25 @@ def test_encoders(encoder, tmp_path):
 )
 def test_poolings(settings, tmp_path):
     check(tiny(**settings).fit(STORE, LABELS), tmp_path / "model.onnx", STORE, STORE[5:8])
+
+
+PAIRS = {
+    "lists": ({"distances": 3, "rest": True, "normalize": "pairs"}, True),
+    "edges": ({"distances": 1, "batch_norm": True}, False),
+    "walks": ({"walks": True, "normalize": "norm"}, False),
+}
+
+
+@pytest.mark.parametrize(
+    "form", ["lists", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edges", "walks"))]
+)
+def test_pairs_of_nodes_are_inputs_unless_they_are_edges(form, tmp_path):
+    options, listed = PAIRS[form]
+    model = tiny(pool="sopool-pairs", pool_options=options | {"rank": 2}, n_models=1).fit(STORE, LABELS)
+    about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8])
+    assert ("pair_index" in about["inputs"]) == ("pair_distance" in about["inputs"]) == listed
+    if listed:
+        assert about["inputs"]["pair_distance"]["distances"] == 3
 
 
 @pytest.mark.parametrize(

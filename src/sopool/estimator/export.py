@@ -30,12 +30,13 @@ from sopool.data.features.encoders import (
 )
 from sopool.errors import MissingPackageError, SettingError
 from sopool.estimator.ensemble import Ensemble
-from sopool.models.make import clusters_for
+from sopool.models.make import clusters_for, structures_for
 from sopool.models.stack import member_of
 from sopool.models.stackable import first_line
 from sopool.objectives import Task
 from sopool.objectives.base import LEAST_SHARE
 from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.message_passing.pairs import find_pairs, list_pairs
 from sopool.ops.segment import standard
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ SHAPES = {
     "node_categories": ["nodes"],
     "node_attributes": ["nodes"],
     "edge_labels": ["edges"],
+    "pair_index": ["2", "pairs"],
+    "pair_distance": ["pairs"],
 }
 MEANING = {
     "ptr": "The number of the first node of each graph, then the number of all nodes. The nodes of all graphs are "
@@ -66,6 +69,9 @@ MEANING = {
     "-1, for another value.",
     "node_attributes": "The attributes of each node, as in the training data; the file standardizes them.",
     "edge_labels": "The position of each edge's label in values; any other number, such as -1, for another label.",
+    "pair_index": "The first (row 0) and the second node (row 1) of each pair of different nodes of a graph that are "
+    "at most as many steps apart as distances says, in any order. In undirected graphs a pair occurs in both orders.",
+    "pair_distance": "The number of edges of a shortest path from the first to the second node of each pair, from 1.",
 }
 
 
@@ -143,7 +149,7 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
         )
     program = EnsembleProgram(ensemble.to("cpu")).eval()
     inputs = sample_inputs(described["inputs"])
-    sizes = {name: {int(name == "edge_index"): torch.export.Dim.DYNAMIC} for name in inputs}
+    sizes = {name: {int(name in ("edge_index", "pair_index")): torch.export.Dim.DYNAMIC} for name in inputs}
     try:
         with _quiet():
             exported = torch.onnx.export(
@@ -200,6 +206,7 @@ class EnsembleProgram(torch.nn.Module):
         self.register_buffer("shift", torch.from_numpy(shift))
         self.temperature = ensemble.temperature
         self.kinds = 0 if ensemble.edges is None else len(ensemble.edges.values) + 1
+        self.distances = structures_for(ensemble.model.config).distances
 
     def forward(
         self,
@@ -209,6 +216,8 @@ class EnsembleProgram(torch.nn.Module):
         node_categories: Tensor | None = None,
         node_attributes: Tensor | None = None,
         edge_labels: Tensor | None = None,
+        pair_index: Tensor | None = None,
+        pair_distance: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the probabilities or numbers ``[G, W]``, and the uncertainty ``[G]`` of classes or ``[G, W]``."""
         given = next((one for one in (node_attributes, node_categories, node_labels) if one is not None), None)
@@ -219,6 +228,10 @@ class EnsembleProgram(torch.nn.Module):
             unknown = self.kinds - 1
             edge_labels = edge_labels.where((edge_labels >= 0) & (edge_labels < unknown), unknown)
         neighbors = neighbors_of(edge_index, nodes, edge_labels, self.kinds)
+        if pair_index is not None and pair_distance is not None:
+            neighbors = neighbors._replace(pairs=list_pairs(pair_index, pair_distance, nodes, self.distances))
+        elif self.distances:
+            neighbors = neighbors._replace(pairs=find_pairs(edge_index, nodes, self.distances))
         taken = (((x - mean) / std).float() @ columns for mean, std, columns in self._inputs())
         each = self._outputs(
             torch.stack([network(own, neighbors, ptr) for own, network in zip(taken, self.networks, strict=True)])
@@ -361,6 +374,10 @@ def description(model: "GraphEstimator") -> dict[str, Any]:
             inputs["node_attributes"] = _input("node_attributes", "float32", str(part.width))
     if ensemble.edges is not None:
         inputs["edge_labels"] = _input("edge_labels", "int64") | {"values": ensemble.edges.values}
+    distances = structures_for(ensemble.model.config).distances
+    if distances > 1:  # an ONNX file cannot search for pairs that are farther apart than an edge
+        for name in ("pair_index", "pair_distance"):
+            inputs[name] = _input(name, "int64") | {"distances": distances}
     return {
         "format": KINDS[objective.task],
         "task": objective.task,
@@ -386,6 +403,8 @@ def sample_inputs(inputs: dict[str, dict[str, Any]]) -> dict[str, Tensor]:
         "edge_index": torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]),
         "node_labels": torch.zeros(5, dtype=torch.long),
         "edge_labels": torch.zeros(6, dtype=torch.long),
+        "pair_index": torch.tensor([[0, 0, 1, 1, 2, 2, 3, 4], [1, 2, 0, 2, 0, 1, 4, 3]]),
+        "pair_distance": torch.tensor([1, 2, 1, 1, 2, 1, 1, 1]),
     }
     for name, dtype in (("node_categories", torch.long), ("node_attributes", torch.float32)):
         if name in inputs:

@@ -55,6 +55,10 @@ FIRST_FLAT_DEFAULTS: dict[str, dict[str, Any]] = {
     "sopool-bimap": {"rank": 32, "triangle": False, "normalize": None, "moments": [2], "lr_scale": 1.0},
     "sopool-attn": {"bias": False, "normalize": None},
     "sopool-m-attn": {"heads": 8, "normalize": None},
+    "sopool-pairs": {
+        **{"rank": 16, "distances": 6, "rest": False, "walks": False, "normalize": "log", "with_sum": True},
+        **{"layers": 2, "batch_norm": False, "lr_scale": 1.0, "decay": 0.0},
+    },
     "covpool": {"rank": 32, "triangle": False, "normalize": None, "moments": [2]},
     "sortpool": {"k": 10},
     "topkpool": SELECTING,
