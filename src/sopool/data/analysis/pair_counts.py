@@ -65,8 +65,9 @@ def count_pairs(store: PackedGraphs, codes: np.ndarray, distances: int) -> Any:
         >>> import numpy as np
         >>> from sopool.data import Graph, pack
         >>> from sopool.data.analysis.pair_counts import count_pairs
-        >>> count_pairs(pack([Graph(3, [(0, 1), (1, 2)])]), np.array([0, 1, 0]), 2).toarray().tolist()
-        [[1.0, 2.0, 2.0]]
+        >>> path = pack([Graph(3, [(0, 1), (1, 2)])])
+        >>> count_pairs(path, np.array([0, 1, 0]), 2).toarray().tolist()  # codes 0 and 0 at 2, 0 and 1, 1 and 0 at 1
+        [[2.0, 2.0, 2.0]]
     """
     from scipy.sparse import csr_array
 

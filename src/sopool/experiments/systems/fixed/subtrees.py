@@ -96,7 +96,7 @@ def labelled_subtrees(store: PackedGraphs, iterations: int = 3) -> Any:
         >>> from sopool.data import load
         >>> from sopool.experiments.systems.fixed.subtrees import labelled_subtrees
         >>> labelled_subtrees(load("MUTAG"), iterations=1).shape
-        (188, 44)
+        (188, 71)
     """
     from scipy.sparse import hstack
 
