@@ -18,6 +18,59 @@ def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path
     assert "Selected: pool s" in " ".join(shown.out.split())
 
 
+PAIR = {"nodes": 2, "edges": [[0, 1]]}
+SEARCHED = {
+    "gnn": ["gcn", "gin-0"],
+    "hidden": [4, 5],
+    "layers": [1, 2],
+    "dropout": [0.0, 0.2],
+    "batch_size": [16, 32],
+    "lr": [0.01, 0.02],
+}
+
+
+def test_lists_of_all_settings_are_searched(call, tmp_path):
+    """All combinations: here two settings at once, and each of the others on its own."""
+    (tmp_path / "g.jsonl").write_text("".join(json.dumps({**PAIR, "label": i % 2}) + "\n" for i in range(12)))
+    for together in (("gnn", "layers"), ("hidden",), ("dropout",), ("batch_size", "lr")):
+        given = [f"--{name.replace('_', '-')}={','.join(map(str, SEARCHED[name]))}" for name in together]
+        tiny = ["--epochs", "1", "--models", "1", "--folds", "0", "--device", "cpu", "--pool", "sum"]
+        shown = call("fit", "g.jsonl", "-o", "m.sopool", *tiny, *given)
+        assert shown.code == 0, shown.err
+        networks = 3 * 2 ** len(together) + 1  # three inner folds, then all graphs
+        assert f"{networks}/{networks} networks" in shown.err
+        model = GraphClassifier.load(tmp_path / "m.sopool")
+        settings = model.get_params()
+        assert all(settings[name] in SEARCHED[name] for name in together)
+        said = ", ".join(f"{name.replace('_', ' ')} {settings[name]}" for name in sorted(together))
+        assert f"Selected: {said}." in " ".join(shown.out.split())
+    assert (model.layers, model.dropout, model.hidden) == (4, 0.5, 32)
+
+
+def test_a_single_value_needs_no_search(call, tmp_path):
+    given = ["--lr", "0.05", "--layers", "2", "--dropout", "0.1", "--batch-size", "16", "--gnn", "gcn"]
+    shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0", *given)
+    assert "Selected" not in shown.out
+    model = GraphClassifier.load(tmp_path / "m.sopool")
+    assert (model.lr, model.layers, model.dropout, model.batch_size, model.gnn) == (0.05, 2, 0.1, 16, "gcn")
+
+
+@pytest.mark.parametrize("flag", ["--calibrate", "--no-calibrate"])
+def test_probabilities_are_calibrated_where_that_lowers_the_log_loss(flag, call, tmp_path):
+    shown = call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--epochs", "3", "--lr", "0.05", flag)
+    said = " ".join(shown.out.split())
+    model = GraphClassifier.load(tmp_path / "m.sopool")
+    assert ("Probabilities on unseen graphs" in said) == (flag == "--calibrate")
+    assert ("The model uses it." in said) == (model.temperature_ is not None)
+    if flag == "--calibrate":
+        found = model.about_["estimate"]["calibration"]
+        assert found["used"] == (found["after"]["log_loss"] < found["before"]["log_loss"])
+        assert model.temperature_ == (found["temperature"] if found["used"] else None)
+        assert f"Temperature: {found['temperature']:.2f}" in said
+    else:
+        assert "calibration" not in model.about_["estimate"]
+
+
 CHOICE = ["two.jsonl", "-o", "m.sopool", "--pool", "sum,mean"]
 VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
 
@@ -29,6 +82,12 @@ VAST = ["--pool", "sopool-m-attn", "--pool-options", f"heads={10**12}"]
         (["MUTAG", "-o", "m.sopool", "--folds", "1"], "--folds 1: cross-validation needs at least 2"),
         (["MUTAG", "-o", "m.sopool", "--seed", str(2**32)], "4294967295"),
         (["MUTAG", "-o", "m.sopool", "--pool", "sopol", "--folds", "0"], "Did you mean"),
+        (["MUTAG", "-o", "m.sopool", "--lr", "0.01,fast"], "--lr 0.01,fast: 'fast' is not a number."),
+        (["MUTAG", "-o", "m.sopool", "--lr", "0.01,0"], "--lr 0.0: a positive number is needed."),
+        (["MUTAG", "-o", "m.sopool", "--layers", "257"], "--layers 257: a whole number from 1 to 256 is needed."),
+        (["MUTAG", "-o", "m.sopool", "--dropout", "1"], "--dropout 1.0: a number of at least 0 and below 1"),
+        (["MUTAG", "-o", "m.sopool", "--batch-size", "0"], "--batch-size 0: a whole number of at least 1"),
+        (["MUTAG", "-o", "m.sopool", "--gnn", "gin-0,gin"], "Did you mean 'gin-0'?"),
         (["-", "-o", "m.sopool"], "Give the name of a data set, or the path of a file"),
         (["MUTAG", "-o", "m.sopool", *VAST, "--folds", "0"], "there is not enough memory to train: 5"),
         (["MUTAG", "-o", "m.sopool", "--pool-options", f"rank={10**18}"], f"cannot be made with rank={10**18}: "),

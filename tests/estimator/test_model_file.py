@@ -26,6 +26,7 @@ from sopool.data import (
 from sopool.data.features.numbers import Moments
 from sopool.errors import SettingError
 from sopool.estimator import load_model
+from sopool.estimator.model_file import FOURTH
 from sopool.nn import READOUTS
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 from tests.helpers.little_targets import NUMBERS, tiny_regressor, with_targets
@@ -205,6 +206,8 @@ def put(*path):
         (put("settings", "random_state", -1), "settings.random_state is -1"),
         (put("settings", "class_weight", [[[], 1]]), "settings.class_weight"),
         (put("settings", "own_encoder", 1), "settings.own_encoder is 1"),
+        (put("temperature", 0), "facts.temperature is 0, expected a finite number of at least 0.05 and at most 20"),
+        (put("temperature", [1.0]), "temperature is"),
         (put("other", 1), "facts has 'other', which"),
     ],
 )
@@ -296,7 +299,8 @@ def test_models_of_version_2_have_the_moments_of_their_encoder(reload, tmp_path)
     content = (tmp_path / "m.sopool").read_bytes()
     facts = json.loads(read_header(content)["facts"])
     facts["edge_labels"] = facts.pop("edges")["labels"]
-    del facts["graph_attributes"]
+    for name in ("graph_attributes", *FOURTH):
+        del facts[name]
     arrays = {name: array for name, array in load(content).items() if not name.startswith("nodes.")}
     old = reload(seal(arrays, {"format": "sopool model 2", "facts": json.dumps(facts)}))
     moments = model.encoder_.moments
@@ -323,8 +327,8 @@ def test_moments_that_cannot_be_are_refused(content, reload, value):
 def test_versions_and_other_files(content, reload, tmp_path):
     arrays = load(content)
     header = {"facts": "{}"}
-    with pytest.raises(DataError, match="of version 4, but this version of sopool reads versions 1, 2 and 3"):
-        reload(seal(arrays, header | {"format": "sopool model 4"}))
+    with pytest.raises(DataError, match="of version 5, but this version of sopool reads versions 1, 2, 3 and 4"):
+        reload(seal(arrays, header | {"format": "sopool model 5"}))
     with pytest.raises(DataError, match="the format is 'sopool graphs 1', expected a 'sopool model'"):
         reload(seal(arrays, header | {"format": "sopool graphs 1"}))
     with pytest.raises(DataError, match="there is no such file"):

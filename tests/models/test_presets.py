@@ -45,7 +45,7 @@ def runs(store, tmp_path, **changes):
 
 
 def test_all_poolings_of_the_paper_have_names():
-    assert set(POOLS) == PAPER_TABLES | set(FROZEN)
+    assert set(POOLS) == PAPER_TABLES | set(FROZEN) | {"sopool-pairs"}
     assert set(POOLINGS) == {"sopool-m-attn", "diffpool", "topkpool", "sagpool", "eigenpool"}
     assert not set(READOUTS) & set(GRAPH_READOUTS)
 

@@ -7,6 +7,7 @@ import gc
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 from sopool._runtime.packages import EXTRAS, require
@@ -18,6 +19,7 @@ import typer
 from sopool import __version__
 from sopool._files.atomic import why
 from sopool.cli import (
+    config,
     controls,
     datasets,
     demo,
@@ -32,7 +34,9 @@ from sopool.cli import (
     reproduce,
     runs,
     show,
+    systems,
 )
+from sopool.cli.config_file import read_config
 from sopool.cli.options import with_flags
 from sopool.cli.output import print_data, print_message, show_warning
 from sopool.cli.typer_app import EXAMPLES, START, Command, SafeGroup, epilog, prose
@@ -40,7 +44,7 @@ from sopool.errors import UserError
 
 PREDICT = "Predict properties of graphs"
 COMPARE = "Compare poolings"
-LIST = "List data sets and poolings"
+LIST = "List data sets, poolings and systems"
 COMMANDS: dict[Callable[..., None], str | None] = {
     demo.demo: None,
     fit.fit: PREDICT,
@@ -48,6 +52,7 @@ COMMANDS: dict[Callable[..., None], str | None] = {
     explain.explain: PREDICT,
     show.show: PREDICT,
     export.export: PREDICT,
+    config.config: PREDICT,
     evaluate.evaluate: COMPARE,
     controls.controls: COMPARE,
     reproduce.reproduce: COMPARE,
@@ -55,6 +60,7 @@ COMMANDS: dict[Callable[..., None], str | None] = {
     datasets.datasets: LIST,
     inspect.inspect: LIST,
     pools.pools: LIST,
+    systems.systems: LIST,
 }
 """The commands, each with its heading in the help; those without one come first."""
 
@@ -82,11 +88,17 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    config_file: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="TOML file with options of commands, e.g. of [fit]."),
+    ] = None,
 ) -> None:
-    pass
+    if config_file is not None:
+        context.default_map = read_config(config_file, context.command)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from sopool.cli.config_file import save_config
 from sopool.cli.loading import load_source
 from sopool.cli.options import (
     LIST,
@@ -28,11 +29,12 @@ from sopool.cli.options import (
 )
 from sopool.cli.output import error_console, print_progress, print_result
 from sopool.cli.splitting import CopiesOption, FoldSeedOption, SplitOption, TestOption, load_divided
-from sopool.cli.training import print_task, shown_metrics
+from sopool.cli.training import print_task, repeated, shown_metrics
 from sopool.errors import check_name
 
 
 def controls(
+    context: typer.Context,
     source: SourceArgument,
     controls: Annotated[
         str | None,
@@ -93,3 +95,4 @@ def controls(
         with console.status(Text(shown)):
             results.append(run_control(name, store, folds, seed, runs, task, metric, fold_seed))
     print_result(as_json, lambda: [one.to_json() for one in results], lambda: controls_grid(results, columns))
+    print_progress(repeated(save_config(context, runs), "controls").strip())

@@ -74,8 +74,9 @@ def explain(
     """Explain a prediction: the contribution of each node and the most important feature pairs.
 
     For sum, mean, attention and second-order poolings, the contributions are the exact terms of the score of a class,
-    of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, and with normalize=trace
-    or sqrt, they are gradient x input, and the page says so.
+    of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, and with
+    normalize=trace, sqrt, norm or log, they are gradient x input, and the page says so. With sopool-pairs, the pairs of
+    nodes that contribute most are drawn and listed too.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.find_graph import find_graph, has_id, row_number

@@ -1,7 +1,7 @@
 """``sopool fit``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sopool._runtime.visible import on_one_line
+from sopool.cli.config_file import config_text
 from sopool.cli.loading import load_source, print_copies_note, shown_source, source_files
 from sopool.cli.options import (
     LIST,
@@ -34,6 +35,7 @@ from sopool.cli.options import (
     column_names,
     descriptor_kinds,
     names,
+    numbers,
     settings,
     whole_numbers,
     with_flags,
@@ -73,6 +75,7 @@ UNBALANCED = (
 
 
 def fit(
+    context: typer.Context,
     source: SourceArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to save the model to.")],
     label_column: LabelColumnOption = None,
@@ -99,19 +102,22 @@ def fit(
     gnn: Annotated[
         str,
         typer.Option(
-            metavar="NAME",
-            help="Message-passing layers, e.g. gin-0; gine also uses edge labels (bond types).",
+            metavar=LIST,
+            help="Message-passing layers, e.g. gin-0; gine also uses edge labels (bond types). Of several values of "
+            "this and the other lists, the best combination is selected.",
             rich_help_panel=MODEL,
         ),
     ] = "gin-0",
     hidden: Annotated[
-        str,
-        typer.Option(
-            metavar=LIST,
-            help="Width of the hidden layers, e.g. 32; of several, the best is selected.",
-            rich_help_panel=MODEL,
-        ),
+        str, typer.Option(metavar=LIST, help="Width of the hidden layers.", rich_help_panel=MODEL)
     ] = "32",
+    layers: Annotated[
+        str, typer.Option(metavar=LIST, help="Number of message-passing layers.", rich_help_panel=MODEL)
+    ] = "4",
+    dropout: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Dropout rate.", show_default="0.5; regression: 0", rich_help_panel=MODEL),
+    ] = None,
     pool_options: Annotated[
         str | None,
         typer.Option(metavar=LIST, help="Options of the pooling, e.g. rank=16,normalize=sqrt.", rich_help_panel=MODEL),
@@ -119,6 +125,15 @@ def fit(
     models: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of networks in the ensemble.", rich_help_panel=MODEL)
     ] = 5,
+    batch_size: Annotated[str, typer.Option(metavar=LIST, help="Graphs per batch.", rich_help_panel=TRAINING)] = "32",
+    lr: Annotated[str, typer.Option(metavar=LIST, help="Learning rate.", rich_help_panel=TRAINING)] = "0.01",
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            help="Calibrate probabilities on the test folds, where that lowers the log loss.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = True,
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -137,7 +152,7 @@ def fit(
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
-    features: FeaturesOption = "element",
+    features: FeaturesOption = None,
     descriptors: DescriptorsOption = None,
     root: RootOption = None,
     split: SplitsOption = None,
@@ -147,27 +162,25 @@ def fit(
     """Train a model, estimate its accuracy or its errors and save it to a file.
 
     It predicts a class, several labels that are 0 or 1, or one or several numbers, of which some may be missing. Nested
-    cross-validation estimates how good it is: the number of epochs and, if several are given, the pooling and the width
-    are selected on training graphs only. Then the model is trained on all graphs and saved.
+    cross-validation estimates how good it is: the number of epochs and, of several poolings, widths, learning rates and
+    so on, the best combination are selected on training graphs only. Then the model is trained on all graphs and saved.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
     from sopool.data.sources.catalogue import training_columns
-    from sopool.estimator import GraphClassifier, GraphRegressor
     from sopool.estimator.estimate import check_grid, fits_of, searched
     from sopool.estimator.fitting import schedule_for
     from sopool.estimator.truth import learned_by_task
-    from sopool.report.grids.estimates import estimate_grid, no_better, usual_metrics
+    from sopool.report.grids.estimates import calibration_grid, estimate_grid, no_better, usual_metrics
 
     check_file(output, *source_files(source, root), *([] if test is None else [test]))
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     shown_metrics(metrics, task)  # before the graphs are read, which may take long
-    grid: dict[str, list[Any]] = {"pool": names("--pool", pool), "hidden": whole_numbers("--hidden", hidden)}
+    grid = _grid(pool=pool, gnn=gnn, hidden=hidden, layers=layers, dropout=dropout, batch_size=batch_size, lr=lr)
     place = training_device(device)
     given: dict[str, Any] = {
         "pool_options": None if pool_options is None else settings("--pool-options", pool_options),
-        "gnn": gnn,
         "n_models": models,
         "metric": metric,
         "device": place,
@@ -193,21 +206,12 @@ def fit(
         raise DataError(f"{missing}.", shown_source(source))
     divided = [learned_by_task(one, task) for one in stores]
     known = divided[0]
-    one: GraphEstimator
-    if known.task == "regression":
-        if class_weight is not None:
-            raise SettingError(
-                f"--class-weight {class_weight} is for classes, but the task is regression: leave it out."
-            )
-        one = GraphRegressor(**given, loss=loss or "squared")
-    else:
-        if loss is not None:
-            raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
-        one = GraphClassifier(**given, class_weight=class_weight)
+    one = _estimator(known, loss, class_weight, given)
     epochs = epochs or schedule_for(len(without_test(known.store)), one.batch_size).epochs
     one.set_params(epochs=epochs)
     model = searched(one, grid)
     check_grid(one, grid, known)
+    advice = partial(_advice, known.graphs, max(grid["batch_size"]))
     objective = known.objective(metric, loss)
     shown = shown_metrics(metrics, objective.task) or usual_metrics(objective)
     counts = [_check(each, folds, fold_seed, model) for each in divided]
@@ -217,10 +221,14 @@ def fit(
     tally = Tally(networks * epochs, networks, unit="networks", metric=objective.metric)
     found: list[Estimate] = []
     for each, count in zip(divided, counts, strict=True) if folds else ():
-        with advise("to train", partial(_advice, store, one.batch_size)):
+        with advise("to train", advice):
             work = Work(each.graphs, tally)
-            found.append(work.estimate(model, count, (workers or cores()) if place == "cpu" else 1, fold_seed))
+            used = (workers or cores()) if place == "cpu" else 1
+            found.append(work.estimate(model, count, used, fold_seed, calibrate))
         console.print(estimate_grid(found[-1], shown))
+        if found[-1].calibration is not None:
+            console.print()
+            console.print(calibration_grid(found[-1].calibration))
     meaning = NO_ESTIMATE
     if found:
         meaning = f"{_meaning(found)} {no_better(found[0], class_weight is not None)}".rstrip()
@@ -228,21 +236,61 @@ def fit(
             print_message("note", UNBALANCED)
         print_copies_note(store)
     start = time.monotonic()
-    with advise("to train", partial(_advice, store, one.batch_size)):
+    with advise("to train", advice):
         store = without_test(store)
         trained = Work(store, tally).fit(model)
-    final: GraphEstimator = getattr(trained, "best_estimator_", trained)
+    final = getattr(trained, "best_estimator_", trained)
+    final.about_["config"] = config_text(context)
     if found:
         final.about_["estimate"] = found[0].to_json()
+        if found[0].temperature is not None:
+            final.temperature_ = found[0].temperature
     columns = training_columns(source, smiles_column, label_column, column_names(target_columns))
     final.about_["columns"] = columns.to_json()
     final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
-    chosen = ", ".join(f"{name} {value}" for name, value in getattr(trained, "best_params_", {}).items())
+    chosen = ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in getattr(trained, "best_params_", {}).items()
+    )
     selected = f" Selected: {chosen}." if chosen else ""
     meaning = meaning.replace("{what}", WHAT[known.task])
     console.print(f"Trained {what} and saved the model to {output}.{selected} {meaning}")
+
+
+SEARCHED: dict[str, Callable[[str, str], list[Any]]] = {
+    "pool": names,
+    "gnn": names,
+    "hidden": whole_numbers,
+    "layers": whole_numbers,
+    "dropout": numbers,
+    "batch_size": whole_numbers,
+    "lr": numbers,
+}
+"""How each option is read whose values a search may choose from."""
+
+
+def _grid(**given: str | None) -> dict[str, list[Any]]:
+    """Return the values of each setting to choose from; those of options that are not given are left out."""
+    return {name: SEARCHED[name](_flag(name), text) for name, text in given.items() if text is not None}
+
+
+def _estimator(
+    known: "KnownGraphs",
+    loss: Literal["squared", "absolute", "huber"] | None,
+    class_weight: Literal["balanced"] | None,
+    given: dict[str, Any],
+) -> "GraphEstimator":
+    """Return the estimator for the task; raise ``SettingError`` for an option that is for another one."""
+    from sopool.estimator import GraphClassifier, GraphRegressor
+
+    if known.task != "regression":
+        if loss is not None:
+            raise SettingError(f"--loss {loss} is for regression, but the task is {known.task}: leave it out.")
+        return GraphClassifier(**given, class_weight=class_weight)
+    if class_weight is not None:
+        raise SettingError(f"--class-weight {class_weight} is for classes, but the task is regression: leave it out.")
+    return GraphRegressor(**given, loss=loss or "squared")
 
 
 @dataclass(frozen=True)
@@ -252,7 +300,7 @@ class Work:
     store: "PackedGraphs"
     tally: Tally
 
-    def estimate(self, model: Any, folds: int, workers: int, fold_seed: int) -> "Estimate":
+    def estimate(self, model: Any, folds: int, workers: int, fold_seed: int, calibrate: bool) -> "Estimate":
         """Estimate the accuracy by cross-validation, and print a line for each finished fold."""
         from sopool._runtime.processes import WorkerDiedError
         from sopool.estimator.estimate import estimate
@@ -275,7 +323,8 @@ class Work:
         with training_progress(self.tally) as report:
             report(TrainingProgress(0, 0, where=f"0 of {folds} folds"))
             try:
-                return estimate(model, self.store, folds, workers, tell_of, _on_epoch(report), fold_seed=fold_seed)
+                told = (tell_of, _on_epoch(report))
+                return estimate(model, self.store, folds, workers, *told, fold_seed=fold_seed, calibrate=calibrate)
             except WorkerDiedError as error:
                 print_message("error", with_flags(str(error)))
                 raise typer.Exit(1) from error

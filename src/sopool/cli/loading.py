@@ -25,7 +25,7 @@ def load_source(
     on_error: OnError,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
-    features: "str | MoleculeFeatures" = "element",
+    features: "str | MoleculeFeatures | None" = None,
     descriptors: Sequence[str] = (),
     split: str | None = None,
 ) -> "PackedGraphs":

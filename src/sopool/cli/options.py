@@ -95,10 +95,11 @@ OnErrorOption = Annotated[
     typer.Option(help="Skip molecules that cannot be read, or stop with an error.", rich_help_panel=DATA),
 ]
 FeaturesOption = Annotated[
-    Literal["element", "charge", "atoms", "all"],
+    Literal["element", "charge", "atoms", "all"] | None,
     typer.Option(
         metavar="NAME",
         help="Features of molecules: element (and bond types), charge (also charges), atoms (all of atoms), or all.",
+        show_default="atoms",
         rich_help_panel=DATA,
     ),
 ]
@@ -175,7 +176,9 @@ GroupedJsonOption = Annotated[
 ]
 
 Value = TypeVar("Value")
-ARGUMENT = re.compile(r"\b(address|blocks|device|executor|max_atoms|root|split|workers)=(['\"]?)([\w:./-]*\w)\2")
+ARGUMENT = re.compile(
+    r"\b(address|batch_size|blocks|device|dropout|executor|hidden|layers|lr|max_atoms|root|split|workers)=(['\"]?)([\w:./-]*\w)\2"
+)
 """A Python argument with a value in a message of the library."""
 NAMED = re.compile(
     r"(\(|\b(?:as|[Gg]ive|[Ll]eave|or) )(id_column|label_column|label_property|root|smiles_column|target_columns)\b"

@@ -69,8 +69,7 @@ def train(
 
     Exits the program with a message if training fails or is interrupted.
     """
-    runs = evaluator.total_epochs // evaluator.request.epochs
-    tally = Tally(evaluator.total_epochs, runs, metric=evaluator.objective.metric)
+    tally = Tally(evaluator.total_epochs, evaluator.total_runs, metric=evaluator.objective.metric)
     work = partial(evaluator.evaluate, device, workers, train=executor)
     found = watched(work, tally, evaluator.runs.folder)
     for one in found:
@@ -144,6 +143,11 @@ def show_results(
     if compared := found.compare(reference):
         console.print()
         console.print(comparison_grid(compared))
+
+
+def repeated(config: Path | None, command: str) -> str:
+    """Return a sentence on how to repeat a command by the config file that was written; nothing if there is none."""
+    return "" if config is None else f" Repeat with: sopool --config {config} {command}."
 
 
 def summary(tally: Tally, folder: Path) -> str:

@@ -20,6 +20,7 @@ from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import default_encoder
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.formats.molecule_features import needed_features
 from sopool.data.formats.rows import TrainingColumns
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
@@ -465,7 +466,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:
         """Return the graphs and their node features; warn about values that no training graph has."""
         ensemble = self._ensemble()
-        store = as_store(graphs)
+        store = as_store(graphs, needed_features(ensemble.fields))
         features = ensemble.encode(store)
         nodes = (features.unknown, store.num_nodes)
         edges = (ensemble.unknown_edges(store), store.num_edges)

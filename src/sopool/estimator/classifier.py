@@ -1,8 +1,9 @@
 """Define ``GraphClassifier``, a graph classifier that follows scikit-learn's conventions."""
 
+import copy
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from sopool.estimator.base import GraphEstimator
 from sopool.estimator.truth import Predicts, known_graphs, sample_weights
 from sopool.estimator.validation import UnseenWarning
 from sopool.objectives import Objective
+from sopool.objectives.calibration import fit_temperature
 
 
 class Prediction(NamedTuple):
@@ -122,7 +124,9 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         return self._named(self._combined(graphs).predicted)
 
     def predict_proba(self, graphs: Any) -> np.ndarray:
-        """Return the mean probability of each class ``[G, C]``, or that each label is 1 ``[G, T]``, over the models.
+        """Return the probability of each class ``[G, C]``, or that each label is 1 ``[G, T]``.
+
+        It is the mean over the models, see :meth:`calibrate` for its temperature.
 
         The columns are in the order of ``classes_`` or ``target_names_``. The result for a graph does not depend on the
         other graphs or their order, except for rounding in single precision, usually below 1e-6.
@@ -160,6 +164,58 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         predicted, shares, uncertainty = self._combined(graphs)
         assert shares is not None
         return Prediction(self._named(predicted), shares, uncertainty)
+
+    def calibrate(self, graphs: Any, y: Any = None) -> "GraphClassifier":
+        """Fit the temperature of the probabilities on graphs that the models were not trained on.
+
+        The temperature divides the logarithms of the mean probabilities of the classes, or the log-odds of all labels,
+        so that probabilities are neither too confident nor too cautious. Predicted classes stay the same, and so does
+        ``uncertainty``. It is stored in model files. The command ``sopool fit`` needs no further graphs: it uses the
+        test folds of its cross-validation.
+
+        Args:
+            graphs: At least 100 graphs or so, which are like those that will be predicted.
+            y: What is true of each graph, as for :meth:`fit`. Default: None, what the graphs carry.
+
+        Returns:
+            The classifier itself.
+
+        Raises:
+            DataError: If these are the training graphs, or a label is not one of the classes.
+
+        Examples:
+            >>> from sopool.data import load
+            >>> from sopool.estimator import GraphClassifier
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=3, hidden=8, random_state=0).fit(graphs[::2])
+            >>> before = model.predict_proba(graphs[:2])
+            >>> after = model.calibrate(graphs[1::2]).predict_proba(graphs[:2])
+            >>> bool((before.argmax(1) == after.argmax(1)).all())
+            True
+        """
+        objective = self._objective()
+        known = known_graphs(graphs, y, self.predicts)
+        if self.trained_on_.get("fingerprint") == known.fingerprint:
+            raise DataError(
+                "these are the training graphs, on which the models are too confident: give graphs that they were not "
+                "trained on."
+            )
+        truth = self._truth(known)
+        if known.classes is not None and (truth < 0).any():
+            raise DataError(self._foreign(known, truth))
+        plain = copy.copy(self)
+        plain.temperature_ = None
+        self.temperature_ = fit_temperature(objective, objective.joint(plain._combined(known.store)), truth)
+        return self
+
+    @property
+    def temperature_(self) -> float | None:
+        """The temperature of the probabilities; None if they are not calibrated."""
+        return self._ensemble().temperature
+
+    @temperature_.setter
+    def temperature_(self, temperature: float | None) -> None:
+        self.ensemble_ = replace(self._ensemble(), temperature=temperature)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on labeled graphs; :meth:`scores` has other metrics.

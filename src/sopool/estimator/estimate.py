@@ -28,6 +28,7 @@ from sopool.estimator.validation import LabelledGraphs, SingleGraphWarning, Unse
 from sopool.models.presets import UnusedWarning
 from sopool.objectives import METRICS, Objective
 from sopool.objectives.base import average
+from sopool.objectives.calibration import Calibration, cross_calibrate
 
 Scores = dict[str, list[float | None]]
 """For each metric, the score of each target, None where it cannot be computed; a class is a single target."""
@@ -65,6 +66,13 @@ class Estimate:
     the mean of each target in the training folds."""
     split: str = RANDOM
     """What the graphs were divided by, such as ``"random"`` or ``"scaffold"``."""
+    calibration: Calibration | None = None
+    """The temperature of the probabilities, and what it changes; None for numbers and for a single test set."""
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature for a model that is trained on all graphs; None if it does not lower the log loss."""
+        return self.calibration.temperature if self.calibration is not None and self.calibration.helps else None
 
     @property
     def misses_rare_classes(self) -> bool:
@@ -112,6 +120,8 @@ class Estimate:
             "scores": self._figures(None),
             "baseline": {name: self.baseline_mean(name) for name in self.folds[0]},
         }
+        if self.calibration is not None:
+            found["calibration"] = self.calibration.to_json()
         if self.objective.task != "classification":
             found["targets"] = {name: self._figures(place) for place, name in enumerate(self.objective.names)}
         return found
@@ -296,11 +306,15 @@ def estimate(
     splits: Any = None,
     groups: Any = None,
     fold_seed: int = 0,
+    calibrate: bool = True,
 ) -> Estimate:
     """Cross-validate a model: train on all folds but one and score on that one, for each fold.
 
     Folds are stratified by class, and random for targets, unless the graphs carry a split, see
     :func:`~sopool.data.with_split`. Graphs of which no target is known are left out.
+
+    Of a classifier, it also fits the temperature of the probabilities on the test folds. The scores of a fold are
+    those with the temperature of the other folds, if this lowers the log loss of all folds.
 
     Args:
         model: An estimator, or a grid search, see :func:`searched`.
@@ -314,6 +328,7 @@ def estimate(
         groups: The group of each graph ``[G]``. Graphs of a group stay together in the folds, among the held-out graphs
             of each fold, and in the inner folds of a search. Default: None, as the graphs carry it.
         fold_seed: The random seed of the folds. Default: 0.
+        calibrate: Whether a temperature is fitted and used. Default: True.
 
     Examples:
         >>> from sopool.data import load
@@ -336,10 +351,16 @@ def estimate(
     for fold, each in _outputs(model, known.graphs, found, workers, on_epoch):
         outputs[fold] = each
         on_fold(objective.score(each, truth[found[fold][1]]))
-    scores = [objective.score_targets(outputs[fold], truth[test]) for fold, (_, test) in enumerate(found)]
+    tested = [truth[test] for _, test in found]
+    each_fold = [outputs[fold] for fold in range(len(found))]
+    calibration = None
+    if calibrate and objective.task != "regression" and len(found) > 1:
+        calibration, after = cross_calibrate(objective, each_fold, tested)
+        each_fold = after if calibration.helps else each_fold
+    scores = [objective.score_targets(each, true) for each, true in zip(each_fold, tested, strict=True)]
     alike = [np.tile(objective.constant(truth[train]), (len(test), 1)) for train, test in found]
     baseline = [objective.score_targets(each, truth[test]) for each, (_, test) in zip(alike, found, strict=True)]
-    return Estimate(objective, scores, baseline, Division.of(known.store).name)
+    return Estimate(objective, scores, baseline, Division.of(known.store).name, calibration)
 
 
 def estimate_folds(known: KnownGraphs, folds: int, fold_seed: int, model: BaseEstimator) -> list[TrainTest]:

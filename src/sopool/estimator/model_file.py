@@ -62,9 +62,10 @@ from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, source_of
 from sopool.objectives import LOSSES, METRICS, TASKS, MultiLabel, Objective, Regression, SingleLabel, Task
+from sopool.objectives.calibration import COOLEST, HOTTEST
 from sopool.training.bank.inputs import ModelInputs
 
-KIND, VERSION, VERSIONS = "sopool model", 3, ("1", "2", "3")
+KIND, VERSION, VERSIONS = "sopool model", 4, ("1", "2", "3", "4")
 KINDS: dict[Task, type[GraphEstimator]] = {
     "classification": GraphClassifier,
     "multi-label": GraphClassifier,
@@ -126,10 +127,14 @@ FACTS: dict[str, Check] = {
     "about": mapping_of(anything),
 }
 EARLIER: dict[str, Check] = {"edge_labels": anything}
+THIRD: dict[str, Check] = {"objective": OBJECTIVE, "edges": anything, "graph_attributes": anything}
+FOURTH: dict[str, Check] = {"temperature": optional(number(COOLEST, HOTTEST))}
+"""Facts that a file of version 4 may lack."""
 CHECKS = {
     "1": record(FACTS | EARLIER),
     "2": record(FACTS | EARLIER | {"objective": OBJECTIVE}),
-    "3": record(FACTS | {"objective": OBJECTIVE, "edges": anything, "graph_attributes": anything}),
+    "3": record(FACTS | THIRD),
+    "4": record(FACTS | THIRD | FOURTH, dict.fromkeys(FOURTH)),
 }
 FIRST: dict[str, Any] = {
     "task": "classification",
@@ -161,6 +166,7 @@ def write_model(model: GraphEstimator, path: str | Path) -> None:
         **_predicted(model),
         "best_epochs": model.best_epochs_,
         "about": model.about_ | _hashed(model),
+        "temperature": ensemble.temperature,
     }
     header = {"format": f"{KIND} {VERSION}", "facts": json.dumps(facts)}
     content = seal(arrays | _units(ensemble) | _inputs(ensemble.inputs) | _seen(model), header)
@@ -227,6 +233,7 @@ def _facts(header: dict[str, str]) -> dict[str, Any]:
         )
     facts: dict[str, Any] = CHECKS[version](parse_facts(about["facts"]), "facts")
     earlier = {"objective": FIRST, "edges": facts.pop("edge_labels", None), "graph_attributes": None}
+    earlier |= dict.fromkeys(FOURTH)
     return earlier | facts | {"version": version}
 
 
@@ -269,7 +276,10 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     model.graph_encoder_ = graph_encoder
     each = _objectives(objective, arrays, models.models)
     inputs = ModelInputs(arrays["substitutes"], **_saved_moments(arrays, moments))
-    model.ensemble_ = Ensemble(models, encoder, inputs, each, edge_encoder, graph_encoder).to(place)
+    temperature = facts["temperature"]
+    if temperature is not None and objective.task == "regression":
+        raise DataError(f"it has the temperature {temperature}, expected none for a regression.")
+    model.ensemble_ = Ensemble(models, encoder, inputs, each, edge_encoder, graph_encoder, temperature).to(place)
     model.history_ = {name.partition(".")[2]: arrays[name].numpy() for name in HISTORY}
     model.best_epochs_ = facts["best_epochs"]
     model.about_ = facts["about"]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as show
@@ -17,11 +18,13 @@ from torch_geometric.data import Batch, Data
 
 from sopool.data.features.encoder import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
+from sopool.data.formats.molecule_features import DEFAULT, MoleculeFeatures
 from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.graphs import PackedGraphs, check_values, concatenate
 from sopool.data.names import name_array, plain, reads, sort_names
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError, refuse_table
+from sopool.models.config import MOST_HIDDEN, MOST_LAYERS
 
 Rule = tuple[Callable[[Any], bool], str]
 
@@ -29,6 +32,10 @@ Rule = tuple[Callable[[Any], bool], str]
 def at_least(lowest: int) -> Rule:
     """Return the rule for whole numbers of at least ``lowest``."""
     return lambda value: type(value) is int and value >= lowest, f"a whole number of at least {lowest} is needed"
+
+
+def _up_to(most: int) -> Rule:
+    return lambda value: type(value) is int and 1 <= value <= most, f"a whole number from 1 to {most:,} is needed"
 
 
 def _number(fits: Callable[[float], bool], needed: str) -> Rule:
@@ -49,8 +56,8 @@ RULES: dict[str, Rule] = {
     "pool": _instance(str, "a name from the list of sopool pools is needed"),
     "pool_options": _or_none(_instance(Mapping, "a dictionary of options by name is needed")),
     "gnn": _instance(str, "a name such as 'gin-0' is needed"),
-    "hidden": at_least(1),
-    "layers": at_least(1),
+    "hidden": _up_to(MOST_HIDDEN),
+    "layers": _up_to(MOST_LAYERS),
     "blocks": at_least(0),
     "n_models": at_least(1),
     "epochs": _or_none(at_least(1)),
@@ -134,16 +141,21 @@ EXPECTED = "expected strings, numbers or booleans"
 KINDS = "a PackedGraphs, or a list of PyG Data, of NetworkX graphs or of SMILES strings"
 
 
-def as_store(graphs: Any) -> PackedGraphs:
-    """Return graphs of any supported type as a store without labels and targets, on the CPU."""
-    return _pack(listed_graphs(graphs))
+def as_store(graphs: Any, features: str | MoleculeFeatures = DEFAULT) -> PackedGraphs:
+    """Return graphs of any supported type as a store without labels and targets, on the CPU.
+
+    Args:
+        graphs: The graphs.
+        features: What is read of SMILES. Default: what ``fit`` reads.
+    """
+    return _pack(listed_graphs(graphs), features)
 
 
-def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
+def _pack(items: PackedGraphs | list[Any], features: str | MoleculeFeatures = DEFAULT) -> PackedGraphs:
     if isinstance(items, PackedGraphs):
         check_values(items)
         return _bare(items).to("cpu")
-    for kind, convert in CONVERT.items():
+    for kind, convert in (CONVERT | {str: partial(_from_smiles, features=features)}).items():
         if isinstance(items[0], kind):
             odd = next((i for i, item in enumerate(items) if not isinstance(item, kind)), None)
             if odd is not None:
@@ -195,6 +207,10 @@ def _from_stores(stores: list[PackedGraphs]) -> PackedGraphs:
     return concatenate(list(map(_bare, stores)), name)
 
 
+def _from_smiles(texts: list[str], features: str | MoleculeFeatures) -> PackedGraphs:
+    return smiles_to_store(texts, on_error="raise", features=features)[0]
+
+
 def _from_networkx(graphs: list[nx.Graph]) -> PackedGraphs:
     """Convert graphs; their weights are read if all edges have one."""
     weighted = all("weight" in edge for graph in graphs for *_, edge in graph.edges(data=True))
@@ -203,12 +219,11 @@ def _from_networkx(graphs: list[nx.Graph]) -> PackedGraphs:
 
 CONVERT: dict[type, Callable[[list[Any]], PackedGraphs]] = {
     PackedGraphs: _from_stores,
-    str: lambda texts: smiles_to_store(texts, on_error="raise")[0],
     nx.Graph: _from_networkx,
     Data: lambda graphs: from_pyg(graphs, labels=[0] * len(graphs)),
     Graph: lambda graphs: pack(replace(graph, label=None) for graph in graphs),
 }
-"""How each type of graph becomes a store. Labels are left out here because they may have any type, see
+"""How each type of graph but SMILES becomes a store. Labels are left out here because they may have any type, see
 :func:`label_graphs`."""
 
 

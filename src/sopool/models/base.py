@@ -57,6 +57,10 @@ class Classifier(torch.nn.Module):
             if isinstance(layer, GNN) and layer.known is not None:
                 layer.known.copy_(labels)
 
+    def decays(self) -> list[Tensor] | None:
+        """Return the decoupled weight decay of each parameter, in the shape of the parameter; ``None`` for none."""
+        return None
+
     def embed(
         self, x: Tensor, neighbors: Neighbors, ptr: Tensor, graph_x: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor | None]]:

@@ -172,6 +172,23 @@ class Objective(ABC):
     def joint(self, combined: Combined) -> np.ndarray:
         """Return the outputs ``[G, W]`` that stand for a joint prediction, for metrics."""
 
+    def tempered(self, outputs: np.ndarray, temperature: float) -> np.ndarray:
+        """Return the joint outputs ``[n, W]`` at another temperature; numbers have none.
+
+        Args:
+            outputs: The joint outputs.
+            temperature: The temperature, see :func:`~sopool.objectives.calibration.fit_temperature`.
+        """
+        raise NotImplementedError
+
+    def calibrated(self, combined: Combined, temperature: float) -> Combined:
+        """Return the joint prediction with calibrated probabilities; what is predicted stays the same."""
+        return combined._replace(probabilities=self.shares(self.tempered(self.joint(combined), temperature)))
+
+    def shares(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the probabilities that joint outputs ``[n, W]`` stand for; numbers have none."""
+        raise NotImplementedError
+
     @abstractmethod
     def constant(self, truth: np.ndarray) -> np.ndarray:
         """Return the outputs ``[W]`` that are best for all graphs alike, from the true values of the training graphs.

@@ -74,6 +74,15 @@ class MultiLabel(MaskedObjective):
         assert combined.probabilities is not None
         return _log_odds(combined.probabilities)
 
+    def tempered(self, outputs: np.ndarray, temperature: float) -> np.ndarray:
+        """Return the log-odds of the labels at another temperature."""
+        return outputs / temperature
+
+    def shares(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the probability that each label is 1."""
+        found: np.ndarray = np.exp(-np.logaddexp(0.0, -outputs))
+        return found
+
     def constant(self, truth: np.ndarray) -> np.ndarray:
         """Return the log-odds of the share of each label, 0 for one that is never known."""
         known = ~np.isnan(truth)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sopool.objectives.base import LEAST_SHARE, Combined, Loss, Objective, Task, counted, spread
-from sopool.objectives.metrics import METRICS, cross_entropy
+from sopool.objectives.metrics import METRICS, cross_entropy, log_sum_exp, softmax
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,16 @@ class SingleLabel(Objective):
         assert combined.probabilities is not None
         found: np.ndarray = np.log(np.maximum(combined.probabilities, LEAST_SHARE))
         return found
+
+    def tempered(self, outputs: np.ndarray, temperature: float) -> np.ndarray:
+        """Return the logarithms of the probabilities at another temperature."""
+        divided = outputs / temperature
+        found: np.ndarray = divided - log_sum_exp(divided)[:, None]
+        return found
+
+    def shares(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the probabilities of the classes."""
+        return softmax(outputs)
 
     def constant(self, truth: np.ndarray) -> np.ndarray:
         """Return the logarithms of the shares of the classes."""

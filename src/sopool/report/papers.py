@@ -14,7 +14,7 @@ from sopool.experiments.summary import Summary
 from sopool.models.config import Setting
 from sopool.report.grid import Cell, Grid
 from sopool.report.grids.store import details_grid, entry_metrics, further_metrics, gains_grid, scores_grid
-from sopool.training.protocols.outcome import Outcome
+from sopool.training.protocols.outcome import Outcome, value_text
 from sopool.training.protocols.protocols import PROTOCOLS
 
 SPECIAL = {
@@ -39,7 +39,7 @@ NAMES = (
     "fold",
     "target",
 )
-CHOICE = ("epochs", "repeats", "hidden", "batch_size", "lr", "dropout")
+CHOICE = ("epochs", "repeats", "hidden", "batch_size", "lr", "dropout", "options")
 
 
 def grids(summary: Summary, metrics: Sequence[str] = ()) -> list[Grid]:
@@ -142,6 +142,12 @@ def tidy(summary: Summary, metrics: Sequence[str] = ()) -> str:
     return text.getvalue()
 
 
+def _choice(setting: Setting) -> list[object]:
+    """Return the columns of a setting; those of a network are empty for other systems."""
+    options = ", ".join(f"{name} {value_text(value)}" for name, value in setting.options)
+    return [*(setting[:4] if setting.is_network else [""] * 4), options]
+
+
 def _folds(entry: Entry, seed: int, outcome: Outcome, metrics: Sequence[str]) -> Iterator[list[object]]:
     name: list[object] = [entry.data, entry.shared.fingerprint, entry.network, entry.pool, entry.variant, seed]
     name += [outcome.protocol, outcome.optimistic, outcome.metric]
@@ -152,4 +158,4 @@ def _folds(entry: Entry, seed: int, outcome: Outcome, metrics: Sequence[str]) ->
         chosen = outcome.epochs if epochs is None else " ".join(map(str, epochs[fold]))
         for target, scores in parts.items():
             figures = [scores[metric][fold] if metric in scores else None for metric in metrics]
-            yield [*name, fold + 1, target, *figures, chosen, outcome.repeats, *setting]
+            yield [*name, fold + 1, target, *figures, chosen, outcome.repeats, *_choice(setting)]

@@ -69,7 +69,7 @@ class Kind:
                     "this is a table of molecules, rename it to .csv.",
                     source,
                 )
-        if options.features != ELEMENTS and not self.may_be_molecules:
+        if options.features not in (None, ELEMENTS) and not self.may_be_molecules:
             raise SettingError(
                 "features of molecules were chosen, but this source has none that are read from SMILES or SDF. Leave "
                 "them out.",

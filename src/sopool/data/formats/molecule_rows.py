@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sopool.data.division import SCAFFOLD, SplitRule
 from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS, STEREO, assign_labels, bond_type, element
 from sopool.data.formats.descriptors import calculator
-from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
+from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.formats.rows import Cells, GraphRow, RowOptions, TrainingColumns
 from sopool.data.formats.scaffolds import scaffold_of
@@ -45,7 +45,7 @@ class MoleculeText(NamedTuple):
     """The whole row, if it is kept."""
 
 
-def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> Graph:
+def graph_of_molecule(molecule: Any, features: MoleculeFeatures | None = None) -> Graph:
     """Convert an RDKit molecule to a graph with elements as node labels and bond types as edge labels.
 
     Atoms keep their order, and bonds become edges in both directions. Hydrogens are nodes only if they are explicit
@@ -53,8 +53,9 @@ def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> G
 
     Args:
         molecule: The RDKit molecule, sanitized.
-        features: What else to read of the molecule. Default: nothing.
+        features: What else to read of the molecule. Default: None, all features of atoms.
     """
+    features = features or chosen_features()
     if not STEREO.isdisjoint(features.atoms + features.bonds):
         assign_labels(molecule)
     atoms = list(molecule.GetAtoms())

@@ -9,7 +9,7 @@ from sopool.data.division import SplitRule, column_values, with_columns
 from sopool.data.formats.csv import table_rows
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import read_lines, stem_of
-from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
+from sopool.data.formats.molecule_features import DEFAULT, MoleculeFeatures, chosen_features
 from sopool.data.formats.molecule_rows import MoleculeText, molecule_rows
 from sopool.data.formats.rdkit import from_smiles
 from sopool.data.formats.rows import BadRow, GraphRow, LabelRule, row_options
@@ -27,7 +27,7 @@ def smiles_to_store(
     on_error: OnError = "skip",
     name: str = "molecules",
     max_atoms: int = MAX_ATOMS,
-    features: str | MoleculeFeatures = "element",
+    features: str | MoleculeFeatures = DEFAULT,
     descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Convert SMILES to a store, and return it with the list of molecules that were skipped.
@@ -44,7 +44,7 @@ def smiles_to_store(
             are allowed. Default: 1000.
         features: What is read of atoms and bonds: ``"element"`` (and the types of bonds), ``"charge"`` (also formal
             charges), ``"atoms"`` (all features of atoms), ``"all"`` (also those of bonds), or a
-            :class:`MoleculeFeatures`. Default: ``"element"``.
+            :class:`MoleculeFeatures`. Default: ``"atoms"``.
         descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
             descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
     """
@@ -71,7 +71,7 @@ def read_smiles_csv(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
-    features: str | MoleculeFeatures = "element",
+    features: str | MoleculeFeatures = DEFAULT,
     descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from a CSV file (comma, semicolon or tab; may be ``.gz``), and return those skipped as well.
@@ -90,7 +90,7 @@ def read_smiles_csv(
         max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
         target_columns: The columns with numbers to predict, instead of ``label_column``; cells may be empty. Default:
             none.
-        features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"element"``.
+        features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"atoms"``.
         descriptors: Numbers to compute of each molecule, as in :func:`smiles_to_store`. Default: none.
     """
     labels: LabelRule = "required" if labelled else "ignored"
@@ -108,7 +108,7 @@ def read_sdf(
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
-    features: str | MoleculeFeatures = "element",
+    features: str | MoleculeFeatures = DEFAULT,
     descriptors: Sequence[str] = (),
 ) -> tuple[PackedGraphs, list[BadRow]]:
     """Read molecules from an SDF file (may be ``.gz``), and return those skipped as well.
@@ -122,7 +122,7 @@ def read_sdf(
         labelled: Whether to read labels. Default: True.
         max_atoms: The largest number of atoms of a molecule, as in :func:`smiles_to_store`. Default: 1000.
         target_columns: The properties with numbers to predict, instead of ``label_property``. Default: none.
-        features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"element"``.
+        features: What is read of atoms and bonds, as in :func:`smiles_to_store`. Default: ``"atoms"``.
         descriptors: Numbers to compute of each molecule, as in :func:`smiles_to_store`. Default: none.
     """
     labels: LabelRule = "required" if labelled else "ignored"

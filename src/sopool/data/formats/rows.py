@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from sopool.data.division import SplitRule, split_rule
 from sopool.data.formats.limits import MAX_ATOMS
-from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
+from sopool.data.formats.molecule_features import MoleculeFeatures
 from sopool.data.pack import Graph, Label
 from sopool.errors import SettingError
 
@@ -98,8 +98,8 @@ class RowOptions(NamedTuple):
     """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""
     graph_columns: tuple[str, ...] = ()
     """The columns or SDF properties with numbers given beside the molecules, which become graph attributes."""
-    features: MoleculeFeatures = ELEMENTS
-    """What is read of molecules."""
+    features: MoleculeFeatures | None = None
+    """What is read of molecules; None for the default, also for a source of other graphs."""
     split: SplitRule | None = None
     """What cross-validation divides the molecules by; None: at random."""
     id_column: str | None = None
@@ -119,7 +119,7 @@ def row_options(
     max_atoms: int = MAX_ATOMS,
     labels: LabelRule = "required",
     graph_columns: Sequence[str] = (),
-    features: MoleculeFeatures = ELEMENTS,
+    features: MoleculeFeatures | None = None,
     split: str | None = None,
     id_column: str | None = None,
     training: TrainingColumns = NO_COLUMNS,

@@ -16,7 +16,7 @@ from sopool.data.division import RANDOM, SplitRule, with_columns
 from sopool.data.formats.kinds import KNOWN, NAME, STDIN, Kind, kind_of, suffix_of
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import stem_of
-from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
+from sopool.data.formats.molecule_features import DEFAULT, MoleculeFeatures, chosen_features
 from sopool.data.formats.molecules import pack_molecules
 from sopool.data.formats.packed import renamed
 from sopool.data.formats.rows import BadRow, LabelRule, RowOptions, TrainingColumns, row_options
@@ -175,7 +175,7 @@ def load(
     on_error: OnError = "skip",
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
-    features: str | MoleculeFeatures = "element",
+    features: str | MoleculeFeatures | None = None,
     descriptors: Sequence[str] = (),
     progress: DownloadProgress | None = None,
     split: str | None = None,
@@ -204,7 +204,7 @@ def load(
             that is larger). Default: 1000.
         features: What is read of the atoms and bonds of molecules: ``"element"`` (and the types of bonds), ``"charge"``
             (also formal charges), ``"atoms"`` (all features of atoms), ``"all"`` (also those of bonds), or a
-            :class:`MoleculeFeatures`. Default: ``"element"``.
+            :class:`MoleculeFeatures`. Default: None, ``"atoms"`` if the graphs are molecules.
         descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
             descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
         progress: A function that is called with the bytes downloaded so far and in total (or None). Default: None.
@@ -220,7 +220,7 @@ def load(
         (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    chosen = chosen_features(features, descriptors)
+    chosen = None if features is None and not descriptors else chosen_features(features or DEFAULT, descriptors)
     options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, graph_columns, chosen, split)
     if isinstance(source, str | Path):
         return _load(source, root, options, on_error, progress)

@@ -11,6 +11,7 @@ from sopool.report.scores import score_cell, score_text, title_of
 
 if TYPE_CHECKING:
     from sopool.estimator.estimate import Estimate
+    from sopool.objectives.calibration import Calibration
 
 ROUNDING = 1e-9
 SHOWN: dict[Task, tuple[str, ...]] = {
@@ -75,6 +76,18 @@ def _cell(found: "Estimate", metric: str, target: int | None = None) -> Cell:
     mean = found.mean(metric, target)
     spread = found.std(metric, target) if len(found.folds) > 1 else None
     return NONE if mean is None else score_cell(metric, mean, spread)
+
+
+def calibration_grid(found: "Calibration") -> Grid:
+    """Show how good probabilities are without and with a temperature."""
+    rows = [
+        [Cell(title_of(metric)), *(_score(metric, scores[metric]) for scores in (found.before, found.after))]
+        for metric in found.before
+    ]
+    used = "The model uses it" if found.helps else "The log loss is not lower, so the model does not use it"
+    note = f"Temperature: {found.temperature:.2f}. {used}. Each test fold has that of the other folds."
+    title = f"Probabilities on unseen graphs, lower is better{_unit(list(found.before))}"
+    return Grid(title, ["", "as trained", "calibrated"], rows, notes=[note])
 
 
 def _by_target(found: "Estimate", metrics: Sequence[str]) -> list[list[Cell]]:

@@ -8,8 +8,9 @@ KEY = re.compile("[0-9a-f]{16}")
 FACT_FILES = "data/*.safetensors"
 REQUEST_FILES = "requests/*.json"
 CONTROL_FILES = "controls/*.json"
+CONFIG_FILES = "configs/*.toml"
 TABLE_FILES = "reproduce-*.json"
-BESIDE = (FACT_FILES, REQUEST_FILES, CONTROL_FILES, TABLE_FILES)
+BESIDE = (FACT_FILES, REQUEST_FILES, CONTROL_FILES, CONFIG_FILES, TABLE_FILES)
 """The files that are kept beside the runs; ``*`` stands for a file's name."""
 
 

@@ -1,5 +1,6 @@
 """The store of runs: a folder with one folder for each run, from which interrupted training continues."""
 
+import hashlib
 import secrets
 import shutil
 import warnings
@@ -25,7 +26,7 @@ from sopool.training.runs.files import (
     write_run,
 )
 from sopool.training.runs.info import Difference, RunInfo, differences, run_info
-from sopool.training.runs.layout import KEY, REQUEST_FILES
+from sopool.training.runs.layout import CONFIG_FILES, KEY, REQUEST_FILES, path_of
 from sopool.training.runs.locks import CLAIM, WRITE, RunLocks
 from sopool.training.runs.record import Run
 from sopool.training.runs.requests import StoredRequest, read_request, write_request
@@ -154,6 +155,17 @@ class RunStore:
                 except UserError as error:
                     _warn(f"{error} It counts as missing.")
         return found
+
+    def save_config(self, command: str, text: str) -> Path | None:
+        """Store a config file that repeats a command; return its path, or None if the store is read-only."""
+        path = path_of(self.folder, CONFIG_FILES, f"{command}-{hashlib.sha256(text.encode()).hexdigest()[:12]}")
+        with self._errors("written"), suppress(OSError):
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(path) as temporary:
+                    temporary.write_bytes(text.encode())
+            return path
+        return None
 
     @contextmanager
     def claim(self, config: RunConfig) -> Iterator[bool]:
