@@ -60,7 +60,7 @@ class ResourceError(UserError):
 class Place(NamedTuple):
     """The name of a source and of its rows, for error messages."""
 
-    unit: Literal["line", "record", "molecule", "graph"]
+    unit: Literal["line", "record", "row", "molecule", "graph"]
     path: str | Path | None = None
 
     def of(self, row: int) -> str:

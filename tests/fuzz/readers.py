@@ -1,6 +1,7 @@
 """The readers of data files as fuzzing targets."""
 
 import gzip
+import importlib.util
 import io
 import json
 import sys
@@ -265,6 +266,31 @@ def streamed(data: bytes, name: str) -> None:
 @target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
 def streamed_sdf(data: bytes) -> None:
     streamed(data, "a.sdf")
+
+
+def parquet_files() -> tuple[bytes, ...]:
+    """Tables of molecules as Parquet files, if pyarrow is installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return ()
+    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    columns = {
+        "smiles": ["CCO", "C", None],
+        "label": [0.5, None, 7.0],
+        "a": [True, False, None],
+        "id": [b"x", b"\xff", b""],
+    }
+    files = []
+    for compression in ("none", "snappy"):
+        out = io.BytesIO()
+        parquet.write_table(arrow.table(columns), out, compression=compression)
+        files.append(out.getvalue())
+    return tuple(files)
+
+
+@target(*parquet_files(), words=(b"PAR1", b"smiles", b"CCO", b"\x15\x00"), needs="pyarrow")
+def streamed_parquet(data: bytes) -> None:
+    with suppress(SettingError):  # a column may get another name
+        streamed(data, "a.parquet")
 
 
 @target(CSV, CSV_TARGETS, words=CSV_WORDS, needs="rdkit")

@@ -1,11 +1,11 @@
-"""Read molecules from CSV files and lists of SMILES, with bounded memory per row."""
+"""Read molecules from CSV files, other tables and lists of SMILES, with bounded memory per row."""
 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sopool.data.formats import limits
 from sopool.data.formats.lines import SHOWN, TextLine, not_blank, too_long
@@ -38,6 +38,8 @@ class CsvRow(NamedTuple):
     cells: list[str]
     """The cells, or only the beginning of the text if the row cannot be read."""
     problem: str = ""
+    values: tuple[Any, ...] | None = None
+    """The cells as they are given, where that is not text."""
 
 
 def table_rows(lines: Iterable[TextLine], path: str | Path, options: RowOptions) -> Iterator[GraphRow]:
@@ -69,7 +71,7 @@ def molecules_of_table(
         label = columns.cells([None if at is None else cells[at] for at in label_at])
         name, part = (None if at is None else cells[at] for at in (id_at, split_at))
         numbers = [cells[at] for at in graph_at]
-        kept = Cells(names, tuple(cells[: len(header)])) if options.keep else None
+        kept = Cells(names, row.values or tuple(cells[: len(header)])) if options.keep else None
         return MoleculeText(row.number, smiles, smiles, label, name, problem, numbers, part, kept)
 
     return molecule_rows(map(molecule, rows), from_smiles, options, columns)

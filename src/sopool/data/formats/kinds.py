@@ -15,6 +15,7 @@ from sopool.data.formats.jsonl import json_rows, read_jsonl
 from sopool.data.formats.lines import is_packed, not_blank, number_lines, read_lines
 from sopool.data.formats.molecule_features import ELEMENTS
 from sopool.data.formats.packed import load_graphs
+from sopool.data.formats.parquet import parquet_rows, parquet_training_columns
 from sopool.data.formats.rows import GraphRow, RowOptions, TrainingColumns
 from sopool.data.formats.sdf import sdf_rows, sdf_training_columns
 from sopool.data.formats.tu import read_tu
@@ -29,7 +30,7 @@ STDIN_NAME = "standard input"
 class Kind:
     """A kind of source, with the functions that read it."""
 
-    unit: Literal["line", "record", "graph"] = "graph"
+    unit: Literal["line", "record", "row", "graph"] = "graph"
     """The word for a row in error messages."""
     columns: tuple[str, ...] = ()
     """Which of the options in :data:`EVERY_COLUMN` may be given."""
@@ -55,8 +56,8 @@ class Kind:
         """Raise if columns, features or a split are given that a source does not have, as they would be ignored."""
         if options.split is not None and options.split.needs_molecules and not self.columns:
             raise SettingError(
-                f"split={options.split.name} needs molecules in a table (.csv, .tsv, .smi) or an .sdf file. In Python, "
-                "sopool.data.with_split(graphs, groups=...) divides any graphs.",
+                f"split={options.split.name} needs molecules in a table (.csv, .tsv, .smi, .parquet) or an .sdf file. "
+                "In Python, sopool.data.with_split(graphs, groups=...) divides any graphs.",
                 source,
             )
         for option in EVERY_COLUMN:
@@ -158,8 +159,9 @@ KINDS = {
     ".zip": COLLECTION,
     ".txt": Kind(whole=_read_gin_text, cached=True),
     ".graphs": Kind(whole=load_graphs),
+    ".parquet": Kind("row", EVERY_COLUMN, rows=parquet_rows, training=parquet_training_columns),
     **TEXTS,
     **{f"{suffix}.gz": kind for suffix, kind in TEXTS.items()},
 }
-KNOWN = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .graphs"
+KNOWN = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .parquet, .graphs"
 """The supported file types, for error messages."""

@@ -186,8 +186,8 @@ def load(
 
     Args:
         source: The name of a data set, such as ``"MUTAG"``, or a path: a TU folder or ``.zip``, GIN's ``.txt``,
-            ``.jsonl``, a ``.csv``, ``.tsv`` or ``.smi`` of SMILES, ``.sdf``, or ``.graphs``. A list of several gives
-            the graphs of all of them, one after the other.
+            ``.jsonl``, a ``.csv``, ``.tsv``, ``.smi`` or ``.parquet`` of SMILES, ``.sdf``, or ``.graphs``. A list of
+            several gives the graphs of all of them, one after the other.
         root: The folder to search first for named data sets. Default: None, the environment variable ``SOPOOL_DATA``.
         smiles_column: The column of a CSV with the SMILES. Default: None, a column with a usual name such as
             ``smiles``.
