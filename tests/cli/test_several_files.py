@@ -43,6 +43,22 @@ def test_files_of_molecules_are_joined(tables, call, tmp_path):
         assert "a+b" in shown.out
 
 
+@pytest.mark.filterwarnings("ignore:.*skipped")
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [('["a.csv", "b.tsv"]', 48), ('"a.csv"', 24), ("3", "[fit] data = 3, expected a string or a list")],
+)
+def test_a_config_file_may_name_several(data, expected, tables, call, tmp_path):
+    (tmp_path / "c.toml").write_text(f'[fit]\ndata = {data}\noutput = "m.sopool"\n')
+    shown = call("--config", "c.toml", "fit", *FIT)
+    if isinstance(expected, str):
+        assert shown.code == 2
+        assert expected in said(shown)
+        return
+    assert shown.code == 0, shown.err
+    assert load_model(tmp_path / "m.sopool").trained_on_["graphs"] == expected
+
+
 def test_labels_are_read_together(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "a.csv").write_text("smiles,y\nCC,1\nCCC,2\n")

@@ -88,6 +88,14 @@ def test_everything_that_a_model_uses_is_shown(call, tmp_path):
     assert "graphs 2 numbers: heat, pressure" in shown
 
 
+def test_the_temperature_of_calibrated_probabilities_is_shown(call, tmp_path):
+    model = tiny().fit(STORE, LABELS)
+    model.temperature_ = 1.25
+    model.save(tmp_path / "m.sopool")
+    assert "calibration probabilities have the temperature 1.25" in words(call("show", "m.sopool").out)
+    assert json.loads(call("show", "m.sopool", "--json").out)["network"]["temperature"] == 1.25
+
+
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_models_of_earlier_versions(path, call):
     shown = call("show", path)

@@ -22,7 +22,7 @@ OUTPUT = "Output"
 SourceArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...", help="The name of a data set, or the path of a file or folder of graphs; several are joined."
+        metavar="DATA", help="The name of a data set, or the path of a file or folder of graphs; several are joined."
     ),
 ]
 RootOption = Annotated[
@@ -159,7 +159,7 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model fi
 StreamsArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...",
+        metavar="DATA",
         help="The name of a data set, the path of a file or folder of graphs, or - for standard input; or several.",
     ),
 ]

@@ -94,6 +94,7 @@ def model_facts(model: GraphEstimator) -> dict[str, Any]:
             "pool_options": config.effective_options,
             "networks": len(model.best_epochs_),
             "parameters": sum(one[0].numel() for one in model.ensemble_.model.parameters()),
+            "temperature": model.ensemble_.temperature,
         },
         "settings": _settings(model) | {"best_epochs": model.best_epochs_},
         "estimate": None if estimate is None else _estimate(estimate),

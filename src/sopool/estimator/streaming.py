@@ -295,10 +295,10 @@ class Writer:
         lacks, more = (
             ", ".join(repr(name) for name in one if name not in other) for one, other in ((first, here), (here, first))
         )
-        differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"])) or "repeats some"
+        differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"]))
         raise DataError(
-            f"it {differ}, but several sources must have the same columns as the first one, {self._first.source}. "
-            "Use --drop-input to write no columns of the input.",
+            f"it {differ or 'repeats columns'}, but several sources must have the same columns as the first one, "
+            f"{self._first.source}. Use --drop-input to write no columns of the input.",
             row.source,
         )
 

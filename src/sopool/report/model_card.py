@@ -124,10 +124,15 @@ def _features(features: dict[str, Sequence[str]]) -> list[tuple[str, str]]:
 def _networks(network: dict[str, Any]) -> list[tuple[str, str]]:
     options = ", ".join(f"{name}={_value(value)}" for name, value in network["pool_options"].items())
     blocks = f", {network['blocks']} blocks" * bool(network["blocks"])
+    temperature = network["temperature"]
+    calibrated = (
+        [] if temperature is None else [("calibration", f"probabilities have the temperature {temperature:.3g}")]
+    )
     return [
         ("layers", f"{network['layers']} of {network['gnn']}, width {network['hidden']}{blocks}"),
         ("pooling", f"{network['pool']}{f' ({options})' * bool(options)}"),
         ("ensemble", f"{network['networks']:,} with {network['parameters']:,} parameters each"),
+        *calibrated,
     ]
 
 
