@@ -19,8 +19,9 @@ from sopool.errors import DataError, SettingError, check_kind, check_name
 from sopool.experiments.executors.local import Train, encoder_for, train_all
 from sopool.experiments.judge import Judgement, judge
 from sopool.experiments.results import EvaluationResults
-from sopool.experiments.systems import SYSTEMS, FixedSystem
+from sopool.experiments.systems import SYSTEMS, FixedSystem, TrainedSystem
 from sopool.experiments.systems.path import learn_all
+from sopool.experiments.systems.registry import FINAL_RUNS
 from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import (
     HIERARCHICAL,
@@ -48,7 +49,6 @@ from sopool.training.runs.requests import RequestedPool, StoredRequest
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report
 
-FINAL_RUNS = 3
 VERSIONS = ("sopool", "python", "torch", "torch-geometric", "numpy", "numba")
 
 
@@ -277,13 +277,18 @@ class Evaluator:
         self.fingerprint, self.encoders = _names(store)
         self.systems = {pool: system for pool in request.pools if isinstance(system := SYSTEMS.get(pool), FixedSystem)}
         """The fixed systems of the request."""
-        self.refused = {pool: why for pool, system in self.systems.items() if (why := system.refuses(store))}
+        self.trained = {
+            pool: system for pool in request.pools if isinstance(system := SYSTEMS.get(pool), TrainedSystem)
+        }
+        """The trained systems of the request."""
+        others = self.systems | self.trained
+        self.refused = {pool: why for pool, system in others.items() if (why := system.refuses(store))}
         """The reasons why some systems cannot be evaluated on these graphs."""
-        networks = {pool: network_of(pool, request.gnn) for pool in request.pools if pool not in self.systems}
+        networks = {pool: network_of(pool, request.gnn) for pool in request.pools if pool not in others}
         shared = share_options([pool for _, pool in networks.values()], request.blocks, request.pool_options)
         self.options = {name: shared[pool] for name, (_, pool) in networks.items()}
         given = (request.preset, request.blocks, request.head, request.block_readout)
-        self.models = {pool: system.model for pool, system in self.systems.items()} | {
+        self.models = {pool: system.model for pool, system in others.items()} | {
             name: model_config(store, gnn, pool, *given, shared[pool], self.objective.task)
             for name, (gnn, pool) in networks.items()
         }
@@ -338,6 +343,8 @@ class Evaluator:
         return [pool for pool in pools if pool not in self.refused]
 
     def _settings(self, pool: str) -> Sequence[Setting]:
+        if pool in self.trained:
+            return self.trained[pool].settings
         system = self.systems.get(pool)
         return self.request.settings if system is None else [Setting.of_system(one) for one in system.settings]
 
@@ -462,6 +469,17 @@ class Evaluator:
         if pool in self.systems:
             path = self.systems[pool].path
             return replace(config, path=path, epochs=len(path)).with_setting(setting)
+        if pool in self.trained:
+            own = self.trained[pool].recipe
+            return replace(
+                config,
+                epochs=min(own.epochs, self.request.epochs),
+                steps=own.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
+                halve_every=own.halve_every,
+                weight_decay=own.weight_decay,
+                average=own.average,
+                patience=own.patience,
+            ).with_setting(setting)
         config = replace(
             config,
             model=self._model(pool, fold),

@@ -39,6 +39,8 @@ class Classifier(torch.nn.Module):
 
     config: ModelConfig
     heads: torch.nn.ModuleList
+    draws = False
+    """Whether the model draws random numbers, which follow from the keys of dropout, even where its rate is 0."""
 
     @property
     def models(self) -> int:

@@ -5,13 +5,14 @@ from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
 from sopool.models.hierarchical import HierarchicalClassifier
+from sopool.models.network import NetworkClassifier
 from sopool.nn.pool.base import PooledReadout
 from sopool.nn.pool.eigen import EigenPooling
 from sopool.nn.registry import make_pooling, make_readout
 
 
 def make_model(config: ModelConfig, in_channels: int, classes: int) -> Classifier:
-    """Return a new model: hierarchical if the configuration has blocks, otherwise flat.
+    """Return a new model: a system's if the configuration names one, hierarchical if it has blocks, otherwise flat.
 
     Args:
         config: The architecture.
@@ -25,6 +26,8 @@ def make_model(config: ModelConfig, in_channels: int, classes: int) -> Classifie
         >>> type(make_model(ModelConfig(pool="topkpool", blocks=2), in_channels=7, classes=2)).__name__
         'HierarchicalClassifier'
     """
+    if config.system:
+        return NetworkClassifier(config, in_channels, classes)
     kind = HierarchicalClassifier if config.blocks else FlatClassifier
     return kind(config, in_channels, classes)
 

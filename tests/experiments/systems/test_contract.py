@@ -8,12 +8,15 @@ import torch
 
 from sopool.data.pack import Graph, pack
 from sopool.experiments import Evaluator, Request
-from sopool.experiments.systems import SYSTEMS, FixedSystem, learners, run_control
+from sopool.experiments.systems import SYSTEMS, FixedSystem, TrainedSystem, learners, run_control
 from sopool.experiments.systems.views import outputs_of
+from sopool.models import make_model
 from sopool.objectives import objective_for, truth_of
+from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.training.runs.store import RunStore
 from tests.helpers.quick_systems import quick
 
+TRAINED = [name for name, system in SYSTEMS.items() if isinstance(system, TrainedSystem)]
 FIXED = [name for name, system in SYSTEMS.items() if isinstance(system, FixedSystem)]
 EXACT = [name for name in FIXED if not SYSTEMS[name].chance]
 TRAIN = np.arange(24)
@@ -146,3 +149,30 @@ def test_interrupted_runs_are_resumed(system, tmp_path):
     assert {key: after[key] for key in before} == before
     assert found[0].outcomes == whole[0].outcomes
     assert found[0].missing == {}
+
+
+def scored(name, setting, store):
+    """The scores of a network with initial weights, which have a seed ``[G, 2]``."""
+    torch.manual_seed(0)
+    config = replace(SYSTEMS[name].model, hidden=setting.hidden, system_options=dict(setting.options))
+    model = make_model(config, 2, 2).eval()
+    x = torch.nn.functional.one_hot(store.node_labels.long(), 2).float()
+    with torch.no_grad():
+        return model(x, neighbors_of(store.edge_index.long(), store.num_nodes), store.node_ptr).numpy()
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_networks_see_graphs_and_nothing_else(name):
+    """Not the order of nodes or graphs, nor the others of the batch; and graphs without nodes or edges are fine."""
+    if why := SYSTEMS[name].refuses(STORE):
+        pytest.skip(f"it refuses these graphs: {why}")
+    for setting in (SYSTEMS[name].settings[0], SYSTEMS[name].settings[-1]):
+        found = scored(name, setting, STORE)
+        assert found.shape == (30, 2)
+        assert np.isfinite(found).all()
+        np.testing.assert_array_equal(scored(name, setting, STORE), found)
+        order = np.random.default_rng(0).permutation(30)
+        np.testing.assert_allclose(scored(name, setting, STORE[order]), found[order], rtol=1e-4, atol=1e-5)
+        others = pack([permuted(graph) for graph in GRAPHS], "toy")
+        np.testing.assert_allclose(scored(name, setting, others), found, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(scored(name, setting, STORE[WANTED]), found[WANTED], rtol=1e-4, atol=1e-5)

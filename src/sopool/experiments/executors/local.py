@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 
+import sopool.experiments.systems  # noqa: F401 - registers the networks that a worker process trains
 from sopool._runtime.processes import run_jobs
 from sopool._runtime.threads import cores, threads
 from sopool.data.analysis.spectral import ClusterSpec

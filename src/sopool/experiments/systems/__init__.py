@@ -4,10 +4,23 @@ Controls are the systems that use little of a graph: the accuracy of a pooling i
 what the sizes of the graphs, or a histogram of their labels, achieve.
 """
 
-import sopool.experiments.systems.fixed  # noqa: F401 - registers the systems
-from sopool.experiments.systems.registry import SYSTEMS, FixedSystem, System, fixed
+import sopool.experiments.systems.fixed
+import sopool.experiments.systems.trained  # noqa: F401 - the imports register the systems
+from sopool.experiments.systems.registry import SYSTEMS, FixedSystem, Recipe, System, TrainedSystem, fixed, trained
 from sopool.experiments.systems.result import ControlResult
 from sopool.experiments.systems.run import CONTROLS, run_control
 from sopool.experiments.systems.views import Gram
 
-__all__ = ["CONTROLS", "SYSTEMS", "ControlResult", "FixedSystem", "Gram", "System", "fixed", "run_control"]
+__all__ = [
+    "CONTROLS",
+    "SYSTEMS",
+    "ControlResult",
+    "FixedSystem",
+    "Gram",
+    "Recipe",
+    "System",
+    "TrainedSystem",
+    "fixed",
+    "run_control",
+    "trained",
+]

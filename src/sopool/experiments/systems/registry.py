@@ -6,20 +6,26 @@ strength. Its file in ``systems/fixed/`` holds nothing but the function and the 
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+import torch
 
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError
 from sopool.experiments.systems.learners import LEARNERS, Learner
 from sopool.experiments.systems.views import Choice, FixedView, Gram, Represented, View, Views
-from sopool.models.config import ModelConfig
+from sopool.models.config import ModelConfig, Setting
+from sopool.models.network import NETWORKS
 from sopool.nn.registry import hash_of_source
 from sopool.objectives import Task
 
 OWN = "your own"
+FINAL_RUNS = 3
+"""The number of final runs of each fold under ``fair`` of whatever depends on a random seed."""
 FRAMEWORK = ("normalised", "learner")
 """Names in the settings of a fixed system that its function is not called with."""
 SCALARS = (bool, int, float, str)
@@ -30,6 +36,7 @@ Represent = Callable[..., Any]
 """A function ``f(store, **setting)`` that returns features ``[G, F]``, dense or sparse, or a :class:`Gram`; with an
 argument ``seed`` if it draws random numbers."""
 F = TypeVar("F", bound=Represent)
+M = TypeVar("M", bound=Callable[..., torch.nn.Module])
 
 
 def accepts_all(store: PackedGraphs) -> str | None:
@@ -61,6 +68,16 @@ class System:
     """Whether ``sopool controls`` runs it by default."""
 
     kind: ClassVar[Literal["fixed", "trained"]]
+
+    @property
+    def final_runs(self) -> int:
+        """The number of final runs of each fold under ``fair``: several only if they differ."""
+        return FINAL_RUNS if self.chance else 1
+
+    def _version(self, made: Callable[..., Any]) -> str:
+        """Return the version, with a hash of the source code unless it is of this package."""
+        own = str(made.__module__).partition(".")[0] != "sopool"
+        return f"{self.version} {hash_of_source(made)}" if own else str(self.version)
 
     def seen_for(self, task: Task) -> str:
         """Return what it uses of a graph, and its model, for a task."""
@@ -117,17 +134,9 @@ class FixedSystem(System):
         }
 
     @property
-    def final_runs(self) -> int:
-        """The number of final runs of each fold under ``fair``: several only if they differ."""
-        return 3 if self.chance else 1
-
-    @property
     def model(self) -> ModelConfig:
         """What the configurations of its runs say of it."""
-        own = (
-            "" if str(self.represent.__module__).partition(".")[0] == "sopool" else f" {hash_of_source(self.represent)}"
-        )
-        return ModelConfig(pool="", system=self.name, system_version=f"{self.version}{own}")
+        return ModelConfig(pool="", system=self.name, system_version=self._version(self.represent))
 
     @property
     def strength(self) -> str:
@@ -183,6 +192,60 @@ class _EveryView:
                 known = self.system.representation(setting)
                 graphs = self.system.represented(self.store, setting, self.seed)
             yield self.system.view(graphs, setting, self.seed)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained, by Adam."""
+
+    epochs: int = 350
+    """The number of epochs; a request with fewer trains fewer."""
+    steps: int | None = 50
+    """Batches per epoch; None: one pass over the training graphs."""
+    batch_size: int = 32
+    """Graphs per batch."""
+    lr: float = 0.01
+    """The initial learning rate."""
+    halve_every: int = 0
+    """The learning rate is halved every so many epochs; 0 keeps it constant."""
+    weight_decay: float = 0.0
+    """The L2 penalty."""
+    average: float = 0.0
+    """The decay of the running mean of the parameters that models are scored with; 0 turns averaging off."""
+    patience: int | None = None
+    """The number of epochs without improvement on the held-out graphs after which no later epoch is chosen."""
+
+
+@dataclass(frozen=True)
+class TrainedSystem(System):
+    """A network with its own recipe, trained as those of poolings are.
+
+    Examples:
+        >>> from sopool.experiments.systems import SYSTEMS
+        >>> [setting.hidden for setting in SYSTEMS["mlp"].settings]
+        [32, 128]
+    """
+
+    make: Callable[..., torch.nn.Module] = field(kw_only=True)
+    """The function of ``in_channels``, ``out_channels``, ``hidden`` and options that creates it."""
+    recipe: Recipe = field(kw_only=True)
+    """How it is trained."""
+    settings: tuple[Setting, ...] = field(kw_only=True)
+    """The hyperparameters to choose from."""
+
+    kind = "trained"
+
+    @property
+    def model(self) -> ModelConfig:
+        """What the configurations of its runs say of it."""
+        return ModelConfig(pool="", system=self.name, system_version=self._version(self.make))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as a JSON object, with the recipe and the settings."""
+        return super().to_json() | {
+            "recipe": asdict(self.recipe),
+            "settings": [setting.to_json() for setting in self.settings],
+        }
 
 
 SYSTEMS: dict[str, System] = {}
@@ -279,6 +342,86 @@ def fixed(
         return function
 
     return register
+
+
+def trained(
+    name: str,
+    *,
+    sees: str,
+    recipe: Recipe = Recipe(),
+    grid: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    paper: str = OWN,
+    version: int = 1,
+    cost: str = "-",
+    refuses: Refuses = accepts_all,
+) -> Callable[[M], M]:
+    """Register a class of networks, with ``forward(x, edge_index, batch)`` as in PyG, as a trained system.
+
+    A network is created as ``Class(in_channels, out_channels, hidden=..., **options)`` and returns the scores of each
+    graph. It gets the node features that networks of this package get. Initial weights and random numbers in training
+    follow from the seed of a run. Networks of several folds and settings are trained side by side, one after the other
+    in each step.
+
+    Args:
+        name: The name for the command line and configurations.
+        sees: What it uses of a graph, in a few words.
+        recipe: How it is trained. Default: 350 epochs of 50 batches of 32 graphs, at a learning rate of 0.01.
+        grid: The values to choose from: of ``hidden``, ``batch_size``, ``lr``, or of options of the class. Default:
+            ``hidden`` is 32.
+        paper: The source. Default: ``"your own"``.
+        version: To be increased when the same graphs may give another result. Default: 1.
+        cost: The number of steps, up to a constant factor. Default: ``"-"``.
+        refuses: A function that says why some graphs cannot be evaluated; ``None`` if they can. Default: none are
+            refused.
+
+    Examples:
+        >>> import torch
+        >>> from torch_geometric.nn import GCNConv, global_mean_pool
+        >>> from sopool.experiments.systems import SYSTEMS, Recipe, trained
+        >>> @trained("tiny", sees="neighbors", recipe=Recipe(epochs=100, lr=0.001), grid={"hidden": (8, 16)})
+        ... class Tiny(torch.nn.Module):
+        ...     def __init__(self, in_channels, out_channels, hidden):
+        ...         super().__init__()
+        ...         self.conv = GCNConv(in_channels, hidden)
+        ...         self.head = torch.nn.Linear(hidden, out_channels)
+        ...
+        ...     def forward(self, x, edge_index, batch):
+        ...         return self.head(global_mean_pool(self.conv(x, edge_index).relu(), batch))
+        >>> SYSTEMS["tiny"].settings[0]
+        Setting(hidden=8, batch_size=32, lr=0.001, dropout=0.0)
+        >>> del SYSTEMS["tiny"]  # remove it again
+    """
+
+    def register(make: M) -> M:
+        NETWORKS[name] = make
+        SYSTEMS[name] = TrainedSystem(
+            name=name,
+            sees=sees,
+            paper=paper,
+            version=version,
+            chance=True,
+            cost=cost,
+            refuses=refuses,
+            make=make,
+            recipe=recipe,
+            settings=_every_setting(name, recipe, grid),
+        )
+        return make
+
+    return register
+
+
+def _every_setting(name: str, recipe: Recipe, grid: Mapping[str, Sequence[Any]]) -> tuple[Setting, ...]:
+    """Return all combinations of the values of a grid."""
+    settings = []
+    for values in product(*grid.values()):
+        given = dict(zip(grid, values, strict=True))
+        hidden = given.pop("hidden", 32)
+        batch_size = given.pop("batch_size", recipe.batch_size)
+        lr = given.pop("lr", recipe.lr)
+        settings.append(Setting(hidden, batch_size, lr, 0.0, tuple(given.items())))
+    _check_settings(name, "svm", [setting.to_json() for setting in settings])
+    return tuple(settings)
 
 
 def _check_settings(name: str, learner: str, settings: Sequence[Choice]) -> None:

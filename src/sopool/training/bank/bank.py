@@ -121,7 +121,7 @@ class Bank:
         self._take(state)
         self.inputs = self._learn_inputs() if inputs is None else inputs
         rates = np.array([config.dropout for config in self.configs])
-        self.dropped = self._numbers(rates) if rates.any() else None
+        self.dropped = self._numbers(rates) if rates.any() or self.model.draws else None
         objective, truth = tables.goal
         objective = objective.weighted(first.class_weights)
         self.truth = truth
