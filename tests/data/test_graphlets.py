@@ -187,3 +187,16 @@ def test_all_orders_of_nodes_have_one_class():
         pairs = [pair for bit, pair in enumerate(combinations(range(5), 2)) if code >> bit & 1]
         graph = nx.Graph(pairs)
         assert len({classes.of[code_of(graph, order)] for order in permutations(range(5))}) == 1
+
+
+def test_padded_matrices_are_bounded():
+    """Where a few nodes have many neighbors and many have two."""
+    width = np.array([1, 90, 2, 0, 80, *[2] * 5000, 3])
+    paths = np.array([0, 4000, 1, 0, 9000, *[1] * 5000, 2])
+    with patch.object(graphlets, "AT_ONCE", 8192):
+        parts = list(graphlets._similar(width, paths))
+    assert sorted(np.concatenate(parts).tolist()) == np.flatnonzero(width > 1).tolist()
+    for nodes in parts:
+        assert len(nodes) == 1 or len(nodes) * width[nodes].max() ** 2 <= 8192
+        assert len(nodes) == 1 or paths[nodes].sum() <= 8192
+    assert len(parts) < 10

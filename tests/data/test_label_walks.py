@@ -61,3 +61,22 @@ def test_long_sequences_of_many_labels():
     assert label_walks(store, 8)[-1].sum() > 0
     with pytest.raises(DataError, match=r"many has 100 node labels.*smaller length"):
         label_walks(store, 9)
+
+
+def test_walks_are_shortened_where_they_are_too_many():
+    store = random_graphs(12)
+    whole = label_walks(store, 4)
+    most = whole[1].nnz
+    assert whole[2].nnz > most
+    for at_once in (1, 2**17):
+        with (
+            patch.object(module, "AT_ONCE", at_once),
+            patch.object(module, "MOST_ENTRIES", most),
+            pytest.warns(UserWarning, match=f"more than {most} sequences.*of 3 steps, so walks have at most 2"),
+        ):
+            found = label_walks(store, 4)
+        assert len(found) == 2
+        for one, other in zip(found, whole, strict=False):
+            np.testing.assert_array_equal(one.toarray(), other.toarray())
+    with patch.object(module, "MOST_ENTRIES", 1), pytest.warns(UserWarning, match="at most 1"):
+        assert len(label_walks(store, 4)) == 1

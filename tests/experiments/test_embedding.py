@@ -18,11 +18,13 @@ def test_a_step_goes_against_the_gradient(monkeypatch):
     chosen = torch.tensor([[0, 1], [1, 1], [3, 0]])
     targets = torch.tensor([[0, 1, 1], [2, 0, 2], [0, 2, 1]])
     signs = torch.tensor([1.0, -1, -1])
-    scores = (y[targets] * x[chosen].mean(1)[:, None]).sum(2)
+    weights = torch.tensor([0.25, 0.75])
+    mean = 0.25 * x[chosen[:, 0]] + 0.75 * x[chosen[:, 1]]
+    scores = (y[targets] * mean[:, None]).sum(2)
     loss = -logsigmoid(scores * signs).sum()
     loss.backward()
     tables = [embedding._Table(one.detach().clone()) for one in (x, y)]
-    embedding._step(*tables, chosen, targets)
+    embedding._step(*tables, chosen, targets, weights)
     for table, old in zip(tables, (x, y), strict=True):
         torch.testing.assert_close(table.squares, old.grad**2)
         torch.testing.assert_close(old.detach() - table.rows, embedding.RATE * old.grad.sign())

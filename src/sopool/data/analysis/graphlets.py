@@ -12,6 +12,7 @@ of linear equations with integer coefficients (Ahmed et al., "Efficient Graphlet
 2015).
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -324,12 +325,7 @@ def _search_cliques(upper: Any, four: bool, per_edge: np.ndarray, per_node: np.n
     ends = upper.indices.astype(np.int64)
     width = np.diff(starts)
     keys = np.repeat(np.arange(len(width)), width) * len(width) + ends
-    order = np.argsort(-width, kind="stable")
-    order = order[: int((width > 1).sum())]
-    paths = segment_sums(width[ends], starts)
-    costs = np.maximum(width[order] ** 2, paths[order])
-    for some in graphs_at_once(costs, AT_ONCE):
-        nodes = order[some]
+    for nodes in _similar(width, segment_sums(width[ends], starts)):
         edges = expand_ranges(starts[nodes], width[nodes])
         after = width[ends[edges]]
         first = np.repeat(edges, after)
@@ -346,6 +342,20 @@ def _search_cliques(upper: Any, four: bool, per_edge: np.ndarray, per_node: np.n
         local = np.zeros((len(nodes), width[nodes[0]], width[nodes[0]]), np.float32)
         local[node, first - starts[nodes[node]], third - starts[nodes[node]]] = 1
         per_node[nodes] = ((local @ local) * local).sum((1, 2), dtype=np.float64).astype(np.int64)
+
+
+def _similar(width: np.ndarray, paths: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the nodes with two or more larger neighbors, widest first, so that padded matrices and paths are few."""
+    order = np.argsort(-width, kind="stable")
+    order = order[: int((width > 1).sum())]
+    ends = np.cumsum(paths[order])
+    first = 0
+    while first < len(order):
+        padded = first + AT_ONCE // int(width[order[first]]) ** 2
+        walked = int(np.searchsorted(ends, ends[first] - paths[order[first]] + AT_ONCE, side="right"))
+        last = max(first + 1, min(padded, walked))
+        yield order[first:last]
+        first = last
 
 
 def _squares(matrix: Any) -> np.ndarray:

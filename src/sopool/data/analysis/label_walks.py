@@ -1,7 +1,8 @@
 """Count the walks of each graph by the sequence of the labels that they meet."""
 
+import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from sopool.data.analysis.simple_graphs import SimpleGraphs, simple_graphs
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
+MOST_ENTRIES = 2**25
+"""The number of different sequences of all graphs and one length, which take 400 MB; longer walks are left out."""
 AT_ONCE = 2**17
 """The number of nodes and directed edges of graphs that are computed together, which bounds the memory."""
 
@@ -22,7 +25,8 @@ def label_walks(store: PackedGraphs, length: int) -> list[Any]:
     (own label, c). Only sequences that occur have a column, in the order of their labels.
 
     The time and the memory grow with the number of different sequences that start at each node, at most the number of
-    its walks: a few steps are cheap on molecules, but not on graphs with many labels and large degrees.
+    its walks: a few steps are cheap on molecules, but not on graphs with many labels and large degrees. Walks are
+    shortened, with a warning, if the graphs have more than ``MOST_ENTRIES`` sequences of a length.
 
     Args:
         store: The graphs.
@@ -45,8 +49,25 @@ def label_walks(store: PackedGraphs, length: int) -> list[Any]:
             f"{store.name} has {kinds} node labels, whose sequences of {length + 1} cannot be numbered: choose a "
             "smaller length."
         )
-    blocks = [list(_walks(block, labels[start:], kinds, length)) for start, block in _blocks(store)]
-    return [_joined([block[step] for block in blocks], len(store)) for step in range(length)]
+    blocks = []
+    entries = [0] * length
+    allowed = length
+    for start, block in _blocks(store):
+        found: list[_Walks] = []
+        for walks in _walks(block, labels[start:], kinds, allowed):
+            entries[len(found)] += walks.counts.nnz
+            if found and entries[len(found)] > MOST_ENTRIES:
+                allowed = len(found)
+                break
+            found.append(walks)
+        blocks.append(found)
+    if allowed < length:
+        warnings.warn(
+            f"{store.name} has more than {MOST_ENTRIES:,} sequences of labels along walks of {allowed + 1} steps, so "
+            f"walks have at most {allowed}.",
+            stacklevel=2,
+        )
+    return [_joined([block[step] for block in blocks], len(store)) for step in range(allowed)]
 
 
 def _blocks(store: PackedGraphs) -> Iterator[tuple[int, SimpleGraphs]]:
@@ -55,8 +76,15 @@ def _blocks(store: PackedGraphs) -> Iterator[tuple[int, SimpleGraphs]]:
         yield int(store.node_ptr[block.first]), block
 
 
-def _walks(block: SimpleGraphs, labels: np.ndarray, kinds: int, length: int) -> Iterator[tuple[int, np.ndarray, Any]]:
-    """Yield the number of graphs, the codes of sequences ``[S]`` and their numbers ``[B, S]``, step by step."""
+class _Walks(NamedTuple):
+    """The codes of sequences ``[S]``, and how often each occurs in some graphs ``[B, S]``."""
+
+    codes: np.ndarray
+    counts: Any
+
+
+def _walks(block: SimpleGraphs, labels: np.ndarray, kinds: int, length: int) -> Iterator[_Walks]:
+    """Yield the walks of one step, two steps and so on."""
     from scipy.sparse import csr_array
 
     nodes = block.matrix.shape[0]
@@ -73,18 +101,18 @@ def _walks(block: SimpleGraphs, labels: np.ndarray, kinds: int, length: int) -> 
         first, rest = np.divmod(sequences, max(len(codes), 1))
         codes = first * kinds**step + codes[rest]
         walks = csr_array((walks.data, columns, walks.indptr), shape=(nodes, len(codes)))
-        yield block.graphs, codes, (graphs @ walks).tocsr()
+        yield _Walks(codes, (graphs @ walks).tocsr())
 
 
-def _joined(parts: list[tuple[int, np.ndarray, Any]], graphs: int) -> Any:
+def _joined(parts: list[_Walks], graphs: int) -> Any:
     """Return the counts of all blocks as one matrix, whose columns are the sequences of any of them."""
     from scipy.sparse import csr_array, vstack
 
-    every = np.unique(np.concatenate([np.zeros(0, np.int64), *(codes for _, codes, _ in parts)]))
+    every = np.unique(np.concatenate([np.zeros(0, np.int64), *(part.codes for part in parts)]))
     moved = []
-    for count, codes, found in parts:
+    for codes, found in parts:
         columns = np.searchsorted(every, codes)[found.indices]
-        moved.append(csr_array((found.data, columns, found.indptr), shape=(count, len(every))))
+        moved.append(csr_array((found.data, columns, found.indptr), shape=(found.shape[0], len(every))))
     if not moved:
         return csr_array((graphs, 0))
     joined = vstack(moved, format="csr")

@@ -6,11 +6,11 @@ and their document. With vectors :math:`x` of inputs and :math:`y` of targets, t
 
 .. math:: -\log \sigma(\bar x_S^T y_t) - \sum_{j=1}^{k} \log \sigma(-\bar x_S^T y_{n_j}),
 
-where :math:`\bar x_S` is the mean over S, and the k targets :math:`n_j` are random, drawn with the power 3/4 of their
-frequencies (Mikolov et al., NeurIPS 2013, https://arxiv.org/abs/1310.4546).
+where :math:`\bar x_S` is a weighted mean over S, and the k targets :math:`n_j` are random, drawn with the power 3/4 of
+their frequencies (Mikolov et al., NeurIPS 2013, https://arxiv.org/abs/1310.4546).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -29,7 +29,15 @@ Draw = Callable[[torch.Generator], tuple[Tensor, Tensor]]
 """A function that draws the inputs ``[B, S]`` and the targets ``[B]`` of a step; B may differ from step to step."""
 
 
-def embed(draw: Draw, inputs: int, frequencies: np.ndarray, dimensions: int, steps: int, seed: int) -> np.ndarray:
+def embed(
+    draw: Draw,
+    inputs: int,
+    frequencies: np.ndarray,
+    dimensions: int,
+    steps: int,
+    seed: int,
+    weights: Sequence[float] = (1.0,),
+) -> np.ndarray:
     """Return the vectors of all inputs, float32 ``[inputs, dimensions]``.
 
     Random numbers come from a generator of their own, so the result depends on the arguments only. The time of a step
@@ -42,6 +50,7 @@ def embed(draw: Draw, inputs: int, frequencies: np.ndarray, dimensions: int, ste
         dimensions: The length of a vector.
         steps: The number of steps.
         seed: The random seed.
+        weights: The weight of each of the S inputs of a target. Default: a single input.
 
     Examples:
         >>> import numpy as np
@@ -62,7 +71,7 @@ def embed(draw: Draw, inputs: int, frequencies: np.ndarray, dimensions: int, ste
         chosen, targets = draw(generator)
         drawn = torch.rand(len(targets), NEGATIVES, dtype=torch.float64, generator=generator) * totals[-1]
         random = torch.searchsorted(totals, drawn, right=True).clamp_(max=len(totals) - 1)
-        _step(x, y, chosen, torch.cat([targets[:, None], random], 1))
+        _step(x, y, chosen, torch.cat([targets[:, None], random], 1), torch.tensor(weights))
     found: np.ndarray = x.rows.numpy()
     return found
 
@@ -83,15 +92,15 @@ class _Table:
         self.rows[used] -= RATE * gradient / (self.squares[used].sqrt() + 1e-10)
 
 
-def _step(x: _Table, y: _Table, chosen: Tensor, targets: Tensor) -> None:
+def _step(x: _Table, y: _Table, chosen: Tensor, targets: Tensor, weights: Tensor) -> None:
     """Take a step for inputs ``[B, S]`` and targets ``[B, 1 + k]``, of which the first of each row is the right one."""
-    mean = x.rows[chosen].mean(1)
+    mean = (weights[:, None] * x.rows[chosen]).sum(1)
     others = y.rows[targets]
     slope = (others @ mean[:, :, None])[..., 0].sigmoid_()
     slope[:, 0] -= 1
-    x_gradient = (slope[:, None] @ others)[:, 0] / chosen.shape[1]
+    x_gradient = slope[:, None] @ others
     y.descend(targets, slope[..., None] * mean[:, None])
-    x.descend(chosen, x_gradient[:, None].expand(*chosen.shape, -1))
+    x.descend(chosen, weights[:, None] * x_gradient)
 
 
 def near_words(words: np.ndarray, times: np.ndarray, ptr: np.ndarray, window: int, batch: int = BATCH) -> Draw:
