@@ -44,6 +44,13 @@ def test_presets_of_the_registry_overlay_the_defaults_of_the_class(name, blocks,
     assert default_options(name, blocks) == options
 
 
+def test_channels_can_be_the_widths_of_layers():
+    assert make_readout("sopool-bimap", [2, 3]).channels == 5
+    assert make_readout("topkpool", [2, 3]).pooling.channels == 5
+    pairs = make_readout("sopool-pairs", [2, 3, 4])
+    assert (pairs.channels, pairs.paired_channels) == (9, 5)
+
+
 def test_default_options_follow_a_user_s_own_readout(monkeypatch):
     class Own(READOUTS["sum"]):
         def __init__(self, channels, power, scale=2.0):

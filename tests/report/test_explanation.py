@@ -107,6 +107,7 @@ def test_the_strongest_pairs_of_nodes_are_arcs_and_rows():
         first, second = (found.nodes[node] or f"node {node}" for node in (pair.first, pair.second))
         assert arc[0].text == f"{first} and {second} at distance {pair.distance}: {signed(pair.value)}"
         assert arc.attrib["stroke"] == "rgb({},{},{})".format(*(FOR if pair.value > 0 else AGAINST))
+    assert "sum over the nodes, each with one half of every pair that it is in, plus the bias" in Text(page).words
     grid = node_pairs_grid(found)
     assert [(row[2].value, row[3].value) for row in grid.rows] == [(pair.distance, pair.value) for pair in pairs]
 

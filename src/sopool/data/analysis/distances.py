@@ -159,7 +159,7 @@ def is_undirected(store: PackedGraphs) -> bool:
 
 
 def affordable(store: PackedGraphs, distances: int, most_pairs: int) -> int:
-    """Return the largest distance up to which there are at most ``most_pairs`` pairs."""
+    """Return the largest distance, up to ``distances``, up to which there are at most ``most_pairs`` pairs."""
     if distances < 1:
         raise SettingError(f"distances={distances}: it must be the largest distance between two nodes, at least 1.")
     if int((store.sizes * (store.sizes - 1)).sum()) <= most_pairs:
