@@ -59,10 +59,9 @@ def test_a_stream_gives_the_same(tmp_path):
     np.testing.assert_allclose(found, expected[[row["row"] for row in rows]], atol=1e-5)
 
 
-def test_predicting_fills_no_cache(monkeypatch, tmp_path):
-    model = fitted("default")
+def test_fitting_and_predicting_fill_no_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
-    model.predict(STORE)
+    fitted("default").predict(STORE)
     assert not list(tmp_path.iterdir())
 
 

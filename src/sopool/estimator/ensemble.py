@@ -181,12 +181,14 @@ def training_tables(
 ) -> GraphTables:
     """Return graphs with labels or targets in the layout that models of this configuration train on.
 
-    Clusters and pairs of nodes are kept in the cache if ``cached``.
+    Clusters are kept in the cache if ``cached``. Pairs of nodes are not: they are found in seconds, and every fold of
+    an estimate would add its own file.
     """
     tables = GraphTables.build(store, features, edges, objective, numbers)
     # Labels and targets would change the key in the cache.
     plain = replace(store, labels=None, classes=(), targets=None, target_names=())
-    return add_structures(tables, plain, structures_for(config), cached)
+    needed = structures_for(config)
+    return add_structures(tables, plain, needed, cached and needed.clusters is not None)
 
 
 def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:
