@@ -192,7 +192,7 @@ def _bank(data: str, pool: str, setting: Setting, root: Path) -> tuple[Evaluator
 
 def _needs(data: str, pool: str, setting: Setting, root: Path) -> tuple[Needs, list[RunConfig]]:
     evaluator, configs = _bank(data, pool, setting, root)
-    tables = tables_for(evaluator.store, TableFacts("test", None, edge_labels=False), "cpu")
+    tables = tables_for(evaluator.store, TableFacts.of(configs[0]), "cpu")
     return Needs(Splitter(evaluator.store.labels.numpy()), lambda _: tables, "cpu", Resources(1e12, 0.0)), configs
 
 
@@ -200,7 +200,7 @@ def growth(data: str, pool: str, hidden: str, batch: str, root: Path) -> int:
     """Return the largest growth of this process in bytes, after the tables are built and the code is compiled."""
     torch.set_num_threads(1)
     evaluator, configs = _bank(data, pool, Setting(int(hidden), int(batch)), root)
-    tables = tables_for(evaluator.store, TableFacts("test", None, edge_labels=False), "cpu")
+    tables = tables_for(evaluator.store, TableFacts.of(configs[0]), "cpu")
     splitter = Splitter(tables.truth.numpy())
     small = [replace(config.with_setting(Setting(2, 2)), steps=1) for config in configs[:1]]
     _epoch(Bank(tables, small, [splitter(config) for config in small]), 4)
