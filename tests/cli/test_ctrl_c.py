@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
+from sopool import GraphClassifier
 from sopool.cli.progress import Interruption
 
 ENTRY = """
@@ -216,7 +218,13 @@ def test_an_interrupted_fit_continues_with_the_same_result(number, send, tmp_pat
     assert ("run the same command again to continue" in err) == (number == signal.SIGINT)
     assert not (stopped / "m.sopool").exists()
     finish(command, stopped, clean_environment)
-    assert (stopped / "m.sopool").read_bytes() == (tmp_path / "whole" / "m.sopool").read_bytes()
+    models = [GraphClassifier.load(tmp_path / folder / "m.sopool") for folder in ("whole", "stopped")]
+    (whole, config, estimate), (again, *others) = (
+        (one.ensemble_.model.state_dict(), one.about_["config"], one.about_["estimate"]) for one in models
+    )
+    assert others == [config, estimate]
+    assert all(torch.equal(again[name], tensor) for name, tensor in whole.items())
+    assert models[1].temperature_ == models[0].temperature_
     assert [path.name for path in stopped.iterdir()] == ["m.sopool"]
 
 

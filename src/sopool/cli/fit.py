@@ -229,7 +229,7 @@ def fit(
             with advise("to train", advice):
                 work = Work(each.graphs, tally)
                 used = (workers or cores()) if place == "cpu" else 1
-                found.append(work.estimate(model, count, used, fold_seed, calibrate))
+                found.append(work.estimate(model, count, used, fold_seed, calibrate and not found))
             console.print(estimate_grid(found[-1], shown))
             if found[-1].calibration is not None:
                 console.print()
