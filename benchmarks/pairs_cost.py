@@ -56,7 +56,9 @@ def make_batch(store: PackedGraphs, graphs: int, channels: int, distances: int) 
     batch = some.batch(range(len(some)))
     index = torch.repeat_interleave(torch.arange(len(some)), batch.ptr.diff())
     x = torch.randn(len(index), channels, requires_grad=True)
-    return Batch(x, batch.edge_index, index, batch.ptr, pair_lists(some, distances).batch(batch))
+    return Batch(
+        x, batch.edge_index, index, batch.ptr, pair_lists(some, distances).take(batch.graphs, batch.ptr, batch.nodes)
+    )
 
 
 def make_forms(batch: Batch, distances: int) -> dict[str, Form]:

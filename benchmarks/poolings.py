@@ -26,9 +26,10 @@ from benchmarks.common import DATA, command, make_parser, seconds, versions
 from benchmarks.rivals.poolings import RIVALS, RefusedError, rival
 from sopool.data import load
 from sopool.experiments.executors.local import TableFacts, tables_for
-from sopool.models import clusters_for, make_model
-from sopool.models.presets import model_config
-from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_readout
+from sopool.models import make_model, structures_for
+from sopool.models.presets import edges_used, model_config
+from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, make_readout
+from sopool.nn.aggr.base import GraphReadout
 from sopool.ops.message_passing.structure import GraphStructure
 from sopool.training.bank.capture import capture, run_aside
 
@@ -44,13 +45,18 @@ def contenders():
     return [*flat, *(f"{name}, {BLOCKS} blocks" for name in POOLINGS)]
 
 
+def facts_of(config):
+    """Return what determines the tables of a model that classifies."""
+    return TableFacts("test", structures_for(config), edges_used(config), False, ("classification", "accuracy", None))
+
+
 def prepare(name, data, args):
     """Return a function that, for a number of graphs, returns the layer or model and a function that runs one step."""
     store = cached_load(data, args.root)
     blocks = BLOCKS if name.endswith("blocks") else 0
     pool = name.split(",")[0].split(" ")[0]
     config = model_config(store, "gcn" if blocks else "gin-0", pool, blocks=blocks)
-    tables = tables_for(store, TableFacts("test", clusters_for(config), edge_labels=False), args.device)
+    tables = tables_for(store, facts_of(config), args.device)
     order = torch.randperm(len(tables), generator=torch.Generator().manual_seed(0)).to(args.device)
 
     def make(graphs, largest=True):
@@ -70,8 +76,8 @@ def prepare(name, data, args):
             return layer, lambda: step(call(x), layer, x)
         layer = make_readout(pool, CHANNELS, **config.pool_options).to(args.device)
         graphs = GraphStructure(batch.ptr, batch.neighbors)
-        if isinstance(layer, PooledReadout):
-            return layer, lambda: step(layer(x, graphs), layer, x)
+        if isinstance(layer, GraphReadout):
+            return layer, lambda: step(layer.read(x, graphs), layer, x)
         return layer, lambda: step((layer(x, ptr=batch.ptr), None), layer, x)
 
     return make

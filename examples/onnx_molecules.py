@@ -17,6 +17,18 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 from rdkit import Chem
+from rdkit.Chem import rdCIPLabeler
+
+COLUMNS = {
+    "degree": lambda atom: atom.GetDegree(),
+    "charge": lambda atom: atom.GetFormalCharge(),
+    "hydrogens": lambda atom: atom.GetTotalNumHs(True),
+    "hybridization": lambda atom: atom.GetHybridization().name.lower(),
+    "aromatic": lambda atom: "yes" if atom.GetIsAromatic() else "no",
+    "ring size": lambda atom: min(atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx()), 9),
+    "chirality": lambda atom: atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else "none",
+}
+"""The categories of atoms that a model may use, by the names in the metadata."""
 
 
 def read_molecule(smiles: str) -> Chem.Mol:
@@ -26,6 +38,8 @@ def read_molecule(smiles: str) -> Chem.Mol:
     molecule = Chem.MolFromSmiles(smiles, settings)
     if molecule is None or not molecule.GetNumAtoms():
         raise ValueError(f"RDKit cannot read the SMILES {smiles!r}.")
+    Chem.AssignStereochemistry(molecule, cleanIt=True, flagPossibleStereoCenters=True)
+    rdCIPLabeler.AssignCIPLabels(molecule)
     return molecule
 
 
@@ -38,15 +52,19 @@ def positions(found: list[str], values: list[str | int]) -> np.ndarray:
 def model_inputs(molecules: list[Chem.Mol], described: dict) -> dict[str, np.ndarray]:
     """Return the inputs of the model for a batch of molecules, as the metadata describe them."""
     bonds = [bond for molecule in molecules for bond in molecule.GetBonds()]
-    sizes = [molecule.GetNumAtoms() for molecule in molecules]
-    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    atoms = [atom for molecule in molecules for atom in molecule.GetAtoms()]
+    ptr = np.cumsum([0, *(molecule.GetNumAtoms() for molecule in molecules)], dtype=np.int64)
     first = np.repeat(ptr[:-1], [molecule.GetNumBonds() for molecule in molecules])
     ends = np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds], dtype=np.int64).reshape(-1, 2)
     there = ends.T + first  # each bond in one direction, numbered across all molecules
     inputs = {"ptr": ptr, "edge_index": np.concatenate([there, there[::-1]], axis=1)}
     if "node_labels" in described:
-        symbols = [atom.GetSymbol() for molecule in molecules for atom in molecule.GetAtoms()]
+        symbols = [atom.GetSymbol() for atom in atoms]
         inputs["node_labels"] = positions(symbols, described["node_labels"]["values"])
+    if "node_categories" in described:
+        columns = described["node_categories"]["columns"]
+        found = [positions(list(map(COLUMNS[column["name"]], atoms)), column["values"]) for column in columns]
+        inputs["node_categories"] = np.stack(found, axis=1)
     if "edge_labels" in described:
         names = [bond.GetBondType().name.lower() for bond in bonds]
         inputs["edge_labels"] = positions(2 * names, described["edge_labels"]["values"])

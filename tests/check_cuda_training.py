@@ -134,7 +134,12 @@ def check_going_on(average: float) -> None:
 def check_predictions() -> None:
     """Of models trained on the CPU, moved to the GPU: the same scores, in one piece and in many."""
     mutag = load("MUTAG")
-    for gnn, pool in (("gin-0", "sopool-bimap"), ("gine", "sopool-attn"), ("graphsage", "eigenpool")):
+    for gnn, pool in (
+        ("gin-0", "sopool-bimap"),
+        ("gine", "sopool-attn"),
+        ("graphsage", "eigenpool"),
+        ("gcn", "sopool-pairs"),
+    ):
         model = GraphClassifier(gnn=gnn, pool=pool, n_models=2, epochs=1, device="cpu", random_state=0).fit(mutag)
         want, here = (ensemble.scores(mutag, ensemble.encode(mutag)) for ensemble in both(model.ensemble_))
         check(f"scores of {gnn} with {pool}, against the CPU", error(here, want.double()), 1e-4)

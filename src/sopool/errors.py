@@ -60,8 +60,12 @@ class ResourceError(UserError):
 class Place(NamedTuple):
     """The name of a source and of its rows, for error messages."""
 
-    unit: Literal["line", "record", "molecule", "graph"]
+    unit: Literal["line", "record", "row", "molecule", "graph"]
     path: str | Path | None = None
+
+    def of(self, row: int) -> str:
+        """Return the name of one row."""
+        return f"{self.unit} {row}" if self.path is None else f"{self.path}, {self.unit} {row}"
 
     def error(self, row: int, reason: str) -> DataError:
         """Return the error for one row."""

@@ -15,9 +15,9 @@ from tests.helpers.marks import starts_processes
 
 pytestmark = quiet
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "onnx_molecules.py"
-SMILES = ["CCO", "c1ccccc1O", "CC(=O)[O-]", "[Na+].[Cl-]", "C", "N#CC=C", "[H]O[H]", "C1CC1Br", "OC(=O)c1ccccc1"]
-NEW = [*SMILES, "[Xe]", "CCCCCCCCCCCCCCCCN", "[NH3]->[Cu]"]
-"""With an atom and a bond that no molecule for training has."""
+SMILES = ["CCO", "c1ccccc1O", "CC(=O)[O-]", "[Na+].[Cl-]", "C", "N#CC=C", "[H]O[H]", "C1CC1Br", "C[C@H](N)C(=O)O"]
+NEW = [*SMILES, "[Xe]", "CCCCCCCCCCCCCCCCN", "[NH3]->[Cu]", "C[C@@H](O)[C@H](N)F", "C1CCCCCCCCC1", "[O-2]"]
+"""With atoms, a bond, a ring and a charge that no molecule for training has."""
 WITHOUT = """
 import runpy, sys
 sys.modules["torch"] = sys.modules["sopool"] = None  # an import would fail

@@ -115,6 +115,7 @@ def test_the_tables_fit_the_terminal(tmp_path, monkeypatch):
         ["runs", "--all"],
         ["controls", "MUTAG", "--folds", "2"],
         ["fit", "MUTAG", "-o", "m.sopool", *QUICK],
+        ["show", "m.sopool"],
         ["reproduce", "figure2"],
     ):
         text = shown(arguments, tmp_path)

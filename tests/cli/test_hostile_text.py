@@ -110,6 +110,9 @@ COMMANDS = {
     "predict": (0, ["predict", MODEL, DATA, "--device", "cpu"]),
     "predict --format jsonl": (0, ["predict", MODEL, DATA, "--format", "jsonl", "--device", "cpu"]),
     "predict: only bad rows": (2, ["predict", MODEL, f"bad{DATA}", "--device", "cpu"]),
+    "show": (0, ["show", MODEL, "--card", f"{HOSTILE}.md"]),
+    "show --json": (0, ["show", "numbers.sopool", "--json"]),
+    "show labels": (0, ["show", "labels.sopool"]),
     "explain": (0, ["explain", MODEL, DATA, "-g", "1", "-o", f"{HOSTILE}.json", "--device", "cpu"]),
     "explain on the terminal": (0, ["explain", MODEL, DATA, "-g", "1", "-o", "-", "--format", "json"]),
     "explain: no such graph": (2, ["explain", MODEL, DATA, "-g", f"no{HOSTILE}"]),
@@ -136,7 +139,7 @@ COMMANDS = {
     "one argument too many": (2, ["inspect", "MUTAG", HOSTILE]),
     "no such choice": (2, ["evaluate", "MUTAG", "--preset", HOSTILE]),
 }
-ESCAPED = ("inspect --json", "explain on the terminal")
+ESCAPED = ("inspect --json", "show --json", "explain on the terminal")
 """JSON in ASCII."""
 
 

@@ -75,8 +75,9 @@ def test_columns_of_a_table_are_targets(call, tmp_path):
     assert "average precision" not in done.out
     found = call("predict", "m.sopool", "m.csv", "--target-columns", "third,odd", "-o", "out.csv")
     assert "Scores on the known values" in found.err
-    assert "the model was trained on these graphs, so this score says nothing" in words(found.err)
-    header = "row,id,predicted_odd,predicted_third,probability_odd,probability_third,uncertainty_odd,uncertainty_third"
+    assert "30 of 30 labelled graphs were in the training data: scores on them are too good" in words(found.err)
+    header = "predicted_odd,predicted_third,probability_odd,probability_third,uncertainty_odd,uncertainty_third"
+    header = f"row,smiles,size,odd,third,{header}"
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == header
     one = ["--label-column", "size", "--loss", "huber", "--metric", "r2", "--pool", "sum,mean"]
     done = call("fit", "m.csv", *one, "-o", "one.sopool", *QUICK)
@@ -84,7 +85,7 @@ def test_columns_of_a_table_are_targets(call, tmp_path):
     model = GraphRegressor.load(tmp_path / "one.sopool")
     assert (model.loss, model.objective_.metric, model.target_names_) == ("huber", "r2", ["size"])
     assert "Selected: pool" in done.out
-    found = call("predict", "one.sopool", "m.csv", "--label-column", "size", "-o", "out.csv")
+    found = call("predict", "one.sopool", "m.csv", "-o", "out.csv")
     assert "on 30 known values" in words(found.err)
     assert "RMSE" in found.err
     assert "scored as targets" not in found.err

@@ -67,7 +67,10 @@ def test_a_batch_has_the_pairs_that_its_edges_have(directed):
     batch = store.batch([3, 5, 0, 7, 3])
     x = draw_rows(0, len(batch.nodes), 2).requires_grad_()
     results = []
-    for pairs in (pair_lists(store, MOST).batch(batch), find_pairs(batch.edge_index, len(batch.nodes), MOST)):
+    for pairs in (
+        pair_lists(store, MOST).take(batch.graphs, batch.ptr, batch.nodes),
+        find_pairs(batch.edge_index, len(batch.nodes), MOST),
+    ):
         pooled = segment_pairs(x, pairs, batch.ptr, rest=True)
         results.append((pooled, torch.autograd.grad(pooled.square().sum(), x)[0]))
     for mine, theirs in zip(*results, strict=True):
@@ -78,7 +81,8 @@ def test_no_graphs():
     store = little_store()[[]]
     lists = pair_lists(store, 2)
     assert lists.totals() == [0, 0]
-    assert lists.batch(store.batch([])).counts().shape == (0, 2)
+    batch = store.batch([])
+    assert lists.take(batch.graphs, batch.ptr, batch.nodes).counts().shape == (0, 2)
 
 
 def test_the_budget_decides_how_far():
@@ -98,7 +102,7 @@ def test_pairs_are_kept(cache, monkeypatch):
     store = little_store()
     first = pairs_of(store, MOST)
     (path,) = cache.iterdir()
-    monkeypatch.setattr(distance_cache, "pair_lists", lambda *_: pytest.fail("they were in the cache"))
+    monkeypatch.setattr(distance_cache, "find_lists", lambda *_: pytest.fail("they were in the cache"))
     assert same(pairs_of(store, MOST), first)
     monkeypatch.undo()
     monkeypatch.setenv("SOPOOL_CACHE", str(cache))

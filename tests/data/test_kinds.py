@@ -16,7 +16,7 @@ from sopool.errors import SettingError
 @pytest.mark.parametrize("suffix", [suffix for suffix in KINDS if suffix])
 def test_a_kind_is_known_by_its_suffix(suffix):
     assert kind_of(f"some.v2{suffix}") is kind_of(f"SOME.V2{suffix.upper()}") is KINDS[suffix]
-    assert (KINDS[suffix].rows is not None) == (suffix.removesuffix(".gz") in TEXTS)
+    assert (KINDS[suffix].rows is not None) == (suffix.removesuffix(".gz") in {*TEXTS, ".parquet"})
 
 
 def test_other_sources(tmp_path):
@@ -31,6 +31,7 @@ def test_other_sources(tmp_path):
 def test_how_errors_speak_of_a_row():
     assert kind_of("a.sdf.gz").place("a.sdf.gz") == ("record", "a.sdf.gz")
     assert kind_of("a.smi").place("a.smi") == ("line", "a.smi")
+    assert kind_of("a.parquet").place("a.parquet") == ("row", "a.parquet")
     assert kind_of("MUTAG").place("MUTAG") == ("graph", "MUTAG")
     assert kind_of("-").place("-") == ("line", STDIN_NAME)
 

@@ -171,11 +171,14 @@ def test_levels(tmp_path, level):
     assert store.edge_labels.tolist() == bare.edge_labels.tolist()
 
 
-def test_the_default_reads_elements_and_bond_types_only(tmp_path):
+def test_the_default_reads_all_features_of_atoms(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("smiles,label\nC[N+](=O)[O-],1\n")
-    assert load(path).node_categories is None
-    assert smiles_to_store(["C"])[0].edge_categories is None
+    for store in (load(path), smiles_to_store(["C[N+](=O)[O-]"])[0]):
+        assert [column.name for column in store.node_category_columns] == list(LEVELS["atoms"].atoms)
+        assert store.edge_categories is None
+    assert load(path, features="element").node_categories is None
+    assert load(path, descriptors=["rdkit2d"]).node_categories is not None
     assert chosen_features("element") == ELEMENTS == MoleculeFeatures()
 
 

@@ -1,4 +1,5 @@
 from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from unittest.mock import patch
@@ -92,6 +93,38 @@ def test_refine_agrees_with_dictionaries(store, rounds, use_labels, block):
         assert same_numbers(colours.tolist()) == wanted
     assert (graphs.dtype, graphs.shape) == (np.int64, (len(store),))
     assert same_numbers(graphs.tolist()) == naive_graph_colours(store, expected[-1])
+
+
+def naive_labelled(store, rounds):
+    """Colors that pair those of neighbors with the labels of edges, with dictionaries."""
+    edges = list(zip(chain(*all_edges(store)), store.edge_labels.tolist(), strict=True))
+    result = [same_numbers(naive_initial(store, use_labels=True))]
+    for _ in range(rounds):
+        old = result[-1]
+        keys = []
+        for node in range(store.num_nodes):
+            ahead = sorted((old[b], label) for (a, b), label in edges if a == node)
+            behind = sorted((old[a], label) for (a, b), label in edges if b == node)
+            keys.append((old[node], tuple(ahead), tuple(behind)))
+        result.append(same_numbers(keys))
+    return result
+
+
+@given(stores(min_size=0), st.integers(0, 3), st.integers(1, 10))
+def test_edge_labels_are_seen(store, rounds, block):
+    if store.edge_labels is None:
+        with pytest.raises(DataError, match="edges of random have no labels"):
+            refine(store, rounds, edge_labels=True)
+        store = replace(store, edge_labels=torch.zeros(store.num_edges, dtype=torch.int32), edge_label_names=(0,))
+    with patch.object(refinement, "edge_blocks", partial(edge_blocks, size=block)):
+        found = refine(store, rounds, edge_labels=True)
+    assert [same_numbers(colours.tolist()) for colours in found] == naive_labelled(store, rounds)
+
+
+def test_equal_edge_labels_change_nothing():
+    store = pack([Graph(4, [(0, 1), (1, 2), (2, 3)], edge_labels=[1, 1, 1]), Graph(3, [(0, 1)], edge_labels=[1])])
+    for plain, labelled in zip(refine(store, 3), refine(store, 3, edge_labels=True), strict=True):
+        assert same_numbers(plain.tolist()) == same_numbers(labelled.tolist())
 
 
 @needs_data

@@ -21,6 +21,7 @@ from sopool.data import (
     pack,
     save_graphs,
 )
+from sopool.data.formats import limits
 from sopool.data.formats.jsonl import json_rows, write_jsonl
 from sopool.data.formats.lines import TextLine
 from sopool.data.sources import stream as module
@@ -264,3 +265,13 @@ def test_encoders_say_what_they_need():
         "node_attributes": 3,
     }
     assert DegreeEncoder().fit(store).fields == ConstantEncoder().fields == {}
+
+
+def test_rows_that_are_kept_count_toward_the_size_of_a_chunk(tmp_path, monkeypatch):
+    pytest.importorskip("rdkit")
+    monkeypatch.setattr(limits, "MAX_LINE", 1000)
+    (tmp_path / "m.csv").write_text("smiles,note\n" + f"C,{'x' * 300}\n" * 20)
+    sizes = [[len(chunk.rows) for chunk in stream_graphs(tmp_path / "m.csv", {}, keep=keep)] for keep in (True, False)]
+    assert sizes == [[4] * 5, [20]]
+    (tmp_path / "wide.csv").write_text("smiles" + "," * 500 + "\n" + f"C{',' * 500}\n" * 6)
+    assert [len(chunk.rows) for chunk in stream_graphs(tmp_path / "wide.csv", {}, keep=True)] == [2] * 3

@@ -3,9 +3,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopool.data import make_agreement, make_measurements
+from sopool.data import make_agreement, make_distant, make_measurements, make_rings
 from sopool.errors import SettingError
 from sopool.nn import make_readout
+from tests.helpers.pair_graphs import distance_matrix
 
 seeds = st.integers(0, 1000)
 
@@ -49,6 +50,33 @@ def test_measurements_are_what_they_say(seed, most):
     assert torch.equal(store.targets, make_measurements(10, most, seed).targets)
 
 
+@given(seed=seeds, distance=st.integers(2, 12))
+def test_distant_marks_are_as_far_apart_as_they_say(seed, distance):
+    store = make_distant(10, distance, seed)
+    for graph in store:
+        steps = distance_matrix(graph.edge_index.long(), graph.num_nodes)
+        first, second = graph.node_labels.nonzero().flatten().tolist()
+        near = store.classes[int(graph.labels)] == "near"
+        assert steps[first, second] == (distance if near else distance + 1)
+        assert 3 * distance <= graph.num_nodes <= 4 * distance
+    assert store.labels.sum() == 5
+
+
+@given(seed=seeds, rings=st.integers(2, 6))
+def test_rings_look_alike_to_message_passing_and_differ_in_distances(seed, rings):
+    store = make_rings(10, rings, seed)
+    colors = {}
+    for graph in store:
+        steps = distance_matrix(graph.edge_index.long(), graph.num_nodes)
+        one = store.classes[int(graph.labels)] == "one"
+        assert (steps == 5).any() == one
+        assert steps.isfinite().all() == one
+        degrees = (steps == 1).sum(1)
+        seen = degrees.bincount().tolist(), ((steps == 1).double() @ degrees.double()).sort().values.tolist()
+        assert colors.setdefault(graph.num_nodes, seen) == seen
+    assert store.labels.sum() == 5
+
+
 def test_the_same_seed_gives_the_same_graphs():
     a = make_agreement(10, seed=1)
     b = make_agreement(10, seed=1)
@@ -63,3 +91,7 @@ def test_too_few():
         make_agreement(1)
     with pytest.raises(SettingError, match="most_nodes=7"):
         make_measurements(2, 7)
+    with pytest.raises(SettingError, match="distance=1: expected at least 2 graphs and distance 2"):
+        make_distant(2, 1)
+    with pytest.raises(SettingError, match="most_rings=1: expected at least 2 graphs and 2 rings"):
+        make_rings(2, 1)

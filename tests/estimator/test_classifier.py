@@ -215,7 +215,15 @@ def test_edge_labels_are_used_and_new_ones_counted(tmp_path):
 
 @pytest.mark.parametrize(
     ("pool", "blocks"),
-    [("sum", 0), ("sopool-attn", 0), ("sortpool", 0), ("eigenpool", 0), ("sum-avg", 0), ("sopool-m-attn", 2)],
+    [
+        ("sum", 0),
+        ("sopool-attn", 0),
+        ("sopool-pairs", 0),
+        ("sortpool", 0),
+        ("eigenpool", 0),
+        ("sum-avg", 0),
+        ("sopool-m-attn", 2),
+    ],
 )
 def test_poolings_give_embeddings(pool, blocks, monkeypatch, tmp_path):
     monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))

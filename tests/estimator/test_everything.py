@@ -12,6 +12,7 @@ from safetensors.torch import load
 
 from sopool import GraphClassifier
 from sopool.data import DataError, Graph, load_graphs, save_graphs
+from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.sources.stream import stream_graphs
 from sopool.estimator import UnusedWarning
 from sopool.estimator.streaming import Count, Writer, predict_stream
@@ -163,7 +164,7 @@ def test_streams_are_predicted_as_whole_stores_are(model, tmp_path):
     count = Count()
     chunks = stream_graphs(tmp_path / "rich.graphs", model.ensemble_.fields)
     refused = []
-    predict_stream(model, chunks, count, refused.append, Writer(out, "jsonl", model).write)
+    predict_stream(model, chunks, count, lambda _, row: refused.append(row), Writer(out, "jsonl", model).write)
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [row.row for row in refused] == STORE.empty
     expected = np.delete(model.predict_proba(STORE), STORE.empty, axis=0)
@@ -237,3 +238,11 @@ def test_a_graph_without_edges_needs_nothing_of_them(model):
     point = Graph(1, node_labels=[0], node_categories=columns, node_attributes=[[0.0, 0.0]], graph_attributes=heat)
     assert np.isfinite(model.predict_proba([point])).all()
     assert model.explain([point])[0].exact
+
+
+def test_a_model_reads_what_it_needs_of_smiles():
+    pytest.importorskip("rdkit", reason="RDKit is not installed")
+    smiles = ["CCO", "CC[NH3+]", "c1ccccc1", "C/C=C/C"]
+    store, _ = smiles_to_store(smiles, [0, 1, 0, 1], features="all", descriptors=["morgan"])
+    model = tiny(gnn="gine", validation_fraction=0).fit(store)
+    np.testing.assert_array_equal(model.predict_proba(smiles), model.predict_proba(store))

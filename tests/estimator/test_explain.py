@@ -21,6 +21,8 @@ EXACT = [
     ("sopool-m-attn", {"normalize": "size"}),
     ("covpool", {}),
     ("attnpool", {}),
+    ("sopool-pairs", {"rank": 2, "distances": 3, "normalize": None, "rest": True}),
+    ("sopool-pairs", {"walks": True, "normalize": "size", "layers": None}),
 ]
 
 
@@ -139,6 +141,39 @@ def test_others_are_approximate_and_say_what_is_left_over(changes, pooled):
         assert margin.rest == pytest.approx(margin.total - margin.bias - margin.nodes.sum())
         assert len(found.pooled) == pooled
         assert np.isfinite(found.contributions).all()
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_pairs_of_nodes_have_their_parts_of_those_of_the_nodes(regression):
+    """Without the sum and without W_0, nodes have one half of each of their pairs, and nothing else."""
+    options = {"rank": 2, "distances": 9, "normalize": "size", "with_sum": False}
+    if regression:
+        model = tiny_regressor(pool="sopool-pairs", pool_options=options).fit(with_targets(NUMBERS))
+    else:
+        model = tiny(pool="sopool-pairs", pool_options=options).fit(STORE, LABELS)
+    model.ensemble_.model.heads[0].weight.data[..., :4] = 0
+    for found in model.explain(STORE[FULL[:6]]):
+        assert found.exact
+        every = found.strongest_pairs(0, top=10_000)
+        halves = np.zeros(len(found.nodes))
+        for pair in every:
+            assert pair.first < pair.second
+            assert pair.distance >= 1
+            halves[[pair.first, pair.second]] += pair.value / 2
+        np.testing.assert_allclose(halves, found.decompose(0).nodes, rtol=1e-9, atol=1e-12)
+        sizes = [abs(pair.value) for pair in every]
+        assert sizes == sorted(sizes, reverse=True)
+        assert found.strongest_pairs(0) == every[:12]
+        told = json.loads(json.dumps(found.to_json()))["node_pairs"]
+        assert told[0] == [pair._asdict() for pair in every[:12]]
+    assert tiny().fit(STORE, LABELS).explain(STORE[FULL[:1]])[0].strongest_pairs() == []
+
+
+def test_explaining_fills_no_cache(monkeypatch, tmp_path):
+    model = tiny(pool="sopool-pairs").fit(STORE, LABELS)
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path))
+    model.explain(STORE[FULL[:1]])
+    assert not list(tmp_path.iterdir())
 
 
 def test_features_have_names_and_pairs_their_models():

@@ -18,9 +18,12 @@ from sopool.data import (
     RandomWalkEncoder,
 )
 from sopool.errors import MissingPackageError, SettingError
+from sopool.estimator import UnusedWarning
+from sopool.ops import find_pairs
 from tests.helpers.exported import has_races, quiet
 from tests.helpers.little_classifier import LABELS, NAMED, STORE, tiny
 from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor, with_targets
+from tests.helpers.training_graphs import rich_store
 
 pytestmark = [quiet, pytest.mark.filterwarnings("ignore::sopool.estimator.UnseenWarning")]
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -41,11 +44,23 @@ def inputs_for(store, described):
     if "node_labels" in described:
         values = described["node_labels"]["values"]
         given["node_labels"] = codes(store, values, store.node_label_names, store.node_labels)
+    if "node_categories" in described:
+        columns = {column.name: number for number, column in enumerate(store.node_category_columns)}
+        found = []
+        for column in described["node_categories"]["columns"]:
+            own = columns[column["name"]]
+            names = store.node_category_columns[own].values
+            found.append(codes(store, column["values"], names, store.node_categories[:, own]))
+        given["node_categories"] = np.stack(found, axis=1)
     if "node_attributes" in described:
         given["node_attributes"] = store.node_attributes.numpy()
     if "edge_labels" in described:
         values = described["edge_labels"]["values"]
         given["edge_labels"] = codes(store, values, store.edge_label_names, store.edge_labels)
+    if "pair_index" in described:
+        distances = described["pair_index"]["distances"]
+        ends, distance = find_pairs(store.edge_index + shift, store.num_nodes, distances).coordinates()
+        given |= {"pair_index": ends.numpy(), "pair_distance": distance.numpy()}
     assert given.keys() == described.keys()
     return given
 
@@ -109,6 +124,24 @@ def test_predictions_and_metadata(tmp_path):
     assert about["encoder"] == model.encoder_.to_json()
 
 
+def test_several_categories(tmp_path):
+    rich = rich_store(graphs=40)
+    plain = replace(rich, edge_weights=None, graph_attributes=None, graph_attribute_names=())
+    with pytest.warns(UnusedWarning):
+        model = tiny().fit(replace(plain, labels=None, classes=()), LABELS)
+    first, *others = plain.node_category_columns
+    unknown = first._replace(values=tuple(f"other {value}" for value in first.values))
+    turned = replace(
+        plain,
+        node_categories=plain.node_categories.flip(1),
+        node_category_columns=(*reversed(others), unknown),
+    )
+    about = check(model, tmp_path / "model.onnx", plain, plain[3:5], turned)
+    columns = about["inputs"]["node_categories"]["columns"]
+    assert [column["name"] for column in columns] == [first.name, *(column.name for column in others)]
+    assert about["inputs"]["node_categories"]["shape"] == ["nodes", str(len(columns))]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "encoder",
@@ -132,6 +165,25 @@ def test_encoders(encoder, tmp_path):
 )
 def test_poolings(settings, tmp_path):
     check(tiny(**settings).fit(STORE, LABELS), tmp_path / "model.onnx", STORE, STORE[5:8])
+
+
+PAIRS = {
+    "lists": ({"distances": 3, "rest": True, "normalize": "pairs"}, True),
+    "edges": ({"distances": 1, "batch_norm": True}, False),
+    "walks": ({"walks": True, "normalize": "norm"}, False),
+}
+
+
+@pytest.mark.parametrize(
+    "form", ["lists", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edges", "walks"))]
+)
+def test_pairs_of_nodes_are_inputs_unless_they_are_edges(form, tmp_path):
+    options, listed = PAIRS[form]
+    model = tiny(pool="sopool-pairs", pool_options=options | {"rank": 2}, n_models=1).fit(STORE, LABELS)
+    about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8])
+    assert ("pair_index" in about["inputs"]) == ("pair_distance" in about["inputs"]) == listed
+    if listed:
+        assert about["inputs"]["pair_distance"]["distances"] == 3
 
 
 @pytest.mark.parametrize(

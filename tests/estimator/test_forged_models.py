@@ -29,6 +29,7 @@ MODELS = {
     "blocks": {"pool": "diffpool", "blocks": 2, "pool_options": {"clusters": 4}, "encoder": AttributeEncoder()},
     "structure": {"encoder": ConcatEncoder([RandomWalkEncoder(2), LaplacianEncoder(2)])},
     "everything": {"gnn": "gine", "pool": "sum"},
+    "pairs": {"pool": "sopool-pairs", "pool_options": {"rank": 2, "distances": 2, "batch_norm": True}, "layers": 1},
     "eigenvectors": {"pool": "eigenpool", "pool_options": {"vectors": 2}, "layers": 1},
 }
 
@@ -90,7 +91,7 @@ def test_every_fact_that_is_another(content, use):
         except Exception as error:
             failures.append(f"{what}: {error!r}")
     assert failures == []
-    assert 0 < fine < 200  # what says nothing of the model, such as the name of its data, may be anything
+    assert 0 < fine < 250  # what says nothing of the model, such as the name of its data, may be anything
 
 
 def test_every_array_that_is_another(content, use):

@@ -382,3 +382,42 @@ def test_where_it_cannot_be_written_is_said(tmp_path):
             model.save(path)
         assert seen.value.filename == str(path)
     assert not list(tmp_path.iterdir())
+
+
+def test_training_graphs_are_recognized(content, reload):
+    model = reload(content)
+    others = replace(STORE, node_labels=(STORE.node_labels + 1) % 3)
+    seen = STORE.sizes.bool().numpy()  # graphs without nodes look alike, whatever their labels
+    assert model.seen_in_training(STORE).all()
+    assert not model.seen_in_training(others)[seen].any()
+    assert not model.seen_in_training(replace(STORE, edge_labels=None, edge_label_names=())).any()
+    model.seen_graphs_ = None
+    assert not model.seen_in_training(STORE).any()
+
+
+def test_a_model_may_be_saved_without_hashes_of_its_graphs(tmp_path):
+    model = tiny().fit(STORE, LABELS)
+    model.save(tmp_path / "with.sopool")
+    model.seen_graphs_ = None
+    model.save(tmp_path / "without.sopool")
+    back = GraphClassifier.load(tmp_path / "without.sopool", device="cpu")
+    assert back.seen_graphs_ is None
+    assert "seen.hashes" in load((tmp_path / "with.sopool").read_bytes())
+    assert "seen.hashes" not in load((tmp_path / "without.sopool").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"hashed": None}, "only one of about.hashed and the array seen.hashes"),
+        ({"hashed": ["labels"]}, r"about.hashed\[0\] is 'labels', expected one of node_labels"),
+        ({"columns": []}, r"about.columns is \[\], expected an object with smiles"),
+        ({"columns": {"smiles": 1, "label": None, "targets": []}}, r"about.columns.smiles is 1"),
+        ({"columns": {"smiles": None}}, "about.columns lacks label"),
+    ],
+)
+def test_what_a_file_says_of_its_graphs_is_checked(about, said, content, reload):
+    facts = json.loads(read_header(content)["facts"])
+    facts["about"] |= about
+    with pytest.raises(DataError, match=said):
+        reload(seal(load(content), read_header(content) | {"facts": json.dumps(facts)}))

@@ -14,13 +14,15 @@ from sopool.data import load, make_agreement, stratified_folds
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError, SettingError
 from sopool.experiments import Evaluator, Request
-from sopool.experiments.systems import CONTROLS, run_control
+from sopool.experiments.systems import CONTROLS, SYSTEMS, run_control
 from sopool.experiments.systems import run as running
-from sopool.experiments.systems.fair import judge_control, splits_of
-from sopool.experiments.systems.subtree import Kernels
-from sopool.experiments.systems.views import Features, histogram_view
-from sopool.models.config import Setting
+from sopool.experiments.systems.fixed.controls import histogram
+from sopool.experiments.systems.path import learn_fold, split_of
+from sopool.experiments.systems.views import Represented, view_of
+from sopool.models.config import ModelConfig, Setting
+from sopool.objectives import SingleLabel
 from sopool.training.run_splits import Splitter
+from sopool.training.runs.config import RunConfig
 from sopool.training.runs.store import RunStore
 from tests.helpers.data_graphs import as_lists, stores
 
@@ -57,9 +59,11 @@ def naive_colours(graph, rounds):
 def test_the_kernel_counts_common_subtrees(store, rounds):
     counts = [[Counter(some) for some in naive_colours(graph, rounds)] for graph in as_lists(store)]
     kernels = {}
-    for view in Kernels(store, rounds):
+    for view in SYSTEMS["wl"].views(store):
         every = np.arange(len(store))
-        kernels[view.setting["iterations"], view.setting["normalised"]] = view._between(every, every)
+        if view.setting["iterations"] <= rounds:
+            inputs = view.graphs.inputs(view.learner, view.normalised, every, every)
+            kernels[view.setting["iterations"], view.setting["normalised"]] = inputs.seen
     assert len(kernels) == 2 * (rounds + 1)
     for (iterations, normalised), found in kernels.items():
         for i, one in enumerate(counts):
@@ -76,22 +80,24 @@ def common(one, other, iterations):
 
 
 def test_the_splits_are_those_that_networks_choose_on(mutag, tmp_path):
-    request = Request(["sum"], settings=[Setting(hidden=4), Setting(hidden=8)], folds=5, seed=3)
+    request = Request(["sum", "wl"], settings=[Setting(hidden=4), Setting(hidden=8)], folds=5, seed=3)
     runs = Evaluator(mutag, request, RunStore(tmp_path)).first_runs()
-    labels = mutag.labels.numpy()
-    splitter = Splitter(labels)
-    mine = splits_of(labels, 5, seed=3)
-    for config in runs:
+    splitter = Splitter(mutag.labels.numpy())
+    networks = {config.fold: splitter(config) for config in runs if not config.path}
+    systems = [config for config in runs if config.path]
+    assert len(systems) == 12 * 5
+    for config in systems:
         assert config.looks == "validation"
-        for ours, theirs in zip(mine[config.fold], splitter(config), strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+        for repeat in (0, 1):  # the final run learns from the graphs that its setting was chosen on
+            mine = split_of(splitter, replace(config, repeat=repeat))
+            for ours, theirs in zip(mine, networks[config.fold], strict=True):
+                np.testing.assert_array_equal(ours, theirs)
 
 
 class Spy:
     """A view that gives random scores and remembers what it was asked."""
 
-    def __init__(self, name, choices, random):
-        self.setting = {"view": name}
+    def __init__(self, choices, random):
         self.choices = [{"C": c} for c in choices]
         self.random = random
         self.asked = []
@@ -101,42 +107,50 @@ class Spy:
         return [self.random.normal(size=(len(wanted), 2)) for _ in choices]
 
 
-def test_test_graphs_are_scored_once_by_a_model_that_did_not_see_them():
+def run_of(view, labels, **changes):
+    """One fold of three, as ``view`` learns it."""
+    path = tuple(choice["C"] for choice in view.choices)
+    config = RunConfig("toy", "0", "", ModelConfig(pool="", system="spy"), 0, 3, epochs=len(path), path=path)
+    config = replace(config, **changes)
+    split = split_of(Splitter(labels), config)
+    return split, learn_fold(view, config, split, SingleLabel((0, 1)), labels)
+
+
+@pytest.mark.parametrize("looks", ["test", "validation", "chosen"])
+def test_test_graphs_are_scored_by_a_model_that_did_not_see_them(looks):
     labels = np.arange(60) % 2
-    random = np.random.default_rng(0)
-    views = [Spy(name, (1, 2, 3), random) for name in "abc"]
-    splits = splits_of(labels, 5, 0)
-    outcome, settings = judge_control(views, labels, splits)
-    tested = Counter()
-    for view in views:
-        for train, given_labels, wanted, choices in view.asked:
-            np.testing.assert_array_equal(given_labels, labels[train])
-            assert not set(train) & set(wanted)
-            (fold,) = (i for i, split in enumerate(splits) if not set(train) & set(split.test))
-            if len(choices) == 3:
-                np.testing.assert_array_equal(train, splits[fold].train)
-                np.testing.assert_array_equal(wanted, splits[fold].validation)
-            else:
-                np.testing.assert_array_equal(wanted, splits[fold].test)
-                np.testing.assert_array_equal(train, np.setdiff1d(np.arange(60), wanted))
-                assert settings[fold] == view.setting | choices[0]
-                tested.update(wanted.tolist())
-    assert tested == Counter(range(60))
-    assert len(outcome.folds) == len(settings) == 5
+    view = Spy((1.0, 2.0, 3.0), np.random.default_rng(0))
+    split, run = run_of(view, labels, looks=looks)
+    (train, given, wanted, choices), *last = view.asked
+    np.testing.assert_array_equal(train, split.train)
+    np.testing.assert_array_equal(given, labels[train])
+    np.testing.assert_array_equal(wanted[: len(train)], train)  # for the curve of the training score
+    looked_at = split.test if looks == "test" else split.validation
+    np.testing.assert_array_equal(wanted[len(train) :], looked_at)
+    assert not set(train) & set(looked_at)
+    assert choices == view.choices
+    if looks != "chosen":
+        assert last == []
+        return
+    ((train, given, wanted, choices),) = last
+    np.testing.assert_array_equal(train, np.setdiff1d(np.arange(60), split.test))
+    np.testing.assert_array_equal(given, labels[train])
+    np.testing.assert_array_equal(wanted, split.test)
+    assert choices == [view.choices[run.chosen_epoch]]
 
 
 def test_the_best_on_held_out_graphs_is_chosen_by_loss_among_equals():
-    """Of two views that are always right the surer one, wherever it stands; one that is wrong never."""
+    """Of strengths that are always right the surest one, wherever it stands; one that is wrong never."""
     labels = np.arange(60) % 2
 
     class Sure(Spy):
         def scores(self, train, given_labels, wanted, choices):
-            right = np.eye(2)[labels[wanted]]
-            return [right * self.setting["view"] for _ in choices]
+            return [np.eye(2)[labels[wanted]] * choice["C"] for choice in choices]
 
     for order in ([-1.0, 2.0, 5.0], [5.0, 2.0, -1.0]):
-        _, settings = judge_control([Sure(margin, [1], None) for margin in order], labels, splits_of(labels, 3, 0))
-        assert settings == [{"view": 5.0, "C": 1}] * 3
+        _, run = run_of(Sure(order, None), labels, looks="chosen")
+        assert order[run.chosen_epoch] == 5.0
+        np.testing.assert_array_equal(run.predictions["test_logits"].max(1), 5.0)
 
 
 def test_majority_is_the_most_frequent_training_class(mutag):
@@ -169,9 +183,7 @@ def test_labels_that_say_nothing_are_none_for_the_histogram():
     """One for all nodes, as networks are given degrees then."""
     store = made(lambda cls, random: path_graph(int(random.integers(3, 9)), cls))
     labels = torch.zeros(store.num_nodes, dtype=torch.int32)
-    views = [
-        histogram_view(some)[0].matrix for some in (store, replace(store, node_labels=labels, node_label_names=(0,)))
-    ]
+    views = [histogram(some) for some in (store, replace(store, node_labels=labels, node_label_names=(0,)))]
     np.testing.assert_array_equal(views[0].toarray(), views[1].toarray())
     assert views[0].shape[1] > 1
 
@@ -222,8 +234,9 @@ def test_scaling_knows_the_training_graphs_only():
     wanted = np.arange(30, 35)
     changed = matrix.copy()
     changed[35:] *= 1e6
-    for choice in Features(matrix).choices:
-        one, other = (Features(some).scores(train, labels[train], wanted, [choice])[0] for some in (matrix, changed))
+    views = [view_of(Represented(some), "logistic") for some in (matrix, changed)]
+    for choice in views[0].choices:
+        one, other = (view.scores(train, labels[train], wanted, [choice])[0] for view in views)
         np.testing.assert_array_equal(one, other)
 
 
@@ -241,7 +254,7 @@ def test_a_result_is_kept(mutag, tmp_path, monkeypatch):
     others = [run_control("size", mutag, 3, seed=1, runs_folder=tmp_path), run_control("size", mutag, 4, 0, tmp_path)]
     assert len(list((tmp_path / "controls").iterdir())) == 3
     assert others[0].outcome.folds != others[1].outcome.folds
-    monkeypatch.setattr(running, "judge_control", None)
+    monkeypatch.setattr(running, "learn_together", None)
     assert run_control("size", mutag, folds=3, runs_folder=tmp_path) == first
     renamed = run_control("size", replace(mutag, name="mine"), folds=3, runs_folder=tmp_path)
     assert renamed == replace(first, dataset="mine")

@@ -13,8 +13,9 @@ from sopool.experiments import Evaluator, Request, corrected_paired_test
 from sopool.experiments.results import Result, compare
 from sopool.experiments.summary import summarise
 from sopool.experiments.systems import CONTROLS, ControlResult, run_control
+from sopool.experiments.systems.learners import LEARNERS
 from sopool.experiments.systems.run import read_controls
-from sopool.experiments.systems.views import Features, Prior, outputs_of
+from sopool.experiments.systems.views import Represented, outputs_of, view_of
 from sopool.models.config import Setting
 from sopool.objectives import METRICS, MultiLabel, Regression, objective_for
 from sopool.training.protocols.outcome import Outcome
@@ -241,10 +242,11 @@ def test_the_task_of_a_control_can_be_given():
 
 
 @pytest.mark.parametrize("objective", [Regression(("a", "b", "c")), MultiLabel(("a", "b", "c"))])
-@pytest.mark.parametrize("view", [Prior(), Features(np.random.default_rng(0).normal(size=(40, 2)))])
-def test_a_target_is_learned_from_the_graphs_that_have_it(objective, view):
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name != "forest"])
+def test_a_target_is_learned_from_the_graphs_that_have_it(objective, learner):
     """Each as if it were the only one, and graphs without it were not there."""
     random = np.random.default_rng(1)
+    view = view_of(Represented(random.normal(size=(40, 2))), learner)
     truth = (random.random((30, 3)) < 0.5).astype(float)
     truth[random.random((30, 3)) < 0.3] = np.nan
     truth[:, 2] = truth[:, 1]  # two with the same missing values are learned together
@@ -257,12 +259,21 @@ def test_a_target_is_learned_from_the_graphs_that_have_it(objective, view):
         alone = type(objective)(("a",))
         each = outputs_of(view, alone, train[known], truth[known, target : target + 1], wanted, view.choices)
         for together, own in zip(found, each, strict=True):
-            np.testing.assert_allclose(together[:, target], own[:, 0], rtol=1e-6)
+            # Support vector machines stop when they are near enough.
+            tolerance = {"rtol": 1e-2, "atol": 1e-3} if "svm" in learner else {"rtol": 1e-6}
+            np.testing.assert_allclose(together[:, target], own[:, 0], **tolerance)
 
 
 def test_a_label_that_all_training_graphs_have_is_likely():
     truth = np.array([[1.0, 0.0, np.nan]] * 8)
-    (found,) = outputs_of(Prior(), MultiLabel(("a", "b", "c")), np.arange(8), truth, np.arange(8, 10), [{}])
+    (found,) = outputs_of(
+        view_of(Represented(np.zeros((10, 0))), "prior"),
+        MultiLabel(("a", "b", "c")),
+        np.arange(8),
+        truth,
+        np.arange(8, 10),
+        [{}],
+    )
     np.testing.assert_allclose(found, [[np.log(9), -np.log(9), 0.0]] * 2)
 
 

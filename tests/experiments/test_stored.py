@@ -25,10 +25,11 @@ def test_every_protocol_as_if_its_runs_were_given_by_hand(tmp_path):
     store = fill(tmp_path, pools=[("sum", 0.7)])
     labels = facts().labels
     runs = only(store)
-    judged = judge(runs, labels)
+    assert list(judge(runs, labels).outcomes) == ["per-fold-max", "single-epoch", "fair"]
+    judged = judge(runs, labels, also=["last-epoch"])  # which counts only where it is asked for
     assert list(judged.outcomes) == list(PROTOCOLS)
     assert judged.missing == {}
-    for name in ("per-fold-max", "single-epoch"):
+    for name in ("per-fold-max", "single-epoch", "last-epoch"):
         assert judged.outcomes[name] == PROTOCOLS[name].outcome(runs["test"], labels)
     chosen = choose_settings(runs["validation"])
     final = [run for run in runs["chosen"] if run.config.setting == chosen[run.config.fold]]
@@ -137,7 +138,7 @@ def test_what_requests_say_is_judged_as_when_it_was_asked(tmp_path):
         experiments = find_experiments(store.list(), store.load_requests())
         (found,) = [one for one in experiments if one.shared.model.pool == evaluation.pool]
         labels = store.load_dataset(evaluation.fingerprint).labels
-        assert judge(load_runs(found, store), labels).outcomes == evaluation.outcomes
+        assert judge(load_runs(found, store), labels, also=PROTOCOLS).outcomes == evaluation.outcomes
 
 
 def test_runs_that_no_request_names_are_joined_with_those_of_requests(tmp_path):

@@ -1,6 +1,7 @@
 """The readers of data files as fuzzing targets."""
 
 import gzip
+import importlib.util
 import io
 import json
 import sys
@@ -20,6 +21,7 @@ from sopool.data.formats.gin import read_gin
 from sopool.data.formats.jsonl import read_jsonl
 from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
 from sopool.data.formats.packed import load_graphs, save_graphs
+from sopool.data.formats.rows import TrainingColumns
 from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.names import Needed
@@ -259,13 +261,40 @@ NEEDED = {
 
 def streamed(data: bytes, name: str) -> None:
     with file_of(data, name) as path:
-        for chunk in stream_graphs(path, NEEDED):
-            assert len(chunk.rows) == (0 if chunk.graphs is None else len(chunk.graphs))
+        training = TrainingColumns("smiles", None, ("label", "a"))
+        for chunk in stream_graphs(path, NEEDED, training=training, keep=True, also=["node_labels", "edge_labels"]):
+            assert len(chunk.rows) == len(chunk.cells) == (0 if chunk.graphs is None else len(chunk.graphs))
+            assert all(len(cells.names) == len(cells.values) for cells in chunk.cells)
 
 
 @target(V2000, V3000, V2000 + V3000, words=SDF_WORDS, needs="rdkit")
 def streamed_sdf(data: bytes) -> None:
     streamed(data, "a.sdf")
+
+
+def parquet_files() -> tuple[bytes, ...]:
+    """Tables of molecules as Parquet files, if pyarrow is installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return ()
+    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    columns = {
+        "smiles": ["CCO", "C", None],
+        "label": [0.5, None, 7.0],
+        "a": [True, False, None],
+        "id": [b"x", b"\xff", b""],
+    }
+    files = []
+    for compression in ("none", "snappy"):
+        out = io.BytesIO()
+        parquet.write_table(arrow.table(columns), out, compression=compression)
+        files.append(out.getvalue())
+    return tuple(files)
+
+
+@target(*parquet_files(), words=(b"PAR1", b"smiles", b"CCO", b"\x15\x00"), needs="pyarrow")
+def streamed_parquet(data: bytes) -> None:
+    with suppress(SettingError):  # a column may get another name
+        streamed(data, "a.parquet")
 
 
 @target(CSV, CSV_TARGETS, words=CSV_WORDS, needs="rdkit")

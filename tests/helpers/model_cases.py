@@ -5,12 +5,12 @@ from itertools import cycle
 
 import torch
 
-from sopool.data.analysis.spectral import spectral_clusters
-from sopool.models import ModelConfig, clusters_for, make_model
+from sopool.models import ModelConfig, make_model, structures_for
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
-from sopool.training.bank.cluster_tables import ClusterTables
+from sopool.ops.message_passing.pairs import list_pairs
+from sopool.training.bank.structures import add_structures
 from tests.helpers.rich_tables import EDGE_ATTRIBUTES, EDGE_CATEGORIES, GRAPH_ATTRIBUTES, RichTables, with_values
 from tests.helpers.training_graphs import EDGE_LABELS, edge_label_options, little_store, tables_of
 
@@ -31,6 +31,15 @@ CASES |= {f"{pool}, summed": hierarchy(pool, 3, "sum-readout", gnn="gcn") for po
 CASES |= {f"{pool}, random": flat(pool, frozen=True) for pool in ("sopool-bimap", "sopool-attn", "sopool-m-attn")}
 CASES |= {"sopool-m-attn, 2 random blocks": hierarchy("sopool-m-attn", 2, frozen=True)}
 CASES |= {f"{gnn}, flat": flat("sopool-bimap", **edge_label_options(gnn)) for gnn in ("gine", "gine-eps")}
+CASES |= {
+    f"sopool-pairs, {options}": flat("sopool-pairs", pool_options={"rank": 3, "distances": 2} | options)
+    for options in (
+        {"normalize": None, "rest": True},
+        {"walks": True, "normalize": "size", "layers": None},
+        {"batch_norm": True, "normalize": "sqrt", "lr_scale": 0.1, "with_sum": False, "layers": None},
+        {"normalize": "pairs", "rank": None, "layers": 1},
+    )
+}
 CASES |= {"sopool-bimap, normed": flat("sopool-bimap", pooled_norm=True)}
 CASES |= {"sum, normed, a hidden layer": flat("sum", pooled_norm=True, head_hidden=4)}
 CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
@@ -63,7 +72,7 @@ def is_rich(config):
 
 
 def tables_for(config, store=None):
-    """Tables of a store, with clusters where the model asks for some."""
+    """Tables of a store, with clusters or pairs where the model asks for some."""
     store = little_store() if store is None else store
     if config.edge_labels and store.edge_labels is None:
         labels = torch.arange(store.num_edges, dtype=torch.int32) % config.edge_labels
@@ -71,8 +80,7 @@ def tables_for(config, store=None):
     tables = tables_of(store)
     if is_rich(config):
         tables = RichTables(**vars(tables), columns=bool(config.edge_categories))
-    spec = clusters_for(config)
-    return tables if spec is None else replace(tables, clusters=ClusterTables.of(spectral_clusters(store, spec)))
+    return add_structures(tables, store, structures_for(config), cached=False)
 
 
 def model_of(config, tables, seed=0, dtype=torch.float64):
@@ -107,7 +115,11 @@ def permuted(x, neighbors, ptr, *graph_x, seed=0):
     clusters = None if known is None else known._replace(rows=place[known.rows])
     assert known is None or isinstance(known, Clusters)
     labels = EdgeLabels(along, back, labels.kinds, labels.combinations)
-    moved = Neighbors(*listed, transposed, clusters, labels)
+    pairs = None
+    if neighbors.pairs is not None:
+        ends, distance = neighbors.pairs.coordinates()
+        pairs = list_pairs(place[ends], distance, len(x), neighbors.pairs.distances)
+    moved = Neighbors(*listed, transposed, clusters, labels, pairs=pairs)
     return x[order], moved if neighbors.values is None else with_values(x[order], moved), ptr, *graph_x
 
 

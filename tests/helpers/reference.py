@@ -45,8 +45,40 @@ def propagate(how, adjacency, edges, x, vectors):
     return x.unsqueeze(0).masked_fill(adjacency.unsqueeze(2) == 0, -torch.inf).amax(1)
 
 
-def pool(name, h, readout):
+def steps_between(edges, size):
+    """The number of steps from each node of a graph to each other, infinite if there is no path."""
+    steps = torch.full((size, size), torch.inf).fill_diagonal_(0)
+    for source, target, _ in edges:
+        steps[source, target] = steps[source, target].clamp(max=1)
+    for middle in range(size):
+        steps = torch.minimum(steps, steps[:, middle, None] + steps[middle])
+    return steps
+
+
+def pairs(h, readout, edges):
+    """Z^T D_k Z of one graph for each distance k, the rest after them, and the sum of the nodes."""
+    z = h[:, : readout.weight.shape[0]] @ readout.weight * readout.lr_scale
+    if readout.walks:
+        adjacency = (steps_between(edges, len(h)) == 1).to(z.dtype)
+        leaving, arriving = (adjacency.sum(axis).clamp(min=1).rsqrt() for axis in (1, 0))
+        walk = leaving.unsqueeze(1) * adjacency * arriving
+        matrices = [torch.linalg.matrix_power(walk, k) for k in range(readout.distances + 1)]
+    else:
+        steps = steps_between(edges, len(h))
+        matrices = [(steps == k).to(z.dtype) for k in range(readout.distances + 1)]
+        matrices += [(steps > readout.distances).to(z.dtype)] * readout.rest
+    pooled = torch.cat([(z.t() @ matrix @ z).flatten() for matrix in matrices])
+    if readout.normalize == "log":
+        pooled = pooled.sign() * pooled.abs().log1p()
+    elif readout.normalize == "size":
+        pooled = pooled / max(1, len(h))
+    return torch.cat([pooled * readout.lr_scale, h.sum(0)] if readout.with_sum else [pooled * readout.lr_scale])
+
+
+def pool(name, h, readout, edges=()):
     """The formula of each readout for one graph [n, f]; for one that has none here, the readout of that graph alone."""
+    if name == "sopool-pairs":
+        return pairs(h, readout, edges)
     if name not in FORMULAS:
         return readout(h, ptr=torch.tensor([0, len(h)]))[0]
     if not len(h):
@@ -133,7 +165,8 @@ class Reference:
         layers = [torch.cat(layers, dim=1)] if self.config.model.join == "concat" else layers
         total = 0
         for place, (h, readout, head) in enumerate(zip(layers, model.readouts, model.heads, strict=True)):
-            pooled = torch.stack([pool(self.config.model.pool, part, readout) for part in h.split(sizes)])
+            parts = zip(h.split(sizes), graphs, strict=True)
+            pooled = torch.stack([pool(self.config.model.pool, part, readout, edges) for part, (_, edges, _) in parts])
             if self.config.model.dropout_on == "embedding":
                 pooled = dropout(pooled, place)
             scores = pooled @ head.weight.t() + head.bias
@@ -153,6 +186,16 @@ class Reference:
             loss = F.cross_entropy(self.logits(numbers, dropout), self.store.labels[torch.from_numpy(numbers)])
             self.optimizer.zero_grad()
             loss.backward()
+            self.decay_pairs()
             self.optimizer.step()
             losses.append(loss.item())
         return sum(losses) / len(losses)
+
+    def decay_pairs(self):
+        """Shrink the weights of pairs, as AdamW does."""
+        for readout, head in zip(self.model.readouts, self.model.heads, strict=True):
+            if self.config.model.pool == "sopool-pairs":
+                kept = 1 - self.optimizer.param_groups[0]["lr"] * readout.decay
+                with torch.no_grad():
+                    readout.weight.mul_(kept)
+                    head.weight[:, : readout.pair_width].mul_(kept)

@@ -10,7 +10,7 @@ import torch
 from sopool.data import load, make_agreement, stratified_folds
 from sopool.errors import DataError, SettingError, UserError
 from sopool.experiments.evaluation import Evaluator, Request
-from sopool.models import make_model
+from sopool.models import make_model, presets
 from sopool.models.config import FIRST_BLOCK_DEFAULTS
 from sopool.models.presets import (
     FROZEN,
@@ -45,9 +45,20 @@ def runs(store, tmp_path, **changes):
 
 
 def test_all_poolings_of_the_paper_have_names():
-    assert set(POOLS) == PAPER_TABLES | set(FROZEN)
+    assert set(POOLS) == PAPER_TABLES | set(FROZEN) | {"sopool-pairs"}
     assert set(POOLINGS) == {"sopool-m-attn", "diffpool", "topkpool", "sagpool", "eigenpool"}
     assert not set(READOUTS) & set(GRAPH_READOUTS)
+
+
+def test_pairs_reach_as_far_as_there_is_room(mutag, monkeypatch):
+    """By default; what the user sets stays."""
+    assert model_config(mutag, "gin-0", "sopool-pairs").pool_options == {}
+    monkeypatch.setattr(presets, "MOST_PAIRS", 20_000)  # there are 7,442 at distance 1, then 10,856 and 11,512
+    with pytest.warns(UserWarning, match="more than 20,000 pairs of nodes up to distance 6, so .* uses distances=2"):
+        found = model_config(mutag, "gin-0", "sopool-pairs", options={"rank": 4})
+    assert found.pool_options == {"distances": 2, "rank": 4}
+    for options in ({"distances": 5}, {"walks": True}):
+        assert model_config(mutag, "gin-0", "sopool-pairs", options=options).pool_options == options
 
 
 RICH = rich_store()

@@ -86,6 +86,52 @@ def test_is_its_formula(sizes, seed, directed):
     torch.testing.assert_close(got, want)
 
 
+def test_only_the_first_layers_enter_the_pairs_and_all_enter_the_sum():
+    x, edges, index = batch_of()
+    wide = torch.cat([x, x.square(), x.cos()], 1)
+    readout = PairSecondOrderAggregation([CHANNELS, CHANNELS, CHANNELS], 2, 2, layers=2, with_sum=True).double()
+    of_two = PairSecondOrderAggregation(2 * CHANNELS, 2, 2).double()
+    of_two.weight = readout.weight
+    want = torch.cat([of_two(wide[:, : 2 * CHANNELS], edges, index), segment_sum(wide, ptr_of(SIZES))], 1)
+    assert readout.out_channels == want.shape[1]
+    torch.testing.assert_close(readout(wide, edges, index), want)
+    assert PairSecondOrderAggregation(3, layers=2).weight.shape == (3, 16)  # all, if there are fewer
+    with pytest.raises(ValueError, match="channels=0: it must be at least 1"):
+        PairSecondOrderAggregation([2, 0])
+
+
+def test_batch_norm_is_torch_s():
+    x, edges, index = batch_of()
+    readout = readout_of(normalize="log", batch_norm=True, with_sum=True)
+    plain = readout_of(normalize="log")
+    plain.weight = readout.weight
+    norm = torch.nn.BatchNorm1d(12, dtype=torch.float64)
+    for train in (True, False):
+        readout.train(train)
+        norm.train(train)
+        torch.testing.assert_close(readout(x, edges, index)[:, :12], norm(plain(x, edges, index)))
+    torch.testing.assert_close(readout(x, edges, index)[:, 12:], segment_sum(x, ptr_of(SIZES)))
+    readout.reset_parameters()
+    assert readout.norm.running_var.eq(1).all()
+
+
+def test_adam_moves_slow_pairs_less():
+    """A step of Adam changes W, and the weights on the matrices after it, by lr_scale times as much."""
+    x, edges, index = batch_of()
+    moved = {}
+    for scale in (1.0, 0.1):
+        torch.manual_seed(0)
+        readout = readout_of(lr_scale=scale)
+        weight = torch.nn.Parameter(torch.ones(12, dtype=torch.float64))
+        before = readout.mapping.detach().clone(), weight.detach() * scale
+        optimizer = torch.optim.Adam([readout.weight, weight], lr=0.01, eps=1e-15)
+        (readout(x, edges, index) @ weight).sum().backward()
+        optimizer.step()
+        moved[scale] = [readout.mapping - before[0], weight * scale - before[1]]
+    for fast, slow in zip(moved[1.0], moved[0.1], strict=True):
+        torch.testing.assert_close(slow.abs(), 0.1 * fast.abs())
+
+
 def test_distance_0_is_bimap():
     x, edges, index = batch_of()
     readout = readout_of()
@@ -212,6 +258,9 @@ def test_reset_parameters_draws_anew():
         ({"distances": 0}, "distances=0: it must be at least 1"),
         ({"walks": True, "rest": True}, "With walks=True there are no pairs to count"),
         ({"walks": True, "normalize": "pairs"}, "With walks=True there are no pairs to count"),
+        ({"layers": 0}, "layers=0: it must be at least 1"),
+        ({"lr_scale": 0.0}, r"lr_scale=0\.0: it must be a positive number"),
+        ({"decay": -1.0}, r"decay=-1\.0: it must be 0 or a positive number"),
         ({"normalize": "trace"}, r"normalize='trace' is not available for PairSecondOrderAggregation"),
     ],
 )

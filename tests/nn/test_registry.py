@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, make_pooling, make_readout
+from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, PooledReadout, make_pooling, make_readout
 from sopool.nn.registry import default_options
 
 FLAT = [(name, False) for name in (*READOUTS, *GRAPH_READOUTS)]
@@ -14,7 +14,7 @@ every_pooling = pytest.mark.parametrize(("name", "blocks"), [*FLAT, *((name, Tru
 @every_pooling
 def test_default_options_are_those_of_a_layer_made_without_options(name, blocks):
     made = make_pooling(name, 4) if blocks else make_readout(name, 4)
-    layer = made.pooling if name in GRAPH_READOUTS and not blocks else made
+    layer = made.pooling if isinstance(made, PooledReadout) else made
     options = default_options(name, blocks)
     assert {option: getattr(layer, option) for option in options} == options
     assert {"channels", *options} >= set(inspect.signature(type(layer)).parameters)
@@ -31,11 +31,24 @@ def test_default_options_are_those_of_a_layer_made_without_options(name, blocks)
         ("diffpool", True, {"clusters": 16, "link": 1.0, "entropy": 1.0}),
         ("eigenpool", False, {"vectors": 8, "size": None}),
         ("eigenpool", True, {"vectors": 2, "size": 4}),
+        (
+            "sopool-pairs",
+            False,
+            {"rank": 16, "distances": 6, "rest": False, "walks": False, "normalize": "log", "with_sum": True}
+            | {"layers": 2, "batch_norm": False, "lr_scale": 1.0, "decay": 0.0},
+        ),
         ("topkpool", True, {"ratio": 0.5, "min_score": None, "multiplier": 1.0, "nonlinearity": "tanh"}),
     ],
 )
 def test_presets_of_the_registry_overlay_the_defaults_of_the_class(name, blocks, options):
     assert default_options(name, blocks) == options
+
+
+def test_channels_can_be_the_widths_of_layers():
+    assert make_readout("sopool-bimap", [2, 3]).channels == 5
+    assert make_readout("topkpool", [2, 3]).pooling.channels == 5
+    pairs = make_readout("sopool-pairs", [2, 3, 4])
+    assert (pairs.channels, pairs.paired_channels) == (9, 5)
 
 
 def test_default_options_follow_a_user_s_own_readout(monkeypatch):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from sopool.cli.output import SafeConsole
 from sopool.data import load
 from sopool.experiments.results import Result
-from sopool.experiments.systems import CONTROLS, ControlResult, run_control
+from sopool.experiments.systems import SYSTEMS, ControlResult, run_control
 from sopool.experiments.systems.run import read_controls
 from sopool.report.grids.controls import controls_grid
 from sopool.report.grids.results import results_grid
@@ -59,7 +59,7 @@ def test_a_control_has_a_place_among_networks():
 def test_results_of_earlier_versions_do_not_count(tmp_path, monkeypatch):
     """Nor are they taken for another seed, to be averaged with."""
     run_control("majority", load("MUTAG"), folds=3, runs_folder=tmp_path)
-    monkeypatch.setitem(CONTROLS, "majority", replace(CONTROLS["majority"], version=7))
+    monkeypatch.setitem(SYSTEMS, "majority", replace(SYSTEMS["majority"], version=7))
     assert read_controls(tmp_path) == []
     again = run_control("majority", load("MUTAG"), folds=3, runs_folder=tmp_path)
     assert len(list((tmp_path / "controls").iterdir())) == 2

@@ -13,7 +13,7 @@ from sopool.data.pack import Graph, pack
 from sopool.models.explain.explanation import Explanation
 from sopool.report.explanation.drawing import AGAINST, FOR, MARKED, NEUTRAL, colour, marked, signed
 from sopool.report.explanation.graph_picture import MOST, layout, picture_of
-from sopool.report.explanation.page import Subject, explanation_page, nodes_grid, pairs_grid
+from sopool.report.explanation.page import Subject, explanation_page, node_pairs_grid, nodes_grid, pairs_grid
 from tests.helpers.little_classifier import LABELS, STORE, tiny
 from tests.helpers.little_targets import FLAGS, NUMBERS, tiny_regressor, with_targets
 from tests.helpers.seen import Seen
@@ -45,7 +45,7 @@ class Text(HTMLParser):
         return " ".join(" ".join(self.said).split())
 
 
-@pytest.mark.parametrize("pool", ["sopool-bimap", "sopool-m-attn", "sum", "max"])
+@pytest.mark.parametrize("pool", ["sopool-bimap", "sopool-m-attn", "sum", "max", "sopool-pairs"])
 def test_the_page_is_whole(pool):
     page = page_of(pool=pool)
     outline = Outline()
@@ -56,8 +56,9 @@ def test_the_page_is_whole(pool):
     assert outline.outside == []
     assert len(set(outline.ids)) == len(outline.ids)
     assert not [tag for tag, _ in text.tags if tag == "script"]
-    assert ("Approximate." in text.words) == (pool == "max")
-    assert ("Exact." in text.words) == (pool != "max")
+    assert ("Approximate." in text.words) == (pool in ("max", "sopool-pairs"))  # with a logarithm
+    assert ("Exact." in text.words) == (pool not in ("max", "sopool-pairs"))
+    assert ("Pairs of nodes that contribute most" in text.words) == (pool == "sopool-pairs")
     assert ("Pairs of features" in text.words) == (pool != "max")
     assert ("The pooled graph" in text.words) == (pool == "sopool-m-attn")
     assert "The true class is even." in text.words
@@ -87,6 +88,36 @@ def test_pictures_are_named_and_described():
         found = {child.attrib.get("id"): child.text for child in tree}
         assert tree.attrib["role"] == "img"
         assert all(found[name] for name in ids)
+
+
+def test_the_strongest_pairs_of_nodes_are_arcs_and_rows():
+    """Wider for larger values, in the color of their sign, and told with the labels of their nodes."""
+    options = {"normalize": None, "rank": 2, "distances": 3}
+    model = tiny(pool="sopool-pairs", pool_options=options).fit(STORE, LABELS)
+    graph = next(g for g in range(40) if STORE.sizes[g] > 5)
+    found = model.explain(STORE[graph])[0]
+    pairs = found.strongest_pairs()
+    page = explanation_page(found, Subject(STORE[graph], "graph", "even"))
+    picture = ElementTree.fromstring(re.search(r"<svg.*?</svg>", page, flags=re.DOTALL)[0])
+    arcs = [node for node in picture.iter("{http://www.w3.org/2000/svg}path") if len(node)]
+    assert len(arcs) == len(pairs) > 3
+    widths = [float(arc.attrib["stroke-width"]) for arc in arcs]
+    assert widths == sorted(widths)
+    for arc, pair in zip(arcs[::-1], pairs, strict=True):
+        first, second = (found.nodes[node] or f"node {node}" for node in (pair.first, pair.second))
+        assert arc[0].text == f"{first} and {second} at distance {pair.distance}: {signed(pair.value)}"
+        assert arc.attrib["stroke"] == "rgb({},{},{})".format(*(FOR if pair.value > 0 else AGAINST))
+    assert "sum over the nodes, each with one half of every pair that it is in, plus the bias" in Text(page).words
+    grid = node_pairs_grid(found)
+    assert [(row[2].value, row[3].value) for row in grid.rows] == [(pair.distance, pair.value) for pair in pairs]
+
+
+def test_pairs_of_atoms_are_drawn_in_molecules():
+    molecules = load("SOLUBILITY")[:40]
+    options = {"normalize": "size", "rank": 2, "distances": 3}
+    found = tiny(pool="sopool-pairs", pool_options=options).fit(molecules).explain(molecules[3])[0]
+    picture, _ = picture_of(molecules[3], found.decompose().nodes, found.nodes, "t", found.strongest_pairs())
+    assert picture.count(" at distance ") == len(found.strongest_pairs()) > 3
 
 
 def test_names_are_never_markup():

@@ -223,9 +223,10 @@ def test_the_registry():
     assert {name: protocol.looks[-1] for name, protocol in PROTOCOLS.items()} == {
         "per-fold-max": "test",
         "single-epoch": "test",
+        "last-epoch": "test",
         "fair": "chosen",
     }
-    for name in ("per-fold-max", "single-epoch"):
+    for name in ("per-fold-max", "single-epoch", "last-epoch"):
         assert PROTOCOLS[name].outcome(looking([[5], [5]]), LABELS).protocol == name
     assert PROTOCOLS["fair"].outcome(finals([[(9, 4)]]), LABELS).protocol == "fair"
 

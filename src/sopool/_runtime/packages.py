@@ -8,6 +8,7 @@ EXTRAS = {
     "estimator": ("filelock", "networkx", "safetensors", "scipy", "sklearn", "threadpoolctl"),
     "cli": ("rich", "typer"),
     "chem": ("rdkit",),
+    "parquet": ("pyarrow",),
     "report": ("jinja2", "matplotlib", "plotly"),
     "cluster": ("ray",),
     "export": ("onnx", "onnxscript"),

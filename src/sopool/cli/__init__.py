@@ -33,6 +33,8 @@ from sopool.cli import (
     report,
     reproduce,
     runs,
+    show,
+    systems,
 )
 from sopool.cli.config_file import read_config
 from sopool.cli.options import with_flags
@@ -42,12 +44,13 @@ from sopool.errors import UserError
 
 PREDICT = "Predict properties of graphs"
 COMPARE = "Compare poolings"
-LIST = "List data sets and poolings"
+LIST = "List data sets, poolings and systems"
 COMMANDS: dict[Callable[..., None], str | None] = {
     demo.demo: None,
     fit.fit: PREDICT,
     predict.predict: PREDICT,
     explain.explain: PREDICT,
+    show.show: PREDICT,
     export.export: PREDICT,
     config.config: PREDICT,
     evaluate.evaluate: COMPARE,
@@ -57,6 +60,7 @@ COMMANDS: dict[Callable[..., None], str | None] = {
     datasets.datasets: LIST,
     inspect.inspect: LIST,
     pools.pools: LIST,
+    systems.systems: LIST,
 }
 """The commands, each with its heading in the help; those without one come first."""
 

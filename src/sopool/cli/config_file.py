@@ -131,9 +131,9 @@ def _rule(kind: Any) -> Rule:
         return lambda value: isinstance(value, str) and value in choices, f"one of {', '.join(choices)}", str
     if get_origin(kind) is list:
         return (
-            lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
-            "a list of strings",
-            list,
+            lambda value: isinstance(value, str | list) and all(isinstance(one, str) for one in value),
+            "a string or a list of strings",
+            lambda value: [value] if isinstance(value, str) else value,
         )
     if kind is bool:
         return lambda value: isinstance(value, bool), "true or false", bool

@@ -67,20 +67,31 @@ def evaluate(
     context: typer.Context,
     source: SourceArgument,
     pool: Annotated[
-        str, typer.Option(metavar=LIST, help="Poolings to compare, e.g. sopool-bimap,sum-avg.")
-    ] = "sopool-bimap",
+        str | None,
+        typer.Option(metavar=LIST, help="Poolings to compare, e.g. sopool-bimap,sum-avg.", show_default="sopool-bimap"),
+    ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar=LIST,
+            help="Other systems to compare: kernels and features (see sopool systems), poolings, or a GNN with a "
+            "pooling, e.g. wl,sum-avg,gcn+sum.",
+        ),
+    ] = None,
     protocol: Annotated[
         str,
         typer.Option(
-            metavar=LIST, help="How epoch and hyperparameters are selected: any of fair, single-epoch, per-fold-max."
+            metavar=LIST,
+            help="How epoch and hyperparameters are selected: any of fair, single-epoch, per-fold-max, last-epoch.",
         ),
     ] = "fair",
     reference: Annotated[
         str | None,
         typer.Option(
-            metavar="POOL",
-            help="Pooling that the others are compared with.",
+            metavar="NAME",
+            help="Pooling or system that the others are compared with.",
             show_default="first listed sum, mean or max",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     preset: Annotated[
@@ -181,7 +192,7 @@ def evaluate(
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
-    features: FeaturesOption = "element",
+    features: FeaturesOption = None,
     descriptors: DescriptorsOption = None,
     root: RootOption = None,
     split: SplitOption = None,
@@ -200,7 +211,7 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Compare poolings on a data set by cross-validation: predict a class, several labels or numbers.
+    """Compare poolings and other systems on a data set by cross-validation: predict a class, labels or numbers.
 
     If the command is interrupted, run it again to continue; finished runs are not trained again.
     """
@@ -209,7 +220,9 @@ def evaluate(
     from sopool.objectives.choose import task_of
     from sopool.training.runs.store import RunStore
 
-    pools = names("--pool", pool)
+    pools = [] if pool is None else names("--pool", pool)
+    pools += [] if system is None else [name for name in names("--system", system) if name not in pools]
+    pools = pools or ["sopool-bimap"]
     protocols = names("--protocol", protocol)
     recipe = PRESETS[preset]
 
@@ -299,10 +312,16 @@ def _check_plot(path: Path, files: list[str | Path]) -> None:
 
 def _how(evaluator: "Evaluator") -> list[str]:
     """Return notes about the training settings and the options of each pooling."""
+    from sopool.training.protocols.outcome import value_text
+
     request = evaluator.request
     said = [f"Preset {request.preset}, epochs {request.epochs}, seed {request.seed}."]
     if evaluator.division.arrays or request.fold_seed:
         said.append(f"Split: {evaluator.division.name}, fold seed {request.fold_seed}.")
+    if evaluator.systems:
+        found = [(name, one.strength, one.path) for name, one in evaluator.systems.items() if one.strength]
+        paths = "; ".join(f"{name} {strength} {', '.join(map(value_text, path))}" for name, strength, path in found)
+        said += [f"The epoch of a system is the place of the selected strength on its path: {paths}."] * bool(paths)
     if request.pool_options:
         each = [(pool, [f"{name}={value}" for name, value in own.items()]) for pool, own in evaluator.options.items()]
         said.append("Options: " + "; ".join(f"{pool} {', '.join(own) or 'none'}" for pool, own in each) + ".")

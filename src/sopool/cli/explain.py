@@ -9,6 +9,7 @@ from sopool.cli.loading import own_columns, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
+    IdColumnOption,
     MaxAtomsOption,
     ModelArgument,
     RootOption,
@@ -61,6 +62,7 @@ def explain(
         str, typer.Option(metavar="NAME", help="Device to compute on: auto, cpu, cuda or, e.g., cuda:1.")
     ] = "auto",
     smiles_column: SmilesColumnOption = None,
+    id_column: IdColumnOption = None,
     label_column: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Column or property that holds the true labels.", rich_help_panel=DATA),
@@ -72,8 +74,9 @@ def explain(
     """Explain a prediction: the contribution of each node and the most important feature pairs.
 
     For sum, mean, attention and second-order poolings, the contributions are the exact terms of the score of a class,
-    of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, and with normalize=trace
-    or sqrt, they are gradient x input, and the page says so.
+    of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, and with
+    normalize=trace, sqrt, norm or log, they are gradient x input, and the page says so. With sopool-pairs, the pairs of
+    nodes that contribute most are drawn and listed too.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.find_graph import find_graph, has_id, row_number
@@ -93,10 +96,22 @@ def explain(
         check_name("target", target, estimator.target_names_)
     columns = own_columns(estimator, target_columns)
     fields = estimator.ensemble_.fields
-    found = find_graph(source, graph, fields, root, smiles_column, label_column, max_atoms, columns)
+    training = estimator.columns_
+    found = find_graph(
+        source,
+        graph,
+        fields,
+        root,
+        smiles_column,
+        label_column,
+        max_atoms,
+        columns,
+        id_column=id_column,
+        training=training,
+    )
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):
         last = found.row + AHEAD
-        known = source != STDIN and has_id(source, graph, smiles_column, label_column, max_atoms, last)
+        known = source != STDIN and has_id(source, graph, last, smiles_column, max_atoms, id_column, training)
         other = f" Use --graph id:{graph} for the graph with the id {graph}." if known else ""
         print_message("note", f"using row {found.row}, which has the id {found.id}.{other}")
     with advise("to explain it", lambda: f"The graph has {found.graph.num_nodes:,} nodes: explain a smaller one."):

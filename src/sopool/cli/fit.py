@@ -13,7 +13,7 @@ import typer
 from sopool._files.atomic import is_stream
 from sopool._runtime.visible import on_one_line
 from sopool.cli.config_file import config_text
-from sopool.cli.loading import load_source, print_copies_note, source_files
+from sopool.cli.loading import load_source, print_copies_note, shown_source, source_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
@@ -154,7 +154,7 @@ def fit(
     smiles_column: SmilesColumnOption = None,
     on_error: OnErrorOption = "skip",
     max_atoms: MaxAtomsOption = MAX_ATOMS,
-    features: FeaturesOption = "element",
+    features: FeaturesOption = None,
     descriptors: DescriptorsOption = None,
     root: RootOption = None,
     split: SplitsOption = None,
@@ -171,6 +171,7 @@ def fit(
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
+    from sopool.data.sources.catalogue import training_columns
     from sopool.estimator.estimate import check_grid, fits_of, searched
     from sopool.estimator.fitting import schedule_for
     from sopool.estimator.truth import learned_by_task
@@ -207,7 +208,7 @@ def fit(
     console = output_console()
     if store.labels is None and store.targets is None:
         missing = "no graph has a label to train on" if len(store) else "there are no graphs in it"
-        raise DataError(f"{missing}.", source)
+        raise DataError(f"{missing}.", shown_source(source))
     divided = [learned_by_task(one, task) for one in stores]
     known = divided[0]
     one = _estimator(known, loss, class_weight, given)
@@ -250,6 +251,8 @@ def fit(
             final.about_["estimate"] = found[0].to_json()
             if found[0].temperature is not None:
                 final.temperature_ = found[0].temperature
+        columns = training_columns(source, smiles_column, label_column, column_names(target_columns))
+        final.about_["columns"] = columns.to_json()
         final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"

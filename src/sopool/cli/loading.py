@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 def load_source(
-    source: str,
+    source: str | Sequence[str],
     root: Path | None,
     smiles_column: str | None,
     label_column: str | None,
     on_error: OnError,
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
-    features: "str | MoleculeFeatures" = "element",
+    features: "str | MoleculeFeatures | None" = None,
     descriptors: Sequence[str] = (),
     split: str | None = None,
 ) -> "PackedGraphs":
-    """Load the graphs of a named data set or a path."""
+    """Load the graphs of a named data set or a path, or of several."""
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.catalogue import load
 
-    if source == STDIN:
+    if STDIN in ([source] if isinstance(source, str) else source):
         raise DataError(
             "- is standard input, which only sopool predict and sopool explain can read. Give the name of a data set, "
             "or the path of a file or folder of graphs."
         )
     smaller = "Split the data, or remove the largest graphs."
-    with advise(f"to read {source}", lambda: smaller), _download_bar() as progress:
+    with advise(f"to read {shown_source(source)}", lambda: smaller), _download_bar() as progress:
         return load(
             source,
             root,
@@ -75,14 +75,6 @@ def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:
     return columns
 
 
-def own_features(estimator: "GraphEstimator", source: str) -> "MoleculeFeatures":
-    """Return what a model needs of molecules; nothing for a source of other graphs, which has what it has."""
-    from sopool.data.formats.kinds import kind_of
-    from sopool.data.formats.molecule_features import ELEMENTS, needed_features
-
-    return needed_features(estimator.ensemble_.fields) if kind_of(source).may_be_molecules else ELEMENTS
-
-
 def print_copies_note(store: "PackedGraphs") -> None:
     """Print a note if many graphs have duplicates, which makes cross-validation too optimistic."""
     from sopool.data.analysis.refinement import caution_of_copies, duplicates
@@ -97,11 +89,17 @@ def print_copies_note(store: "PackedGraphs") -> None:
         print_message("note", caution if is_given else f"{caution} Otherwise, use --keep-copies-together.")
 
 
-def source_files(source: str, root: Path | None) -> list[str | Path]:
-    """Return the files that a command reads for a source, which it must not overwrite."""
+def shown_source(source: str | Sequence[str]) -> str:
+    """Return the name of a source, or the names of several, for messages."""
+    return source if isinstance(source, str) else ", ".join(source)
+
+
+def source_files(source: str | Sequence[str], root: Path | None) -> list[str | Path]:
+    """Return the files that a command reads for a source or several, which it must not overwrite."""
     from sopool.data.sources.catalogue import files_of
 
-    return [source] if source == STDIN else [*files_of(source, root)]
+    every = [source] if isinstance(source, str) else source
+    return [file for one in every for file in ([one] if one == STDIN else files_of(one, root))]
 
 
 def stored_files(runs: Path, *targets: Path | None) -> list[Path]:

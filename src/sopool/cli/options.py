@@ -20,7 +20,10 @@ OUTPUT = "Output"
 """Headings of the groups of options in the help; options without one come first."""
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="DATA", help="The name of a data set, or the path of a file or folder of graphs.")
+    list[str],
+    typer.Argument(
+        metavar="DATA", help="The name of a data set, or the path of a file or folder of graphs; several are joined."
+    ),
 ]
 RootOption = Annotated[
     Path | None,
@@ -34,6 +37,15 @@ RootOption = Annotated[
 SmilesColumnOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of a CSV file that holds the SMILES strings.", rich_help_panel=DATA),
+]
+IdColumnOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column, or property of an SDF file, that identifies graphs.",
+        show_default="id or name; the title of a record",
+        rich_help_panel=DATA,
+    ),
 ]
 LabelColumnOption = Annotated[
     str | None,
@@ -83,10 +95,11 @@ OnErrorOption = Annotated[
     typer.Option(help="Skip molecules that cannot be read, or stop with an error.", rich_help_panel=DATA),
 ]
 FeaturesOption = Annotated[
-    Literal["element", "charge", "atoms", "all"],
+    Literal["element", "charge", "atoms", "all"] | None,
     typer.Option(
         metavar="NAME",
         help="Features of molecules: element (and bond types), charge (also charges), atoms (all of atoms), or all.",
+        show_default="atoms",
         rich_help_panel=DATA,
     ),
 ]
@@ -143,6 +156,13 @@ FiguresOption = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Write all results to a JSON file.", rich_help_panel=OUTPUT),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by sopool fit.")]
+StreamsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA",
+        help="The name of a data set, the path of a file or folder of graphs, or - for standard input; or several.",
+    ),
+]
 StreamArgument = Annotated[
     str,
     typer.Argument(
@@ -161,7 +181,7 @@ ARGUMENT = re.compile(
 )
 """A Python argument with a value in a message of the library."""
 NAMED = re.compile(
-    r"(\(|\b(?:as|[Gg]ive|[Ll]eave|or) )(label_column|label_property|root|smiles_column|target_columns)\b"
+    r"(\(|\b(?:as|[Gg]ive|[Ll]eave|or) )(id_column|label_column|label_property|root|smiles_column|target_columns)\b"
     r"(?:, or labelled=False to read no labels)?"
 )
 """A Python argument that a message names without a value; commands have no option for ``labelled``."""
@@ -170,7 +190,7 @@ NAMED = re.compile(
 LISTED = re.compile(r"\b(target_columns)=\[([^]]*)\]")
 """A Python argument with a list of names in a message of the library."""
 QUOTED = re.compile(r"(?<=['\"])[^'\",]+(?=['\"])")
-COLUMN = re.compile(r"\b(label_column|label_property|smiles_column)=(['\"])(.*?)\2")
+COLUMN = re.compile(r"\b(id_column|label_column|label_property|smiles_column)=(['\"])(.*?)\2")
 """A Python argument with the name of a column in a message of the library."""
 
 

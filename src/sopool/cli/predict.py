@@ -1,41 +1,41 @@
 """``sopool predict``."""
 
 import time
-import warnings
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.loading import load_source, own_columns, own_features, source_files
+from sopool.cli.loading import own_columns, shown_source, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
+    IdColumnOption,
     MaxAtomsOption,
     ModelArgument,
     RootOption,
     SmilesColumnOption,
-    StreamArgument,
+    StreamsArgument,
     TargetColumnsOption,
 )
 from sopool.cli.output import check_target, error_console, format_of, is_stdout, open_target, print_message
-from sopool.errors import DataError, OnError, UserError
+from sopool.errors import DataError, OnError
 
 if TYPE_CHECKING:
     from sopool.data.formats.rows import BadRow
-    from sopool.data.graphs import PackedGraphs
     from sopool.estimator import GraphEstimator
     from sopool.estimator.streaming import Count
 
 SHOWN = 10
 """The number of unreadable rows that get a message of their own."""
-OWN = "the model was trained on these graphs, so this {what} about new graphs. See the estimate that sopool fit prints."
 
 
 def predict(
     model: ModelArgument,
-    source: StreamArgument,
+    source: StreamsArgument,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file to write; - is standard output."),
@@ -53,6 +53,10 @@ def predict(
         str, typer.Option(metavar="NAME", help="Device to compute on: auto, cpu, cuda or, e.g., cuda:1.")
     ] = "auto",
     smiles_column: SmilesColumnOption = None,
+    id_column: IdColumnOption = None,
+    drop_input: Annotated[
+        bool, typer.Option("--drop-input", help="Write only the row, the id and the predictions.")
+    ] = False,
     on_error: Annotated[
         OnError, typer.Option(help="Skip rows that cannot be read, or stop with an error.", rich_help_panel=DATA)
     ] = "skip",
@@ -61,9 +65,11 @@ def predict(
 ) -> None:
     """Predict graphs with a saved model.
 
-    Files of any size are processed in chunks. Each output row has the row number, the id if there is one, the predicted
-    class, labels or numbers, the probability of each class or label, and an uncertainty: how far the networks of the
-    ensemble disagree. Where the true values are known, scores are printed at the end.
+    Files of any size are processed in chunks. Each output row has the row number, all columns of the input (or the id,
+    if it is not a table), the predicted class, labels or numbers, the probability of each class or label, and an
+    uncertainty: how far the networks of the ensemble disagree. Columns that the model was trained on are found by their
+    names; where the true values are known, scores are printed at the end. Of several files, which must have the same
+    columns, each row also has the name of its file.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.sources.stream import stream_graphs
@@ -77,34 +83,37 @@ def predict(
     count = Count()
     start = time.monotonic()
     fields = estimator.ensemble_.fields
-    chunks = stream_graphs(source, fields, root, smiles_column, label_column, max_atoms, columns)
+    also = () if estimator.seen_graphs_ is None else estimator.seen_graphs_.fields
+    read = partial(
+        stream_graphs,
+        fields=fields,
+        root=root,
+        smiles_column=smiles_column,
+        label_column=label_column,
+        max_atoms=max_atoms,
+        target_columns=columns,
+        also=also,
+        id_column=id_column,
+        training=estimator.columns_,
+        keep=not drop_input,
+    )
+    chunks = chain.from_iterable(map(read, source))
     smaller = "Remove graphs that are too large."
-    with advise(f"to read {source}", lambda: smaller), open_target(output) as file:
-        writer = Writer(file, chosen, estimator)
-        predict_stream(estimator, chunks, count, _refuser(source, on_error), writer.write)
+    with advise(f"to read {shown_source(source)}", lambda: smaller), open_target(output) as file:
+        writer = Writer(file, chosen, estimator, several=len(source) > 1)
+        predict_stream(estimator, chunks, count, _refuser(on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, estimator)
-    # Compare the graphs only if the numbers of nodes agree: then all of them fit into memory.
-    own_nodes = estimator.trained_on_.get("nodes")
-    scored = count.accuracy is not None or count.known is not None
-    as_many = source != "-" and scored and count.labelled_nodes == own_nodes
-    features = own_features(estimator, source)
-    if as_many and _are_own(
-        estimator, lambda: load_source(source, root, smiles_column, label_column, "skip", max_atoms, columns, features)
-    ):
-        what = "accuracy says nothing" if count.accuracy is not None else "score says nothing"
-        print_message("warning", OWN.format(what=what))
 
 
-def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
+def _refuser(on_error: OnError) -> "Callable[[str | Path, BadRow], None]":
     from sopool.data.sources.stream import place_of
 
-    place = place_of(source)
     said = 0
 
-    def report_bad_row(bad: "BadRow") -> None:
+    def report_bad_row(source: str | Path, bad: "BadRow") -> None:
         nonlocal said
-        error = place.error(bad.row, f"{bad.reason} Found {bad.text[:60]!r}.")
+        error = place_of(source).error(bad.row, f"{bad.reason} Found {bad.text[:60]!r}.")
         if on_error == "raise":
             raise error
         said += 1
@@ -116,22 +125,15 @@ def _refuser(source: str, on_error: OnError) -> "Callable[[BadRow], None]":
     return report_bad_row
 
 
-def _are_own(estimator: "GraphEstimator", graphs: "Callable[[], PackedGraphs]") -> bool:
-    """Return whether the model was trained on these graphs; False if they cannot be loaded for training."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return estimator.was_trained_on(graphs())
-        except UserError:
-            return False
-
-
-def _check_any(count: "Count", source: str) -> None:
+def _check_any(count: "Count", source: list[str]) -> None:
     from sopool.data.sources.stream import place_of
 
     if not count.graphs:
         bad = f"none of the {count.bad:,} rows can be read." if count.bad > 1 else "the only row cannot be read."
-        raise DataError(bad if count.bad else "there are no graphs to predict.", place_of(source).path)
+        raise DataError(
+            bad if count.bad else "there are no graphs to predict.",
+            ", ".join(str(place_of(one).path) for one in source),
+        )
 
 
 def _conclude(count: "Count", seconds: float, output: Path, estimator: "GraphEstimator") -> None:
@@ -148,6 +150,23 @@ def _conclude(count: "Count", seconds: float, output: Path, estimator: "GraphEst
         _tell_of_targets(count, estimator)
     else:
         _tell_of_classes(count, estimator)
+    _tell_of_seen(count)
+
+
+def _tell_of_seen(count: "Count") -> None:
+    """Print how many of the graphs the model was trained on, which it predicts better than new ones."""
+    if not count.seen:
+        return
+    scored = count.accuracy is not None or count.known is not None
+    seen, total = (count.seen_labelled, count.labelled) if scored else (count.seen, count.graphs)
+    if not seen:
+        return
+    were = f"{seen:,} of {total:,} {'labelled ' * scored}graphs {'were' if seen > 1 else 'was'} in the training data"
+    if scored:
+        so = "scores on them are too good for new graphs. See the estimate that sopool fit prints"
+        print_message("warning", f"{were}: {so}.")
+    else:
+        print_message("note", f"{were}.")
 
 
 def _tell_of_classes(count: "Count", estimator: "GraphEstimator") -> None:

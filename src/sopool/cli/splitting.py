@@ -1,12 +1,13 @@
 """Options that say what cross-validation divides graphs by, and the function that applies them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sopool.cli.loading import shown_source
 from sopool.cli.options import DATA, LIST
 from sopool.errors import DataError, SettingError
 
@@ -50,7 +51,7 @@ FoldSeedOption = Annotated[
 
 def load_divided(
     load: Callable[..., "PackedGraphs"],
-    source: str,
+    source: str | Sequence[str],
     split: str | None,
     test: Path | None,
     keep_copies: bool,
@@ -59,7 +60,7 @@ def load_divided(
 
     Args:
         load: A function that loads the graphs of a source, given ``split=``.
-        source: The name or path of the graphs.
+        source: The names or paths of the graphs.
         split: The value of ``--split``.
         test: A file of graphs that are tested on, and never trained on.
         keep_copies: Whether graphs that look alike are kept together.
@@ -80,7 +81,7 @@ def load_divided(
     try:
         return with_test(train, tested)
     except DataError as error:
-        raise DataError(f"the graphs cannot be joined with those of {source}: {error}", test) from error
+        raise DataError(f"the graphs cannot be joined with those of {shown_source(source)}: {error}", test) from error
 
 
 def without_test(store: "PackedGraphs") -> "PackedGraphs":

@@ -69,8 +69,7 @@ def train(
 
     Exits the program with a message if training fails or is interrupted.
     """
-    runs = evaluator.total_epochs // evaluator.request.epochs
-    tally = Tally(evaluator.total_epochs, runs, metric=evaluator.objective.metric)
+    tally = Tally(evaluator.total_epochs, evaluator.total_runs, metric=evaluator.objective.metric)
     work = partial(evaluator.evaluate, device, workers, train=executor)
     found = watched(work, tally, evaluator.runs.folder)
     for one in found:

@@ -17,6 +17,7 @@ EXAMPLES = {
     "datasets": ["sopool datasets", "sopool datasets --root ~/graphs --json"],
     "inspect": ["sopool inspect MUTAG", "sopool inspect molecules.csv --label-column toxic"],
     "pools": ["sopool pools", "sopool pools --channels 64"],
+    "systems": ["sopool systems", "sopool systems --json"],
     "fit": [
         "sopool fit MUTAG -o mutag.sopool",
         "sopool fit molecules.csv --label-column toxic --class-weight balanced -o toxic.sopool",
@@ -31,11 +32,13 @@ EXAMPLES = {
         "sopool explain mutag.sopool MUTAG --graph 7 -o page.html",
         "sopool explain numbers.sopool molecules.csv --graph 12 --target mass --format json -o -",
     ],
+    "show": ["sopool show toxic.sopool", "sopool show toxic.sopool --card toxic.md"],
     "export": ["sopool export toxic.sopool -o toxic.onnx"],
     "config": ["sopool config toxic.sopool -o fit.toml"],
     "evaluate": [
         "sopool evaluate MUTAG --pool sopool-bimap,sum-avg --protocol fair,single-epoch",
         "sopool evaluate NCI1 --pool sopool-bimap,sum-avg --preset best",
+        "sopool evaluate PTC --system wl,histogram,sum-avg,gcn+sopool-bimap",
         "sopool evaluate PROTEINS --pool sopool-m-attn,diffpool --blocks 3 --hidden 16,32 -o result.json",
     ],
     "reproduce": [

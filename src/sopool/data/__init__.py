@@ -28,7 +28,7 @@ from sopool.data.names import CategoryColumn
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
 from sopool.data.splits import random_folds, stratified_folds
-from sopool.data.synthetic import make_agreement, make_measurements
+from sopool.data.synthetic import make_agreement, make_distant, make_measurements, make_rings
 from sopool.errors import DataError
 
 __all__ = [
@@ -63,7 +63,9 @@ __all__ = [
     "load",
     "load_graphs",
     "make_agreement",
+    "make_distant",
     "make_measurements",
+    "make_rings",
     "pack",
     "paper_encoder",
     "random_folds",

@@ -5,6 +5,9 @@ node has two features, a and b, both +1 or -1, and in every graph half of the a 
 means, maxima and all other statistics of a single feature are therefore the same for all graphs of a size. The classes
 differ in how often a and b are equal: at three of four nodes, or at one of four. The sum of a_i b_i over the nodes,
 an entry of H^T H, measures this.
+
+The classes of :func:`make_distant` differ in the distance of two marked nodes, and those of :func:`make_rings` look the
+same to every message-passing network.
 """
 
 import numpy as np
@@ -59,6 +62,76 @@ def make_measurements(graphs: int = 200, most_nodes: int = 32, seed: int = 0) ->
     return pack((_measured(random, most_nodes) for _ in range(graphs)), "measurements", ("edges", "spread"))
 
 
+def make_distant(graphs: int = 200, distance: int = 10, seed: int = 0) -> PackedGraphs:
+    """Generate a balanced data set whose classes differ in the distance of two nodes.
+
+    Each graph is a ring of 3 to 4 times ``distance`` nodes. Two of them have the label 1, all others 0. They are
+    ``distance`` steps apart in the class ``near``, and one step more in the class ``far``. Networks with fewer than
+    half as many layers see no node that both reach, so that a sum, or any other readout of single nodes, gives the same
+    for both classes.
+
+    Args:
+        graphs: The number of graphs, at least 2. Default: 200.
+        distance: The distance in the class ``near``, at least 2. Default: 10.
+        seed: Random seed. Default: 0.
+
+    Examples:
+        >>> from sopool.data import make_distant
+        >>> graphs = make_distant(graphs=20, distance=4)
+        >>> len(graphs), graphs.classes, int(graphs.sizes.min()) >= 12
+        (20, ('far', 'near'), True)
+    """
+    if graphs < 2 or distance < 2:
+        raise SettingError(f"graphs={graphs}, distance={distance}: expected at least 2 graphs and distance 2.")
+    random = np.random.default_rng(seed)
+    near = random.permutation(np.arange(graphs) % 2 == 0)
+    return pack([_marked_ring(random, distance + (not one), distance) for one in near], name="distant")
+
+
+def make_rings(graphs: int = 200, most_rings: int = 4, seed: int = 0) -> PackedGraphs:
+    """Generate a balanced data set whose classes message passing cannot distinguish.
+
+    A graph of the class ``several`` consists of 2 to ``most_rings`` rings of 3, 4 or 5 nodes each, all of the same
+    size. One of the class ``one`` is a single ring with as many nodes in all. Every node of a ring also has a neighbor
+    of its own, and nodes have no labels, so color refinement gives all nodes of the rings one color and all others
+    another. Only the class ``one`` has nodes that are five steps apart.
+
+    Args:
+        graphs: The number of graphs, at least 2. Default: 200.
+        most_rings: The largest number of rings of a graph, at least 2. Default: 4.
+        seed: Random seed. Default: 0.
+
+    Examples:
+        >>> from sopool.data import make_rings
+        >>> graphs = make_rings(graphs=20)
+        >>> len(graphs), graphs.classes, int(graphs.sizes.min()) >= 12
+        (20, ('one', 'several'), True)
+    """
+    if graphs < 2 or most_rings < 2:
+        raise SettingError(f"graphs={graphs}, most_rings={most_rings}: expected at least 2 graphs and 2 rings.")
+    random = np.random.default_rng(seed)
+    several = random.permutation(np.arange(graphs) % 2 == 0)
+    return pack([_rings(random, bool(one), most_rings) for one in several], name="rings")
+
+
+def _marked_ring(random: np.random.Generator, apart: int, distance: int) -> Graph:
+    nodes = int(random.integers(3 * distance, 4 * distance + 1))
+    labels = np.zeros(nodes, dtype=np.int64)
+    first = int(random.integers(nodes))
+    labels[[first, (first + apart) % nodes]] = 1
+    return Graph(nodes, _both_ways(_ring(nodes)), "near" if apart == distance else "far", labels.tolist())
+
+
+def _rings(random: np.random.Generator, several: bool, most_rings: int) -> Graph:
+    rings = int(random.integers(2, most_rings + 1))
+    size = int(random.integers(3, 6))
+    starts = range(0, rings * size, size) if several else [0]
+    inner = rings * size
+    parts = [start + _ring(size if several else inner) for start in starts]
+    leaves = np.stack([np.arange(inner), inner + np.arange(inner)], axis=1)
+    return Graph(2 * inner, _both_ways(np.concatenate([*parts, leaves])), "several" if several else "one")
+
+
 def _measured(random: np.random.Generator, most_nodes: int) -> Graph:
     nodes = int(random.integers(8, most_nodes + 1))
     attributes = random.random((nodes, 1), dtype=np.float32)
@@ -83,8 +156,15 @@ def _graph(random: np.random.Generator, agree: bool, most_nodes: int) -> Graph:
 
 def _edges(random: np.random.Generator, nodes: int) -> np.ndarray:
     """Return a ring with a chord for every fourth node, in both directions, as ``[E, 2]``."""
-    ring = np.stack([np.arange(nodes), np.roll(np.arange(nodes), -1)], axis=1)
     first = random.choice(nodes, nodes // 4, replace=False)
     chords = np.stack([first, (first + random.integers(2, nodes - 1, len(first))) % nodes], axis=1)
-    edges = np.concatenate([ring, chords])
+    return _both_ways(np.concatenate([_ring(nodes), chords]))
+
+
+def _ring(nodes: int) -> np.ndarray:
+    """Return the edges of a ring in one direction, as ``[E, 2]``."""
+    return np.stack([np.arange(nodes), np.roll(np.arange(nodes), -1)], axis=1)
+
+
+def _both_ways(edges: np.ndarray) -> np.ndarray:
     return np.concatenate([edges, edges[:, ::-1]])

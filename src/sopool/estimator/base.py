@@ -20,10 +20,13 @@ from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import default_encoder
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
+from sopool.data.formats.molecule_features import needed_features
+from sopool.data.formats.rows import TrainingColumns
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 from sopool.estimator.ensemble import Ensemble, check_finite, training_tables
 from sopool.estimator.fitting import FitProgress, fit_ensemble, model_for, run_configs, training_facts
+from sopool.estimator.seen_graphs import SeenGraphs
 from sopool.estimator.truth import KnownGraphs, Predicts, known_graphs, match_targets, sample_weights
 from sopool.estimator.validation import (
     SingleGraphWarning,
@@ -107,6 +110,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
             models; NaN after a model stopped.
         best_epochs_: The epoch that was kept of each model, counted from 0.
         about_: The data and the environment of the training.
+        seen_graphs_: Hashes of the training graphs, which :meth:`seen_in_training` compares; None in models of earlier
+            versions. Set it to None before you save a model that must not reveal whether a graph was among them.
 
     Examples:
         >>> from sopool.data import load
@@ -147,6 +152,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     history_: dict[str, np.ndarray] = field(init=False)
     best_epochs_: list[int] = field(init=False)
     about_: dict[str, Any] = field(init=False)
+    seen_graphs_: SeenGraphs | None = field(init=False)
     ensemble_: Ensemble = field(init=False)
 
     predicts: ClassVar[Predicts]
@@ -192,6 +198,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         self.history_ = fitted.history
         self.best_epochs_ = fitted.best_epochs
         self.about_ = training_facts(known, device)
+        self.seen_graphs_ = SeenGraphs.of(store, self.ensemble_.fields)
         return self
 
     def _learn(self, objective: Objective, classes: np.ndarray | None, flat: bool) -> None:
@@ -290,6 +297,12 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         data = self.about_.get("data")
         return data if isinstance(data, dict) else {}
 
+    @property
+    def columns_(self) -> TrainingColumns:
+        """The columns that ``sopool fit`` read the training graphs from."""
+        columns = dict(self.about_.get("columns") or {})
+        return TrainingColumns(**columns | {"targets": tuple(columns.get("targets", ()))})
+
     def was_trained_on(self, graphs: Any, y: Any = None) -> bool:
         """Return whether these are exactly the graphs and true values of ``fit``.
 
@@ -303,6 +316,28 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         known = known_graphs(graphs, y, self.predicts)
         known.check()
         return self.trained_on_.get("fingerprint") == known.fingerprint
+
+    def seen_in_training(self, graphs: Any) -> np.ndarray:
+        """Return whether each graph is one of the training graphs, whatever its label, bool ``[G]``.
+
+        Scores on such graphs are too good for new ones. Graphs are compared by 64-bit hashes of what color refinement
+        distinguishes of them: node and edge labels, and whatever else the model uses of nodes and edges. All are False
+        for a model of an earlier version, which has no hashes.
+
+        Args:
+            graphs: The graphs to compare with the training graphs.
+
+        Examples:
+            >>> from sopool.data import load
+            >>> from sopool.estimator import GraphClassifier
+            >>> graphs = load("MUTAG")
+            >>> model = GraphClassifier(n_models=1, epochs=1, hidden=8, random_state=0).fit(graphs[:150])
+            >>> bool(model.seen_in_training(graphs[:150]).all()), int(model.seen_in_training(graphs[150:]).sum())
+            (True, 0)
+        """
+        self._ensemble()
+        store = as_store(graphs)
+        return np.zeros(len(store), bool) if self.seen_graphs_ is None else self.seen_graphs_.contain(store)
 
     def transform(self, graphs: Any) -> np.ndarray:
         """Return the pooled vector of each graph ``[G, M * F]``, with the vectors of all M models side by side.
@@ -435,7 +470,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     def _encode(self, graphs: Any, level: int) -> tuple[PackedGraphs, NodeFeatures]:
         """Return the graphs and their node features; warn about values that no training graph has."""
         ensemble = self._ensemble()
-        store = as_store(graphs)
+        store = as_store(graphs, needed_features(ensemble.fields))
         features = ensemble.encode(store)
         nodes = (features.unknown, store.num_nodes)
         edges = (ensemble.unknown_edges(store), store.num_edges)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from sopool._runtime.threads import one_threaded_pool, threads
-from sopool.data.analysis.spectral import spectral_clusters
 from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures
 from sopool.data.features.encoder import Encoder, Fields
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
@@ -22,12 +21,12 @@ from sopool.errors import DataError
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.inference import prepare_for_inference
-from sopool.models.make import clusters_for
+from sopool.models.make import structures_for
 from sopool.objectives import Combined, Objective
 from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Batch, GraphTables
-from sopool.training.bank.cluster_tables import ClusterTables
 from sopool.training.bank.inputs import ModelInputs
+from sopool.training.bank.structures import add_structures
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """The number of nodes, over all models, that are processed at a time; on a CPU they fit the cache."""
@@ -153,11 +152,7 @@ class Ensemble:
             None if edges is None else edges.stretch(lines.start, lines.stop).to(device),
             None if numbers is None else numbers.stretch(first, last).to(device),
         )
-        clusters = clusters_for(self.model.config)
-        if clusters is None:
-            return tables
-        # Not from the cache, which graphs that are predicted only once would fill.
-        return replace(tables, clusters=ClusterTables.of(spectral_clusters(graphs, clusters)).to(device))
+        return add_structures(tables, graphs, structures_for(self.model.config), cached=False)
 
 
 def _side_by_side(
@@ -182,15 +177,16 @@ def training_tables(
     numbers: Numbers | None,
     config: ModelConfig,
     objective: Objective | None = None,
+    cached: bool = True,
 ) -> GraphTables:
-    """Return graphs with labels or targets in the layout that models of this configuration train on."""
+    """Return graphs with labels or targets in the layout that models of this configuration train on.
+
+    Clusters and pairs of nodes are kept in the cache if ``cached``.
+    """
     tables = GraphTables.build(store, features, edges, objective, numbers)
-    clusters = clusters_for(config)
-    if clusters is None:
-        return tables
     # Labels and targets would change the key in the cache.
     plain = replace(store, labels=None, classes=(), targets=None, target_names=())
-    return replace(tables, clusters=ClusterTables.build(plain, clusters))
+    return add_structures(tables, plain, structures_for(config), cached)
 
 
 def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:

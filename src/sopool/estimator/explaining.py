@@ -14,7 +14,7 @@ from sopool.data.graphs import PackedGraphs
 from sopool.estimator.ensemble import Ensemble, training_tables
 from sopool.models.base import Classifier
 from sopool.models.explain.explanation import AnyExplanation, Explanation, NamedPair, TargetExplanation
-from sopool.models.explain.shares import Explained, Feature, explain_graph, margins
+from sopool.models.explain.shares import Explained, Feature, NodePairs, explain_graph, margins
 from sopool.models.stack import member_of
 from sopool.objectives import Objective
 from sopool.training.bank.batching import Batch, GraphTables
@@ -55,7 +55,8 @@ def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> 
     none = torch.zeros(len(store), dtype=torch.long)
     labelled = replace(store, labels=none, classes=(0,))
     numbers = ensemble.encode_graphs(store)
-    return training_tables(labelled, features, ensemble.encode_edges(store), numbers, ensemble.model.config)
+    edges = ensemble.encode_edges(store)
+    return training_tables(labelled, features, edges, numbers, ensemble.model.config, cached=False)
 
 
 def _together(
@@ -76,6 +77,7 @@ def _together(
         "pairs": [pairs(found, number) for number in range(objective.width)],
         "pooled": [one.pooled for one in found if one.pooled is not None],
         "nodes": node_names(graph),
+        "node_pairs": _node_pairs(found),
         "attributes": _attributes(found, [] if ensemble.graphs is None else ensemble.graphs.names),
     }
     shares = None if combined.probabilities is None else combined.probabilities[0]
@@ -106,7 +108,14 @@ def _in_unit(found: Explained, objective: Objective) -> Explained:
         pairs,
         pooled,
         found.attributes * scale,
+        None if found.node_pairs is None else found.node_pairs._replace(shares=found.node_pairs.shares * scale),
     )
+
+
+def _node_pairs(found: Sequence[Explained]) -> NodePairs | None:
+    """Return the contributions of pairs of nodes, averaged over the models; the pairs are the same for all."""
+    each = [one.node_pairs for one in found if one.node_pairs is not None]
+    return each[0]._replace(shares=torch.stack([one.shares for one in each]).mean(0)) if each else None
 
 
 def _attributes(found: Sequence[Explained], names: Sequence[str]) -> dict[str, np.ndarray]:

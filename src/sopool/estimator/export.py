@@ -7,10 +7,10 @@ program in any language can prepare graphs for it.
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from sopool._runtime.packages import EXTRAS, require
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import (
     AttributeEncoder,
+    CategoryEncoder,
     ConcatEncoder,
     ConstantEncoder,
     DegreeEncoder,
@@ -29,12 +30,13 @@ from sopool.data.features.encoders import (
 )
 from sopool.errors import MissingPackageError, SettingError
 from sopool.estimator.ensemble import Ensemble
-from sopool.models.make import clusters_for
+from sopool.models.make import clusters_for, structures_for
 from sopool.models.stack import member_of
 from sopool.models.stackable import first_line
 from sopool.objectives import Task
 from sopool.objectives.base import LEAST_SHARE
 from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.ops.message_passing.pairs import find_pairs, list_pairs
 from sopool.ops.segment import standard
 
 if TYPE_CHECKING:
@@ -51,8 +53,11 @@ SHAPES = {
     "ptr": ["graphs + 1"],
     "edge_index": ["2", "edges"],
     "node_labels": ["nodes"],
+    "node_categories": ["nodes"],
     "node_attributes": ["nodes"],
     "edge_labels": ["edges"],
+    "pair_index": ["2", "pairs"],
+    "pair_distance": ["pairs"],
 }
 MEANING = {
     "ptr": "The number of the first node of each graph, then the number of all nodes. The nodes of all graphs are "
@@ -60,8 +65,13 @@ MEANING = {
     "edge_index": "The source (row 0) and the target (row 1) of each edge, numbered as in ptr. An undirected edge, "
     "such as a bond, is given in both directions.",
     "node_labels": "The position of each node's label in values; any other number, such as -1, for another label.",
+    "node_categories": "The position of each node's value in the values of each of columns; any other number, such as "
+    "-1, for another value.",
     "node_attributes": "The attributes of each node, as in the training data; the file standardizes them.",
     "edge_labels": "The position of each edge's label in values; any other number, such as -1, for another label.",
+    "pair_index": "The first (row 0) and the second node (row 1) of each pair of different nodes of a graph that are "
+    "at most as many steps apart as distances says, in any order. In undirected graphs a pair occurs in both orders.",
+    "pair_distance": "The number of edges of a shortest path from the first to the second node of each pair, from 1.",
 }
 
 
@@ -139,7 +149,7 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
         )
     program = EnsembleProgram(ensemble.to("cpu")).eval()
     inputs = sample_inputs(described["inputs"])
-    sizes = {name: {int(name == "edge_index"): torch.export.Dim.DYNAMIC} for name in inputs}
+    sizes = {name: {int(name in ("edge_index", "pair_index")): torch.export.Dim.DYNAMIC} for name in inputs}
     try:
         with _quiet():
             exported = torch.onnx.export(
@@ -179,8 +189,7 @@ class EnsembleProgram(torch.nn.Module):
     def __init__(self, ensemble: Ensemble) -> None:
         super().__init__()
         encoder = ensemble.encoder
-        parts = encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
-        self.parts = torch.nn.ModuleList(map(_features_of, parts))
+        self.parts = torch.nn.ModuleList(map(_features_of, _parts(encoder)))
         self.register_buffer("mean", torch.zeros(ensemble.model.models, encoder.width, dtype=torch.float64))
         self.register_buffer("std", torch.ones_like(self.mean))
         if ensemble.inputs.nodes is not None:
@@ -197,24 +206,32 @@ class EnsembleProgram(torch.nn.Module):
         self.register_buffer("shift", torch.from_numpy(shift))
         self.temperature = ensemble.temperature
         self.kinds = 0 if ensemble.edges is None else len(ensemble.edges.values) + 1
+        self.distances = structures_for(ensemble.model.config).distances
 
     def forward(
         self,
         ptr: Tensor,
         edge_index: Tensor,
         node_labels: Tensor | None = None,
+        node_categories: Tensor | None = None,
         node_attributes: Tensor | None = None,
         edge_labels: Tensor | None = None,
+        pair_index: Tensor | None = None,
+        pair_distance: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the probabilities or numbers ``[G, W]``, and the uncertainty ``[G]`` of classes or ``[G, W]``."""
-        given = node_labels if node_attributes is None else node_attributes
+        given = next((one for one in (node_attributes, node_categories, node_labels) if one is not None), None)
         nodes = standard.length(ptr[-1]) if given is None else given.shape[0]
-        degrees = standard.count(edge_index[0], nodes)
-        x = torch.cat([part(degrees, node_labels, node_attributes).double() for part in self.parts], 1)
+        fields = _Nodes(standard.count(edge_index[0], nodes), node_labels, node_categories, node_attributes)
+        x = torch.cat([part(fields).double() for part in self.parts], 1)
         if edge_labels is not None:
             unknown = self.kinds - 1
             edge_labels = edge_labels.where((edge_labels >= 0) & (edge_labels < unknown), unknown)
         neighbors = neighbors_of(edge_index, nodes, edge_labels, self.kinds)
+        if pair_index is not None and pair_distance is not None:
+            neighbors = neighbors._replace(pairs=list_pairs(pair_index, pair_distance, nodes, self.distances))
+        elif self.distances:
+            neighbors = neighbors._replace(pairs=find_pairs(edge_index, nodes, self.distances))
         taken = (((x - mean) / std).float() @ columns for mean, std, columns in self._inputs())
         each = self._outputs(
             torch.stack([network(own, neighbors, ptr) for own, network in zip(taken, self.networks, strict=True)])
@@ -249,48 +266,88 @@ class EnsembleProgram(torch.nn.Module):
         return (odds / temperature).sigmoid()
 
 
+class _Nodes(NamedTuple):
+    """What the inputs say of N nodes."""
+
+    degrees: Tensor
+    labels: Tensor | None
+    categories: Tensor | None
+    attributes: Tensor | None
+
+
 class _OneHot(torch.nn.Module):
     """One column for each of K values and, if ``unknown``, a last one for all other values."""
 
     values: Tensor
 
-    def __init__(self, values: Tensor, unknown: bool, of_degrees: bool) -> None:
+    def __init__(self, values: Tensor, unknown: bool) -> None:
         super().__init__()
         self.register_buffer("values", values)
         self.unknown = unknown
-        self.of_degrees = of_degrees
 
-    def forward(self, degrees: Tensor, labels: Tensor | None, attributes: Tensor | None) -> Tensor:
-        """Return the columns ``[N, K]`` or ``[N, K + 1]``."""
-        found = degrees if self.of_degrees else labels
-        assert found is not None
+    def forward(self, found: Tensor) -> Tensor:
+        """Return the columns ``[N, K]`` or ``[N, K + 1]`` of the values ``[N]``."""
         columns = (found.unsqueeze(1) == self.values).float()
         return torch.cat([columns, 1 - columns.sum(1, keepdim=True)], 1) if self.unknown else columns
+
+
+class _Single(torch.nn.Module):
+    """The columns of the degrees or of the labels."""
+
+    def __init__(self, field: str, values: Tensor, unknown: bool) -> None:
+        super().__init__()
+        self.field = field
+        self.columns = _OneHot(values, unknown)
+
+    def forward(self, nodes: _Nodes) -> Tensor:
+        """Return the columns ``[N, F]``."""
+        columns: Tensor = self.columns(getattr(nodes, self.field))
+        return columns
+
+
+class _Categories(torch.nn.Module):
+    """The columns of several categories, one after the other."""
+
+    def __init__(self, parts: Iterable[tuple[Tensor, bool]]) -> None:
+        super().__init__()
+        self.parts = torch.nn.ModuleList(_OneHot(values, unknown) for values, unknown in parts)
+
+    def forward(self, nodes: _Nodes) -> Tensor:
+        """Return the columns ``[N, F]``."""
+        assert nodes.categories is not None
+        return torch.cat([part(nodes.categories[:, column]) for column, part in enumerate(self.parts)], 1)
 
 
 class _Attributes(torch.nn.Module):
     """The attributes, which each network standardizes by its own moments."""
 
-    def forward(self, degrees: Tensor, labels: Tensor | None, attributes: Tensor | None) -> Tensor:
+    def forward(self, nodes: _Nodes) -> Tensor:
         """Return the columns ``[N, F]``."""
-        assert attributes is not None
-        return attributes
+        assert nodes.attributes is not None
+        return nodes.attributes
 
 
 class _Constant(torch.nn.Module):
     """A column of ones."""
 
-    def forward(self, degrees: Tensor, labels: Tensor | None, attributes: Tensor | None) -> Tensor:
+    def forward(self, nodes: _Nodes) -> Tensor:
         """Return the column ``[N, 1]``."""
-        return torch.ones_like(degrees, dtype=torch.float32).unsqueeze(1)
+        return torch.ones_like(nodes.degrees, dtype=torch.float32).unsqueeze(1)
+
+
+def _parts(encoder: Encoder) -> Sequence[Encoder]:
+    """Return the encoders whose columns stand side by side."""
+    return encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
 
 
 def _features_of(encoder: Encoder) -> torch.nn.Module:
-    """Return an encoder as a module."""
+    """Return an encoder as a module, which takes :class:`_Nodes`."""
     if isinstance(encoder, NodeLabelEncoder):
-        return _OneHot(torch.arange(len(encoder.values)), encoder.unknown, of_degrees=False)
+        return _Single("labels", torch.arange(len(encoder.values)), encoder.unknown)
+    if isinstance(encoder, CategoryEncoder):
+        return _Categories((torch.arange(len(part.values)), part.unknown) for part in encoder.parts)
     if isinstance(encoder, DegreeEncoder):
-        return _OneHot(torch.tensor(encoder.values), encoder.unknown, of_degrees=True)
+        return _Single("degrees", torch.tensor(encoder.values), encoder.unknown)
     if isinstance(encoder, AttributeEncoder):
         return _Attributes()
     if isinstance(encoder, ConstantEncoder):
@@ -306,15 +363,21 @@ def description(model: "GraphEstimator") -> dict[str, Any]:
     objective = model.objective_
     ensemble = model.ensemble_
     encoder = ensemble.encoder
-    parts = encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
     inputs = {name: _input(name, "int64") for name in ("ptr", "edge_index")}
-    for part in parts:
+    for part in _parts(encoder):
         if isinstance(part, NodeLabelEncoder):
             inputs["node_labels"] = _input("node_labels", "int64") | {"values": part.values}
+        elif isinstance(part, CategoryEncoder):
+            columns = [{"name": column.name, "values": column.values} for column in part.parts]
+            inputs["node_categories"] = _input("node_categories", "int64", str(len(columns))) | {"columns": columns}
         elif isinstance(part, AttributeEncoder):
             inputs["node_attributes"] = _input("node_attributes", "float32", str(part.width))
     if ensemble.edges is not None:
         inputs["edge_labels"] = _input("edge_labels", "int64") | {"values": ensemble.edges.values}
+    distances = structures_for(ensemble.model.config).distances
+    if distances > 1:  # an ONNX file cannot search for pairs that are farther apart than an edge
+        for name in ("pair_index", "pair_distance"):
+            inputs[name] = _input(name, "int64") | {"distances": distances}
     return {
         "format": KINDS[objective.task],
         "task": objective.task,
@@ -340,9 +403,12 @@ def sample_inputs(inputs: dict[str, dict[str, Any]]) -> dict[str, Tensor]:
         "edge_index": torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]),
         "node_labels": torch.zeros(5, dtype=torch.long),
         "edge_labels": torch.zeros(6, dtype=torch.long),
+        "pair_index": torch.tensor([[0, 0, 1, 1, 2, 2, 3, 4], [1, 2, 0, 2, 0, 1, 4, 3]]),
+        "pair_distance": torch.tensor([1, 2, 1, 1, 2, 1, 1, 1]),
     }
-    if "node_attributes" in inputs:
-        sample["node_attributes"] = torch.zeros(5, int(inputs["node_attributes"]["shape"][1]))
+    for name, dtype in (("node_categories", torch.long), ("node_attributes", torch.float32)):
+        if name in inputs:
+            sample[name] = torch.zeros(5, int(inputs[name]["shape"][1]), dtype=dtype)
     return {name: sample[name] for name in inputs}
 
 

@@ -44,6 +44,7 @@ from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.numbers import Moments
 from sopool.data.formats.limits import MAX_TARGETS
+from sopool.data.graphs import EDGE_FIELDS, NODE_FIELDS
 from sopool.data.names import check_column_names, plain
 from sopool.data.pack import Graph, pack
 from sopool.errors import DataError
@@ -51,6 +52,7 @@ from sopool.estimator.base import GraphEstimator
 from sopool.estimator.classifier import GraphClassifier
 from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.regressor import GraphRegressor
+from sopool.estimator.seen_graphs import SeenGraphs
 from sopool.estimator.validation import check_settings
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
@@ -98,6 +100,13 @@ CLASS_DTYPES = (
 
 HEADER = record({"format": text(), "facts": text(most=MOST_FACTS)}, more=anything)
 DATA = record({"graphs": whole(), "nodes": whole()}, {"graphs": 0, "nodes": 0}, more=anything)
+COLUMNS = optional(
+    record({"smiles": optional(text()), "label": optional(text()), "targets": list_of(text(), most=MAX_TARGETS)})
+)
+SEEN = optional(list_of(choice(*NODE_FIELDS, *EDGE_FIELDS), most=len(NODE_FIELDS + EDGE_FIELDS)))
+"""The fields that the hashes of training graphs depend on; None in files without hashes."""
+HASHES = "seen.hashes"
+"""The array of these hashes, which earlier files do not have."""
 CLASSES = record({"dtype": choice(*CLASS_DTYPES), "values": list_of(SCALAR, least=2, most=MOST_CLASSES)})
 OBJECTIVE = record(
     {
@@ -156,11 +165,11 @@ def write_model(model: GraphEstimator, path: str | Path) -> None:
         "graph_attributes": None if model.graph_encoder_ is None else model.graph_encoder_.to_json(),
         **_predicted(model),
         "best_epochs": model.best_epochs_,
-        "about": model.about_,
+        "about": model.about_ | _hashed(model),
         "temperature": ensemble.temperature,
     }
     header = {"format": f"{KIND} {VERSION}", "facts": json.dumps(facts)}
-    content = seal(arrays | _units(ensemble) | _inputs(ensemble.inputs), header)
+    content = seal(arrays | _units(ensemble) | _inputs(ensemble.inputs) | _seen(model), header)
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
 
@@ -275,6 +284,8 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
     model.best_epochs_ = facts["best_epochs"]
     model.about_ = facts["about"]
     DATA(model.trained_on_, "about.data")
+    COLUMNS(model.about_.get("columns"), "about.columns")
+    model.seen_graphs_ = _seen_graphs(model, arrays)
     return model
 
 
@@ -291,6 +302,8 @@ def _check_arrays(
     expected = {name: Array(("models", *shape), (torch.float32,)) for name, shape in weights.items()}
     expected["substitutes"] = Array(("models", width), (torch.int64,), low=0, high=width - 1)
     expected |= dict.fromkeys(HISTORY, CURVE)
+    if HASHES in arrays:
+        expected[HASHES] = Array(("seen",), (torch.int64,))
     if objective.chosen_by.share:
         expected["history.validation_score"] = CURVE._replace(low=0, high=1)
     for kind, found in moments.items():
@@ -337,6 +350,24 @@ def _inputs(inputs: ModelInputs) -> dict[str, Tensor]:
         if moments is not None:
             arrays |= {f"{kind}.shift": moments.shift, f"{kind}.scale": moments.scale}
     return arrays
+
+
+def _hashed(model: GraphEstimator) -> dict[str, Any]:
+    """Return what the hashes of training graphs depend on, if there are hashes."""
+    return {} if model.seen_graphs_ is None else {"hashed": list(model.seen_graphs_.fields)}
+
+
+def _seen(model: GraphEstimator) -> dict[str, Tensor]:
+    """Return the hashes of training graphs, if there are some."""
+    return {} if model.seen_graphs_ is None else {HASHES: torch.from_numpy(model.seen_graphs_.hashes)}
+
+
+def _seen_graphs(model: GraphEstimator, arrays: dict[str, Tensor]) -> SeenGraphs | None:
+    """Return the hashes of training graphs, taken out of what a file says about the training."""
+    fields = SEEN(model.about_.pop("hashed", None), "about.hashed")
+    if (fields is None) != (HASHES not in arrays):
+        raise DataError(f"it has only one of about.hashed and the array {HASHES}, expected both or neither.")
+    return None if fields is None else SeenGraphs(arrays[HASHES].numpy(), fields, model.ensemble_.fields)
 
 
 def _saved_moments(arrays: dict[str, Tensor], moments: dict[str, Moments | None]) -> dict[str, Moments]:

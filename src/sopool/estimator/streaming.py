@@ -7,17 +7,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO, get_args
 
 import numpy as np
 
 from sopool._runtime.out_of_memory import advise
 from sopool._runtime.threads import one_threaded_pool, threads
-from sopool.data.formats.rows import BadRow
+from sopool.data.formats.rows import BadRow, Cells
 from sopool.data.names import number_in, reads, whole_number
 from sopool.data.pack import Label
 from sopool.data.sources.stream import NO_NODES, GraphChunk
 from sopool.data.targets import GraphLabel, is_missing
+from sopool.errors import DataError
 from sopool.estimator.base import GraphEstimator
 from sopool.estimator.ensemble import largest_number, overflow_reason, overflows
 
@@ -27,6 +29,8 @@ DIGITS = 6
 """The decimals of a probability."""
 SIGNIFICANT = 9
 """The significant digits of a number."""
+TAKEN = "input_"
+"""The prefix of columns of the input whose names are taken."""
 SHOWN = 11
 """The number of unknown labels to keep: one more than is shown, to know whether there are more."""
 
@@ -34,8 +38,12 @@ SHOWN = 11
 class Predicted(NamedTuple):
     """The prediction for one graph."""
 
+    source: str
+    """The name or path of the source."""
     row: int
     id: Label | None
+    cells: Cells | None
+    """The whole row, if rows are kept and the source has columns."""
     label: GraphLabel | None
     """The true label or targets, if the source has any."""
     prediction: Any
@@ -57,9 +65,11 @@ class Count:
     """Nodes with a label or degree that no training graph has."""
     edges: int = 0
     unknown_edges: int = 0
+    seen: int = 0
+    """Graphs that the model was trained on."""
     labelled: int = 0
-    labelled_nodes: int = 0
-    """Nodes of graphs that have a label."""
+    seen_labelled: int = 0
+    """Graphs with a label that the model was trained on."""
     correct: int = 0
     foreign: int = 0
     """Labels that are not one of the model's classes, or not values of its targets."""
@@ -85,7 +95,7 @@ def predict_stream(
     model: GraphEstimator,
     chunks: Iterable[GraphChunk],
     count: Count,
-    report_bad_row: Callable[[BadRow], None],
+    report_bad_row: Callable[[str | Path, BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
     """Predict and ``write`` each chunk while the next one is read.
@@ -96,7 +106,7 @@ def predict_stream(
         model: The fitted estimator.
         chunks: The graphs, in chunks.
         count: The totals to update.
-        report_bad_row: Called with each row that cannot be predicted.
+        report_bad_row: Called with the source and each row that cannot be predicted.
         write: Called with the predictions of each chunk.
     """
     with threads(1) as cores, one_threaded_pool(1) as other:
@@ -106,7 +116,7 @@ def predict_stream(
                 before.result()
             for one in chunk.bad:
                 count.bad += 1
-                report_bad_row(one)
+                report_bad_row(chunk.source, one)
             before = other.submit(_predict_chunk, model, chunk, cores, count, report_bad_row, write)
         if before is not None:
             before.result()
@@ -117,7 +127,7 @@ def _predict_chunk(
     chunk: GraphChunk,
     cores: int,
     count: Count,
-    report_bad_row: Callable[[BadRow], None],
+    report_bad_row: Callable[[str | Path, BadRow], None],
     write: Callable[[list[Predicted]], None],
 ) -> None:
     """Predict one chunk, update the totals and write the predictions."""
@@ -131,14 +141,14 @@ def _predict_chunk(
     left_out |= dict.fromkeys(chunk.graphs.empty, ("0 nodes", NO_NODES))
     for graph, why in sorted(left_out.items()):
         count.bad += 1
-        report_bad_row(BadRow(chunk.rows[graph], *why))
+        report_bad_row(chunk.source, BadRow(chunk.rows[graph], *why))
     predicted = (
         found.predicted if model.target_names_ else np.asarray(model.objective_.names, dtype=object)[found.predicted]
     )
     shares = [None] * len(predicted) if found.probabilities is None else found.probabilities.tolist()
     values = (predicted.tolist(), shares, found.uncertainty.tolist())
-    rows = enumerate(zip(chunk.rows, chunk.ids, chunk.labels, *values, strict=True))
-    kept = {graph: Predicted(*row) for graph, row in rows if graph not in left_out}
+    rows = enumerate(zip(chunk.rows, chunk.ids, chunk.cells, chunk.labels, *values, strict=True))
+    kept = {graph: Predicted(str(chunk.source), *row) for graph, row in rows if graph not in left_out}
     known = {graph: row for graph, row in kept.items() if _is_known(row.label)}
     count.graphs += len(kept)
     count.nodes += chunk.graphs.num_nodes
@@ -146,8 +156,9 @@ def _predict_chunk(
     count.edges += chunk.graphs.num_edges
     count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
     count.labelled += len(known)
-    sizes = zip(chunk.graphs.sizes.tolist(), chunk.labels, strict=True)
-    count.labelled_nodes += sum(size for size, label in sizes if _is_known(label))
+    seen = set(model.seen_in_training(chunk.graphs).nonzero()[0].tolist())
+    count.seen += len(seen & kept.keys())
+    count.seen_labelled += len(seen & known.keys())
     if model.target_names_:
         _count_targets(model, known, model.objective_.joint(found), count)
     else:
@@ -218,22 +229,30 @@ def _read(label: Any, numbers: bool) -> str:
 
 
 class Writer:
-    """Write predictions as CSV or as JSON lines.
+    """Write predictions as CSV or as JSON lines, after the rows that they are for if these are kept.
+
+    Columns of the input whose names are taken, by predictions or by other columns, get the prefix ``input_``.
 
     Args:
         file: The file to write to.
         form: ``"csv"`` or ``"jsonl"``.
         model: The estimator whose predictions are written.
+        several: Whether the rows are those of several sources, which the column ``file`` names. Default: False.
     """
 
-    def __init__(self, file: TextIO, form: Format, model: GraphEstimator) -> None:
+    def __init__(self, file: TextIO, form: Format, model: GraphEstimator, several: bool = False) -> None:
         self._file = file
         self._form = form
         self._targets = model.target_names_
         self._numbers = model.objective_.task == "regression"
         self._names = [str(name) for name in model.objective_.names]
         self._table = csv.writer(file, lineterminator="\n")
-        self._begun = False
+        self._kept: list[str] = []
+        """The names under which the cells of rows are written."""
+        self._place = ["file", "row"] if several else ["row"]
+        self._first: Predicted | None = None
+        self._order: tuple[tuple[str, ...] | None, list[int]] | None = None
+        """The names of the cells of the current source, and their order as in the first source."""
 
     def write(self, rows: Iterable[Predicted]) -> None:
         """Write a line for each prediction, and the CSV header before the first one.
@@ -242,17 +261,46 @@ class Writer:
         """
         for row in rows:
             values = self._values(row)
-            if not self._begun:
-                self._begin(values)
+            if self._first is None:
+                self._begin(row, values)
+            place = [row.source, row.row][-len(self._place) :]
+            given = self._given(row)
             if self._form == "csv":
                 cells = [
                     one for value in values.values() for one in (value.values() if isinstance(value, dict) else [value])
                 ]
-                self._table.writerow([row.row, row.id, *cells])
+                self._table.writerow([*place, *given, *cells])
                 continue
-            record = {"row": row.row} | ({} if row.id is None else {"id": row.id}) | values
-            self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            if row.cells is None and row.id is None:
+                given = []
+            record = zip([*self._place, *self._kept], [*place, *given], strict=False)
+            self._file.write(json.dumps(dict(record) | values, ensure_ascii=False) + "\n")
         self._file.flush()
+
+    def _given(self, row: Predicted) -> list[Any]:
+        """Return the cells of a row in the order of the columns, or its id."""
+        names = None if row.cells is None else row.cells.names
+        if self._order is None or self._order[0] is not names:
+            self._order = (names, self._columns_of(row))
+        return [row.id] if row.cells is None else [row.cells.values[place] for place in self._order[1]]
+
+    def _columns_of(self, row: Predicted) -> list[int]:
+        """Return the order of the cells of a source; raise if its columns are not those of the first source."""
+        assert self._first is not None
+        here, first = (["id"] if one.cells is None else list(one.cells.names) for one in (row, self._first))
+        if here == first:
+            return list(range(len(here)))
+        if sorted(here) == sorted(set(first)):
+            return [here.index(name) for name in first]
+        lacks, more = (
+            ", ".join(repr(name) for name in one if name not in other) for one, other in ((first, here), (here, first))
+        )
+        differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"]))
+        raise DataError(
+            f"it {differ or 'repeats columns'}, but several sources must have the same columns as the first one, "
+            f"{self._first.source}. Use --drop-input to write no columns of the input.",
+            row.source,
+        )
 
     def _values(self, row: Predicted) -> dict[str, Any]:
         """Return what is written of a prediction, by the keys of JSON lines; several values are a dictionary."""
@@ -279,15 +327,20 @@ class Writer:
             return None
         return round(value, DIGITS) if not self._numbers else float(f"{value:.{SIGNIFICANT}g}")
 
-    def _begin(self, values: dict[str, Any]) -> None:
-        """Write the CSV header."""
-        self._begun = True
-        if self._form != "csv":
-            return
+    def _begin(self, row: Predicted, values: dict[str, Any]) -> None:
+        """Choose the names of columns, and write the CSV header."""
         prefixes = {"predictions": "predicted", "probabilities": "probability"}
         names = [
             name
             for key, value in values.items()
             for name in ([f"{prefixes.get(key, key)}_{one}" for one in value] if isinstance(value, dict) else [key])
         ]
-        self._table.writerow(["row", "id", *names])
+        self._first = row
+        taken = {*self._place, *(names if self._form == "csv" else values)}
+        for name in ("id",) if row.cells is None else row.cells.names:
+            while name in taken:
+                name = f"{TAKEN}{name}"
+            taken.add(name)
+            self._kept.append(name)
+        if self._form == "csv":
+            self._table.writerow([*self._place, *self._kept, *names])

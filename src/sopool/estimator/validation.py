@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as show
@@ -17,6 +18,7 @@ from torch_geometric.data import Batch, Data
 
 from sopool.data.features.encoder import Encoder
 from sopool.data.formats.convert import from_networkx, from_pyg
+from sopool.data.formats.molecule_features import DEFAULT, MoleculeFeatures
 from sopool.data.formats.molecules import smiles_to_store
 from sopool.data.graphs import PackedGraphs, check_values, concatenate
 from sopool.data.names import name_array, plain, reads, sort_names
@@ -140,16 +142,21 @@ EXPECTED = "expected strings, numbers or booleans"
 KINDS = "a PackedGraphs, or a list of PyG Data, of NetworkX graphs or of SMILES strings"
 
 
-def as_store(graphs: Any) -> PackedGraphs:
-    """Return graphs of any supported type as a store without labels and targets, on the CPU."""
-    return _pack(listed_graphs(graphs))
+def as_store(graphs: Any, features: str | MoleculeFeatures = DEFAULT) -> PackedGraphs:
+    """Return graphs of any supported type as a store without labels and targets, on the CPU.
+
+    Args:
+        graphs: The graphs.
+        features: What is read of SMILES. Default: what ``fit`` reads.
+    """
+    return _pack(listed_graphs(graphs), features)
 
 
-def _pack(items: PackedGraphs | list[Any]) -> PackedGraphs:
+def _pack(items: PackedGraphs | list[Any], features: str | MoleculeFeatures = DEFAULT) -> PackedGraphs:
     if isinstance(items, PackedGraphs):
         check_values(items)
         return _bare(items).to("cpu")
-    for kind, convert in CONVERT.items():
+    for kind, convert in (CONVERT | {str: partial(_from_smiles, features=features)}).items():
         if isinstance(items[0], kind):
             odd = next((i for i, item in enumerate(items) if not isinstance(item, kind)), None)
             if odd is not None:
@@ -201,6 +208,10 @@ def _from_stores(stores: list[PackedGraphs]) -> PackedGraphs:
     return concatenate(list(map(_bare, stores)), name)
 
 
+def _from_smiles(texts: list[str], features: str | MoleculeFeatures) -> PackedGraphs:
+    return smiles_to_store(texts, on_error="raise", features=features)[0]
+
+
 def _from_networkx(graphs: list[nx.Graph]) -> PackedGraphs:
     """Convert graphs; their weights are read if all edges have one."""
     weighted = all("weight" in edge for graph in graphs for *_, edge in graph.edges(data=True))
@@ -209,12 +220,11 @@ def _from_networkx(graphs: list[nx.Graph]) -> PackedGraphs:
 
 CONVERT: dict[type, Callable[[list[Any]], PackedGraphs]] = {
     PackedGraphs: _from_stores,
-    str: lambda texts: smiles_to_store(texts, on_error="raise")[0],
     nx.Graph: _from_networkx,
     Data: lambda graphs: from_pyg(graphs, labels=[0] * len(graphs)),
     Graph: lambda graphs: pack(replace(graph, label=None) for graph in graphs),
 }
-"""How each type of graph becomes a store. Labels are left out here because they may have any type, see
+"""How each type of graph but SMILES becomes a store. Labels are left out here because they may have any type, see
 :func:`label_graphs`."""
 
 

@@ -1,6 +1,6 @@
 """Reduce an experiment, over all its seeds, to what a report shows; its size does not depend on the number of runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -112,18 +112,31 @@ class Entry:
         return f"{self.shared.place().key} {sorted(self.settings or [])}"
 
     @property
+    def is_system(self) -> bool:
+        """Whether it is a system other than a network with a pooling; it is compared with any network."""
+        return bool(self.shared.model.system)
+
+    @property
+    def folds(self) -> tuple[object, ...]:
+        """An identifier that entries share if they have the same test folds and metric."""
+        shared = self.shared
+        return shared.fingerprint, shared.folds, shared.split, shared.split_seed, shared.task, shared.metric
+
+    @property
     def is_reference(self) -> bool:
         """Whether it is what the paper calls Sum/Avg."""
         return self.pool == self.rule
 
 
-def digest(seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: DatasetFacts | None) -> Entry:
-    """Return the entry of an experiment and its runs with each seed.
+def digest(
+    seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: DatasetFacts | None, also: Collection[str] = ()
+) -> Entry:
+    """Return the entry of an experiment and its runs with each seed, under the usual protocols and those in ``also``.
 
     Without the ``facts`` of its data set it has no result under any protocol.
     """
     every = [run for runs in seeds.values() for some in runs.values() for run in some]
-    judged = {seed: _judge(runs, facts) for seed, runs in seeds.items()}
+    judged = {seed: _judge(runs, facts, also) for seed, runs in seeds.items()}
     task = experiment.shared.task
     outcomes: dict[str, list[Outcome]] = {}
     shown: dict[str, list[Run]] = {}
@@ -161,7 +174,7 @@ def digest(seeds: Mapping[int, RunsByLooks], experiment: Experiment, facts: Data
     )
 
 
-def _judge(runs: RunsByLooks, facts: DatasetFacts | None) -> Judgement:
+def _judge(runs: RunsByLooks, facts: DatasetFacts | None, also: Collection[str]) -> Judgement:
     if facts is None:
         why = "the true values of its graphs are not known: neither the store nor the catalog has the data set."
         return Judgement(missing={"every protocol": why})
@@ -171,7 +184,7 @@ def _judge(runs: RunsByLooks, facts: DatasetFacts | None) -> Judgement:
             why = f"run {run.config.key} predicts {max(classes)} classes, but the data set has {len(facts.classes)}."
             return Judgement(missing={"every protocol": why})
     truth, objective = facts.truth(next(run.config for some in runs.values() for run in some))
-    return judge(runs, truth, objective=objective)
+    return judge(runs, truth, objective=objective, also=also)
 
 
 def _missing(judged: Mapping[int, Judgement]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Cross-validate poolings on one data set, under one or several protocols."""
+"""Cross-validate poolings and other systems on one data set, under one or several protocols."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +17,15 @@ from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.errors import DataError, SettingError, check_kind, check_name
 from sopool.experiments.executors.local import Train, encoder_for, train_all
-from sopool.experiments.judge import judge
+from sopool.experiments.judge import Judgement, judge
 from sopool.experiments.results import EvaluationResults
+from sopool.experiments.systems import SYSTEMS, FixedSystem, TrainedSystem
+from sopool.experiments.systems.path import learn_all
+from sopool.experiments.systems.registry import FINAL_RUNS
 from sopool.models.config import Head, ModelConfig, Setting
 from sopool.models.presets import (
+    HIERARCHICAL,
+    POOLS,
     PRESETS,
     Preset,
     UnusedWarning,
@@ -31,6 +36,7 @@ from sopool.models.presets import (
     unused_messages,
 )
 from sopool.nn.pool.base import VectorFrom
+from sopool.nn.registry import own_readouts
 from sopool.objectives import METRICS, Task, objective_for, truth_of
 from sopool.objectives.base import LossName
 from sopool.objectives.choose import check_truth
@@ -43,13 +49,12 @@ from sopool.training.runs.requests import RequestedPool, StoredRequest
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report
 
-FINAL_RUNS = 3
 VERSIONS = ("sopool", "python", "torch", "torch-geometric", "numpy", "numba")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request for the cross-validation of one or several poolings.
+    """A request for the cross-validation of one or several poolings or other systems.
 
     Examples:
         >>> from sopool.experiments import Request, make_grid
@@ -60,9 +65,12 @@ class Request:
     """
 
     pools: Sequence[str]
-    """The names of the poolings, such as ``["sopool-bimap", "sum"]``; ``sopool pools`` lists them."""
+    """The names of the poolings, such as ``["sopool-bimap", "sum"]``; ``sopool pools`` lists them. A name may also be a
+    pooling after message-passing layers of its own, such as ``"gcn+sum"``, or a system such as ``"wl"``, which
+    ``sopool systems`` lists."""
     protocols: Sequence[str] = ("fair",)
-    """The names of the evaluation protocols: ``"fair"``, ``"single-epoch"``, ``"per-fold-max"``."""
+    """The names of the evaluation protocols: ``"fair"``, ``"single-epoch"``, ``"last-epoch"``,
+    ``"per-fold-max"``."""
     gnn: str = "gin-0"
     """The message-passing layers, such as ``"gin-0"`` or ``"gcn"``; ``"gine"`` also uses edge labels."""
     settings: Sequence[Setting] = ()
@@ -128,7 +136,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of one pooling under all requested protocols.
+    """The results of one pooling, or another system, under all requested protocols.
 
     Examples:
         >>> from sopool.experiments import Evaluation, Request
@@ -179,17 +187,19 @@ class Evaluation:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; shares such as accuracies are fractions."""
         environments = [run.environment for runs in self.runs.values() for run in runs]
+        path = next((run.config.path for runs in self.runs.values() for run in runs), ())
         return {
             "dataset": self.dataset,
             "task": self.task,
-            "gnn": self.request.gnn,
+            "gnn": None if self.model.system else self.model.gnn,
             "pool": self.pool,
             "pool_options": self.model.pool_options,
             "blocks": self.model.blocks,
             "head": self.model.head if self.model.blocks else None,
             "block_readout": self.model.block_readout if self.model.blocks else None,
             "preset": self.request.preset,
-            "epochs": self.request.epochs,
+            "epochs": len(path) or self.request.epochs,
+            **({"strengths": list(path)} if path else {}),
             "seed": self.request.seed,
             "split": self.split,
             "fold_seed": self.request.fold_seed,
@@ -265,13 +275,24 @@ class Evaluator:
         self.request = request = request.for_task(self.objective.task)
         self.runs = runs
         self.fingerprint, self.encoders = _names(store)
-        self.options = share_options(request.pools, request.blocks, request.pool_options)
-        given = (request.preset, request.blocks, request.head, request.block_readout)
-        self.models = {
-            pool: model_config(store, request.gnn, pool, *given, own, self.objective.task)
-            for pool, own in self.options.items()
+        self.systems = {pool: system for pool in request.pools if isinstance(system := SYSTEMS.get(pool), FixedSystem)}
+        """The fixed systems of the request."""
+        self.trained = {
+            pool: system for pool in request.pools if isinstance(system := SYSTEMS.get(pool), TrainedSystem)
         }
-        for message in unused_messages(store, request.gnn):
+        """The trained systems of the request."""
+        others = self.systems | self.trained
+        self.refused = {pool: why for pool, system in others.items() if (why := system.refuses(store))}
+        """The reasons why some systems cannot be evaluated on these graphs."""
+        networks = {pool: network_of(pool, request.gnn) for pool in request.pools if pool not in others}
+        shared = share_options([pool for _, pool in networks.values()], request.blocks, request.pool_options)
+        self.options = {name: shared[pool] for name, (_, pool) in networks.items()}
+        given = (request.preset, request.blocks, request.head, request.block_readout)
+        self.models = {pool: system.model for pool, system in others.items()} | {
+            name: model_config(store, gnn, pool, *given, shared[pool], self.objective.task)
+            for name, (gnn, pool) in networks.items()
+        }
+        for message in dict.fromkeys(one for gnn, _ in networks.values() for one in unused_messages(store, gnn)):
             warnings.warn(message, UnusedWarning, stacklevel=2)
         splitter = Splitter.of(self.objective, self.truth, self.division)
         self._folds = splitter.check(request.folds, "fair" in request.protocols, request.fold_seed)
@@ -301,9 +322,36 @@ class Evaluator:
 
     @property
     def total_epochs(self) -> int:
-        """The number of epochs of all runs together, including final runs whose settings are not chosen yet."""
-        final = self.request.folds * FINAL_RUNS * len(self.request.pools) if "fair" in self.request.protocols else 0
-        return (len(self.first_runs()) + final) * self.request.epochs
+        """The number of epochs of all runs together, including final runs whose settings are not chosen yet.
+
+        A fixed system has an epoch for each strength of its learner.
+        """
+        final = sum(
+            self._finals(pool) * self._config(pool, "chosen", 0, self._settings(pool)[0]).epochs for pool in self._fair
+        )
+        return sum(run.epochs for run in self.first_runs()) + self.request.folds * final
+
+    @property
+    def total_runs(self) -> int:
+        """The number of all runs, including final runs whose settings are not chosen yet."""
+        return len(self.first_runs()) + self.request.folds * sum(map(self._finals, self._fair))
+
+    @property
+    def _fair(self) -> list[str]:
+        """The names of what is evaluated under ``fair``."""
+        pools = dict.fromkeys(self.request.pools) if "fair" in self.request.protocols else {}
+        return [pool for pool in pools if pool not in self.refused]
+
+    def _settings(self, pool: str) -> Sequence[Setting]:
+        if pool in self.trained:
+            return self.trained[pool].settings
+        system = self.systems.get(pool)
+        return self.request.settings if system is None else [Setting.of_system(one) for one in system.settings]
+
+    def _finals(self, pool: str) -> int:
+        """Return the number of final runs of each fold."""
+        system = self.systems.get(pool)
+        return FINAL_RUNS if system is None else system.final_runs
 
     def first_runs(self) -> list[RunConfig]:
         """Return the runs of all settings and folds, for the test-fold protocols and for the choice of settings."""
@@ -311,23 +359,22 @@ class Evaluator:
 
     @cached_property
     def _first_runs(self) -> list[RunConfig]:
-        wanted = self._first_looks
-        return _once([run for pool in self.request.pools for looks in wanted for run in self._grid(pool, looks)])
+        pools = self.request.pools
+        return _once([run for pool in pools for looks in self._first_looks(pool) for run in self._grid(pool, looks)])
 
-    @property
-    def _first_looks(self) -> list[Looks]:
+    def _first_looks(self, pool: str) -> list[Looks]:
+        if pool in self.refused:
+            return []
         wanted: list[Looks] = []
-        if {"per-fold-max", "single-epoch"} & set(self.request.protocols):
+        if any(PROTOCOLS[protocol].looks == ("test",) for protocol in self.request.protocols):
             wanted.append("test")
-        if "fair" in self.request.protocols and len(self.request.settings) > 1:
+        if "fair" in self.request.protocols and len(self._settings(pool)) > 1:
             wanted.append("validation")
         return wanted
 
     def final_runs(self) -> list[RunConfig]:
         """Return the runs that ``fair`` reports; the runs that choose the settings must be complete."""
-        if "fair" not in self.request.protocols:
-            return []
-        return _once([run for pool in self.request.pools for run in self._final(pool)])
+        return _once([run for pool in self._fair for run in self._final(pool)])
 
     def stored_request(self) -> StoredRequest:
         """Return the request as the store keeps it, with the keys of all runs."""
@@ -371,27 +418,28 @@ class Evaluator:
         return any((self.runs.folder / key).is_dir() for key in keys)
 
     def _requested(self, pool: str) -> RequestedPool:
-        keys = {looks: tuple(run.key for run in self._grid(pool, looks)) for looks in self._first_looks}
-        if "fair" in self.request.protocols:
+        keys = {looks: tuple(run.key for run in self._grid(pool, looks)) for looks in self._first_looks(pool)}
+        if pool in self._fair:
             keys["chosen"] = tuple(
                 replace(run, repeat=repeat).key
-                for repeat in range(1, FINAL_RUNS + 1)
+                for repeat in range(1, self._finals(pool) + 1)
                 for run in self._grid(pool, "chosen")
             )
         return RequestedPool(pool, **keys)
 
     def _grid(self, pool: str, looks: Looks) -> list[RunConfig]:
         folds = range(self.request.folds)
-        return [self._config(pool, looks, fold, setting) for setting in self.request.settings for fold in folds]
+        return [self._config(pool, looks, fold, setting) for setting in self._settings(pool) for fold in folds]
 
     def _final(self, pool: str) -> list[RunConfig]:
-        if len(self.request.settings) > 1:
+        settings = self._settings(pool)
+        if len(settings) > 1:
             chosen = choose_settings(self._load(self._grid(pool, "validation")))
         else:
-            chosen = dict.fromkeys(range(self.request.folds), self.request.settings[0])
+            chosen = dict.fromkeys(range(self.request.folds), settings[0])
         return [
             replace(self._config(pool, "chosen", fold, setting), repeat=repeat)
-            for repeat in range(1, FINAL_RUNS + 1)
+            for repeat in range(1, self._finals(pool) + 1)
             for fold, setting in chosen.items()
         ]
 
@@ -408,30 +456,51 @@ class Evaluator:
         config = RunConfig(
             data=self.store.name,
             fingerprint=self.fingerprint,
-            encoder=self.encoders[looks],
-            model=self._model(pool, fold),
+            encoder="" if pool in self.systems else self.encoders[looks],
+            model=self.models[pool],
             fold=fold,
             folds=self.request.folds,
             split=self.division.key,
             split_seed=self.request.fold_seed,
             seed=self.request.seed,
             looks=looks,
+            **self.objective.settings,
+        )
+        if pool in self.systems:
+            path = self.systems[pool].path
+            return replace(config, path=path, epochs=len(path)).with_setting(setting)
+        if pool in self.trained:
+            own = self.trained[pool].recipe
+            return replace(
+                config,
+                epochs=min(own.epochs, self.request.epochs),
+                steps=own.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
+                halve_every=own.halve_every,
+                weight_decay=own.weight_decay,
+                average=own.average,
+                patience=own.patience,
+            ).with_setting(setting)
+        config = replace(
+            config,
+            model=self._model(pool, fold),
             epochs=self.request.epochs,
             steps=self.request.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
             halve_every=recipe.halve_every,
             weight_decay=recipe.weight_decay,
             average=recipe.average,
             patience=recipe.patience,
-            **self.objective.settings,
         )
         return config.with_setting(setting)
 
     def judge(self, pool: str) -> Evaluation:
         """Return the results of the trained runs of one pooling, under each protocol."""
-        runs = {looks: self._load(self._grid(pool, looks)) for looks in self._first_looks}
-        if "fair" in self.request.protocols:
+        runs = {looks: self._load(self._grid(pool, looks)) for looks in self._first_looks(pool)}
+        if pool in self._fair:
             runs["chosen"] = self._load(self._final(pool))
-        found = judge(runs, self.truth, self.request.protocols, self.objective)
+        if pool in self.refused:
+            found = Judgement(missing=dict.fromkeys(self.request.protocols, self.refused[pool]))
+        else:
+            found = judge(runs, self.truth, self.request.protocols, self.objective)
         about = (self.fingerprint, self.models[pool], self.objective.task, self.division.name)
         return Evaluation(self.store.name, self.request, pool, found.outcomes, found.missing, runs, *about)
 
@@ -461,9 +530,27 @@ def train_together(
         first.runs.save_request(evaluator.stored_request())
     for phase in (Evaluator.first_runs, Evaluator.final_runs):
         configs = _once([run for evaluator in evaluators for run in phase(evaluator)])
-        if not train(first.store, first.runs, configs, device, workers, report, stop):
+        paths = [config for config in configs if config.path]
+        networks = [config for config in configs if not config.path]
+        if paths and not learn_all(first.store, first.runs, paths, workers, report, stop):
+            return False
+        if not train(first.store, first.runs, networks, device, workers, report, stop):
             return False
     return True
+
+
+def network_of(name: str, gnn: str) -> tuple[str, str]:
+    """Return message-passing layers and pooling of a network: those of ``gcn+sum``, or ``gnn`` and a pooling.
+
+    Raises ``SettingError`` for the name of neither a pooling nor a system.
+    """
+    layers, plus, pool = name.rpartition("+")
+    known = (*POOLS, *own_readouts(), *HIERARCHICAL)
+    if plus:
+        check_name("pooling", pool, known)
+    elif pool not in known:
+        check_name("pooling or system", pool, list(dict.fromkeys((*known, *SYSTEMS))))
+    return (layers if plus else gnn), pool
 
 
 _named: WeakKeyDictionary[PackedGraphs, tuple[str, dict[Looks, str]]] = WeakKeyDictionary()

@@ -35,6 +35,7 @@ def judge(
     truth: np.ndarray,
     wanted: Collection[str] | None = None,
     objective: Objective | None = None,
+    also: Collection[str] = (),
 ) -> Judgement:
     """Return the results of runs under the protocols ``wanted``, or under all that some of the runs are meant for.
 
@@ -45,6 +46,7 @@ def judge(
         truth: The true values of every graph of the data set: class numbers ``[G]``, or targets ``[G, T]``.
         wanted: The names of protocols. Default: None, all that some of the runs are meant for.
         objective: What is predicted. Default: None, one class per graph.
+        also: Protocols such as ``"last-epoch"`` that count only if they are requested by name, without ``wanted``.
 
     Examples:
         >>> import numpy as np
@@ -53,7 +55,8 @@ def judge(
         {'fair': 'the final runs are not there yet.'}
     """
     judged = Judgement()
-    for name in PROTOCOLS if wanted is None else wanted:
+    usual = [name for name, protocol in PROTOCOLS.items() if not protocol.on_request or name in also]
+    for name in usual if wanted is None else wanted:
         protocol = PROTOCOLS[name]
         if not runs.get(protocol.looks[-1]):
             if wanted is not None or any(runs.get(looks) for looks in protocol.looks):

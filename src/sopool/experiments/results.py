@@ -1,5 +1,6 @@
-"""The results of an evaluation, and comparisons of the poolings."""
+"""The results of an evaluation, and comparisons of the poolings and other systems."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,9 +35,9 @@ class Result:
     dataset: str
     """The name of the data set."""
     network: str
-    """The network before the pooling, as text."""
+    """The network before the pooling, as text; empty for systems that are not one."""
     pool: str
-    """The name of the pooling."""
+    """The name of the pooling, or of another system."""
     outcome: Outcome
     """The scores."""
     seconds: float | None = None
@@ -44,7 +45,7 @@ class Result:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Data set, network and protocol; results can be compared if these are equal."""
+        """Data set, network and protocol, which tell apart results of a pooling."""
         return self.dataset, self.network, self.outcome.protocol
 
 
@@ -146,22 +147,30 @@ class EvaluationResults(tuple["Evaluation", ...]):
 
 def default_reference(pools: Sequence[str]) -> str:
     """Return the first first-order pooling, or the first pooling if there is none."""
-    return next((pool for pool in pools if pool in (*FIRST_ORDER, "sum-avg")), pools[0])
+    return next((pool for pool in pools if pool.rpartition("+")[2] in (*FIRST_ORDER, "sum-avg")), pools[0])
 
 
 def compare(rows: Sequence[Result], reference: str) -> list[ComparedResult]:
-    """Test each result against that of the pooling ``reference`` with the same data set, network and protocol."""
+    """Test each result against that of the pooling ``reference`` with the same data set, network and protocol.
+
+    If the reference has a single result on a data set under a protocol, every result there is tested against it,
+    whatever its network.
+    """
     against = {row.place: row for row in rows if row.pool == reference}
+    alone: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    for row in against.values():
+        alone[row.dataset, row.outcome.protocol].append(row)
     found = []
     for row in rows:
         if row.pool == reference:
             continue
-        place = ", ".join(row.place)
-        if row.place not in against:
+        place = ", ".join(filter(None, row.place))
+        there = alone[row.dataset, row.outcome.protocol]
+        other = against.get(row.place) or (there[0] if len(there) == 1 else None)
+        if other is None:
             raise DataError(
                 f"{row.pool} cannot be compared with {reference}, which has no result on {place}. Evaluate both there."
             )
-        other = against[row.place]
         folds = len(row.outcome.folds)
         if other.outcome.metric != row.outcome.metric:
             raise DataError(

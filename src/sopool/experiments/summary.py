@@ -1,7 +1,7 @@
 """Summarize a store of runs: its results, their gains over a reference pooling, and ranks across data sets."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -116,7 +116,9 @@ def summarise(
         ([('agreement', 'sum')], 6)
     """
     infos = store.list()
-    experiments = over_seeds(find_experiments(infos, store.load_requests()))
+    requests = store.load_requests()
+    experiments = over_seeds(find_experiments(infos, requests))
+    asked = {protocol for request in requests for protocol in request.protocols}
     if not experiments:
         raise DataError("there is no complete run in this folder, so there is nothing to report.", store.folder)
     if reference not in (None, "sum-avg"):
@@ -130,7 +132,7 @@ def summarise(
         shared = seeds[0].shared
         if shared.fingerprint not in known:
             known[shared.fingerprint] = facts_of(store, shared, root)
-        entry, keys = _read(seeds, store, known[shared.fingerprint])
+        entry, keys = _read(seeds, store, known[shared.fingerprint], asked)
         entries += [] if entry is None else [entry]
         whole |= keys
     report(len(experiments), len(experiments))
@@ -154,11 +156,13 @@ def summarise(
     )
 
 
-def _read(seeds: Sequence[Experiment], store: RunStore, facts: DatasetFacts | None) -> tuple[Entry | None, set[str]]:
+def _read(
+    seeds: Sequence[Experiment], store: RunStore, facts: DatasetFacts | None, asked: Collection[str]
+) -> tuple[Entry | None, set[str]]:
     """Return the entry of an experiment, None if all its runs are damaged, and the keys of those that are not."""
     runs = {one.shared.seed: found for one in seeds if (found := load_runs(one, store))}
     keys = {run.config.key for found in runs.values() for some in found.values() for run in some}
-    return digest(runs, seeds[0], facts) if runs else None, keys
+    return digest(runs, seeds[0], facts, asked) if runs else None, keys
 
 
 def _order(entry: Entry) -> tuple[int, str, str, int, str, list[Setting], str]:
@@ -195,7 +199,8 @@ def _gains(entries: Sequence[Entry], wanted: str | None) -> list[Gain]:
         places[entry.place].append(entry)
     found = []
     for entry in entries:
-        other = reference_of(entry, places[entry.place], wanted)
+        rivals = [one for one in entries if one.is_system != entry.is_system and one.folds == entry.folds]
+        other = reference_of(entry, [*places[entry.place], *rivals], wanted)
         if other is None or other is entry or (other.is_reference and entry.is_reference):
             continue
         for protocol in PROTOCOLS:

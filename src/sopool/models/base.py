@@ -39,6 +39,8 @@ class Classifier(torch.nn.Module):
 
     config: ModelConfig
     heads: torch.nn.ModuleList
+    draws = False
+    """Whether the model draws random numbers, which follow from the keys of dropout, even where its rate is 0."""
 
     @property
     def models(self) -> int:
@@ -56,6 +58,10 @@ class Classifier(torch.nn.Module):
         for layer in self.modules():
             if isinstance(layer, GNN) and layer.known is not None:
                 layer.known.copy_(labels)
+
+    def decays(self) -> list[Tensor] | None:
+        """Return the decoupled weight decay of each parameter, in the shape of the parameter; ``None`` for none."""
+        return None
 
     def embed(
         self, x: Tensor, neighbors: Neighbors, ptr: Tensor, graph_x: Tensor | None = None

@@ -1,9 +1,22 @@
 """The configuration of a model: everything that determines its architecture."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from sopool._files.schema import BOOLEAN, LARGEST, Check, choice, list_of, mapping_of, record, text, value_check, whole
+from sopool._files.schema import (
+    BOOLEAN,
+    LARGEST,
+    SCALAR,
+    Check,
+    choice,
+    list_of,
+    mapping_of,
+    record,
+    text,
+    value_check,
+    whole,
+)
 from sopool.nn.gnn import VARIANTS, EdgeSpec
 from sopool.nn.pool.base import VectorFrom
 from sopool.nn.registry import default_options, makers, own_readouts
@@ -30,6 +43,9 @@ LATER: dict[str, Any] = {
     "pooled_norm": False,
     "head_hidden": 0,
     "pool_source": "",
+    "system": "",
+    "system_version": "",
+    "system_options": {},
 }
 """Fields that the first file format did not have, with the values that are assumed for such files. Never change these
 values."""
@@ -39,6 +55,10 @@ FIRST_FLAT_DEFAULTS: dict[str, dict[str, Any]] = {
     "sopool-bimap": {"rank": 32, "triangle": False, "normalize": None, "moments": [2], "lr_scale": 1.0},
     "sopool-attn": {"bias": False, "normalize": None},
     "sopool-m-attn": {"heads": 8, "normalize": None},
+    "sopool-pairs": {
+        **{"rank": 16, "distances": 6, "rest": False, "walks": False, "normalize": "log", "with_sum": True},
+        **{"layers": 2, "batch_norm": False, "lr_scale": 1.0, "decay": 0.0},
+    },
     "covpool": {"rank": 32, "triangle": False, "normalize": None, "moments": [2]},
     "sortpool": {"k": 10},
     "topkpool": SELECTING,
@@ -60,12 +80,40 @@ value that keeps its previous behavior."""
 
 
 class Setting(NamedTuple):
-    """The hyperparameters that a grid search varies."""
+    """The hyperparameters that a grid search varies.
+
+    Examples:
+        >>> from sopool.models.config import Setting
+        >>> Setting(hidden=64)
+        Setting(hidden=64, batch_size=32, lr=0.01, dropout=0.5)
+        >>> Setting.of_system({"size": 3}).to_json()
+        {'size': 3}
+    """
 
     hidden: int = 32
     batch_size: int = 32
     lr: float = 0.01
     dropout: float = 0.5
+    options: tuple[tuple[str, Any], ...] = ()
+    """Hyperparameters of a system other than the network of this package, by name."""
+
+    @classmethod
+    def of_system(cls, options: Mapping[str, Any]) -> "Setting":
+        """Return the setting of a system that is not a network and has only ``options``."""
+        return cls(0, 0, 0.0, 0.0, tuple(options.items()))
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is the setting of a network, which has a width, a batch size and so on."""
+        return self.hidden > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the hyperparameters by name, without those that do not apply."""
+        numbers = {"hidden": self.hidden, "batch_size": self.batch_size, "lr": self.lr, "dropout": self.dropout}
+        return (numbers if self.is_network else {}) | dict(self.options)
+
+    def __repr__(self) -> str:
+        return f"Setting({', '.join(f'{name}={value!r}' for name, value in self.to_json().items())})"
 
 
 @dataclass(frozen=True)
@@ -123,6 +171,13 @@ class ModelConfig:
     for none."""
     pool_source: str = ""
     """A hash of the source code of a user's readout, see :func:`sopool.nn.registry.source_of`; otherwise empty."""
+    system: str = ""
+    """The name of a system that takes the place of layers and pooling, which are without meaning then, see
+    :mod:`sopool.experiments.systems`; otherwise empty."""
+    system_version: str = ""
+    """The version of the system, with a hash of its source code if it is the user's; otherwise empty."""
+    system_options: dict[str, Any] = field(default_factory=dict)
+    """The hyperparameters of the system, such as ``{"iterations": 3}``; otherwise empty."""
     pool_defaults: dict[str, Any] = field(default_factory=dict)
     """The options of the pooling that apply where ``pool_options`` has none. They are stored with the configuration, so
     that later versions with other defaults create the same model. Empty for a user's readout."""
@@ -168,12 +223,14 @@ class ModelConfig:
 
     @property
     def pool_name(self) -> str:
-        """The name of the pooling on the command line."""
-        return self.pool + RANDOM if self.frozen else self.pool
+        """The name of the pooling, or of the system that takes its place, on the command line."""
+        return self.system or (self.pool + RANDOM if self.frozen else self.pool)
 
     @property
     def network(self) -> str:
-        """A description of the model without its pooling."""
+        """A description of the model without its pooling; empty for a system that takes the place of both."""
+        if self.system:
+            return ""
         blocks = f", {self.blocks} block{'s' if self.blocks > 1 else ''}, {self.head}" if self.blocks else ""
         return self.gnn + blocks
 
@@ -228,6 +285,9 @@ FIELDS: dict[str, Check] = {
     "pooled_norm": BOOLEAN,
     "head_hidden": whole(0, 2**16),
     "pool_source": text(),
+    "system": text(),
+    "system_version": text(),
+    "system_options": mapping_of(SCALAR),
     "pool_defaults": mapping_of(_option),
 }
 SAVED = record(FIELDS, LATER | {"pool_defaults": {}})

@@ -14,10 +14,11 @@ from torch import Tensor
 from sopool.models.base import Classifier, Scored, add
 from sopool.models.config import ModelConfig
 from sopool.models.frozen import freeze
+from sopool.nn.aggr.base import GraphReadout
+from sopool.nn.aggr.pairs import PairSecondOrderAggregation
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN
 from sopool.nn.layers import GraphNorm, Linear
-from sopool.nn.pool.base import PooledReadout
 from sopool.nn.registry import make_readout
 from sopool.ops._columns import join
 from sopool.ops.message_passing.neighbors import Neighbors
@@ -49,8 +50,10 @@ class FlatClassifier(Classifier):
         self.config = config
         self.gnn = GNN(config.gnn, in_channels, config.hidden, config.layers, config.edges)
         widths = readout_widths(config, in_channels)
+        of_layers = layer_widths(config, in_channels)
         self.readouts = torch.nn.ModuleList(
-            make_readout(config.pool, width, **config.effective_options) for width in widths
+            make_readout(config.pool, each, **config.effective_options)
+            for each in ([of_layers] if config.join == "concat" else of_layers)
         )
         freeze(self.readouts, every=config.frozen)
         pooled = [pooled_width(readout, width) for readout, width in zip(self.readouts, widths, strict=True)]
@@ -79,6 +82,18 @@ class FlatClassifier(Classifier):
         if self.config.join == "concat":
             return [self.append(pooled[0], graph_x)]
         return [*pooled, self.attributes(graph_x)] if self.config.graph_attributes else pooled
+
+    def decays(self) -> list[Tensor] | None:
+        """Return the decoupled weight decay of each parameter, which only pairs of nodes have."""
+        pairs = [readout for readout in self.readouts if isinstance(readout, PairSecondOrderAggregation)]
+        if not any(readout.decay for readout in pairs):
+            return None
+        decays = {id(parameter): torch.zeros_like(parameter) for parameter in self.parameters()}
+        for readout, after in zip(pairs, self.hidden or self.heads, strict=False):  # attributes may have another head
+            decays[id(after.weight)][..., : readout.pair_width] = readout.decay
+            if id(readout.weight) in decays:
+                decays[id(readout.weight)].fill_(readout.decay)
+        return list(decays.values())
 
     def classify(
         self,
@@ -109,16 +124,20 @@ class FlatClassifier(Classifier):
 
 def read(readout: torch.nn.Module, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
     """Return the graph embedding of either kind of readout, and the additional loss of each graph or ``None``."""
-    if isinstance(readout, PooledReadout):
-        pooled: tuple[Tensor, Tensor | None] = readout(x, graphs)
-        return pooled
+    if isinstance(readout, GraphReadout):
+        return readout.read(x, graphs)
     return readout(x, ptr=graphs.ptr), None
 
 
 def readout_widths(config: ModelConfig, in_channels: int) -> list[int]:
     """Return the input width of each readout: that of all layers together, or of each layer."""
-    layers = [in_channels] + [config.hidden] * config.layers
+    layers = layer_widths(config, in_channels)
     return [sum(layers)] if config.join == "concat" else layers
+
+
+def layer_widths(config: ModelConfig, in_channels: int) -> list[int]:
+    """Return the widths of the input features and of the layers."""
+    return [in_channels] + [config.hidden] * config.layers
 
 
 def embedding_widths(config: ModelConfig, pooled: list[int]) -> list[int]:

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
@@ -11,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from torch import Tensor
 
 from sopool._runtime.generators import planning
+from sopool.data.analysis.distances import MOST_PAIRS, affordable
 from sopool.data.features.edge_features import EdgeEncoder
 from sopool.data.features.encoders import has_node_attributes, has_node_categories, has_node_labels
 from sopool.data.graphs import PackedGraphs
@@ -23,7 +25,7 @@ from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
 from sopool.nn.gnn import VARIANTS
 from sopool.nn.pool.base import VectorFrom
-from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, makers, source_of
+from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, default_options, makers, source_of
 from sopool.objectives import Task
 
 Preset = Literal["default", "best", "paper", "sagpool"]
@@ -134,7 +136,8 @@ def model_config(
     In flat models, first-order poolings score each layer separately and add the scores, as GIN does, with dropout on
     the scores. Other poolings receive the concatenation of all layers, with dropout on the graph embedding. If nodes
     have neither labels nor attributes, second-order poolings divide by the number of nodes. The mapping of
-    ``sopool-bimap`` has a reduced learning rate; with ``best`` it also has a lower rank and the matrix square root. The
+    ``sopool-bimap`` has a reduced learning rate, and ``sopool-pairs`` smaller distances where a data set has too many
+    pairs; with ``best`` it also has a lower rank and the matrix square root. The
     preset ``paper`` does none of this, applies dropout to the scores, and has a bias in attentional pooling. In the
     blocks of ``paper`` and ``sagpool``, ``sopool-m-attn`` has ``normalize="adjacency"``.
 
@@ -184,6 +187,8 @@ def model_config(
         own["bias"] = True
     if pool == "sopool-bimap":
         own |= recipe.bimap
+    if pool == "sopool-pairs" and not {"distances", "walks"} & set(options):
+        own |= _within_budget(store)
     if pool in SECOND_ORDER and recipe.divides and plain:
         own["normalize"] = DIVIDED[own.get("normalize")]
     return _checked(
@@ -199,6 +204,20 @@ def model_config(
         ),
         options,
     )
+
+
+def _within_budget(store: PackedGraphs) -> dict[str, int]:
+    """Return the largest distance of pairs that a data set has room for, if it is less than the default."""
+    wanted = default_options("sopool-pairs", blocks=False)["distances"]
+    allowed = affordable(store, wanted, MOST_PAIRS)
+    if allowed == wanted:
+        return {}
+    warnings.warn(
+        f"{store.name} has more than {MOST_PAIRS:,} pairs of nodes up to distance {wanted}, so sopool-pairs uses "
+        f"distances={allowed}.",
+        stacklevel=3,
+    )
+    return {"distances": allowed}
 
 
 def _carried(store: PackedGraphs, gnn: str) -> dict[str, Any]:

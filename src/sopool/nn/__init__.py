@@ -5,7 +5,6 @@ from pkgutil import iter_modules
 
 from sopool.nn import aggr, pool
 from sopool.nn.aggr.base import SegmentAggregation
-from sopool.nn.aggr.pairs import PairSecondOrderAggregation
 from sopool.nn.pair_distances import AddPairs
 from sopool.nn.pool.base import GraphPooling, PooledReadout
 from sopool.nn.pool.output import PoolingOutput
@@ -23,6 +22,7 @@ from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
 from sopool.nn.aggr.covariance import CovarianceAggregation
 from sopool.nn.aggr.softmax_attention import SoftmaxAttentionAggregation
 from sopool.nn.aggr.sort import SortConvolutionAggregation
+from sopool.nn.aggr.pairs import PairSecondOrderAggregation
 from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.nn.pool.top_k import TopKPooling
 from sopool.nn.pool.self_attention import SelfAttentionPooling

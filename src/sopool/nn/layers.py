@@ -108,6 +108,11 @@ class GraphNorm(torch.nn.Module):
         self.register_buffer("running_mean", torch.zeros(channels))
         self.register_buffer("running_var", torch.ones(channels))
 
+    def reset_parameters(self) -> None:
+        """Reinitialize the parameters and the running statistics."""
+        for tensor, value in ((self.scale, 1), (self.shift, 0), (self.running_mean, 0), (self.running_var, 1)):
+            torch.nn.init.constant_(tensor, value)
+
     def forward(self, x: Tensor) -> Tensor:
         """Normalize ``[G, F]``; in a stack, the ``G / M`` graphs of each model separately."""
         channels = x.shape[1]

@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from torch_geometric.nn.aggr import Aggregation
 
 from sopool._runtime.generators import drawing_from
 from sopool.errors import check_name
+from sopool.nn.aggr.base import GraphReadout
 from sopool.nn.pool.base import GraphPooling, PooledReadout, VectorFrom
 
 Layer = TypeVar("Layer", bound=type[torch.nn.Module])
@@ -33,8 +34,9 @@ OWN = "your own"
 READOUTS: dict[str, Callable[..., Aggregation]] = {}
 """Readouts that need only the nodes of a graph, by name. They follow PyG's ``Aggregation`` interface."""
 
-GRAPH_READOUTS: dict[str, tuple[Callable[..., GraphPooling], VectorFrom]] = {}
-"""Readouts that also need the edges, by name: a pooling layer, and how its output becomes a vector."""
+GRAPH_READOUTS: dict[str, tuple[Make, VectorFrom | None]] = {}
+"""Readouts that also need the edges, by name: a pooling layer and how its output becomes a vector, or a
+:class:`~sopool.nn.aggr.base.GraphReadout` and ``None``."""
 
 POOLINGS: dict[str, Callable[..., GraphPooling]] = {}
 """Pooling layers for the blocks of hierarchical models, by name."""
@@ -56,7 +58,7 @@ ELSEWHERE = {"sopool", "torch", "torch_geometric", *sys.stdlib_module_names}
 class About:
     """The description of a pooling.
 
-    Costs use N nodes, E edges, f features, k nodes kept, rank r and m eigenvectors.
+    Costs use N nodes, E edges, P pairs of nodes, f features, k nodes kept, rank r and m eigenvectors.
     """
 
     name: str
@@ -144,7 +146,7 @@ def readout(
 
     def register(layer: Layer) -> Layer:
         make = _preset(layer, options)
-        if vector_from is None:
+        if vector_from is None and not issubclass(layer, GraphReadout):
             READOUTS[name] = make
         else:
             GRAPH_READOUTS[name] = (make, vector_from)
@@ -198,15 +200,15 @@ def _is_shipped(layer: type[torch.nn.Module]) -> bool:
     return layer.__module__.partition(".")[0] == "sopool"
 
 
-def make_readout(name: str, channels: int, **options: Any) -> Aggregation | PooledReadout:
+def make_readout(name: str, channels: int | Sequence[int], **options: Any) -> Aggregation | GraphReadout:
     """Return a new readout of a flat model.
 
-    A readout of :data:`GRAPH_READOUTS` has the attribute ``needs_graph``: it is called with the graphs instead of
-    ``ptr``.
+    A readout of :data:`GRAPH_READOUTS` is a :class:`~sopool.nn.aggr.base.GraphReadout`.
 
     Args:
         name: The name of the readout, a key of :data:`READOUTS` or :data:`GRAPH_READOUTS`.
-        channels: Number of node features ``F``.
+        channels: Number of node features ``F``, or the widths of the layers that they are concatenated from, which only
+            ``sopool-pairs`` tells apart.
         options: Options of the class.
 
     Examples:
@@ -214,12 +216,16 @@ def make_readout(name: str, channels: int, **options: Any) -> Aggregation | Pool
         BilinearSecondOrderAggregation(16, rank=4)
     """
     check_name("readout", name, makers(blocks=False))
+    all_channels = channels if isinstance(channels, int) else sum(channels)
     if name in GRAPH_READOUTS:
-        layer, vector_from = GRAPH_READOUTS[name]
-        return PooledReadout(layer(channels, **options), vector_from)
+        make, vector_from = GRAPH_READOUTS[name]
+        if vector_from is None:
+            own: GraphReadout = make(channels, **options)
+            return own
+        return PooledReadout(make(all_channels, **options), vector_from)
     make = READOUTS[name]
     if "channels" in inspect.signature(make).parameters:
-        return make(channels, **options)
+        return make(all_channels, **options)
     return make(**options)
 
 
@@ -317,7 +323,12 @@ def source_of(name: str) -> str:
     """
     makes = {blocks: makers(blocks).get(name) for blocks in (False, True)}
     own = [make for blocks, make in makes.items() if make is not None and make is not SHIPPED.get((name, blocks))]
-    parts = [part for make in own for part in _parts(make)]
+    return hash_of_source(*own)
+
+
+def hash_of_source(*made: Make) -> str:
+    """Return a hash of the source code of classes and functions; an empty string if there are none."""
+    parts = [part for make in made for part in _parts(make)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16] if parts else ""
 
 

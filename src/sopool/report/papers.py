@@ -14,7 +14,7 @@ from sopool.experiments.summary import Summary
 from sopool.models.config import Setting
 from sopool.report.grid import Cell, Grid
 from sopool.report.grids.store import details_grid, entry_metrics, further_metrics, gains_grid, scores_grid
-from sopool.training.protocols.outcome import Outcome
+from sopool.training.protocols.outcome import Outcome, value_text
 from sopool.training.protocols.protocols import PROTOCOLS
 
 SPECIAL = {
@@ -39,7 +39,7 @@ NAMES = (
     "fold",
     "target",
 )
-CHOICE = ("epochs", "repeats", "hidden", "batch_size", "lr", "dropout")
+CHOICE = ("epochs", "repeats", "hidden", "batch_size", "lr", "dropout", "options")
 
 
 def grids(summary: Summary, metrics: Sequence[str] = ()) -> list[Grid]:
@@ -60,9 +60,9 @@ def markdown(summary: Summary, metrics: Sequence[str] = ()) -> str:
 def grid_markdown(grid: Grid) -> str:
     """Return one table as Markdown, below its title."""
     rule = ["---:" if grid.is_figure(i) else "---" for i in range(len(grid.columns))]
-    lines = [f"## {_md(grid.title)}", "", _line([_md(name) for name in grid.headings]), _line(rule)]
+    lines = [f"## {markdown_text(grid.title)}", "", _line([markdown_text(name) for name in grid.headings]), _line(rule)]
     lines += [_line([_md_cell(cell) for cell in row]) for row in grid.rows]
-    return "\n".join([*lines, "", *map(_md, grid.notes), ""])
+    return "\n".join([*lines, "", *map(markdown_text, grid.notes), ""])
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -70,10 +70,11 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _md_cell(cell: Cell) -> str:
-    return f"**{_md(cell.text)}**" if cell.strong else _md(cell.text)
+    return f"**{markdown_text(cell.text)}**" if cell.strong else markdown_text(cell.text)
 
 
-def _md(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is."""
     return re.sub(r"([\\`*_|~$\[\]])", r"\\\1", html.escape(visible(text), quote=False)).replace("\n", "<br>")
 
 
@@ -82,7 +83,8 @@ def _meanings(summary: Summary) -> list[str]:
 
 
 def _missing(summary: Summary) -> list[str]:
-    return ["## Missing results", "", *(f"- {_md(note)}" for note in summary.notes), ""] if summary.notes else []
+    notes = [f"- {markdown_text(note)}" for note in summary.notes]
+    return ["## Missing results", "", *notes, ""] if notes else []
 
 
 def latex(summary: Summary, metrics: Sequence[str] = ()) -> str:
@@ -140,6 +142,12 @@ def tidy(summary: Summary, metrics: Sequence[str] = ()) -> str:
     return text.getvalue()
 
 
+def _choice(setting: Setting) -> list[object]:
+    """Return the columns of a setting; those of a network are empty for other systems."""
+    options = ", ".join(f"{name} {value_text(value)}" for name, value in setting.options)
+    return [*(setting[:4] if setting.is_network else [""] * 4), options]
+
+
 def _folds(entry: Entry, seed: int, outcome: Outcome, metrics: Sequence[str]) -> Iterator[list[object]]:
     name: list[object] = [entry.data, entry.shared.fingerprint, entry.network, entry.pool, entry.variant, seed]
     name += [outcome.protocol, outcome.optimistic, outcome.metric]
@@ -150,4 +158,4 @@ def _folds(entry: Entry, seed: int, outcome: Outcome, metrics: Sequence[str]) ->
         chosen = outcome.epochs if epochs is None else " ".join(map(str, epochs[fold]))
         for target, scores in parts.items():
             figures = [scores[metric][fold] if metric in scores else None for metric in metrics]
-            yield [*name, fold + 1, target, *figures, chosen, outcome.repeats, *setting]
+            yield [*name, fold + 1, target, *figures, chosen, outcome.repeats, *_choice(setting)]

@@ -11,9 +11,10 @@ from sopool._files.sealed import read_sealed, write_sealed
 from sopool.data.analysis.distances import (
     MOST_PAIRS,
     PairLists,
+    find_lists,
     is_undirected,
-    pair_lists,
     pair_offsets,
+    refuse_fewer,
     warn_of_fewer,
 )
 from sopool.data.formats.packed import content_key
@@ -35,13 +36,31 @@ def pairs_of(store: PackedGraphs, distances: int, most_pairs: int = MOST_PAIRS) 
         most_pairs: The largest number of pairs of all graphs together, see
             :func:`~sopool.data.analysis.distances.pair_lists`. Default: ``MOST_PAIRS``.
     """
+    lists = _kept_or_found(store, distances, most_pairs)
+    warn_of_fewer(store, distances, lists.distances, most_pairs)
+    return lists
+
+
+def all_pairs_of(store: PackedGraphs, distances: int, most_pairs: int = MOST_PAIRS) -> PairLists:
+    """Return the pairs of nodes of graphs, from the cache if possible; raise a ``SettingError`` if there are too many.
+
+    Args:
+        store: The graphs, on a CPU.
+        distances: The largest distance K, at least 1.
+        most_pairs: The largest number of pairs of all graphs together. Default: ``MOST_PAIRS``.
+    """
+    lists = _kept_or_found(store, distances, most_pairs)
+    refuse_fewer(store, distances, lists.distances, most_pairs)
+    return lists
+
+
+def _kept_or_found(store: PackedGraphs, distances: int, most_pairs: int) -> PairLists:
+    """Return the pairs in the cache, or find them up to the distance that ``most_pairs`` allows."""
     path = entry(store.name, f"{content_key(store)}-{distances}-{most_pairs}-{METHOD}", "pairs")
     lists = kept(path, partial(_load, store=store, distances=distances))
     if lists is None:
-        lists = pair_lists(store, distances, most_pairs)
+        lists = find_lists(store, distances, most_pairs)
         keep(path, f"the pairs of nodes of {store.name}", lists, _write)
-    else:
-        warn_of_fewer(store, distances, lists.distances, most_pairs)
     return lists
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sopool.data.graphs import GraphBatch, PackedGraphs, take_segments
+from sopool.data.graphs import GraphBatch, PackedGraphs, expand_segments, take_segments
 from sopool.errors import SettingError
 from sopool.ops.message_passing.distances import count_distances, find_distances
 from sopool.ops.message_passing.pairs import Pairs, from_counts
@@ -53,16 +53,18 @@ class PairLists(NamedTuple):
         """
         return PairLists(self.counts.to(device), self.nodes.to(device), self.ptr.to(device), self.undirected)
 
-    def batch(self, batch: GraphBatch) -> Pairs:
+    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> Pairs:
         """Return the pairs of a batch of the graphs, on the device of the lists.
 
         Args:
-            batch: The batch, as :meth:`PackedGraphs.batch` returns it.
+            graphs: The numbers of the graphs ``[G]``.
+            ptr: The position of each graph's first node in the batch ``[G + 1]``.
+            nodes: The node of the data set that each node of the batch is ``[N]``.
         """
-        ptr, entries = take_segments(self.ptr, batch.graphs)
-        shift = batch.ptr[:-1].repeat_interleave(ptr.diff(), output_size=entries.numel())
-        nodes = self.nodes.index_select(0, entries) + shift
-        return from_counts(self.counts.index_select(0, batch.nodes).long(), nodes, self.undirected)
+        pair_ptr, entries = take_segments(self.ptr, graphs)
+        shift = expand_segments(ptr[:-1], pair_ptr)
+        second = self.nodes.index_select(0, entries) + shift
+        return from_counts(self.counts.index_select(0, nodes).long(), second, self.undirected)
 
 
 def pair_lists(store: PackedGraphs, distances: int, most_pairs: int = MOST_PAIRS) -> PairLists:
@@ -84,8 +86,36 @@ def pair_lists(store: PackedGraphs, distances: int, most_pairs: int = MOST_PAIRS
         >>> lists.distances, lists.totals()
         (3, [7442, 10856, 11512])
     """
-    allowed = _affordable(store, distances, most_pairs)
-    warn_of_fewer(store, distances, allowed, most_pairs)
+    lists = find_lists(store, distances, most_pairs)
+    warn_of_fewer(store, distances, lists.distances, most_pairs)
+    return lists
+
+
+def all_pair_lists(store: PackedGraphs, distances: int, most_pairs: int = MOST_PAIRS) -> PairLists:
+    """Return the pairs of nodes of every graph up to a distance.
+
+    Args:
+        store: The graphs, on a CPU.
+        distances: The largest distance K, at least 1.
+        most_pairs: The largest number of pairs of all graphs together. Default: ``MOST_PAIRS``.
+
+    Raises:
+        SettingError: If there are more pairs.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.data.analysis.distances import all_pair_lists
+        >>> all_pair_lists(load("MUTAG"), distances=2).totals()
+        [7442, 10856]
+    """
+    allowed = affordable(store, distances, most_pairs)
+    refuse_fewer(store, distances, allowed, most_pairs)
+    return find_lists(store, allowed, most_pairs)
+
+
+def find_lists(store: PackedGraphs, distances: int, most_pairs: int) -> PairLists:
+    """Return the pairs up to the largest distance that ``most_pairs`` allows, without a warning."""
+    allowed = affordable(store, distances, most_pairs)
     counts = [torch.zeros(0, allowed, dtype=torch.int32)]
     nodes = [torch.zeros(0, dtype=torch.int32)]
     undirected = True
@@ -114,13 +144,22 @@ def warn_of_fewer(store: PackedGraphs, distances: int, allowed: int, most_pairs:
         )
 
 
+def refuse_fewer(store: PackedGraphs, distances: int, allowed: int, most_pairs: int) -> None:
+    """Raise a ``SettingError`` if the pairs do not reach the wanted distance."""
+    if allowed < distances:
+        raise SettingError(
+            f"{store.name} has more than {most_pairs:,} pairs of nodes up to distance {distances}: use the option "
+            f"distances={allowed} of sopool-pairs, or walks=true, which needs no pairs."
+        )
+
+
 def is_undirected(store: PackedGraphs) -> bool:
     """Return whether each edge exists in both directions."""
     return all(find_distances(part.edge_index, part.nodes.numel(), 1).undirected for part in _parts(store))
 
 
-def _affordable(store: PackedGraphs, distances: int, most_pairs: int) -> int:
-    """Return the largest distance up to which there are at most ``most_pairs`` pairs."""
+def affordable(store: PackedGraphs, distances: int, most_pairs: int) -> int:
+    """Return the largest distance, up to ``distances``, up to which there are at most ``most_pairs`` pairs."""
     if distances < 1:
         raise SettingError(f"distances={distances}: it must be the largest distance between two nodes, at least 1.")
     if int((store.sizes * (store.sizes - 1)).sum()) <= most_pairs:

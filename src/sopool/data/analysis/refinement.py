@@ -35,13 +35,18 @@ class Duplicates(NamedTuple):
 
 
 def refine(
-    store: PackedGraphs, rounds: int = 4, use_labels: bool = True, initial: Tensor | np.ndarray | None = None
+    store: PackedGraphs,
+    rounds: int = 4,
+    use_labels: bool = True,
+    initial: Tensor | np.ndarray | None = None,
+    edge_labels: bool = False,
 ) -> list[np.ndarray]:
     """Return the color of every node after 0, 1, ..., ``rounds`` rounds: ``rounds + 1`` arrays, int64 ``[N]``.
 
     A round gives two nodes the same new color if they had the same old color and the same multisets of colors among the
     targets of their outgoing edges and among the sources of their incoming edges. Direction makes no difference if
-    every edge exists in both directions. Repeated edges count repeatedly; edge labels and weights are ignored.
+    every edge exists in both directions. Repeated edges count repeatedly; weights are ignored, and so are edge labels
+    unless ``edge_labels`` is set. Then each neighbor's color is paired with the label of the edge.
 
     Multisets are compared by two sums of random 64-bit numbers, one for each color, so different multisets may be taken
     for equal with a probability of 2**-128, or of 2**-104 if all their counts differ by multiples of 4096. For all
@@ -55,9 +60,13 @@ def refine(
         use_labels: Whether nodes start with equal colors only if they have the same label and attributes; otherwise all
             nodes start with the same color. Default: True.
         initial: The initial colors, any integers ``[N]``, used instead. Default: None.
+        edge_labels: Whether edges with different labels are distinguished; the graphs must have edge labels. Default:
+            False.
     """
     if rounds < 0:
         raise SettingError(f"rounds={rounds}, expected 0 or more.")
+    if edge_labels and store.edge_labels is None:
+        raise DataError(f"edge_labels=True, but the edges of {store.name} have no labels.")
     store = store.to("cpu")
     colours = [_initial(store, use_labels, initial)]
     for number in range(rounds):
@@ -65,7 +74,7 @@ def refine(
         if number and last.max(initial=-1) == colours[-2].max(initial=-1):  # the coloring is stable
             colours.append(last)
         else:
-            colours.append(_number(last, *_neighbour_sums(store, last, seed=number)))
+            colours.append(_number(last, *_neighbour_sums(store, last, edge_labels, seed=number)))
     return colours
 
 
@@ -134,8 +143,10 @@ def _initial(store: PackedGraphs, use_labels: bool, given: Tensor | np.ndarray |
     return _number(*keys) if keys else np.zeros(nodes, np.int64)
 
 
-def _neighbour_sums(store: PackedGraphs, colours: np.ndarray, seed: int) -> list[np.ndarray]:
+def _neighbour_sums(store: PackedGraphs, colours: np.ndarray, edge_labels: bool, seed: int) -> list[np.ndarray]:
     """Return two random fingerprints, ``[N]`` each, of the colors of each node's neighbors in both directions."""
+    if edge_labels and store.num_edges:
+        return _labelled_sums(store, colours, seed)
     # PyTorch gathers faster than NumPy, and its int64 wraps around as uint64 does.
     values = [torch.from_numpy(table.view(np.int64)[colours]) for table in _random_tables(4, colours, seed)]
     sums = [torch.zeros(store.num_nodes, dtype=torch.int64) for _ in range(2)]
@@ -143,6 +154,20 @@ def _neighbour_sums(store: PackedGraphs, colours: np.ndarray, seed: int) -> list
         for total, ahead, behind in zip(sums, values[:2], values[2:], strict=True):
             total.scatter_add_(0, source, ahead[target])
             total.scatter_add_(0, target, behind[source])
+    return [total.numpy() for total in sums]
+
+
+def _labelled_sums(store: PackedGraphs, colours: np.ndarray, seed: int) -> list[np.ndarray]:
+    """Return the same, with one random number for each pair of a color and an edge label that occurs."""
+    source, target = torch.cat(list(edge_blocks(store)), 1).numpy()
+    labels = store.edge_labels.numpy()  # type: ignore[union-attr]
+    ends = np.concatenate([target, source])
+    pairs = _number(colours[ends], np.tile(labels, 2)).reshape(2, -1)
+    values = torch.from_numpy(_random_tables(4, pairs, seed).view(np.int64))
+    sums = [torch.zeros(store.num_nodes, dtype=torch.int64) for _ in range(2)]
+    for total, ahead, behind in zip(sums, values[:2], values[2:], strict=True):
+        total.scatter_add_(0, torch.from_numpy(source), ahead[pairs[0]])
+        total.scatter_add_(0, torch.from_numpy(target), behind[pairs[1]])
     return [total.numpy() for total in sums]
 
 

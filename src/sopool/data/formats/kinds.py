@@ -9,14 +9,15 @@ from reprlib import repr as show
 from typing import Literal
 
 from sopool.data.formats.archive import not_hidden, open_source
-from sopool.data.formats.csv import smiles_rows, table_rows
+from sopool.data.formats.csv import csv_header, csv_rows, smiles_rows, table_rows, training_columns
 from sopool.data.formats.gin import read_gin
 from sopool.data.formats.jsonl import json_rows, read_jsonl
 from sopool.data.formats.lines import is_packed, not_blank, number_lines, read_lines
 from sopool.data.formats.molecule_features import ELEMENTS
 from sopool.data.formats.packed import load_graphs
-from sopool.data.formats.rows import GraphRow, RowOptions
-from sopool.data.formats.sdf import sdf_rows
+from sopool.data.formats.parquet import parquet_rows, parquet_training_columns
+from sopool.data.formats.rows import GraphRow, RowOptions, TrainingColumns
+from sopool.data.formats.sdf import sdf_rows, sdf_training_columns
 from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, Place, SettingError
@@ -29,12 +30,14 @@ STDIN_NAME = "standard input"
 class Kind:
     """A kind of source, with the functions that read it."""
 
-    unit: Literal["line", "record", "graph"] = "graph"
+    unit: Literal["line", "record", "row", "graph"] = "graph"
     """The word for a row in error messages."""
     columns: tuple[str, ...] = ()
-    """Which of ``smiles_column``, ``label_column``, ``target_columns`` and ``graph_columns`` may be given."""
+    """Which of the options in :data:`EVERY_COLUMN` may be given."""
     rows: Callable[[Path, RowOptions], Iterator[GraphRow]] | None = None
     """The function that reads graphs one by one; None if they can only be read together."""
+    training: Callable[[Path, RowOptions], TrainingColumns] | None = None
+    """The function that returns the columns that ``rows`` reads; None if there are no columns."""
     whole: Callable[[Path], PackedGraphs] | None = None
     """The function that reads all graphs at once; None if they are packed from rows, some of which may be invalid."""
     cached: bool = False
@@ -53,8 +56,8 @@ class Kind:
         """Raise if columns, features or a split are given that a source does not have, as they would be ignored."""
         if options.split is not None and options.split.needs_molecules and not self.columns:
             raise SettingError(
-                f"split={options.split.name} needs molecules in a table (.csv, .tsv, .smi) or an .sdf file. In Python, "
-                "sopool.data.with_split(graphs, groups=...) divides any graphs.",
+                f"split={options.split.name} needs molecules in a table (.csv, .tsv, .smi, .parquet) or an .sdf file. "
+                "In Python, sopool.data.with_split(graphs, groups=...) divides any graphs.",
                 source,
             )
         for option in EVERY_COLUMN:
@@ -66,7 +69,7 @@ class Kind:
                     "this is a table of molecules, rename it to .csv.",
                     source,
                 )
-        if options.features != ELEMENTS and not self.may_be_molecules:
+        if options.features not in (None, ELEMENTS) and not self.may_be_molecules:
             raise SettingError(
                 "features of molecules were chosen, but this source has none that are read from SMILES or SDF. Leave "
                 "them out.",
@@ -95,6 +98,10 @@ def _json_file(path: Path, options: RowOptions) -> Iterator[GraphRow]:
 
 def _table_file(path: Path, options: RowOptions) -> Iterator[GraphRow]:
     return table_rows(read_lines(path), path, options)
+
+
+def _table_columns(path: Path, options: RowOptions) -> TrainingColumns:
+    return training_columns(csv_header(csv_rows(read_lines(path), path), path), path, options)
 
 
 def _smiles_file(path: Path, options: RowOptions) -> Iterator[GraphRow]:
@@ -132,7 +139,7 @@ def _read_gin_text(path: Path) -> PackedGraphs:
         raise DataError(f"{error} A .txt is read as GIN's text format: rename a table of molecules to .csv.") from error
 
 
-EVERY_COLUMN = ("smiles_column", "label_column", "target_columns", "graph_columns")
+EVERY_COLUMN = ("smiles_column", "label_column", "target_columns", "graph_columns", "id_column")
 STANDARD_INPUT = Kind("line", EVERY_COLUMN, rows=_standard_input)
 COLLECTION = Kind(whole=_read_collection, cached=True)
 """TU files or a GIN text in a folder or a zip."""
@@ -141,10 +148,10 @@ NAME = Kind()
 UNKNOWN = Kind(columns=EVERY_COLUMN)
 TEXTS = {
     ".jsonl": Kind("line", rows=_json_file, whole=read_jsonl, cached=True),
-    ".csv": Kind("line", EVERY_COLUMN, rows=_table_file),
-    ".tsv": Kind("line", EVERY_COLUMN, rows=_table_file),
-    ".smi": Kind("line", EVERY_COLUMN, rows=_smiles_file),
-    ".sdf": Kind("record", EVERY_COLUMN[1:], rows=sdf_rows),
+    ".csv": Kind("line", EVERY_COLUMN, rows=_table_file, training=_table_columns),
+    ".tsv": Kind("line", EVERY_COLUMN, rows=_table_file, training=_table_columns),
+    ".smi": Kind("line", EVERY_COLUMN, rows=_smiles_file, training=_table_columns),
+    ".sdf": Kind("record", EVERY_COLUMN[1:], rows=sdf_rows, training=sdf_training_columns),
 }
 """Text files of rows, which may be compressed with gzip."""
 KINDS = {
@@ -152,8 +159,9 @@ KINDS = {
     ".zip": COLLECTION,
     ".txt": Kind(whole=_read_gin_text, cached=True),
     ".graphs": Kind(whole=load_graphs),
+    ".parquet": Kind("row", EVERY_COLUMN, rows=parquet_rows, training=parquet_training_columns),
     **TEXTS,
     **{f"{suffix}.gz": kind for suffix, kind in TEXTS.items()},
 }
-KNOWN = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .graphs"
+KNOWN = ".zip, a TU folder, .txt (GIN), .jsonl, .csv, .tsv, .smi, .sdf, .parquet, .graphs"
 """The supported file types, for error messages."""

@@ -46,14 +46,17 @@ LEVELS = {
 """The choices with names: the elements of atoms and the types of bonds only, also formal charges, all features of
 atoms, and all features of atoms and bonds."""
 ELEMENTS = LEVELS["element"]
+DEFAULT = "atoms"
+"""The choice where none is made: the best on held-out molecules, see ``docs/results/features.md``."""
 
 
-def chosen_features(features: str | MoleculeFeatures, descriptors: Sequence[str] = ()) -> MoleculeFeatures:
+def chosen_features(features: str | MoleculeFeatures = DEFAULT, descriptors: Sequence[str] = ()) -> MoleculeFeatures:
     """Return what is to be read of molecules.
 
     Args:
-        features: A name in :data:`LEVELS`, or the choice itself.
-        descriptors: Kinds of descriptors to add: any of ``"rdkit2d"``, ``"morgan"`` and ``"atom-pairs"``.
+        features: A name in :data:`LEVELS`, or the choice itself. Default: :data:`DEFAULT`.
+        descriptors: Kinds of descriptors to add: any of ``"rdkit2d"``, ``"morgan"`` and ``"atom-pairs"``. Default:
+            none.
     """
     if not isinstance(features, MoleculeFeatures):
         check_name("choice of features", features, LEVELS)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from sopool.data.division import SCAFFOLD, SplitRule
 from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS, STEREO, assign_labels, bond_type, element
 from sopool.data.formats.descriptors import calculator
-from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
+from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
 from sopool.data.formats.rdkit import rdkit_module
-from sopool.data.formats.rows import GraphRow, RowOptions
+from sopool.data.formats.rows import Cells, GraphRow, RowOptions, TrainingColumns
 from sopool.data.formats.scaffolds import scaffold_of
 from sopool.data.names import label_of_text
 from sopool.data.pack import Graph, Label
-from sopool.data.targets import Targets, is_missing, target_of_text
+from sopool.data.targets import is_missing, target_of_text
 from sopool.errors import DataError, SettingError, UserError, suggest
 
 LABEL_NAMES = ("label", "class", "target", "y", "activity")
@@ -41,9 +41,11 @@ class MoleculeText(NamedTuple):
     """The texts of the numbers given beside the molecule, in the order of ``RowOptions.graph_columns``."""
     split: str | None = None
     """The cell of the column that molecules are divided by; None if there is none."""
+    cells: Cells | None = None
+    """The whole row, if it is kept."""
 
 
-def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> Graph:
+def graph_of_molecule(molecule: Any, features: MoleculeFeatures | None = None) -> Graph:
     """Convert an RDKit molecule to a graph with elements as node labels and bond types as edge labels.
 
     Atoms keep their order, and bonds become edges in both directions. Hydrogens are nodes only if they are explicit
@@ -51,8 +53,9 @@ def graph_of_molecule(molecule: Any, features: MoleculeFeatures = ELEMENTS) -> G
 
     Args:
         molecule: The RDKit molecule, sanitized.
-        features: What else to read of the molecule. Default: nothing.
+        features: What else to read of the molecule. Default: None, all features of atoms.
     """
+    features = features or chosen_features()
     if not STEREO.isdisjoint(features.atoms + features.bonds):
         assign_labels(molecule)
     atoms = list(molecule.GetAtoms())
@@ -84,12 +87,20 @@ class LabelColumns:
         names: The names of the columns.
         targets: Whether all cells must be numbers, and each molecule gets a list of them.
         path: The file, for error messages.
+        lenient: Whether text in a column of targets is kept, so that its molecule is not invalid. Default: False.
     """
 
-    def __init__(self, names: Sequence[str] = (), targets: bool = False, path: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        targets: bool = False,
+        path: str | Path | None = None,
+        lenient: bool = False,
+    ) -> None:
         self.names = tuple(names)
         self.targets = targets
         self.path = path
+        self.lenient = lenient
         self._rows = 0
         self._texts = Counter[str]()
 
@@ -104,14 +115,22 @@ class LabelColumns:
         label = self._numbers(given) if self.targets else given
         return None if is_missing(label) else label
 
-    def _numbers(self, cells: Sequence[str | None]) -> Targets:
+    def read_with(self, smiles: str | None) -> TrainingColumns:
+        """Return the columns that molecules are read from."""
+        label = None if self.targets or not self.names else self.names[0]
+        return TrainingColumns(smiles, label, self.names if self.targets else ())
+
+    def _numbers(self, cells: Sequence[str | None]) -> list[Any]:
         self._rows += 1
-        found: Targets = []
+        found: list[Any] = []
         problems: list[str] = []
         for name, cell in zip(self.names, cells, strict=True):
             try:
                 found.append(target_of_text(cell))
             except DataError as error:
+                if self.lenient:
+                    found.append(cell)
+                    continue
                 self._texts[name] += 1
                 problems.append(f"The target {name!r} is {error}.")
         if problems:
@@ -155,9 +174,17 @@ def molecule_rows(
 def _row(molecule: MoleculeText, columns: LabelColumns) -> GraphRow:
     """Return the row of a molecule without its graph."""
     cells = molecule.label if isinstance(molecule.label, list) else [molecule.label]
-    texts = [molecule.source, molecule.name, *cells]
-    size = sum(len(text) for text in texts if isinstance(text, str))
-    return GraphRow(molecule.row, molecule.text[:LONGEST], size, molecule.name or None, columns=columns.names)
+    kept = () if molecule.cells is None else molecule.cells.values
+    texts = [molecule.source, molecule.name, *cells, *kept]
+    size = len(kept) + sum(len(text) for text in texts if isinstance(text, str))
+    return GraphRow(
+        molecule.row,
+        molecule.text[:LONGEST],
+        size,
+        molecule.name or None,
+        columns=columns.names,
+        cells=molecule.cells,
+    )
 
 
 def _label(molecule: MoleculeText, options: RowOptions, columns: LabelColumns) -> Any:
@@ -200,12 +227,21 @@ def _read(
         raise DataError(f"RDKit rejects the molecule: {str(error).strip()}.") from error
 
 
-def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str, path: str | Path) -> int:
-    """Return the index of the wanted column or property, or of one with a usual name if ``wanted`` is None."""
+def find_name(
+    names: list[str],
+    wanted: str | None,
+    usual: tuple[str, ...],
+    option: str,
+    path: str | Path,
+    trained: str | None = None,
+) -> int:
+    """Return the index of the wanted column or property, or of one with a usual name if ``wanted`` is None.
+
+    ``trained`` is the column that a model was trained on, for error messages.
+    """
     kind = "property" if option == "label_property" else "column"
     for name in usual if wanted is None else (wanted,):
-        hits = [i for i, given in enumerate(names) if given == name]
-        hits = hits or [i for i, given in enumerate(names) if given.lower() == name.lower()]
+        hits = _named(names, name)
         if len(hits) > 1:
             plural = "properties" if kind == "property" else "columns"
             raise DataError(f"{name!r} names {len(hits)} {plural}: {_listing(names)}. Rename all but one.", path)
@@ -221,9 +257,28 @@ def find_name(names: list[str], wanted: str | None, usual: tuple[str, ...], opti
         else "; the first line has the column names"
     )
     known = " or ".join(filter(None, [", ".join(usual[:-1]), usual[-1]]))
+    model = "" if trained is None else f" The model was trained on the column {trained!r}."
     raise DataError(
-        f"no {kind} is called {known}. Found: {_listing(names)}. Give its name as {what}_column{more}.", path
+        f"no {kind} is called {known}.{model} Found: {_listing(names)}. Give its name as {what}_column{more}.", path
     )
+
+
+def _named(names: Sequence[str], wanted: str) -> list[int]:
+    """Return the indices of the names that are ``wanted`` or, if there are none, differ from it only in case."""
+    exact = [i for i, given in enumerate(names) if given == wanted]
+    return exact or [i for i, given in enumerate(names) if given.lower() == wanted.lower()]
+
+
+def trained_columns(names: Sequence[str], training: TrainingColumns) -> tuple[Sequence[int | None], LabelColumns]:
+    """Return the indices of the columns with what a model predicts, None for those that a source lacks.
+
+    There are none if it lacks all of them.
+    """
+    hits = [_named(names, name) for name in training.predicted]
+    found = [own[0] if len(own) == 1 else None for own in hits]
+    if all(at is None for at in found):
+        return [], LabelColumns()
+    return found, LabelColumns(training.predicted, bool(training.targets), lenient=True)
 
 
 def find_names(names: list[str], wanted: Sequence[str], path: str | Path, option: str = "target_columns") -> list[int]:

@@ -6,15 +6,24 @@ rows at a time; a store is packed from all of them.
 
 from collections.abc import Sequence
 from reprlib import repr as show
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sopool.data.division import SplitRule, split_rule
 from sopool.data.formats.limits import MAX_ATOMS
-from sopool.data.formats.molecule_features import ELEMENTS, MoleculeFeatures
+from sopool.data.formats.molecule_features import MoleculeFeatures
 from sopool.data.pack import Graph, Label
 from sopool.errors import SettingError
 
 LabelRule = Literal["required", "optional", "ignored"]
+
+
+class Cells(NamedTuple):
+    """What a row of a table holds, as it is given."""
+
+    names: tuple[str, ...]
+    """The names of the columns or properties, the same object for all rows of a source."""
+    values: tuple[Any, ...]
+    """The value in each column; None where the row has none."""
 
 
 class GraphRow(NamedTuple):
@@ -38,6 +47,8 @@ class GraphRow(NamedTuple):
     """The names of the columns or properties with the label or the targets, if they have names."""
     split: str | None = None
     """The cell of the column that the graphs are divided by, or the scaffold of a molecule; None if there is none."""
+    cells: Cells | None = None
+    """The whole row, if it is kept and the source has columns."""
 
 
 class BadRow(NamedTuple):
@@ -47,6 +58,29 @@ class BadRow(NamedTuple):
     """The number of the row, as in :class:`GraphRow`."""
     text: str
     reason: str
+
+
+class TrainingColumns(NamedTuple):
+    """The columns or SDF properties that the training graphs of a model were read from."""
+
+    smiles: str | None = None
+    """The column with the SMILES; None if there was none."""
+    label: str | None = None
+    """The column with the classes or with one number; None if there was none."""
+    targets: tuple[str, ...] = ()
+    """The columns of the targets, if they were named."""
+
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        """The columns with what is predicted."""
+        return self.targets or (() if self.label is None else (self.label,))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return self._asdict() | {"targets": list(self.targets)}
+
+
+NO_COLUMNS = TrainingColumns()
 
 
 class RowOptions(NamedTuple):
@@ -64,10 +98,18 @@ class RowOptions(NamedTuple):
     """Whether molecules without a label are invalid, molecules may have no label, or all labels are ignored."""
     graph_columns: tuple[str, ...] = ()
     """The columns or SDF properties with numbers given beside the molecules, which become graph attributes."""
-    features: MoleculeFeatures = ELEMENTS
-    """What is read of molecules."""
+    features: MoleculeFeatures | None = None
+    """What is read of molecules; None for the default, also for a source of other graphs."""
     split: SplitRule | None = None
     """What cross-validation divides the molecules by; None: at random."""
+    id_column: str | None = None
+    """The column or SDF property that identifies rows; None for a column with a usual name, or the title of a record.
+    """
+    training: TrainingColumns = NO_COLUMNS
+    """The columns that a model was trained on, which are read if no other ones are named. Rows whose label cannot be
+    read are not invalid then."""
+    keep: bool = False
+    """Whether rows have their cells."""
 
 
 def row_options(
@@ -77,8 +119,11 @@ def row_options(
     max_atoms: int = MAX_ATOMS,
     labels: LabelRule = "required",
     graph_columns: Sequence[str] = (),
-    features: MoleculeFeatures = ELEMENTS,
+    features: MoleculeFeatures | None = None,
     split: str | None = None,
+    id_column: str | None = None,
+    training: TrainingColumns = NO_COLUMNS,
+    keep: bool = False,
 ) -> RowOptions:
     """Return the options; raise a ``SettingError`` for columns that are no list of names, or an unknown split."""
     for option, columns in (("target_columns", target_columns), ("graph_columns", graph_columns)):
@@ -100,4 +145,7 @@ def row_options(
         tuple(graph_columns),
         features,
         split_rule(split),
+        id_column,
+        training,
+        keep,
     )

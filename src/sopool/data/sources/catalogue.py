@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 from sopool._files.private import is_private
 from sopool.data.analysis.graph_statistics import GraphStatistics, graph_statistics
 from sopool.data.division import RANDOM, SplitRule, with_columns
-from sopool.data.formats.kinds import KNOWN, NAME, STDIN, kind_of, suffix_of
+from sopool.data.formats.kinds import KNOWN, NAME, STDIN, Kind, kind_of, suffix_of
 from sopool.data.formats.limits import MAX_ATOMS
 from sopool.data.formats.lines import stem_of
-from sopool.data.formats.molecule_features import MoleculeFeatures, chosen_features
+from sopool.data.formats.molecule_features import DEFAULT, MoleculeFeatures, chosen_features
 from sopool.data.formats.molecules import pack_molecules
 from sopool.data.formats.packed import renamed
-from sopool.data.formats.rows import BadRow, LabelRule, RowOptions, row_options
-from sopool.data.graphs import PackedGraphs
+from sopool.data.formats.rows import BadRow, LabelRule, RowOptions, TrainingColumns, row_options
+from sopool.data.graphs import PackedGraphs, concatenate
 from sopool.data.sources.boxed import boxed_names, load_boxed
 from sopool.data.sources.cache import cached, downloaded
 from sopool.data.sources.download import DownloadProgress, download
-from sopool.errors import DataError, OnError, suggest
+from sopool.errors import DataError, OnError, Place, SettingError, suggest
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ NOTES = {
 }
 
 
+NAMED = 3
+"""The number of sources whose names make up the name of their graphs; of more, only the first one is named."""
 REASONS = 3
 """The number of reasons for skipped molecules that a warning names."""
 
@@ -163,7 +165,7 @@ def find(name: str, root: str | Path | None = None) -> FoundDataset:
 
 
 def load(
-    source: str | Path,
+    source: str | Path | Sequence[str | Path],
     root: str | Path | None = None,
     *,
     smiles_column: str | None = None,
@@ -173,7 +175,7 @@ def load(
     on_error: OnError = "skip",
     labelled: bool = True,
     max_atoms: int = MAX_ATOMS,
-    features: str | MoleculeFeatures = "element",
+    features: str | MoleculeFeatures | None = None,
     descriptors: Sequence[str] = (),
     progress: DownloadProgress | None = None,
     split: str | None = None,
@@ -184,7 +186,8 @@ def load(
 
     Args:
         source: The name of a data set, such as ``"MUTAG"``, or a path: a TU folder or ``.zip``, GIN's ``.txt``,
-            ``.jsonl``, a ``.csv``, ``.tsv`` or ``.smi`` of SMILES, ``.sdf``, or ``.graphs``.
+            ``.jsonl``, a ``.csv``, ``.tsv``, ``.smi`` or ``.parquet`` of SMILES, ``.sdf``, or ``.graphs``. A list of
+            several gives the graphs of all of them, one after the other.
         root: The folder to search first for named data sets. Default: None, the environment variable ``SOPOOL_DATA``.
         smiles_column: The column of a CSV with the SMILES. Default: None, a column with a usual name such as
             ``smiles``.
@@ -201,7 +204,7 @@ def load(
             that is larger). Default: 1000.
         features: What is read of the atoms and bonds of molecules: ``"element"`` (and the types of bonds), ``"charge"``
             (also formal charges), ``"atoms"`` (all features of atoms), ``"all"`` (also those of bonds), or a
-            :class:`MoleculeFeatures`. Default: ``"element"``.
+            :class:`MoleculeFeatures`. Default: None, ``"atoms"`` if the graphs are molecules.
         descriptors: Numbers to compute of each molecule, which become graph attributes: any of ``"rdkit2d"`` (RDKit's
             descriptors), ``"morgan"`` and ``"atom-pairs"`` (fingerprints of 1,024 counts). Default: none.
         progress: A function that is called with the bytes downloaded so far and in total (or None). Default: None.
@@ -217,8 +220,46 @@ def load(
         (188, (-1, 1), ('Br', 'C', 'Cl'))
     """
     labels: LabelRule = "required" if labelled else "ignored"
-    chosen = chosen_features(features, descriptors)
+    chosen = None if features is None and not descriptors else chosen_features(features or DEFAULT, descriptors)
     options = row_options(smiles_column, label_column, target_columns, max_atoms, labels, graph_columns, chosen, split)
+    if isinstance(source, str | Path):
+        return _load(source, root, options, on_error, progress)
+    sources = list(source)
+    _check_sources(sources)
+    if len(sources) == 1:
+        return _load(sources[0], root, options, on_error, progress)
+    name = joined_name(sources)
+    if all(_is_path(one) and kind_of(one).rows and not kind_of(one).whole for one in sources):
+        return _read_molecules([Path(one) for one in sources], options, on_error, name, level=3)
+    stores = [_load(one, root, options, on_error, progress) for one in sources]
+    try:
+        return concatenate(stores, name)
+    except DataError as error:
+        raise DataError(f"the graphs of {', '.join(map(str, sources))} cannot be joined: {error}") from error
+
+
+def joined_name(sources: Sequence[str | Path]) -> str:
+    """Return the name of the graphs of several sources."""
+    names = [stem_of(one) for one in sources]
+    return "+".join(names) if len(names) <= NAMED else f"{names[0]}+{len(names) - 1} more"
+
+
+def _check_sources(sources: Sequence[str | Path]) -> None:
+    if not sources:
+        raise SettingError("the list of sources is empty: give the name of a data set, or a path.")
+    twice = next((one for place, one in enumerate(sources) if one in sources[:place]), None)
+    if twice is not None:
+        raise SettingError("given twice. Give each source once.", twice)
+
+
+def _load(
+    source: str | Path,
+    root: str | Path | None,
+    options: RowOptions,
+    on_error: OnError,
+    progress: DownloadProgress | None,
+) -> PackedGraphs:
+    """Load one source."""
     if _is_path(source):
         return _read(Path(source), options, on_error)
     name = str(source)
@@ -232,14 +273,36 @@ def load(
 
     path = _download(name, found, progress) if found.path is None else found.path
     if name in NOTES:
-        warnings.warn(NOTES[name], DatasetNote, stacklevel=2)
+        warnings.warn(NOTES[name], DatasetNote, stacklevel=3)
     try:
         return read(path)
     except DataError as error:
-        if found.place != "cache" or smiles_column or label_column or target_columns or graph_columns:
+        told = options.smiles_column or options.label_column or options.target_columns or options.graph_columns
+        if found.place != "cache" or told:
             raise
-        warnings.warn(f"{error} Downloading it again.", stacklevel=2)
+        warnings.warn(f"{error} Downloading it again.", stacklevel=3)
         return read(_download(name, found, progress))
+
+
+def training_columns(
+    source: str | Path | Sequence[str | Path],
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    target_columns: Sequence[str] = (),
+) -> TrainingColumns:
+    """Return the columns or properties that :func:`load` reads molecules and labels from; none of other sources.
+
+    Args:
+        source: The name of a data set, or a path; of several, the first one counts.
+        smiles_column: The column with the SMILES, as for :func:`load`. Default: None, a usual name.
+        label_column: The column or property with the class or number. Default: None, a usual name.
+        target_columns: The columns or properties with numbers to predict. Default: none.
+    """
+    first = source if isinstance(source, str | Path) else source[0]
+    kind = kind_of(first)
+    if kind.training is None:
+        return TrainingColumns()
+    return kind.training(Path(first), row_options(smiles_column, label_column, target_columns))
 
 
 def files_of(source: str | Path, root: str | Path | None = None) -> list[Path]:
@@ -288,11 +351,17 @@ HINTS = {
 """What to do with a file that is often given instead of graphs, by suffix."""
 
 
-def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
+def _checked(path: Path, options: RowOptions) -> Kind:
+    """Return the kind of a file or folder; raise if there is none, or if it does not have what the options name."""
     if not path.exists():
         raise DataError(f"there is no such file or folder.{_guess(path.name)}", path)
     kind = kind_of(path)
     kind.check_columns(path, options)
+    return kind
+
+
+def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
+    kind = _checked(path, options)
     if kind.whole is not None:
         read = partial(kind.whole, path)
         store = cached(path, stem_of(path), read) if kind.cached else read()
@@ -301,19 +370,36 @@ def _read(path: Path, options: RowOptions, on_error: OnError) -> PackedGraphs:
     if kind.rows is None:
         hint = HINTS.get(suffix_of(path), "")
         raise DataError(f"unknown file type {suffix_of(path)!r}, expected one of {KNOWN}.{hint}", path)
-    rows = kind.rows(path, options)
-    store, bad = pack_molecules(rows, kind.place(path), on_error, stem_of(path), options.split)
-    if bad:
-        warnings.warn(_skipped(path, kind.unit, bad, len(bad) + len(store)), stacklevel=3)
+    return _read_molecules([path], options, on_error, stem_of(path), level=5)
+
+
+def _read_molecules(
+    paths: Sequence[Path], options: RowOptions, on_error: OnError, name: str, level: int
+) -> PackedGraphs:
+    """Read molecules from one or several files, and warn of those that are skipped.
+
+    Warnings point to the caller ``level`` calls above.
+    """
+    sources = []
+    for path in paths:
+        kind = _checked(path, options)
+        assert kind.rows is not None
+        sources.append((kind.place(path), kind.rows(path, options)))
+    store, bad = pack_molecules(sources, on_error, name, options.split)
+    total = sum(map(len, bad)) + len(store)
+    for (place, _), own in zip(sources, bad, strict=True):
+        if own:
+            warnings.warn(_skipped(place, own, total), stacklevel=level)
     return store
 
 
-def _skipped(path: Path, unit: str, bad: list[BadRow], total: int) -> str:
+def _skipped(place: Place, bad: list[BadRow], total: int) -> str:
     reasons = Counter(one.reason.rstrip(".") for one in bad).most_common()
     told = "; ".join(f"{reason} ({count:,})" for reason, count in reasons[:REASONS])
     left = len(reasons) - REASONS
     more = f"; and {left:,} other reason{'s' * (left > 1)}" if left > 0 else ""
     return (
-        f"{path}: {len(bad):,} of {total:,} molecules skipped, the first in {unit} {bad[0].row}, {show(bad[0].text)}. "
+        f"{place.path}: {len(bad):,} of {total:,} molecules skipped, the first in {place.unit} {bad[0].row}, "
+        f"{show(bad[0].text)}. "
         f"Reasons: {told}{more}."
     )

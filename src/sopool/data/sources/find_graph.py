@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sopool.data.formats.limits import MAX_ATOMS
-from sopool.data.formats.rows import GraphRow
+from sopool.data.formats.rows import NO_COLUMNS, GraphRow, TrainingColumns, row_options
 from sopool.data.graphs import PackedGraphs
 from sopool.data.names import Needed
 from sopool.data.pack import Label, pack
@@ -44,6 +44,8 @@ def find_graph(
     max_atoms: int = MAX_ATOMS,
     target_columns: Sequence[str] = (),
     graph_columns: Sequence[str] = (),
+    id_column: str | None = None,
+    training: TrainingColumns = NO_COLUMNS,
 ) -> FoundGraph:
     """Return the graph in row ``wanted``, or else the first graph with that id; reading stops there.
 
@@ -60,8 +62,21 @@ def find_graph(
         max_atoms: The largest number of atoms of a molecule. Default: 1000.
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
         graph_columns: The columns or properties with numbers given beside each molecule. Default: none.
+        id_column: The column or property that identifies graphs. Default: None, a usual name, or the title of a record.
+        training: The columns that the model was trained on, which are read if no others are named and the source has
+            them. Default: none.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns, fields)
+    options = row_options(
+        smiles_column,
+        label_column,
+        target_columns,
+        max_atoms,
+        "optional",
+        graph_columns,
+        id_column=id_column,
+        training=training,
+    )
+    rows = rows_of(source, options, fields)
     number = row_number(wanted)
     if rows is None:
         store = load(
@@ -94,10 +109,17 @@ def find_graph(
 
 
 def has_id(
-    source: str | Path, name: str, smiles_column: str | None, label_column: str | None, max_atoms: int, last: int
+    source: str | Path,
+    name: str,
+    last: int,
+    smiles_column: str | None = None,
+    max_atoms: int = MAX_ATOMS,
+    id_column: str | None = None,
+    training: TrainingColumns = NO_COLUMNS,
 ) -> bool:
     """Return whether a row of a file up to row ``last`` has this id; reading stops at a file error."""
-    rows = rows_of(source, smiles_column, label_column, max_atoms)
+    options = row_options(smiles_column, max_atoms=max_atoms, labels="ignored", id_column=id_column, training=training)
+    rows = rows_of(source, options)
     try:
         return rows is not None and any(
             row.name is not None and str(row.name) == name for row in takewhile(lambda row: row.number <= last, rows)

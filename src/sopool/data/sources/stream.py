@@ -13,9 +13,9 @@ import numpy as np
 from sopool.data.formats import limits
 from sopool.data.formats.kinds import kind_of
 from sopool.data.formats.molecule_features import columns_beside, needed_features
-from sopool.data.formats.rows import BadRow, GraphRow, row_options
+from sopool.data.formats.rows import NO_COLUMNS, BadRow, Cells, GraphRow, RowOptions, TrainingColumns, row_options
 from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
-from sopool.data.names import Needed
+from sopool.data.names import Needed, reads
 from sopool.data.pack import Graph, Label, pack
 from sopool.data.sources.catalogue import load
 from sopool.data.targets import GraphLabel
@@ -37,6 +37,8 @@ class GraphChunk:
     """The row of each graph: the line of a text file or the record of an SDF file, from 1, or the index of the graph,
     from 0."""
     ids: list[Label | None] = field(default_factory=list)
+    cells: list[Cells | None] = field(default_factory=list)
+    """The whole row of each graph, if rows are kept and the source has columns."""
     labels: list[GraphLabel | None] = field(default_factory=list)
     """The class of each graph, or its targets: a number with a fraction, or a list of numbers and None.
 
@@ -44,6 +46,8 @@ class GraphChunk:
     here.
     """
     bad: list[BadRow] = field(default_factory=list)
+    source: str | Path = ""
+    """The name or path that was given."""
 
 
 def stream_graphs(
@@ -55,6 +59,10 @@ def stream_graphs(
     max_atoms: int = limits.MAX_ATOMS,
     target_columns: Sequence[str] = (),
     graph_columns: Sequence[str] = (),
+    also: Sequence[str] = (),
+    id_column: str | None = None,
+    training: TrainingColumns = NO_COLUMNS,
+    keep: bool = False,
 ) -> Iterator[GraphChunk]:
     """Return an iterator over chunks of the graphs of a source, or of the standard input (``-``).
 
@@ -72,8 +80,25 @@ def stream_graphs(
         target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
         graph_columns: The columns or properties with numbers given beside each molecule, such as a temperature, which
             become graph attributes; cells may be empty. Default: none.
+        also: ``"node_labels"`` or ``"edge_labels"``, which graphs of a chunk have as text, too, if all of them have
+            them. Default: none.
+        id_column: The column or property that identifies graphs. Default: None, a usual name, or the title of a record.
+        training: The columns that the model was trained on, which are read if no others are named and the source has
+            them. Default: none.
+        keep: Whether chunks have the rows of tables and the properties of SDF files. Default: False.
     """
-    rows = rows_of(source, smiles_column, label_column, max_atoms, target_columns, graph_columns, fields)
+    options = row_options(
+        smiles_column,
+        label_column,
+        target_columns,
+        max_atoms,
+        "optional",
+        graph_columns,
+        id_column=id_column,
+        training=training,
+        keep=keep,
+    )
+    rows = rows_of(source, options, fields)
     if rows is None:
         store = load(
             source,
@@ -83,31 +108,31 @@ def stream_graphs(
             target_columns=target_columns,
             graph_columns=graph_columns,
         )
-        return _slices(store)
-    return _chunks(rows, fields)
+        return _of_source(source, _slices(store))
+    return _of_source(source, _chunks(rows, fields, [name for name in also if name not in fields]))
+
+
+def _of_source(source: str | Path, chunks: Iterable[GraphChunk]) -> Iterator[GraphChunk]:
+    """Yield chunks with the name of their source."""
+    for chunk in chunks:
+        chunk.source = source
+        yield chunk
 
 
 def rows_of(
-    source: str | Path,
-    smiles_column: str | None,
-    label_column: str | None,
-    max_atoms: int,
-    target_columns: Sequence[str] = (),
-    graph_columns: Sequence[str] = (),
-    fields: Mapping[str, Needed] = MappingProxyType({}),
+    source: str | Path, options: RowOptions, fields: Mapping[str, Needed] = MappingProxyType({})
 ) -> Iterator[GraphRow] | None:
     """Return an iterator over the rows of a text file or the standard input, or None for other sources.
 
     Molecules get the columns that ``fields`` names, see
-    :func:`~sopool.data.formats.molecule_features.needed_features`; those with numbers may also be named by
-    ``graph_columns``.
+    :func:`~sopool.data.formats.molecule_features.needed_features`; those with numbers may also be named by the
+    ``graph_columns`` of the options.
     """
     kind = kind_of(source)
+    kind.check_columns(source, options)
     if kind.rows is None:
         return None
-    options = row_options(smiles_column, label_column, target_columns, max_atoms, "optional", graph_columns)
-    kind.check_columns(source, options)
-    if "graph_columns" in kind.columns and not graph_columns:
+    if "graph_columns" in kind.columns and not options.graph_columns:
         options = options._replace(graph_columns=columns_beside(fields))
     return kind.rows(Path(source), options._replace(features=needed_features(fields)))
 
@@ -117,7 +142,7 @@ def place_of(source: str | Path) -> Place:
     return kind_of(source).place(source)
 
 
-def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed]) -> Iterator[GraphChunk]:
+def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed], also: Sequence[str] = ()) -> Iterator[GraphChunk]:
     chunk = GraphChunk()
     graphs = list[Graph]()
     nodes = 0
@@ -129,21 +154,33 @@ def _chunks(rows: Iterable[GraphRow], fields: Mapping[str, Needed]) -> Iterator[
             chunk.bad.append(BadRow(row.number, row.text, problem))
         else:
             kept = {name: _kept(getattr(row.graph, name), needed) for name, needed in fields.items()}
+            kept |= {name: _texts(getattr(row.graph, name)) for name in also}
             graphs.append(Graph(row.graph.num_nodes, row.graph.edges, **kept))
             nodes += row.graph.num_nodes
             chunk.rows.append(row.number)
             chunk.ids.append(row.name)
+            chunk.cells.append(row.cells)
             chunk.labels.append(row.graph.label)
         if nodes >= NODES or len(chunk.rows) + len(chunk.bad) >= ROWS or size >= limits.MAX_LINE:
-            chunk.graphs = pack(graphs) if graphs else None
+            chunk.graphs = _packed(graphs, also)
             yield chunk
             chunk = GraphChunk()
             graphs = list[Graph]()
             nodes = 0
             size = 0
     if graphs or chunk.bad:
-        chunk.graphs = pack(graphs) if graphs else None
+        chunk.graphs = _packed(graphs, also)
         yield chunk
+
+
+def _packed(graphs: list[Graph], also: Sequence[str]) -> PackedGraphs | None:
+    """Pack the graphs of a chunk, if there are any; fields of ``also`` that some of them lack are left out."""
+    for name in also:
+        lacking = [graph for graph in graphs if getattr(graph, name) is None]
+        needless = name in EDGE_FIELDS and not any(len(graph.edges) for graph in lacking)
+        for graph in lacking if needless else graphs if lacking else ():
+            setattr(graph, name, [] if needless else None)
+    return pack(graphs) if graphs else None
 
 
 def lack(graph: Graph | None, fields: Mapping[str, Needed]) -> str:
@@ -175,6 +212,11 @@ def _kept(values: Any, needed: Needed) -> Any:
     return values
 
 
+def _texts(labels: Sequence[Label] | None) -> list[Label] | None:
+    """Return labels as text, so that graphs with 1 and with "1" can be packed together."""
+    return None if labels is None else [reads(label) for label in labels]
+
+
 def store_labels(store: PackedGraphs) -> Sequence[GraphLabel | None]:
     """Return the label of each graph as a row of a file has it: its class, else its list of targets, else None."""
     if store.class_labels is not None:
@@ -192,7 +234,8 @@ def _slices(store: PackedGraphs) -> Iterator[GraphChunk]:
     start = 0
     for end in range(1, len(store) + 1):
         if end == len(store) or piece[end] != piece[start] or end - start == ROWS:
+            nothing = [None] * (end - start)
             yield GraphChunk(
-                store.stretch(start, end), list(range(start, end)), [None] * (end - start), list(labels[start:end])
+                store.stretch(start, end), list(range(start, end)), [*nothing], [*nothing], list(labels[start:end])
             )
             start = end

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sopool._runtime.threads import cores
-from sopool.experiments.evaluation import FINAL_RUNS, Evaluator
+from sopool.experiments.evaluation import Evaluator
 from sopool.experiments.reproduce.calibration import Calibration
 from sopool.experiments.reproduce.reproducer import CellJob, Reproducer
+from sopool.experiments.systems.registry import FINAL_RUNS
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.info import RunInfo
 

@@ -211,7 +211,7 @@ class Reproducer:
         return {
             "preset": chosen.table.preset,
             "head": chosen.table.head,
-            "settings": [setting._asdict() for setting in chosen.settings],
+            "settings": [setting.to_json() for setting in chosen.settings],
             "epochs": chosen.epochs,
             "steps": chosen.steps_asked,
             "folds": chosen.folds,

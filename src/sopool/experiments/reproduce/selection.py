@@ -37,7 +37,7 @@ class TableSelection:
     """The names of the poolings. Those that the table does not have are added to it, after each of its GNNs."""
     gnns: SelectedNames = None
     """The names of the message-passing layers."""
-    protocols: Sequence[str] = tuple(PROTOCOLS)
+    protocols: Sequence[str] = ("per-fold-max", "single-epoch", "fair")
     """The names of the protocols."""
     hidden: SelectedSizes = None
     """The widths of the hidden layers to choose from."""

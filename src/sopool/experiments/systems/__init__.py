@@ -1,11 +1,26 @@
-"""Controls: classifiers that use little of a graph, or no network, evaluated on the same folds as the networks.
+"""Systems: what networks are compared with, from the majority class to graph kernels, on the same folds.
 
-The accuracy of a pooling is meaningful only in comparison with what the sizes of the graphs, or a histogram of their
-labels, achieve.
+Controls are the systems that use little of a graph: the accuracy of a pooling is meaningful only in comparison with
+what the sizes of the graphs, or a histogram of their labels, achieve.
 """
 
-from sopool.experiments.systems.registry import CONTROLS, Control
+import sopool.experiments.systems.fixed
+import sopool.experiments.systems.trained  # noqa: F401 - the imports register the systems
+from sopool.experiments.systems.registry import SYSTEMS, FixedSystem, Recipe, System, TrainedSystem, fixed, trained
 from sopool.experiments.systems.result import ControlResult
-from sopool.experiments.systems.run import run_control
+from sopool.experiments.systems.run import CONTROLS, run_control
+from sopool.experiments.systems.views import Gram
 
-__all__ = ["CONTROLS", "Control", "ControlResult", "run_control"]
+__all__ = [
+    "CONTROLS",
+    "SYSTEMS",
+    "ControlResult",
+    "FixedSystem",
+    "Gram",
+    "Recipe",
+    "System",
+    "TrainedSystem",
+    "fixed",
+    "run_control",
+    "trained",
+]

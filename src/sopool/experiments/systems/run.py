@@ -10,20 +10,35 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from sopool._runtime.threads import cores
 from sopool.data.division import Division
 from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import check_name
-from sopool.experiments.systems.fair import judge_control, splits_of
-from sopool.experiments.systems.registry import CONTROLS
+from sopool.errors import DataError, check_name
+from sopool.experiments.systems.path import by_representation, learn_together
+from sopool.experiments.systems.registry import SYSTEMS, FixedSystem
 from sopool.experiments.systems.result import ControlResult, load_result, save_result
-from sopool.models.config import without_defaults
+from sopool.experiments.systems.views import Choice
+from sopool.models.config import Setting, without_defaults
 from sopool.objectives import Objective, objective_for, truth_of
 from sopool.objectives.choose import check_truth
 from sopool.training.protocols.outcome import average
-from sopool.training.runs.config import LATER
+from sopool.training.protocols.protocols import choose_settings, fair
+from sopool.training.run_splits import Splitter
+from sopool.training.runs.config import LATER, RunConfig
 from sopool.training.runs.layout import CONTROL_FILES, path_of
+from sopool.training.runs.record import Run
+
+CONTROLS = {name: system for name, system in SYSTEMS.items() if system.control}
+"""The controls by name, ordered by how much of a graph they use.
+
+Examples:
+    >>> from sopool.experiments.systems import CONTROLS
+    >>> list(CONTROLS)
+    ['majority', 'size', 'histogram', 'wl']
+"""
 
 
 def run_control(
@@ -36,10 +51,10 @@ def run_control(
     metric: str | None = None,
     fold_seed: int = 0,
 ) -> ControlResult:
-    """Evaluate a control on the folds and held-out graphs that networks with this ``seed`` have under ``fair``.
+    """Evaluate a fixed system on the folds and held-out graphs that networks with this ``seed`` have under ``fair``.
 
     Args:
-        name: The name of the control: ``"majority"``, ``"size"``, ``"histogram"`` or ``"wl"``.
+        name: The name of the control, such as ``"majority"`` or ``"size"``, or of another fixed system.
         store: The graphs, with labels or targets.
         folds: The number of folds, unless the graphs carry given folds. Default: 10.
         seed: The random seed that the held-out graphs depend on. Default: 0.
@@ -56,11 +71,14 @@ def run_control(
         >>> result.outcome.folds
         (0.5, 0.5, 0.5)
     """
-    check_name("control", name, CONTROLS)
+    check_name("control", name, {one: system for one, system in SYSTEMS.items() if isinstance(system, FixedSystem)})
     store = store.to("cpu")
-    objective, truth = _goal(store, task, metric)
-    control = CONTROLS[name]
     fingerprint = content_key(store)
+    store, objective, truth = _goal(store, task, metric)
+    control = SYSTEMS[name]
+    assert isinstance(control, FixedSystem)
+    if why := control.refuses(store):
+        raise DataError(f"{name} cannot be evaluated on {store.name}: {why}.")
     division = Division.of(store)
     folds = division.count(folds)
     facts = {"control": name, "version": control.version, "data": fingerprint, "folds": folds, "seed": seed}
@@ -72,8 +90,11 @@ def run_control(
         return replace(kept, dataset=store.name)
     import_module("sklearn.svm")  # imported before the clock starts
     start = time.perf_counter()
-    splits = splits_of(truth, folds, seed, objective, division, fold_seed)
-    outcome, settings = judge_control(control.views(store), truth, splits, objective)
+    config = RunConfig(store.name, fingerprint, "", control.model, 0, folds, fold_seed, seed, split=division.key)
+    config = replace(config, epochs=len(control.path), path=control.path, **objective.settings)
+    runs = _final_runs(store, control, config, objective, truth)
+    outcome = replace(fair(runs, truth, objective), setting=(), epochs=())
+    settings = [run.config.model.system_options | _strength(control, run) for run in runs[:folds]]
     seconds = time.perf_counter() - start
     found = (outcome, round(seconds, 3), tuple(settings), control.version, objective.task, division.key, fold_seed)
     result = ControlResult(store.name, fingerprint, name, *found)
@@ -82,15 +103,47 @@ def run_control(
     return result
 
 
-def _goal(store: PackedGraphs, task: str | None, metric: str | None) -> tuple[Objective, np.ndarray]:
-    """Return the objective and the true values; classes without a graph are left out."""
+def _final_runs(
+    store: PackedGraphs, system: FixedSystem, config: RunConfig, objective: Objective, truth: np.ndarray
+) -> list[Run]:
+    """Return the final runs of ``fair``, those of the first repeat first, in the order of the folds."""
+    Splitter.of(objective, truth, Division.of(store)).check(config.folds, held_out=True, seed=config.split_seed)
+    folds = range(config.folds)
+    settings = [Setting.of_system(setting) for setting in system.settings]
+    grid = [replace(config, looks="validation", fold=fold).with_setting(one) for one in settings for fold in folds]
+    chosen = choose_settings(_learned(store, grid)) if len(settings) > 1 else dict.fromkeys(folds, settings[0])
+    final = [
+        replace(config, looks="chosen", fold=fold, repeat=repeat).with_setting(setting)
+        for repeat in range(1, system.final_runs + 1)
+        for fold, setting in chosen.items()
+    ]
+    return _learned(store, final)
+
+
+def _learned(store: PackedGraphs, configs: Sequence[RunConfig]) -> list[Run]:
+    """Return the runs in the order of their configurations, computed without a store."""
+    groups = by_representation(configs)
+    found = {run.config.key: run for group in groups for run in learn_together(store, group, cores())}
+    return [found[config.key] for config in configs]
+
+
+def _strength(system: FixedSystem, run: Run) -> Choice:
+    """Return the strength that was chosen, by name."""
+    chosen = None if run.chosen_epoch is None else system.path[run.chosen_epoch]
+    return {system.strength: chosen} if system.strength else {}
+
+
+def _goal(store: PackedGraphs, task: str | None, metric: str | None) -> tuple[PackedGraphs, Objective, np.ndarray]:
+    """Return the graphs, the objective and the true values; classes without a graph are left out."""
     objective = objective_for(store, task, metric)
     truth = truth_of(store, objective.task).numpy()
     check_truth(objective, truth)
     if objective.task != "classification":
-        return objective, truth
+        return store, objective, truth
     codes, labels = np.unique(truth, return_inverse=True)
-    return replace(objective, names=tuple(objective.names[code] for code in codes)), labels
+    names = tuple(objective.names[code] for code in codes)
+    store = replace(store, labels=torch.from_numpy(labels), classes=names)
+    return store, replace(objective, names=names), labels
 
 
 def read_controls(folder: Path) -> list[ControlResult]:
@@ -98,8 +151,8 @@ def read_controls(folder: Path) -> list[ControlResult]:
     groups: dict[tuple[str | int, ...], list[ControlResult]] = defaultdict(list)
     for path in sorted(folder.glob(CONTROL_FILES)):
         one = load_result(path)
-        if one is not None and one.control in CONTROLS and one.version == CONTROLS[one.control].version:
-            place = list(CONTROLS).index(one.control)
+        if one is not None and one.control in SYSTEMS and one.version == SYSTEMS[one.control].version:
+            place = list(SYSTEMS).index(one.control)
             group = (one.dataset, place, one.fingerprint, len(one.outcome.folds), one.task, one.outcome.metric)
             groups[(*group, one.split, one.split_seed)].append(one)
     return [_averaged(groups[key]) for key in sorted(groups)]

@@ -1,33 +1,107 @@
-"""The parts of a graph that controls use, and the scikit-learn models that learn from them."""
+"""Views: one representation of all graphs, normalized or not, with the learner that learns from it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from sopool.data.edges import out_degrees
-from sopool.data.features.encoders import has_node_labels
 from sopool.data.graphs import PackedGraphs
+from sopool.experiments.systems.learners import LEARNERS, Inputs, Learner
 from sopool.objectives import Objective
 
 Choice = dict[str, Any]
 """The chosen hyperparameters by name, such as ``{"iterations": 3, "normalised": True, "C": 10.0}``."""
-LINEAR = (0.01, 0.1, 1.0, 10.0)
-"""Values of C, the inverse strength of the penalty, for linear models of scaled features."""
+ROWS = 512
+"""The number of rows of a kernel matrix that are computed at once, which bounds the memory beside the matrix."""
+
+
+@dataclass(frozen=True)
+class Gram:
+    """A representation of graphs by their kernel, a symmetric and positive semidefinite matrix.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.experiments.systems import Gram
+        >>> Gram(np.eye(3)).matrix.shape
+        (3, 3)
+    """
+
+    matrix: np.ndarray
+    """The kernel of all pairs of graphs ``[G, G]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Represented:
+    """All graphs of a data set in one representation."""
+
+    found: Any
+    """Features ``[G, F]``, dense or sparse, or a :class:`Gram`."""
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The kernel matrix ``[G, G]``: the inner products, if there are features."""
+        return self.found.matrix if isinstance(self.found, Gram) else inner_products(self.found)
+
+    def inputs(self, learner: Learner, normalised: bool, train: np.ndarray, wanted: np.ndarray) -> Inputs:
+        """Return what a learner gets; ``normalised`` divides features by their norms, and kernels accordingly."""
+        if learner.takes == "nothing":
+            return Inputs(train[:, None], wanted[:, None])
+        if learner.takes == "kernel":
+            own = self.matrix.diagonal()[wanted]
+            own = (own > 0).astype(np.float64) if normalised else own
+            return Inputs(self._between(train, train, normalised), self._between(wanted, train, normalised), own)
+        if isinstance(self.found, Gram):
+            raise ValueError(f"the learner {learner.name!r} needs features, but the representation is a Gram matrix.")
+        features = self.unit_rows if normalised else self.found
+        return Inputs(features[train], features[wanted])
+
+    @cached_property
+    def unit_rows(self) -> Any:
+        """The features, divided by their norms."""
+        from sklearn.preprocessing import normalize
+
+        return normalize(self.found)
+
+    def _between(self, rows: np.ndarray, columns: np.ndarray, normalised: bool) -> np.ndarray:
+        part: np.ndarray = self.matrix[np.ix_(rows, columns)]
+        if normalised:
+            own = np.sqrt(self.matrix.diagonal())
+            own = np.where(own > 0, own, 1.0)  # a graph without nodes has kernel 0 with every graph, itself included
+            part /= own[rows, None]
+            part /= own[columns]
+        return part
+
+
+def inner_products(features: Any) -> np.ndarray:
+    """Return the inner products of all pairs of rows: features ``[G, F]``, dense or sparse -> ``[G, G]``."""
+    from scipy.sparse import issparse
+
+    if not issparse(features):
+        dense = np.asarray(features, np.float64)
+        found: np.ndarray = dense @ dense.T
+        return found
+    features = features.tocsr().astype(np.float64)
+    other = features.T.tocsr()
+    matrix = np.zeros((features.shape[0],) * 2)
+    for first in range(0, len(matrix), ROWS):
+        rows = slice(first, first + ROWS)
+        matrix[rows] = (features[rows] @ other).toarray()
+    return matrix
 
 
 class View(Protocol):
-    """One representation of all graphs of a data set."""
+    """One representation of all graphs of a data set, and a learner with several strengths."""
 
     @property
     def setting(self) -> Choice:
-        """What distinguishes it from other views of its control."""
+        """What distinguishes it from other views of its system."""
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """The hyperparameters that its models may have."""
+        """The strengths that its models may have, by the name of the strength."""
 
     def scores(
         self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
@@ -44,66 +118,58 @@ Views = Iterable[View]
 """A collection that is iterated more than once; views that are too large to keep are made again each time."""
 
 
-@dataclass(frozen=True)
-class Prior:
-    """No representation: only the frequency of each class, or the mean of each number, is used."""
+@dataclass(frozen=True, eq=False)
+class FixedView:
+    """A representation at one setting of a fixed system."""
 
+    graphs: Represented
+    learner: Learner
+    strengths: tuple[float, ...]
     setting: Choice = field(default_factory=dict)
-    choices: Sequence[Choice] = ({},)
+    normalised: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the learner."""
+    seed: int = 0
+
+    def prepare(self) -> None:
+        """Compute what all folds share."""
+        if self.learner.takes == "kernel":
+            _ = self.graphs.matrix
+        elif self.learner.takes == "features" and self.normalised:
+            _ = self.graphs.unit_rows
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """The strengths by name; a single empty choice if the learner has none."""
+        return [{self.learner.strength: value} if self.learner.strength else {} for value in self.strengths]
 
     def scores(
         self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
-        """Return the logarithms of the class frequencies."""
-        from sklearn.dummy import DummyClassifier
-
-        model = DummyClassifier(strategy="prior").fit(train[:, None], labels)
-        return [model.predict_log_proba(wanted[:, None]) for _ in choices]
+        """Return scores of each class."""
+        return list(self._learn(self.learner.classify, train, labels, wanted, choices))
 
     def numbers(
         self, train: np.ndarray, values: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
     ) -> list[np.ndarray]:
-        """Return the mean of each target."""
-        from sklearn.dummy import DummyRegressor
+        """Return predictions of each target."""
+        return list(self._learn(self.learner.regress, train, values, wanted, choices))
 
-        model = DummyRegressor().fit(train[:, None], values)
-        return [model.predict(wanted[:, None]).reshape(len(wanted), -1) for _ in choices]
+    def _learn(
+        self, fit: Any, train: np.ndarray, truth: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
+    ) -> Any:
+        inputs = self.graphs.inputs(self.learner, self.normalised, train, wanted)
+        strengths = [choice.get(self.learner.strength, 1.0) for choice in choices]
+        return fit(inputs, truth, strengths, self.seed, **self.options)
 
 
-@dataclass(frozen=True)
-class Features:
-    """The features of each graph ``[G, F]``, dense or sparse, for a logistic or a ridge regression."""
+def view_of(graphs: Represented, learner: str, strengths: Sequence[float] | None = None, **given: Any) -> FixedView:
+    """Return the view of a representation by a learner, at its default strengths unless others are given.
 
-    matrix: Any
-    setting: Choice = field(default_factory=dict)
-    choices: Sequence[Choice] = tuple({"C": c} for c in LINEAR)
-
-    def scores(
-        self, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
-    ) -> list[np.ndarray]:
-        """Return the log-odds; features are scaled by the statistics of the training graphs."""
-        from sklearn.linear_model import LogisticRegression
-
-        seen, others = self._scaled(train, wanted)
-        models = (LogisticRegression(**choice, max_iter=10_000).fit(seen, labels) for choice in choices)
-        return [by_class(model.decision_function(others)) for model in models]
-
-    def numbers(
-        self, train: np.ndarray, values: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
-    ) -> list[np.ndarray]:
-        """Return the predictions of a ridge regression, whose penalty is 1 / C."""
-        from sklearn.linear_model import Ridge
-
-        seen, others = self._scaled(train, wanted)
-        models = (Ridge(alpha=1 / choice["C"]).fit(seen, values) for choice in choices)
-        return [model.predict(others) for model in models]
-
-    def _scaled(self, train: np.ndarray, wanted: np.ndarray) -> tuple[Any, Any]:
-        from scipy.sparse import issparse
-        from sklearn.preprocessing import StandardScaler
-
-        scaler = StandardScaler(with_mean=not issparse(self.matrix)).fit(self.matrix[train])
-        return scaler.transform(self.matrix[train]), scaler.transform(self.matrix[wanted])
+    ``given`` are further fields of :class:`FixedView`.
+    """
+    model = LEARNERS[learner]
+    return FixedView(graphs, model, tuple(strengths or model.strengths), **given)
 
 
 def outputs_of(
@@ -119,7 +185,7 @@ def outputs_of(
     Each label has a model of its own. Graphs without a target's true value are left out of its training.
     """
     if objective.task == "classification":
-        return view.scores(train, truth, wanted, choices)
+        return _classes(view, objective.width, train, truth, wanted, choices)
     outputs = [np.zeros((len(wanted), objective.width)) for _ in choices]
     known = ~np.isnan(truth)
     alike: dict[bytes, list[int]] = defaultdict(list)
@@ -132,6 +198,27 @@ def outputs_of(
             each = learn(view, train[rows], truth[np.ix_(rows, targets)], wanted, choices)
             for output, found in zip(outputs, each, strict=True):
                 output[:, targets] = found
+    return outputs
+
+
+UNSEEN = 10.0
+"""How far the score of a class without a training graph lies below the lowest score of the others."""
+
+
+def _classes(
+    view: View, width: int, train: np.ndarray, labels: np.ndarray, wanted: np.ndarray, choices: Sequence[Choice]
+) -> list[np.ndarray]:
+    """Return scores of every class, also of those that no training graph has: a given split may lack some."""
+    there, codes = np.unique(labels, return_inverse=True)
+    if len(there) == width:
+        return view.scores(train, labels, wanted, choices)
+    one = len(there) == 1
+    found = [np.zeros((len(wanted), 1)) for _ in choices] if one else view.scores(train, codes, wanted, choices)
+    outputs = []
+    for scores in found:
+        whole = np.repeat(scores.min(1, keepdims=True) - UNSEEN, width, axis=1)
+        whole[:, there] = scores
+        outputs.append(whole)
     return outputs
 
 
@@ -155,29 +242,6 @@ def _labels(
             odds = np.log((ones + 1) / (len(labels) - ones + 1))
             columns.append([np.full(len(wanted), odds) for _ in choices])
     return [np.stack(found, axis=1) for found in zip(*columns, strict=True)]
-
-
-def by_class(decision: np.ndarray) -> np.ndarray:
-    """Return scores of each class ``[n, classes]``; for two classes scikit-learn gives those of the second ``[n]``."""
-    return np.stack([-decision / 2, decision / 2], axis=1) if decision.ndim == 1 else decision
-
-
-def no_view(store: PackedGraphs) -> Views:
-    """Return the view of the control that uses nothing of a graph."""
-    return [Prior()]
-
-
-def sizes_view(store: PackedGraphs) -> Views:
-    """Return the numbers of nodes and edges of each graph and their logarithms ``[G, 4]``."""
-    numbers = np.stack([store.node_ptr.diff().numpy(), store.edge_ptr.diff().numpy()], axis=1).astype(np.float64)
-    return [Features(np.concatenate([numbers, np.log1p(numbers)], axis=1))]
-
-
-def histogram_view(store: PackedGraphs) -> Views:
-    """Return the number of nodes with each label, or with each degree if there are no informative labels."""
-    labels = store.node_labels if has_node_labels(store) else None
-    values = out_degrees(store) if labels is None else labels
-    return [Features(counts(store, np.unique(values.numpy(), return_inverse=True)[1]))]
 
 
 def counts(store: PackedGraphs, codes: np.ndarray) -> Any:

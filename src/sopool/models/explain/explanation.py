@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sopool.errors import check_name
-from sopool.models.explain.shares import PooledGraph, margins
+from sopool.models.explain.shares import NodePairs, PooledGraph, margins
+
+STRONGEST = 12
+"""The number of pairs of nodes that are listed and drawn."""
 
 
 class NamedPair(NamedTuple):
@@ -31,6 +34,28 @@ class NamedPair(NamedTuple):
     """The node that contributes most."""
     model: int
     """The model of the ensemble. Hidden features of different models are unrelated."""
+
+
+class NodePair(NamedTuple):
+    """The contribution of two nodes at a distance to what is explained, for ``sopool-pairs``.
+
+    Each of the two nodes has one half of it as a part of its own contribution.
+
+    Examples:
+        >>> pair = NodePair(first=0, second=3, distance=2, value=0.5)
+        >>> f"nodes {pair.first} and {pair.second}, {pair.distance} steps apart: {pair.value:+.1f}"
+        'nodes 0 and 3, 2 steps apart: +0.5'
+    """
+
+    first: int
+    """The first node."""
+    second: int
+    """The second node."""
+    distance: int
+    """The number of steps between them."""
+    value: float
+    """The contribution to the margin of the class, or to the target, in both orders together. In a directed graph, the
+    orders count separately if their distances differ."""
 
 
 class Decomposition(NamedTuple):
@@ -93,6 +118,8 @@ class GraphExplanation(ABC):
     """The label of each node; empty strings if nodes have no labels."""
     attributes: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)
     """The contribution of each attribute of the graph to each score ``[W]``, by name; empty if the models use none."""
+    node_pairs: NodePairs | None = field(default=None, kw_only=True)
+    """The contribution of each pair of nodes to each score, for ``sopool-pairs``; otherwise ``None``."""
 
     @property
     @abstractmethod
@@ -131,6 +158,27 @@ class GraphExplanation(ABC):
         rest = total - bias - float(nodes.sum()) - sum(attributes.values())
         return Decomposition(total, bias, nodes, each.std(0) if len(each) > 1 else None, attributes, rest)
 
+    def strongest_pairs(self, number: int | None = None, top: int = STRONGEST) -> list[NodePair]:
+        """Return the pairs of nodes that contribute most, the largest first; an empty list without pairs of nodes.
+
+        Args:
+            number: The position of the class or target in :attr:`names`. Default: ``None``, for :attr:`chosen`.
+            top: The largest number of pairs. Default: ``12``.
+        """
+        if self.node_pairs is None:
+            return []
+        ends = self.node_pairs.ends
+        values = self.node_pairs.shares.numpy() @ self.weights(self.chosen if number is None else number)
+        keys = np.stack([*ends.sort(0).values.numpy(), self.node_pairs.distance.numpy()], axis=1)
+        each, place = np.unique(keys, axis=0, return_inverse=True)
+        totals = np.bincount(place.ravel(), values, len(each))
+        order = np.argsort(-np.abs(totals), kind="stable")[:top]
+        found = list[NodePair]()
+        for at in order[totals[order] != 0]:
+            first, second, distance = each[at].tolist()
+            found.append(NodePair(first, second, distance, float(totals[at])))
+        return found
+
     def _shared_json(self) -> dict[str, Any]:
         """Return what all explanations have as dictionaries, lists and numbers."""
         attributes = {name: share.tolist() for name, share in self.attributes.items()}
@@ -143,7 +191,12 @@ class GraphExplanation(ABC):
             "nodes": self.nodes,
             "pairs": [[pair._asdict() for pair in some] for some in self.pairs],
             "pooled": [_plain(graph) for graph in self.pooled],
+            **({} if self.node_pairs is None else {"node_pairs": self._pairs_json()}),
         }
+
+    def _pairs_json(self) -> list[list[dict[str, Any]]]:
+        """Return the strongest pairs of nodes for each class or target."""
+        return [[pair._asdict() for pair in self.strongest_pairs(number)] for number in range(len(self.names))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,9 @@ batch normalization. If each graph is normalized nonlinearly, or if there is a h
 for the pooled terms, <d score / d S, term of node i>. For all other models they are gradient x input for the node
 vectors. Message passing is not explained: the vector of a node has already aggregated its neighbors, and its share is
 attributed to the node itself.
+
+With ``sopool-pairs``, a node's share has one half of the share of each pair that it is in, and the shares of the pairs
+are known too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +25,7 @@ from sopool.models.flat import FlatClassifier, read
 from sopool.models.hierarchical import HierarchicalClassifier
 from sopool.nn.aggr.base import terms_of
 from sopool.nn.aggr.multi_head import MultiHeadSecondOrderAggregation
-from sopool.nn.aggr.terms import Products, Sums, Terms
+from sopool.nn.aggr.terms import PairProducts, Products, Sums, Terms
 from sopool.nn.pool.multi_head import MultiHeadSecondOrderPooling
 from sopool.ops._columns import join
 from sopool.ops.message_passing.neighbors import Neighbors
@@ -48,6 +51,17 @@ class Pair(NamedTuple):
     """The contribution to a combination of scores, such as the margin of a class."""
     node: int
     """The node that contributes most."""
+
+
+class NodePairs(NamedTuple):
+    """The contributions of pairs of nodes, for ``sopool-pairs``."""
+
+    ends: Tensor
+    """The first and the second node of each pair ``[2, P]``; in an undirected graph each pair occurs in both orders."""
+    distance: Tensor
+    """The distance of each pair ``[P]``."""
+    shares: Tensor
+    """The contribution of each pair to each score ``[P, C]``. Nodes have one half each of those of their pairs."""
 
 
 class PooledGraph(NamedTuple):
@@ -77,6 +91,8 @@ class Explained(NamedTuple):
     pooled: PooledGraph | None
     attributes: Tensor
     """The contribution of each attribute of the graph to each score ``[D, C]``, with D = 0 if none are used."""
+    node_pairs: NodePairs | None = None
+    """The contributions of pairs of nodes; ``None`` if the readout has no pairs."""
 
 
 class _Part(NamedTuple):
@@ -86,6 +102,11 @@ class _Part(NamedTuple):
     gradients: list[Tensor]
     """For each part of the terms, the gradients of the scores with respect to its pooled value, ``[C, ...]`` each."""
     features: list[Feature]
+
+    @property
+    def empty(self) -> Tensor:
+        """The embedding of a graph without nodes ``[1, F]``."""
+        return self.terms.finish(*(torch.zeros_like(part.pooled()) for part in self.terms.parts)).unsqueeze(0)
 
 
 def margins(classes: int) -> Tensor:
@@ -140,16 +161,18 @@ def _explain_flat(
 ) -> Explained:
     vectors = [join(layers)] if model.config.join == "concat" else layers
     pooled = _read(model, vectors, graphs)
-    bias = _scores(model, [torch.zeros_like(one) for one in pooled], torch.zeros_like(attributes))
     of_attributes = _attribute_shares(attributes, scores, lambda given: _scores(model, pooled, given))
-    parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers], attributes)
+    parts = _take_apart(model, vectors, [layer.shape[1] for layer in layers], attributes, graphs)
+    empty = [torch.zeros_like(one) for one in pooled] if parts is None else [part.empty for part in parts]
+    bias = _scores(model, empty, torch.zeros_like(attributes))
     if parts is None:
         shares = _gradient_times_input(vectors, lambda inputs: _scores(model, _read(model, inputs, graphs), attributes))
         return Explained(scores, bias, shares, False, _none(scores), None, of_attributes)
     shares = torch.stack([_shares(parts, number) for number in range(len(scores))], dim=1)
     telling = [_telling(parts, weights, top) for weights in views.to(scores)]
     exact = all(part.terms.exact for part in parts) and not model.hidden
-    return Explained(scores, bias, shares, exact, telling, _pooled_graph(model, parts, graphs), of_attributes)
+    of_graph = _pooled_graph(model, parts, graphs)
+    return Explained(scores, bias, shares, exact, telling, of_graph, of_attributes, _node_pairs(parts))
 
 
 @torch.no_grad()
@@ -160,13 +183,17 @@ def gradient_times_input(model: Classifier, x: Tensor, neighbors: Neighbors, gra
 
 
 def _take_apart(
-    model: FlatClassifier, vectors: Sequence[Tensor], widths: Sequence[int], attributes: Tensor
+    model: FlatClassifier,
+    vectors: Sequence[Tensor],
+    widths: Sequence[int],
+    attributes: Tensor,
+    graphs: GraphStructure,
 ) -> list[_Part] | None:
     columns = [[Feature(layer, column) for column in range(width)] for layer, width in enumerate(widths)]
     names = [[name for some in columns for name in some]] if model.config.join == "concat" else columns
     parts = []
     for place, (readout, h, own) in enumerate(zip(model.readouts, vectors, names, strict=True)):
-        terms = terms_of(readout, h)
+        terms = terms_of(readout, h, graphs)
         if terms is None:
             return None
         parts.append(_Part(terms, _gradients_of_terms(model, place, terms, attributes), own))
@@ -239,28 +266,42 @@ def _telling(parts: Sequence[_Part], weights: Tensor, top: int) -> list[Pair]:
     return sorted(found, key=lambda pair: -abs(pair.value))[:top]
 
 
-def _largest(term: Products | Sums, gradient: Tensor, features: list[Feature], top: int) -> Iterator[Pair]:
-    rows = term.rows
+def _largest(
+    term: Products | PairProducts | Sums, gradient: Tensor, features: list[Feature], top: int
+) -> Iterator[Pair]:
     width = term.rows.shape[1]
-    if isinstance(term, Products):
+    if not isinstance(term, Sums):
         both = term.pairs(gradient)
         values = (both + both.T).triu(1) + both.diagonal().diag()
     else:
-        values = (term.map @ gradient) * rows.sum(0)
+        values = (term.map @ gradient) * term.rows.sum(0)
     for place in values.flatten().abs().topk(min(top, values.numel())).indices.tolist():
         value = float(values.flatten()[place])
         if value:
-            first, second = divmod(place, width) if isinstance(term, Products) else (place, None)
-            product = rows[:, first] if second is None else rows[:, first] * rows[:, second]
-            node = int((product * product.sum().sign()).argmax())
-            yield Pair(features[first], None if second is None else features[second], value, node)
+            if isinstance(term, Sums):
+                yield Pair(features[place], None, value, term.leading_node(place))
+            else:
+                first, second = divmod(place, width)
+                yield Pair(features[first], features[second], value, term.leading_node(first, second, gradient))
+
+
+def _node_pairs(parts: Sequence[_Part]) -> NodePairs | None:
+    """Return the contributions of pairs of nodes, added up over all readouts."""
+    found = None
+    for part in parts:
+        term = part.terms.second
+        if isinstance(term, PairProducts) and term.listed is not None:
+            shares = torch.stack([term.node_pairs(gradient) for gradient in part.gradients[0]], dim=1)
+            total = shares if found is None else found.shares + shares
+            found = NodePairs(*term.listed.coordinates(), total)
+    return found
 
 
 def _pooled_graph(model: FlatClassifier, parts: Sequence[_Part], graphs: GraphStructure) -> PooledGraph | None:
     """Return the pooled graph of the last readout, if it is ``sopool-m-attn``."""
     readout = model.readouts[-1]
     terms = parts[-1].terms
-    if not isinstance(readout, MultiHeadSecondOrderAggregation) or terms.second is None:
+    if not isinstance(readout, MultiHeadSecondOrderAggregation) or not isinstance(terms.second, Products):
         return None
     gives = terms.second.rows @ terms.second.left
     gives = gives / max(1, len(gives)) if readout.normalize == "size" else gives

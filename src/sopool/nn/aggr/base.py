@@ -10,9 +10,10 @@ from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
 from sopool.nn.aggr.terms import Terms
+from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.segments import Segments, find_segments, is_traced
 
-PATH = ("__call__", "forward", "_pool", "pool", "pool_by_index")
+PATH = ("__call__", "forward", "_pool", "pool", "pool_by_index", "read", "matrices")
 """The methods that define the result of a readout."""
 
 
@@ -153,20 +154,37 @@ class SegmentAggregation(Aggregation):
         return repr_of(self)
 
 
+class GraphReadout(torch.nn.Module):
+    """Base class of readouts of flat models that need the edges, not only the nodes."""
+
+    capturable = False
+    """Whether all shapes are determined by input shapes, so that a step can be captured into a CUDA graph."""
+
+    def read(self, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
+        """Return graph embeddings ``[G, F]`` and the additional loss of each graph ``[G]``, or ``None``."""
+        raise NotImplementedError(f"{type(self).__name__} must define read(x, graphs).")
+
+    def terms(self, x: Tensor, graphs: GraphStructure | None) -> Terms | None:
+        """Return the terms of one graph ``[N, F]``, or ``None`` if the readout is no sum over nodes or pairs."""
+        return None
+
+
 def inherits(layer: object, kind: type, *names: str) -> bool:
     """Return whether the class of ``layer`` has the methods and properties ``names`` unchanged from ``kind``."""
     return all(getattr(type(layer), name, None) is getattr(kind, name, None) for name in names)
 
 
-def terms_of(readout: torch.nn.Module, x: Tensor) -> Terms | None:
+def terms_of(readout: torch.nn.Module, x: Tensor, graphs: GraphStructure | None = None) -> Terms | None:
     """Return the terms of one graph with the nodes ``[N, F]``, or ``None`` if there are none.
 
     A user's class that derives from a readout of this package but changes its formula has no known terms.
     """
-    if not isinstance(readout, SegmentAggregation):
+    if not isinstance(readout, (SegmentAggregation, GraphReadout)):
         return None
     kind = next(kind for kind in type(readout).__mro__ if "terms" in vars(kind))
-    return readout.terms(x) if inherits(readout, kind, *PATH) else None
+    if not inherits(readout, kind, *PATH):
+        return None
+    return readout.terms(x) if isinstance(readout, SegmentAggregation) else readout.terms(x, graphs)
 
 
 def repr_of(layer: torch.nn.Module) -> str:

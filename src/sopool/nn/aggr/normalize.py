@@ -73,7 +73,8 @@ def signed_sqrt(values: Tensor) -> Tensor:
 
 def signed_log(values: Tensor) -> Tensor:
     """Compute sign(v) log(1 + abs(v)), whose derivative at zero is 1."""
-    return torch.where(values < 0, -(-values.clamp(max=0)).log1p(), values.clamp(min=0).log1p())
+    above = values.relu()
+    return above.log1p() - (above - values).log1p()  # one of the two is log 1
 
 
 def matrix_sqrt(s: Tensor, iterations: int = ITERATIONS) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from sopool.nn.aggr.base import repr_of
+from sopool.nn.aggr.base import GraphReadout, repr_of
 from sopool.nn.pool.inputs import resembles_batch, sorted_graphs
 from sopool.nn.pool.output import PoolingOutput, SoftAssignment
 from sopool.ops import segment_mean
@@ -97,7 +97,7 @@ class EdgePooling(GraphPooling):
         return pooled if order is None else pooled.reordered(order)
 
 
-class PooledReadout(torch.nn.Module):
+class PooledReadout(GraphReadout):
     """A readout of flat models that first pools each graph; it needs the edges, not only the nodes.
 
     Args:
@@ -113,7 +113,7 @@ class PooledReadout(torch.nn.Module):
         32
     """
 
-    needs_graph = True
+    capturable = True
 
     def __init__(self, pooling: GraphPooling, vector_from: VectorFrom = "max-mean") -> None:
         super().__init__()
@@ -126,10 +126,14 @@ class PooledReadout(torch.nn.Module):
         """The width of the output."""
         return readout_width(self.pooling, self.vector_from)
 
-    def forward(self, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
+    def read(self, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
         """Return graph embeddings ``[G, out_channels]`` and the additional loss of each graph ``[G]``, or ``None``."""
         pooled = self.pooling.pool(x, graphs)
         return read_out(pooled, self.pooling, self.vector_from), pooled.total_loss
+
+    def forward(self, x: Tensor, graphs: GraphStructure) -> tuple[Tensor, Tensor | None]:
+        """Return what :meth:`read` does."""
+        return self.read(x, graphs)
 
 
 def readout_width(pooling: GraphPooling, vector_from: VectorFrom) -> int:

@@ -27,6 +27,7 @@ from sopool.ops.segment.torch_backend import widen
 
 if TYPE_CHECKING:
     from sopool.ops.message_passing.clusters import Clusters
+    from sopool.ops.message_passing.pairs import Pairs
 
 How = Literal["sum", "mean", "max"]
 
@@ -72,6 +73,8 @@ class Neighbors(NamedTuple):
     """The labels of the edges, for a network that uses them."""
     values: EdgeValues | None = None
     """The attributes and weights of the edges, for a network that uses them."""
+    pairs: Union["Pairs", None] = None
+    """The pairs of nodes at each distance, for a readout that needs them."""
 
 
 Adjacency = Neighbors | Edges | Dense

@@ -7,11 +7,14 @@ each occurs in both orders. A node and itself are no pair of the lists; they are
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sopool.ops.message_passing.distances import check_nodes, find_distances
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate
 from sopool.ops.numba import dispatch as compiled
+from sopool.ops.segment import standard
+from sopool.ops.segment.standard import exporting
 
 
 class Pairs(NamedTuple):
@@ -87,6 +90,8 @@ def find_pairs(edge_index: Tensor, num_nodes: int, distances: int) -> Pairs:
                 [1, 1]])
     """
     _check_distances(distances)
+    if exporting():
+        return _export_edges(edge_index, num_nodes, distances)
     return from_counts(*find_distances(edge_index, num_nodes, distances))
 
 
@@ -106,6 +111,8 @@ def list_pairs(pair_index: Tensor, pair_distance: Tensor, num_nodes: int, distan
         tensor([1, 0])
     """
     _check_distances(distances)
+    if exporting():
+        return _export_pairs(pair_index, pair_distance, num_nodes, distances)
     check_nodes("Pair", pair_index, num_nodes)
     first, second = pair_index.long()
     near = pair_distance <= distances
@@ -136,6 +143,31 @@ def from_counts(counts: Tensor, nodes: Tensor, undirected: bool) -> Pairs:
     lists = torch.empty_like(owners)
     compiled.prepare("transpose_lists", nodes.contiguous(), owners, ends, lists, module="distance_loops")()
     return pairs._replace(transposed=(ends, lists))
+
+
+def _export_edges(edge_index: Tensor, num_nodes: int, distances: int) -> Pairs:
+    """Return the pairs at distance 1 with operators that a program can hold."""
+    if distances > 1:
+        raise ValueError(
+            f"distances={distances}: an exported program cannot search for pairs of nodes. Export the readout with "
+            "pair_index and pair_distance in place of edge_index, or with walks=True or distances=1."
+        )
+    first, second = edge_index
+    key = first * num_nodes + second
+    order = standard.rising(key)
+    again = key[order] == F.pad(key[order], (1, 0), value=-1)[:-1]
+    first, second = first[order], second[order]
+    return _export_pairs(torch.stack([first, second]), 1 + (again | (first == second)).long(), num_nodes, 1)
+
+
+def _export_pairs(pair_index: Tensor, pair_distance: Tensor, num_nodes: int, distances: int) -> Pairs:
+    """Return the lists with operators that a program can hold; pairs that are too far come after all lists."""
+    first, second = pair_index
+    near = pair_distance <= distances
+    lists = torch.where(near, first * distances + pair_distance - 1, num_nodes * distances)
+    ptr = standard.positions(standard.count(lists, num_nodes * distances + 1)[:-1])
+    ends = standard.positions(standard.count(torch.where(near, second, num_nodes), num_nodes + 1)[:-1])
+    return Pairs(ptr, second[standard.rising(lists)], (ends, lists[:0]), distances)  # sums in programs need no others
 
 
 def _check_distances(distances: int) -> None:

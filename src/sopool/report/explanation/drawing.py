@@ -12,6 +12,8 @@ FOR = (74, 144, 217)
 """A scale from orange to blue, suitable for color-blind readers; black text is legible on all of its colors."""
 WIDTH, HEIGHT, EDGE = 640, 440, 34
 RIGHT_ABOVE = np.array([1.0, -1.0])
+BEND, THINNEST, THICKEST = 0.22, 1.0, 5.0
+"""How far the middle of an arc is from the straight line, relative to its length; and the widths of arcs."""
 MARKED = 8
 """The largest number of nodes whose number and value are written beside them."""
 
@@ -25,6 +27,17 @@ class Stroke:
     width: float = 1.5
     dashed: bool = False
     arrow: bool = False
+
+
+@dataclass(frozen=True)
+class Arc:
+    """The curve that represents a pair of nodes, colored by its value."""
+
+    source: int
+    target: int
+    value: float
+    hint: str
+    """The tooltip."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,7 @@ class Picture:
     lines: Sequence[Stroke]
     rows: tuple[float, float] = (0.0, HEIGHT)
     """The top and the bottom of the part that is shown."""
+    arcs: Sequence[Arc] = ()
 
 
 def colour(value: float, largest: float) -> tuple[int, int, int]:
@@ -78,6 +92,7 @@ def draw(picture: Picture) -> str:
     largest = float(np.abs(picture.values).max(initial=0))
     parts = [_opening(picture)]
     parts += [_line(line, at, radius, picture.key) for line in picture.lines]
+    parts += draw_arcs(picture.arcs, at)
     for node, (x, y) in enumerate(at):
         fill = "rgb({},{},{})".format(*colour(float(picture.values[node]), largest))
         parts.append(
@@ -88,6 +103,23 @@ def draw(picture: Picture) -> str:
         )
     segments = [(at[line.source], at[line.target]) for line in picture.lines]
     return "\n".join([*parts, *write_marks(at, segments, picture.numbers, picture.values, radius), "</svg>"])
+
+
+def draw_arcs(arcs: Sequence[Arc], at: np.ndarray) -> list[str]:
+    """Return SVG curves between nodes at the positions ``at`` ``[N, 2]``, wider for larger values."""
+    largest = max((abs(arc.value) for arc in arcs), default=0.0)
+    drawn = []
+    for arc in sorted(arcs, key=lambda arc: abs(arc.value)):
+        (x1, y1), (x2, y2) = at[arc.source], at[arc.target]
+        middle = (x1 + x2) / 2 + BEND * (y1 - y2), (y1 + y2) / 2 + BEND * (x2 - x1)
+        tone = "rgb({},{},{})".format(*(FOR if arc.value > 0 else AGAINST))
+        width = THINNEST + (THICKEST - THINNEST) * abs(arc.value) / largest
+        drawn.append(
+            f'<path d="M{x1:.1f} {y1:.1f} Q{middle[0]:.1f} {middle[1]:.1f} {x2:.1f} {y2:.1f}" fill="none" '
+            f'stroke="{tone}" stroke-width="{width:.2f}" stroke-opacity="0.75" stroke-linecap="round">'
+            f"<title>{escape(arc.hint)}</title></path>"
+        )
+    return drawn
 
 
 def write_marks(

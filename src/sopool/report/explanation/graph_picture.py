@@ -12,7 +12,20 @@ from sopool.data.formats.convert import to_networkx
 from sopool.data.formats.drawable import molecule_of
 from sopool.data.formats.rdkit import rdkit_module
 from sopool.data.graphs import PackedGraphs
-from sopool.report.explanation.drawing import HEIGHT, WIDTH, Picture, Stroke, colour, draw, marked, signed, write_marks
+from sopool.models.explain.explanation import NodePair
+from sopool.report.explanation.drawing import (
+    HEIGHT,
+    WIDTH,
+    Arc,
+    Picture,
+    Stroke,
+    colour,
+    draw,
+    draw_arcs,
+    marked,
+    signed,
+    write_marks,
+)
 
 MOST = 400
 """The largest number of nodes that are drawn; for larger graphs, those that contribute most."""
@@ -26,12 +39,16 @@ CALM = 120
 """The largest number of nodes for the slower layout, which crosses fewer edges."""
 
 
-def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], title: str) -> tuple[str, str]:
-    """Return an SVG element and a sentence on what it shows."""
+def picture_of(
+    graph: PackedGraphs, values: np.ndarray, names: Sequence[str], title: str, pairs: Sequence[NodePair] = ()
+) -> tuple[str, str]:
+    """Return an SVG element and a sentence on what it shows; ``pairs`` of nodes are drawn as arcs."""
     description = _described(values, names)
     molecule = molecule_of(graph, MOST)
     if molecule is not None and graph.num_nodes:
-        return _molecule(molecule, values, title, description), _left_out(graph)
+        return _molecule(molecule, values, title, description, _arcs(pairs, names, range(len(values)))), _left_out(
+            graph
+        )
     # A column of categories may have the name of another attribute, which NetworkX cannot hold.
     bare = replace(
         graph, node_categories=None, node_category_columns=(), edge_categories=None, edge_category_columns=()
@@ -51,7 +68,24 @@ def picture_of(graph: PackedGraphs, values: np.ndarray, names: Sequence[str], ti
     labels = [label if len(label) <= 3 else "" for label in labels]
     hints = [hint(node, names[node], float(values[node])) for node in kept]
     points = np.array([at[node] for node in kept]).reshape(-1, 2)
-    return draw(Picture("graph", title, description, points, kept, labels, values[kept], hints, lines)), said
+    picture = Picture("graph", title, description, points, kept, labels, values[kept], hints, lines)
+    return draw(replace(picture, arcs=_arcs(pairs, names, kept))), said
+
+
+def _arcs(pairs: Sequence[NodePair], names: Sequence[str], kept: Sequence[int]) -> list[Arc]:
+    """Return the arcs of pairs of nodes that are both drawn."""
+    place = {node: number for number, node in enumerate(kept)}
+    return [
+        Arc(place[pair.first], place[pair.second], pair.value, pair_hint(pair, names))
+        for pair in pairs
+        if pair.first in place and pair.second in place
+    ]
+
+
+def pair_hint(pair: NodePair, names: Sequence[str]) -> str:
+    """Describe two nodes by their labels or numbers, their distance and their value."""
+    first, second = (names[node] or f"node {node}" for node in (pair.first, pair.second))
+    return f"{first} and {second} at distance {pair.distance}: {signed(pair.value)}"
 
 
 def _left_out(graph: PackedGraphs) -> str:
@@ -99,7 +133,7 @@ def _described(values: np.ndarray, names: Sequence[str]) -> str:
     return f"Nodes that contribute most: {told}." if told else "No node contributes."
 
 
-def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -> str:
+def _molecule(molecule: Any, values: np.ndarray, title: str, description: str, arcs: Sequence[Arc]) -> str:
     chem = rdkit_module("Chem")
     drawing = rdkit_module("Chem.Draw.rdMolDraw2D")
     chem.FastFindRings(molecule)
@@ -121,4 +155,4 @@ def _molecule(molecule: Any, values: np.ndarray, title: str, description: str) -
     marks = write_marks(at, [*segments, *((a, b) for a, b in drawn)], range(len(values)), values, ATOM)
     rows = max(0.0, at[:, 1].min() - MARGIN), min(float(HEIGHT), at[:, 1].max() + MARGIN)
     nothing = Picture("graph", title, description, np.zeros((0, 2)), [], [], np.zeros(0), [], [], rows)
-    return draw(nothing).replace("</svg>", "\n".join([inside, *marks, "</svg>"]))
+    return draw(nothing).replace("</svg>", "\n".join([inside, *draw_arcs(arcs, at), *marks, "</svg>"]))

@@ -43,7 +43,8 @@ def explanation_page(explanation: AnyExplanation, subject: Subject) -> str:
     found = explanation.decompose()
     words = words_of(explanation)
     title = f"Contribution of each node of {subject.name} to {words.explained}"
-    picture, drawn = picture_of(subject.graph, found.nodes, explanation.nodes, title)
+    arcs = explanation.strongest_pairs()
+    picture, drawn = picture_of(subject.graph, found.nodes, explanation.nodes, title, arcs)
     pooled = [_pooled(explanation, graph, model) for model, graph in enumerate(explanation.pooled)]
     if isinstance(explanation, Explanation):
         outweighed = _outweighed(explanation, found)
@@ -72,6 +73,7 @@ def explanation_page(explanation: AnyExplanation, subject: Subject) -> str:
         every=every,
         nodes=nodes_grid(explanation, found),
         pairs=pairs_grid(explanation) if explanation.pairs[explanation.chosen] else None,
+        node_pairs=node_pairs_grid(explanation) if arcs else None,
         pooled=pooled,
     )
 
@@ -200,6 +202,24 @@ def pairs_grid(explanation: AnyExplanation) -> Grid:
         )
     columns = ["first feature", "second feature", "node", "model", told.column]
     return Grid("Pairs of features that contribute most", columns, rows, words=4, notes=notes).without_empty()
+
+
+def node_pairs_grid(explanation: AnyExplanation) -> Grid:
+    """Tabulate the pairs of nodes that contribute most to what is explained."""
+    told = words_of(explanation)
+    rows = []
+    for pair in explanation.strongest_pairs():
+        ends = [
+            Cell(f"{node} ({name})" if name else str(node))
+            for node, name in ((node, explanation.nodes[node]) for node in (pair.first, pair.second))
+        ]
+        rows.append([*ends, Cell(str(pair.distance), pair.distance), _figure(pair.value)])
+    notes = [
+        f"{told.column.capitalize()}: contribution of the pair to {told.explained}, one half of which counts for each "
+        "of the two nodes."
+    ]
+    columns = ["node", "other node", "distance", told.column]
+    return Grid("Pairs of nodes that contribute most", columns, rows, words=2, notes=notes)
 
 
 def _figure(value: float) -> Cell:

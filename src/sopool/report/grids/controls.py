@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sopool.data.division import split_title
-from sopool.experiments.systems import CONTROLS, ControlResult
+from sopool.experiments.systems import SYSTEMS, ControlResult
 from sopool.report.grid import Cell, Grid, seconds_cell, word_cells
 from sopool.report.grids.results import averaged_note, besides, metrics_of, other_cell, score_title
 from sopool.report.scores import in_points, mean_cell, spread_note, title_of
@@ -29,7 +29,7 @@ def controls_grid(results: Sequence[ControlResult], metrics: Sequence[str] = ())
     rows = [
         [
             *word_cells([_data(one)] * (len(datasets) > 1)),
-            *word_cells([one.control, CONTROLS[one.control].seen_for(one.task)]),
+            *word_cells([one.control, SYSTEMS[one.control].seen_for(one.task)]),
             *word_cells([title_of(one.outcome.metric)] * (len(used) > 1)),
             mean_cell(one.outcome),
             *(other_cell(one.outcome, metric) for metric in others),

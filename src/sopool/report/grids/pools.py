@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sopool.nn.registry import About
 from sopool.report.grid import Cell, Grid, word_cells
 
-SYMBOLS = "N nodes, E edges, f features, k remaining nodes, r rank, m eigenvectors."
+SYMBOLS = "N nodes, E edges, P pairs of nodes, f features, k remaining nodes, r rank, m eigenvectors."
 
 
 def pools_grids(pools: Sequence[About], channels: int) -> list[Grid]:

@@ -27,12 +27,21 @@ from sopool.report.scores import (
     spread_note,
     title_of,
 )
-from sopool.training.protocols.outcome import Outcome
+from sopool.training.protocols.outcome import Outcome, brief_setting
 from sopool.training.protocols.protocols import PROTOCOLS
 
 CHOICES = "Several epochs: median (range). Several settings: how many folds chose each."
-OUTCOME = ("folds\nx runs", "epoch", "hidden/batch/\nlr/dropout")
-"""The columns of :func:`outcome_cells`."""
+NETWORKS = "hidden/batch/\nlr/dropout"
+"""The title of a column with the settings of networks."""
+
+
+def outcome_columns(outcomes: Iterable[Outcome]) -> tuple[str, str, str]:
+    """Return the titles of the columns of :func:`outcome_cells`."""
+    each = [(one.setting,) if isinstance(one.setting, Setting) else one.setting for one in outcomes]
+    networks = all(setting.is_network for some in each for setting in some)
+    return "folds\nx runs", "epoch", NETWORKS if networks else "setting"
+
+
 AVERAGED = "Several targets: the mean over those for which the score can be computed."
 IN_SPREAD = (
     "MAE and RMSE of several targets are divided by the standard deviation of each target before they are averaged."
@@ -60,7 +69,14 @@ def results_grid(rows: Sequence[Result], said: Sequence[str] = (), metrics: Sequ
     ]
     return Grid(
         f"{headline(used)} by cross-validation{_percent([*used, *others])}{shared}",
-        [*own, "pool", score_title(used), *map(title_of, others), *OUTCOME, "seconds"],
+        [
+            *own,
+            "pool",
+            score_title(used),
+            *map(title_of, others),
+            *outcome_columns(row.outcome for row in rows),
+            "seconds",
+        ],
         lines,
         len(own) + 1,
         [
@@ -188,29 +204,25 @@ def _epochs_cell(outcome: Outcome) -> Cell:
 def settings_text(outcome: Outcome) -> str:
     """Return the single setting, or a line for each with the number of folds that selected it."""
     if isinstance(outcome.setting, Setting):
-        return _setting(outcome.setting)
+        return brief_setting(outcome.setting)
     counts = Counter(outcome.setting).most_common()
     if not counts:
         return "-"
     if len(counts) == 1:
-        return _setting(counts[0][0])
-    return "\n".join(f"{count} x {_setting(setting)}" for setting, count in counts)
-
-
-def _setting(setting: Setting) -> str:
-    return f"{setting.hidden}/{setting.batch_size}/{setting.lr:g}/{setting.dropout:g}"
+        return brief_setting(counts[0][0])
+    return "\n".join(f"{count} x {brief_setting(setting)}" for setting, count in counts)
 
 
 def _places(rows: Sequence[Result]) -> tuple[str, list[str]]:
     """Return what all results share, for the title, and the names of the columns for the rest."""
     values = {name: sorted({value(row) for row in rows}) for name, value in PLACES.items()}
-    shared = [some[0] for some in values.values() if len(some) == 1]
+    shared = [some[0] for some in values.values() if len(some) == 1 and some[0] != NONE.text]
     return ": " * bool(shared) + ", ".join(shared), [name for name, some in values.items() if len(some) != 1]
 
 
 PLACES: dict[str, Callable[[Result], str]] = {
     "data set": lambda row: row.dataset,
-    "GNN": lambda row: row.network,
+    "GNN": lambda row: row.network or NONE.text,
     "protocol": lambda row: protocol_label(row.outcome.protocol),
 }
 
@@ -227,7 +239,7 @@ def _stops(rows: Sequence[Result]) -> list[str]:
         if stopped:
             at_once = sum(stop.epoch == 1 for stop in stopped)
             note = f" ({at_once} in the first epoch: accuracy counted as 0)" if at_once else ""
-            where = f"{row.dataset}, {row.network}, {row.pool}, {row.outcome.protocol}"
+            where = ", ".join(filter(None, (row.dataset, row.network, row.pool, row.outcome.protocol)))
             count = "1 run was" if len(stopped) == 1 else f"{len(stopped)} runs were"
             lines.append(f"{where}: {count} stopped because the loss was no longer finite{note}.")
     return lines

@@ -11,7 +11,9 @@ from rich import filesize
 from sopool.data.division import split_title
 from sopool.objectives import METRICS
 from sopool.report.grid import Cell, Grid, word_cells
+from sopool.report.grids.results import NETWORKS
 from sopool.report.scores import axis_of, score_cell
+from sopool.training.protocols.outcome import brief_setting
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.info import Difference, RunInfo, tell_apart
 from sopool.training.runs.record import Run
@@ -26,13 +28,14 @@ SIZE, WRITTEN = "size", "written"
 
 def runs_grid(infos: Sequence[RunInfo]) -> Grid:
     """Show one row for each run, in the order given."""
-    columns = ["key", WHAT, "hidden/batch/\nlr/dropout", "scored on", "state", WRITTEN]
+    networks = all(info.config is None or info.config.setting.is_network for info in infos)
+    columns = ["key", WHAT, NETWORKS if networks else "setting", "scored on", "state", WRITTEN]
     rows = []
     for info in infos:
         config = info.config
         facts = ["?"] * 3
         if config is not None:
-            setting = "/".join(f"{value:g}" for value in config.setting)
+            setting = brief_setting(config.setting)
             looks = f"{config.looks}, fold {config.fold + 1}, repeat {config.repeat}"
             facts = [_what(config), setting, looks]
         rows.append([*word_cells([info.key, *facts, info.state]), _time_cell(info.when)])
@@ -117,11 +120,13 @@ def _came_out(run: Run | None) -> dict[str, str]:
 
 
 def _what(config: RunConfig) -> str:
-    return f"{split_title(config.data, config.split_name)}, {config.model.gnn}, {config.model.pool_name}"
+    names = split_title(config.data, config.split_name), config.model.system or config.model.gnn, config.model.pool_name
+    return ", ".join(dict.fromkeys(names))
 
 
 def _columns(config: RunConfig) -> tuple[str, str, str]:
-    return _what(config), f"{config.looks}, {config.epochs:,} x {config.steps}", str(config.folds)
+    length = f"{len(config.path)} strengths" if config.path else f"{config.epochs:,} x {config.steps}"
+    return _what(config), f"{config.looks}, {length}", str(config.folds)
 
 
 def _group(members: Sequence[RunInfo]) -> list[str]:

@@ -21,13 +21,13 @@ from sopool.report.grid import (
 )
 from sopool.report.grids.results import (
     CHOICES,
-    OUTCOME,
     averaged_note,
     besides,
     headline,
     metrics_of,
     other_cell,
     outcome_cells,
+    outcome_columns,
     over_folds,
     score_title,
 )
@@ -126,7 +126,13 @@ def details_grid(entries: Sequence[Entry], protocol: str, metrics: Sequence[str]
         ]
         for entry, outcome in judged
     ]
-    columns = [*NAMES, "metric", score_title(used), *OUTCOME, *map(title_of, others)]
+    columns = [
+        *NAMES,
+        "metric",
+        score_title(used),
+        *outcome_columns(outcome for _, outcome in judged),
+        *map(title_of, others),
+    ]
     title = f"Details under {protocol_label(protocol)}"
     notes = [spread_note([*used, *others]), *averaged_note(outcome for _, outcome in judged), CHOICES]
     return Grid(title, columns, rows, len(NAMES) + 1, notes).without_empty()

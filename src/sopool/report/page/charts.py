@@ -26,7 +26,13 @@ ROW = 26
 """The height of one row of a chart, in pixels."""
 DOTS = 1000
 """The largest number of predictions that are drawn; of more, evenly spaced ones are."""
-SYMBOLS = {"per-fold-max": "triangle-up", "single-epoch": "diamond", "fair": "circle"}
+PICKED = {
+    "per-fold-max": "best epoch of each fold",
+    "last-epoch": "last epoch of each fold",
+    "fair": "epochs selected on validation graphs",
+}
+"""How the epochs of each fold were picked, by protocol."""
+SYMBOLS = {"per-fold-max": "triangle-up", "single-epoch": "diamond", "last-epoch": "square", "fair": "circle"}
 
 
 def label(text: str) -> str:
@@ -201,7 +207,7 @@ def _picked(protocol: str, outcome: Outcome, bands: Mapping[str, Band], epochs: 
         y = [level] * len(x)
         name += f"all folds at epoch {', '.join(map(str, x))}"
     else:
-        name += "best epoch of each fold" if protocol == "per-fold-max" else "epochs selected on validation graphs"
+        name += PICKED[protocol]
     line = {"color": protocol, "width": 1.5, "dash": "dash"}
     shared = {"type": "scatter", "legendgroup": protocol}
     return [

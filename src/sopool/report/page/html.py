@@ -35,10 +35,11 @@ MEANINGS = {
     "single-epoch": "All folds are scored at the one epoch, and with the one set of hyperparameters, that has the "
     "best mean score over the test folds (Xu et al., GIN). The selection still uses the test graphs, but only to "
     "pick one epoch for all folds.",
+    "last-epoch": "All folds are scored at their last epoch, so that no epoch is selected (DGCNN).",
     "fair": "The epoch and the hyperparameters are selected on a held-out tenth of the training graphs. The test fold "
     "is then scored once, with several final runs for each fold (Errica et al., ICLR 2020).",
 }
-ON_TEST = ("per-fold-max", "single-epoch")
+ON_TEST = ("per-fold-max", "single-epoch", "last-epoch")
 
 
 class Drawn(NamedTuple):

@@ -121,7 +121,7 @@ class Bank:
         self._take(state)
         self.inputs = self._learn_inputs() if inputs is None else inputs
         rates = np.array([config.dropout for config in self.configs])
-        self.dropped = self._numbers(rates) if rates.any() else None
+        self.dropped = self._numbers(rates) if rates.any() or self.model.draws else None
         objective, truth = tables.goal
         objective = objective.weighted(first.class_weights)
         self.truth = truth
@@ -158,7 +158,8 @@ class Bank:
         paces, roots = unbias(rates, first, self.steps)
         fresh = fresh_shares(self.stays, first, self.steps)
         graphs, keys = (torch.from_numpy(one).to(self.device) for one in draws)
-        return Steps(graphs, keys, *map(self._numbers, (paces, roots, fresh)))
+        every_rate = np.repeat(rates[None], self.steps, axis=0)
+        return Steps(graphs, keys, *map(self._numbers, (every_rate, paces, roots, fresh)))
 
     @graphs_apart()
     def _step(self, step: Steps, capacity: Capacity | None = None) -> Tensor:
@@ -176,6 +177,8 @@ class Bank:
         gradient = _flatten(gradients)
         if self.weight_decay:
             gradient.add_(self.values, alpha=self.weight_decay)
+        if self.decays is not None:
+            self.values.mul_(1 - step.rate * self.decays)
         self.adam.step(self.values, gradient, step.pace, step.root)
         if self.averages:
             for mean, live in zip(self.shown, (self.values, self.statistics), strict=True):
@@ -257,6 +260,8 @@ class Bank:
         self.average = state.average
         self.adam = Adam(state.mean, state.square)
         self.parameters = list(self.model.parameters())
+        decays = self.model.decays()
+        self.decays = None if decays is None else _flatten(decays)
         for tensors, matrix in ((self.parameters, self.values), (_statistics(self.model), self.statistics)):
             pieces = matrix.split([tensor[0].numel() for tensor in tensors], dim=1)
             for tensor, piece in zip(tensors, pieces, strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.analysis.distances import PairLists
 from sopool.data.division import Division
 from sopool.data.features.edge_features import NO_EDGE_FEATURES, EdgeFeatures
 from sopool.data.features.node_features import NodeFeatures
@@ -139,6 +140,8 @@ class GraphTables:
     """The weight of each graph in the loss ``[G]``; None for equal weights."""
     clusters: Union["ClusterTables", None] = None
     """The clusters of each graph, for models that need them."""
+    pairs: PairLists | None = None
+    """The pairs of nodes of each graph, for models that need them."""
     edges: EdgeFeatures = NO_EDGE_FEATURES
     """What is used of the edges; the lists have their codes."""
     order: Tensor | None = None
@@ -252,6 +255,7 @@ class GraphTables:
             truth=None if self.truth is None else self.truth.to(device),
             weights=None if self.weights is None else self.weights.to(device),
             clusters=None if self.clusters is None else self.clusters.to(device),
+            pairs=None if self.pairs is None else self.pairs.to(device),
             edges=self.edges.to(device),
             order=None if self.order is None else self.order.to(device),
             graph_numbers=None if self.graph_numbers is None else self.graph_numbers.to(device),
@@ -326,6 +330,7 @@ class GraphTables:
         if inputs.substitutes is not None:
             codes = inputs.substitutes[owners.unsqueeze(1), codes.long()]
         clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
+        pairs = None if self.pairs is None else self.pairs.take(chosen, ptr, nodes)
         labels = self._labels(neighbors, transposed, models) if self.edge_kinds else None
         values = None
         if self.order is not None:
@@ -333,7 +338,7 @@ class GraphTables:
             order = expand_segments(entries[:-1], entries).add_(self.order.index_select(0, members))
             values = self._values(neighbors, order, models, inputs)
         x = self.features.rows(nodes, codes, inputs.nodes, owners)
-        neighbors_of_all = Neighbors(*neighbors.lists, transposed.lists, clusters, labels, values)
+        neighbors_of_all = Neighbors(*neighbors.lists, transposed.lists, clusters, labels, values, pairs)
         return Batch(x, neighbors_of_all, ptr, self._graph_x(graphs, inputs))
 
     def copies(self, models: int, inputs: ModelInputs) -> Batch:
@@ -341,7 +346,7 @@ class GraphTables:
         graphs = len(self)
         nodes = self.features.codes.shape[0]
         listed = self.neighbors.nodes.numel()
-        if self.clusters is not None or self.transposed is not None:
+        if self.clusters is not None or self.pairs is not None or self.transposed is not None:
             return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), inputs)
         ptr = _repeat(self.node_ptr, nodes, models)
         starts = _repeat(self.neighbors.starts, listed, models)
@@ -405,7 +410,7 @@ class GraphTables:
         return EdgeLabels(codes, other, self.edge_kinds, self.edges.combinations)
 
     def _batch_in(self, capacity: Capacity, graphs: Tensor, inputs: ModelInputs) -> Batch:
-        """Return a padded batch. Models that need clusters or numbers of edges do not use padded batches."""
+        """Return a padded batch. Models that need clusters, pairs or numbers of edges do not use padded batches."""
         from sopool.ops.triton.assembly import assemble, one_hot
 
         def take(lists: Lists) -> "Assembled":

@@ -29,6 +29,8 @@ class Steps(NamedTuple):
     """The batch of each model ``[steps, M, batch]``."""
     keys: Tensor
     """The random keys of dropout ``[steps, M]``, int32."""
+    rate: Tensor
+    """The learning rate ``[steps, M, 1]``."""
     pace: Tensor
     """The bias-corrected learning rate ``[steps, M, 1]``, see :func:`sopool.training.bank.optimizer.unbias`."""
     root: Tensor

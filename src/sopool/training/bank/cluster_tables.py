@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sopool.data.analysis.cluster_cache import clusters_of
-from sopool.data.analysis.spectral import ClusterLevel, ClusterSpec
+from sopool.data.analysis.spectral import ClusterLevel
 from sopool.data.graphs import PackedGraphs, take_segments
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import Neighbors
@@ -34,11 +33,6 @@ class ClusterTables:
     """The lists of the clusters that receive messages from each cluster."""
     above: "ClusterTables | None"
     """The next level: the clusters of these clusters; None at the last level."""
-
-    @classmethod
-    def build(cls, store: PackedGraphs, spec: ClusterSpec) -> "ClusterTables":
-        """Return the tables of a store; its clusters are computed unless they are in the cache."""
-        return cls.of(clusters_of(store, spec))
 
     @classmethod
     def of(cls, levels: Sequence[ClusterLevel]) -> "ClusterTables":

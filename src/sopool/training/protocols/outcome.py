@@ -89,9 +89,9 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         if isinstance(self.setting, Setting):
-            setting: Any = self.setting._asdict()
+            setting: Any = self.setting.to_json()
         else:
-            setting = [each._asdict() for each in self.setting]
+            setting = [each.to_json() for each in self.setting]
         return {
             "protocol": self.protocol,
             "metric": self.metric,
@@ -104,7 +104,7 @@ class Outcome:
             "repeats": self.repeats,
             "epochs": np.array(self.epochs).tolist(),
             "setting": setting,
-            "stopped": [stop._asdict() | {"setting": stop.setting._asdict()} for stop in self.stopped],
+            "stopped": [stop._asdict() | {"setting": stop.setting.to_json()} for stop in self.stopped],
             **({"targets": _plain(self.targets)} if self.targets else {}),
         }
 
@@ -160,6 +160,22 @@ def _settings(outcome: Outcome) -> tuple[Setting, ...]:
 
 def describe_settings(*settings: Setting) -> str:
     """Describe one setting, or the values of several settings, as text."""
-    values = [dict.fromkeys(f"{value:g}" for value in some) for some in zip(*settings, strict=True)]
-    names = ("hidden", "batch", "lr", "dropout")
-    return ", ".join(f"{name} {' or '.join(some)}" for name, some in zip(names, values, strict=True))
+    values: dict[str, dict[str, None]] = {}
+    for setting in settings:
+        for name, value in setting.to_json().items():
+            values.setdefault(name.removesuffix("_size"), {})[value_text(value)] = None
+    return ", ".join(f"{name} {' or '.join(some)}" for name, some in values.items())
+
+
+def brief_setting(setting: Setting) -> str:
+    """Describe a setting in few words: ``32/32/0.01/0.5`` for a network, ``size 3`` for another system."""
+    numbers = "/".join(map(value_text, setting[:4])) if setting.is_network else ""
+    options = ", ".join(f"{name} {value_text(value)}" for name, value in setting.options)
+    return ", ".join(filter(None, (numbers, options))) or "-"
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a hyperparameter as text, such as ``0.01``, ``yes`` or ``word``."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, int | float) else str(value)

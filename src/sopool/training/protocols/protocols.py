@@ -21,7 +21,7 @@ from sopool.training.protocols.outcome import Outcome, Scores, Stop, average_sco
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.record import Run
 
-__all__ = ["PROTOCOLS", "Outcome", "Protocol", "choose_settings", "fair", "per_fold_max", "single_epoch"]
+__all__ = ["PROTOCOLS", "Outcome", "Protocol", "choose_settings", "fair", "last_epoch", "per_fold_max", "single_epoch"]
 
 DIGITS = 12
 """The number of decimals to which means are compared, so that rounding does not decide between equal ones."""
@@ -106,6 +106,47 @@ def single_epoch(runs: Sequence[Run], truth: Any, objective: Objective | None = 
     epoch = int(np.nanargmax(means[best]))
     shown = [_show(run, epoch, truth, objective) for run in grid[best]]
     return _outcome("single-epoch", shown, epoch + 1, best, runs)
+
+
+def last_epoch(runs: Sequence[Run], truth: Any, objective: Objective | None = None) -> Outcome:
+    """Return the test score at the last epoch, for the setting with the best mean over folds.
+
+    No epoch is chosen, as in the code of DGCNN; if there are several settings, one is chosen on the test folds. Of a
+    fixed system, the last strength of its learner counts. A run that was stopped early counts with the epochs before.
+
+    Args:
+        runs: The runs of all settings and folds, with ``looks="test"``.
+        truth: The true values of every graph: class numbers ``[G]``, or targets ``[G, T]``.
+        objective: What is predicted. Default: None, one class per graph.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sopool.models import ModelConfig
+        >>> from sopool.training.protocols.protocols import last_epoch
+        >>> from sopool.training.runs.config import RunConfig
+        >>> from sopool.training.runs.record import Run
+        >>> labels = np.array([0, 1, 0, 1])
+        >>> runs = []
+        >>> for fold in range(2):
+        ...     config = RunConfig("toy", "0", "", ModelConfig(), fold, folds=2, epochs=2)
+        ...     curves = {"test_accuracy": np.array([1.0, 0.5]), "test_loss": np.ones(2)}
+        ...     logits = np.stack([4.0 * np.eye(2), np.zeros((2, 2))])
+        ...     runs.append(Run(config, curves, {"test_graphs": np.array([0, 1]) + 2 * fold, "test_logits": logits}))
+        >>> outcome = last_epoch(runs, labels)
+        >>> outcome.folds, outcome.epochs
+        ((0.5, 0.5), (2, 2))
+    """
+    grid = _grid(runs, "test")
+    ends = {setting: [_last(curve) for curve in _signed(folds)] for setting, folds in grid.items()}
+    least = 0.0 if _counts_without_result(runs[0].config) else -np.inf
+    means = {}
+    for setting, folds in grid.items():
+        scores = zip(_signed(folds), ends[setting], strict=True)
+        means[setting] = np.mean([least if end is None else curve[end] for curve, end in scores]).round(DIGITS)
+    best = max(means, key=means.__getitem__)
+    shown = [_show(run, epoch, truth, objective) for run, epoch in zip(grid[best], ends[best], strict=True)]
+    outcome = _outcome("last-epoch", shown, tuple(one.epoch for one in shown), best, runs)
+    return outcome if len(grid) > 1 else replace(outcome, optimistic="")  # nothing was chosen on the test folds
 
 
 def choose_settings(runs: Sequence[Run]) -> dict[int, Setting]:
@@ -208,6 +249,8 @@ class Protocol:
     """See :attr:`Outcome.optimistic`."""
     meaning: str
     """A description in one sentence."""
+    on_request: bool = False
+    """Whether it is left out unless it was requested by name."""
 
 
 BEST = "at the hyperparameter setting with the best score by that rule"
@@ -224,6 +267,13 @@ PROTOCOLS = {
         "less optimistic",
         f"all folds at the one epoch that is best on average, {BEST}",
     ),
+    "last-epoch": Protocol(
+        last_epoch,
+        ("test",),
+        "less optimistic",
+        f"all folds at their last epoch, {BEST}",
+        on_request=True,
+    ),
     "fair": Protocol(
         fair, ("validation", "chosen"), "", "epoch and setting chosen on held-out training graphs, tested once"
     ),
@@ -233,7 +283,7 @@ PROTOCOLS = {
 Examples:
     >>> from sopool.training.protocols.protocols import PROTOCOLS
     >>> list(PROTOCOLS)
-    ['per-fold-max', 'single-epoch', 'fair']
+    ['per-fold-max', 'single-epoch', 'last-epoch', 'fair']
 """
 
 
@@ -388,6 +438,12 @@ def _highest(curve: np.ndarray, least: float) -> np.ndarray:
     """Return the best score of each fold ``[folds]``; a run without a result counts as ``least``."""
     none = np.isnan(curve).all(1)
     return np.where(none, least, np.nan_to_num(curve, nan=-np.inf).max(1))
+
+
+def _last(curve: np.ndarray) -> int | None:
+    """Return the last epoch that has a score; None if there is none."""
+    there = np.flatnonzero(~np.isnan(curve))
+    return int(there[-1]) if len(there) else None
 
 
 def _rank(run: Run) -> tuple[float, float]:

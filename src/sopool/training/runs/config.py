@@ -23,6 +23,7 @@ LATER: dict[str, Any] = {
     "metric": "accuracy",
     "loss": None,
     "split": "random",
+    "path": (),
 }
 """Fields that the first files lacked, with the values that are assumed for those files. These values never change."""
 Looks = Literal["test", "validation", "chosen"]
@@ -101,6 +102,9 @@ class RunConfig:
     """The metric that chooses epochs and settings."""
     loss: str | None = None
     """The loss of a regression: ``"squared"``, ``"absolute"`` or ``"huber"``."""
+    path: tuple[float, ...] = ()
+    """The regularization path of a fixed system: the strengths of its learner, which are to it what epochs are to a
+    network. Each is an epoch of its curves. Empty for networks."""
     split: str = "random"
     """What the graphs are divided by, see :attr:`sopool.data.division.Division.key`."""
 
@@ -112,11 +116,17 @@ class RunConfig:
     @property
     def setting(self) -> Setting:
         """The hyperparameters that a grid varies."""
-        return Setting(self.model.hidden, self.batch_size, self.lr, self.dropout)
+        if self.path:
+            return Setting.of_system(self.model.system_options)
+        options = tuple(self.model.system_options.items())
+        return Setting(self.model.hidden, self.batch_size, self.lr, self.dropout, options)
 
     def with_setting(self, setting: Setting) -> "RunConfig":
         """Return the same run with another setting."""
-        model = replace(self.model, hidden=setting.hidden)
+        model = replace(self.model, system_options=dict(setting.options))
+        if not setting.is_network:
+            return replace(self, model=model)
+        model = replace(model, hidden=setting.hidden)
         return replace(self, model=model, batch_size=setting.batch_size, lr=setting.lr, dropout=setting.dropout)
 
     def evaluation(self) -> "RunConfig":
@@ -131,7 +141,9 @@ class RunConfig:
     def place(self) -> "RunConfig":
         """Return the configuration that runs share if they differ only in pooling, setting or seed."""
         model = replace(self.model, pool="", pool_options={}, pool_defaults={}, pool_source="", frozen=False)
-        model = replace(model, join="concat", dropout_on="logits")
+        model = replace(model, join="concat", dropout_on="logits", system="", system_version="")
+        if self.path:  # systems with different learners can be compared
+            return replace(self, model=model, seed=0, path=(), epochs=1).with_setting(Setting())
         return replace(self, model=model, seed=0).with_setting(Setting())
 
     def objective(self, store: PackedGraphs) -> Objective:
@@ -149,7 +161,7 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object for :meth:`from_json`."""
-        return asdict(self)
+        return asdict(self) | {"path": list(self.path)}
 
     def canonical(self) -> dict[str, Any]:
         """Return the values that identify the run, without later fields that have their default values."""
@@ -166,6 +178,10 @@ class RunConfig:
             )
         if found.task not in METRICS[found.metric].tasks or (found.loss is None) == (found.task == "regression"):
             raise DataError(f"config.metric {found.metric!r} and config.loss {found.loss!r} are not for {found.task}.")
+        if found.path and len(found.path) != found.epochs:
+            raise DataError(
+                f"config.path has {len(found.path)} strengths, expected one for each epoch: {found.epochs}."
+            )
         return found
 
     @cached_property
@@ -202,5 +218,6 @@ FIELDS: dict[str, Check] = {
     "metric": choice(*METRICS),
     "loss": optional(choice(*LOSSES)),
     "split": text(most=2**10),
+    "path": tuple_of(number()),
 }
 SAVED = record(FIELDS, LATER)

@@ -103,7 +103,7 @@ class StoredRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object for :meth:`from_json`; later fields are left out if they were not given."""
-        plain = asdict(self) | {"settings": [setting._asdict() for setting in self.settings]}
+        plain = asdict(self) | {"settings": [setting.to_json() for setting in self.settings]}
         return {name: value for name, value in plain.items() if name not in LATER or value is not None}
 
     @classmethod

@@ -74,9 +74,10 @@ def curve_arrays(config: RunConfig) -> dict[str, Array]:
     shape = (config.epochs,)
     found = {
         "step_loss": Array(shape, gaps=True),
-        "learning_rate": Array(shape, low=0, gaps=True),
         "seconds": Array(shape, low=0, gaps=True),
     }
+    if not config.path:
+        found["learning_rate"] = Array(shape, low=0, gaps=True)
     for part in ("train", LOOKED_AT[config.looks]):
         found[f"{part}_{config.metric}"] = _range_of(config.metric, shape)
         found[f"{part}_loss"] = Array(shape, low=0, high=math.inf, gaps=True)
@@ -91,8 +92,11 @@ def _range_of(metric: str, shape: tuple[int, ...]) -> Array:
 
 
 def output_type(config: RunConfig) -> type[np.floating]:
-    """Return the type in which outputs are stored: numbers may be much larger than their differences."""
-    return np.float64 if config.task == "regression" else np.float32
+    """Return the type in which outputs are stored: numbers may be much larger than their differences.
+
+    Fixed systems compute and store theirs in double precision.
+    """
+    return np.float64 if config.task == "regression" or config.path else np.float32
 
 
 def check_chosen(config: RunConfig, chosen_epoch: int | None, done: int) -> None:

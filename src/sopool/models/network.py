@@ -1,0 +1,88 @@
+"""Networks of any architecture as classifiers: modules with ``forward(x, edge_index, batch)``, as in PyG."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from sopool.errors import SettingError
+from sopool.models.base import Classifier, Scored
+from sopool.models.config import ModelConfig
+from sopool.nn.dropout import Dropout
+from sopool.nn.pool.edge_list import list_edges
+from sopool.ops.message_passing.neighbors import Neighbors
+
+NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {}
+"""The networks by name: functions of ``in_channels``, ``out_channels``, ``hidden`` and options."""
+
+
+class NetworkClassifier(Classifier):
+    """A classifier that leaves everything to a module with ``forward(x, edge_index, batch)``.
+
+    Models of a stack run one after the other, so any module works in it, only slower than layers that are made for
+    stacks. A graph without nodes has the score 0 for each class: the module never sees it, since PyG's poolings lose
+    such graphs at the end of a batch.
+
+    Args:
+        config: The architecture; ``system`` names the network, and ``system_options`` are passed to it.
+        in_channels: Number of input features ``F``.
+        classes: Number of classes ``C``.
+    """
+
+    capturable = False  # the numbers of nodes and edges decide what is computed
+    draws = True
+    unused: Tensor
+
+    def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
+        super().__init__()
+        self.config = config
+        if config.system not in NETWORKS:
+            raise SettingError(f"the system {config.system!r} is not registered in this process: import its module.")
+        make = NETWORKS[config.system]
+        self.network = make(in_channels, classes, hidden=config.hidden, **config.system_options)
+        self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
+
+    @property
+    def models(self) -> int:
+        """The number of stacked models; 1 for a single model."""
+        return self.unused.shape[0] if self.unused.dim() == 2 else 1
+
+    def classify(
+        self,
+        x: Tensor,
+        neighbors: Neighbors,
+        ptr: Tensor,
+        graph_x: Tensor | None = None,
+        dropout: Dropout | None = None,
+    ) -> Scored:
+        """Return scores of graphs with features ``[N, F]`` and first nodes ``ptr`` ``[G + 1]``.
+
+        Random numbers that the network draws follow from the keys of ``dropout``.
+        """
+        edges = list_edges(neighbors).edge_index  # ordered by target
+        models = self.models
+        graphs = (ptr.numel() - 1) // models
+        scores = []
+        for model in range(models):
+            own = ptr[model * graphs : (model + 1) * graphs + 1]
+            first, last = own[0], own[-1]
+            here = edges[:, (edges[1] >= first) & (edges[1] < last)] - first
+            sizes = own.diff()
+            there = sizes > 0
+            batch = torch.repeat_interleave(sizes[there])
+            found = self._run(model, x[first:last], here, batch, dropout)
+            whole = found.new_zeros(graphs, found.shape[1])
+            scores.append(whole.index_put((there.nonzero().squeeze(1),), found))
+        return Scored(torch.cat(scores))
+
+    def _run(self, model: int, x: Tensor, edge_index: Tensor, batch: Tensor, dropout: Dropout | None) -> Tensor:
+        """Run one of the stacked networks."""
+        tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
+        if self.unused.dim() == 2:
+            tensors = {name: tensor[model] for name, tensor in tensors.items()}
+        with torch.random.fork_rng([x.device] if x.device.type == "cuda" else [], enabled=dropout is not None):
+            if dropout is not None:
+                torch.manual_seed(int(dropout.keys.flatten()[model]) & 0xFFFFFFFF)
+            found: Tensor = functional_call(self.network, tensors, (x, edge_index, batch))
+        return found
