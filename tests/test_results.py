@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import attributed, epochs_rule, features, multi_head_scale, pages, search_page
+from benchmarks import attributed, calibration, epochs_rule, features, multi_head_scale, pages, search_page
 from sopool.estimator.fitting import schedule_for
 from sopool.report.papers import grid_markdown
 
@@ -71,6 +71,13 @@ def test_page_of_the_classifier_has_the_rules_of_epochs():
     shown = (ROOT / "docs" / "classifier.md").read_text()
     assert block(epochs_rule.grid(found)) in shown
     assert len(rows(block(epochs_rule.grid(found)))) == len(found) + 2
+
+
+def test_page_of_the_classifier_has_the_ways_to_calibrate():
+    shown = (ROOT / "docs" / "classifier.md").read_text()
+    made = rows(block(calibration.grid(calibration.figures())))
+    assert len(made) == 7 + 2
+    assert set(made) <= set(rows(shown))
 
 
 def test_the_rule_of_epochs_is_the_one_that_was_chosen():

@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
+from sopool import GraphClassifier
 from sopool.cli.progress import Interruption
 
 ENTRY = """
@@ -189,6 +191,45 @@ def test_a_killed_fit_leaves_nothing(number, send, tmp_path, clean_environment):
         assert process.returncode == 128 + number
         assert "Traceback" not in err
         assert err.endswith("note: stopped.\n")
+
+
+def has_checkpoint(folder, pid):
+    return any(folder.glob("m.sopool.work/*/checkpoint.safetensors"))
+
+
+@LINUX
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "send"), [(signal.SIGKILL, os.kill), (signal.SIGINT, os.killpg)])
+def test_an_interrupted_fit_continues_with_the_same_result(number, send, tmp_path, clean_environment):
+    few = ["--workers", "2", "--folds", "2", "--models", "2", "--hidden", "8", "--epochs", "30"]
+    command = ["fit", "MUTAG", "-o", "m.sopool", "--device", "cpu", *few]
+    for folder in ("whole", "stopped"):
+        (tmp_path / folder).mkdir()
+    finish(command, tmp_path / "whole", clean_environment)
+    stopped = tmp_path / "stopped"
+    process = begin(command, stopped, clean_environment, partial(has_checkpoint, stopped))
+    others = children(process.pid)
+    send(process.pid, number)
+    err = process.communicate(timeout=120)[1]
+    try:
+        check_gone(others)
+    finally:
+        end(others)
+    assert ("run the same command again to continue" in err) == (number == signal.SIGINT)
+    assert not (stopped / "m.sopool").exists()
+    finish(command, stopped, clean_environment)
+    models = [GraphClassifier.load(tmp_path / folder / "m.sopool") for folder in ("whole", "stopped")]
+    (whole, config, estimate), (again, *others) = (
+        (one.ensemble_.model.state_dict(), one.about_["config"], one.about_["estimate"]) for one in models
+    )
+    assert others == [config, estimate]
+    assert all(torch.equal(again[name], tensor) for name, tensor in whole.items())
+    assert models[1].temperature_ == models[0].temperature_
+    assert [path.name for path in stopped.iterdir()] == ["m.sopool"]
+
+
+def finish(command, folder, environment):
+    subprocess.run([sys.executable, "-m", "sopool", *command], cwd=folder, env=environment, check=True)
 
 
 def check_gone(processes):

@@ -1,3 +1,4 @@
+import importlib
 import json
 import os
 from pathlib import Path
@@ -6,7 +7,11 @@ import pytest
 
 import sopool
 from sopool import GraphClassifier
+from sopool.errors import DataError
+from sopool.estimator import fitting
 from tests.cli.conftest import QUICK, TINY
+
+fit_module = importlib.import_module("sopool.cli.fit")
 
 
 def test_fit_chooses_among_several_and_can_leave_the_estimate_out(call, tmp_path):
@@ -197,3 +202,48 @@ def test_labels_that_are_hardly_classes_are_refused_whatever_the_folds(folds, ca
     assert shown.code == 2
     assert "25 graphs have 21 different labels, which look like names or measurements" in shown.err
     assert "--folds 0" not in shown.err
+
+
+def test_an_interrupted_fit_continues(call, tmp_path, monkeypatch):
+    """Here after all folds, before the final model; what is done is not trained again."""
+    given = ["MUTAG", "-o", "m.sopool", *QUICK, "--epochs", "3", "--hidden", "4,5"]
+    assert call("fit", *given).code == 0
+    whole = (tmp_path / "m.sopool").read_bytes()
+    assert not (tmp_path / "m.sopool.work").exists()
+    (tmp_path / "m.sopool").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(fit_module.Work, "fit", interrupt)
+        shown = call("fit", *given)
+    assert "training is kept in m.sopool.work; run the same command again to continue." in shown.err
+    assert not (tmp_path / "m.sopool").exists()
+    kept = set((tmp_path / "m.sopool.work").iterdir())
+    epochs = []
+    learn = fitting.Bank.run_epoch
+    monkeypatch.setattr(fitting.Bank, "run_epoch", lambda bank: epochs.append(len(bank.configs)) or learn(bank))
+    shown = call("fit", *given)
+    assert (tmp_path / "m.sopool").read_bytes() == whole
+    assert len(epochs) == 3 * (2 * 3 + 1)  # two widths in three inner folds, then the better one on all graphs
+    assert not (tmp_path / "m.sopool.work").exists()
+    assert len(kept) > 2 * 2 * (2 * 3 + 1)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_what_is_kept_is_deleted_with_care(call, tmp_path, monkeypatch):
+    """Files of others stay, and nothing is left of a fit that cannot succeed."""
+    folder = tmp_path / "m.sopool.work"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("here")
+    assert call("fit", "MUTAG", "-o", "m.sopool", *QUICK).code == 0
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    (folder / "mine.txt").unlink()
+    folder.rmdir()
+    monkeypatch.setattr(fit_module.Work, "fit", refuse)
+    assert call("fit", "MUTAG", "-o", "m.sopool", *QUICK).code == 2
+    assert not folder.exists()
+
+
+def refuse(*_):
+    raise DataError("the loss is not finite")

@@ -12,6 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
+from typer.main import get_command
+
+from sopool.cli import app
+from sopool.cli.config_file import read_config
 from sopool.data.formats.atoms import ATOM_COLUMNS, BOND_COLUMNS
 from sopool.data.formats.gin import read_gin
 from sopool.data.formats.jsonl import read_jsonl
@@ -296,3 +300,32 @@ def streamed_parquet(data: bytes) -> None:
 @target(CSV, CSV_TARGETS, words=CSV_WORDS, needs="rdkit")
 def streamed_csv(data: bytes) -> None:
     streamed(data, "a.csv")
+
+
+CONFIG = b"""[fit]
+data = "MUTAG"
+hidden = [16, 32]
+lr = 0.01
+class-weight = "balanced"
+keep-copies-together = true
+[runs.list]
+all = true
+"""
+CONFIG_WORDS = (
+    b"[fit]",
+    b"[runs]",
+    b"[[fit]]",
+    b"epochs = ",
+    b"1979-05-27",
+    b"inf",
+    b"nan",
+    b'"""',
+    b"{a.b = 1}",
+    b"0x7f",
+)
+
+
+@target(CONFIG, b"", words=CONFIG_WORDS)
+def config_file(data: bytes) -> None:
+    with file_of(data, "a.toml") as path:
+        read_config(path, get_command(app))

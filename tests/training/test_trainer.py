@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from sopool.errors import ResourceError
+from sopool.training import checkpoints
 from sopool.training import trainer as trainer_module
 from sopool.training.bank.bank import Layout
 from sopool.training.runs.store import RunStore
@@ -159,7 +160,7 @@ def test_a_checkpoint_of_other_models_is_not_taken(tables, tmp_path, monkeypatch
     config = run_config()
     Trainer(tables, whole).train([config])
     with monkeypatch.context() as patch:
-        patch.setattr(trainer_module, "layout_of", lambda *_: Layout("another", 0, 0))
+        patch.setattr(checkpoints, "layout_of", lambda *_: Layout("another", 0, 0))
         Trainer(tables, store, stop=lambda: True).train([config])
     assert store.load_checkpoint(config) is not None
     Trainer(tables, store).train([config])

@@ -1,7 +1,8 @@
 """``sopool fit``."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from sopool._files.atomic import is_stream
 from sopool._runtime.visible import on_one_line
 from sopool.cli.config_file import config_text
 from sopool.cli.loading import load_source, print_copies_note, shown_source, source_files
@@ -164,6 +166,8 @@ def fit(
     It predicts a class, several labels that are 0 or 1, or one or several numbers, of which some may be missing. Nested
     cross-validation estimates how good it is: the number of epochs and, of several poolings, widths, learning rates and
     so on, the best combination are selected on training graphs only. Then the model is trained on all graphs and saved.
+
+    If the command is interrupted, run it again to continue.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
@@ -185,6 +189,7 @@ def fit(
         "metric": metric,
         "device": place,
         "random_state": seed,
+        "checkpoints": None if is_stream(output) else work_folder(output),
     }
     read = partial(
         load_source,
@@ -220,34 +225,35 @@ def fit(
     networks = (sum(counts) + 1) * fits_of(model) * models
     tally = Tally(networks * epochs, networks, unit="networks", metric=objective.metric)
     found: list[Estimate] = []
-    for each, count in zip(divided, counts, strict=True) if folds else ():
+    with _kept_in(output):
+        for each, count in zip(divided, counts, strict=True) if folds else ():
+            with advise("to train", advice):
+                work = Work(each.graphs, tally)
+                used = (workers or cores()) if place == "cpu" else 1
+                found.append(work.estimate(model, count, used, fold_seed, calibrate and not found))
+            console.print(estimate_grid(found[-1], shown))
+            if found[-1].calibration is not None:
+                console.print()
+                console.print(calibration_grid(found[-1].calibration))
+        meaning = NO_ESTIMATE
+        if found:
+            meaning = f"{_meaning(found)} {no_better(found[0], class_weight is not None)}".rstrip()
+            if class_weight is None and found[0].misses_rare_classes:
+                print_message("note", UNBALANCED)
+            print_copies_note(store)
+        start = time.monotonic()
         with advise("to train", advice):
-            work = Work(each.graphs, tally)
-            used = (workers or cores()) if place == "cpu" else 1
-            found.append(work.estimate(model, count, used, fold_seed, calibrate))
-        console.print(estimate_grid(found[-1], shown))
-        if found[-1].calibration is not None:
-            console.print()
-            console.print(calibration_grid(found[-1].calibration))
-    meaning = NO_ESTIMATE
-    if found:
-        meaning = f"{_meaning(found)} {no_better(found[0], class_weight is not None)}".rstrip()
-        if class_weight is None and found[0].misses_rare_classes:
-            print_message("note", UNBALANCED)
-        print_copies_note(store)
-    start = time.monotonic()
-    with advise("to train", advice):
-        store = without_test(store)
-        trained = Work(store, tally).fit(model)
-    final = getattr(trained, "best_estimator_", trained)
-    final.about_["config"] = config_text(context)
-    if found:
-        final.about_["estimate"] = found[0].to_json()
-        if found[0].temperature is not None:
-            final.temperature_ = found[0].temperature
-    columns = training_columns(source, smiles_column, label_column, column_names(target_columns))
-    final.about_["columns"] = columns.to_json()
-    final.save(output)
+            store = without_test(store)
+            trained = Work(store, tally).fit(model)
+        final = getattr(trained, "best_estimator_", trained)
+        final.about_["config"] = config_text(context)
+        if found:
+            final.about_["estimate"] = found[0].to_json()
+            if found[0].temperature is not None:
+                final.temperature_ = found[0].temperature
+        columns = training_columns(source, smiles_column, label_column, column_names(target_columns))
+        final.about_["columns"] = columns.to_json()
+        final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
     chosen = ", ".join(
@@ -406,12 +412,39 @@ def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:
         )
 
 
+def work_folder(output: Path) -> Path:
+    """Return the folder beside the model in which training is kept until the model is saved."""
+    return output.with_name(f"{output.name}.work")
+
+
+@contextmanager
+def _kept_in(output: Path) -> Iterator[None]:
+    """Say how to continue if training is interrupted; delete what is kept of it at the end, or if it cannot succeed."""
+    from sopool.training.runs.store import RunStore
+
+    folder = work_folder(output)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder.is_dir():
+            print_message("note", f"training is kept in {folder}; run the same command again to continue.")
+        raise
+    except (DataError, SettingError):
+        if folder.is_dir():
+            RunStore(folder).discard()
+        raise
+    if folder.is_dir():
+        RunStore(folder).discard()
+
+
 def _on_epoch(report: "Report") -> "OnEpoch":
     """Return a callback that reports epochs; those that early stopping skips count as done."""
     from sopool.training.trainer import TrainingProgress
 
     def tell_of(epoch: "FitProgress") -> None:
-        report(TrainingProgress(epoch.training, 1, epoch.validation_score, graphs=epoch.training * epoch.graphs))
+        score = None if epoch.resumed else epoch.validation_score
+        epochs = epoch.resumed or 1
+        report(TrainingProgress(epoch.training, epochs, score, graphs=epoch.training * epoch.graphs))
         if epoch.finished:
             report(TrainingProgress(epoch.finished, epoch.epochs - epoch.epoch, finished=epoch.finished))
 

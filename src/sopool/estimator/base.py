@@ -92,6 +92,9 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         device: ``"auto"`` (default), ``"cpu"`` or ``"cuda"``.
         random_state: A seed that makes results repeatable, in any thread. None (default) draws a new seed for each fit.
         callback: A function that is called with a :class:`FitProgress` after each epoch. Default: None.
+        checkpoints: A folder in which ``fit`` saves its state as it trains, so that an interrupted fit with the same
+            graphs and settings, and a ``random_state``, continues with the same results when it is run again. The
+            folder may be shared by many fits, such as those of a search; delete it when they are done. Default: None.
         metric: The name of the metric by which each model chooses its best epoch, and a search its settings; one of
             :data:`sopool.objectives.METRICS`. Default: None, ``"accuracy"`` for classes, ``"roc_auc"`` for several
             labels, and ``"rmse"`` for numbers (``"mae"`` unless the loss is squared).
@@ -138,6 +141,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     random_state: int | np.random.RandomState | None = None
     callback: Callable[[FitProgress], Any] | None = None
     metric: str | None = None
+    checkpoints: str | Path | None = None
 
     objective_: Objective = field(init=False)
     target_names_: list[str] = field(init=False)
@@ -183,7 +187,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         device = choose_device(given.device)
         runs = run_configs(learned, given, objective, config, encoder)
         with threads(1) if device == "cpu" else nullcontext():  # the operators are too small to gain from more threads
-            fitted = fit_ensemble(tables.to(device), encoder, runs, self.callback)
+            fitted = fit_ensemble(tables.to(device), encoder, runs, self.callback, given.checkpoints)
         # Assigned only now: a fit that fails or is interrupted leaves an earlier fit unchanged.
         self._learn(objective, learned.classes, learned.flat)
         self.encoder_ = encoder

@@ -1,7 +1,11 @@
 """Train an ensemble as one bank, with early stopping of each model on its own held-out graphs."""
 
+import hashlib
+import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,9 +25,11 @@ from sopool.models.stack import named_tensors, stack_of
 from sopool.objectives import Objective, Task
 from sopool.training.bank.bank import Bank, ModelState
 from sopool.training.bank.batching import GraphTables
+from sopool.training.checkpoints import CHECKPOINT_SECONDS, join_states, restore_checkpoint, save_checkpoints
 from sopool.training.recorder import Recorder, best_weights
 from sopool.training.run_splits import Split, run_seed
 from sopool.training.runs.config import RunConfig
+from sopool.training.runs.store import RunStore
 
 if TYPE_CHECKING:
     from sopool.estimator.base import GraphEstimator
@@ -102,6 +108,9 @@ class FitProgress(NamedTuple):
     """The number of models for which this epoch was the last one."""
     graphs: int = 0
     """The number of graphs that each model was trained on in this epoch."""
+    resumed: int = 0
+    """The number of epochs that were taken from a checkpoint, once for the models that continue there; losses and
+    scores are then NaN. Otherwise 0."""
 
 
 class Fitted(NamedTuple):
@@ -201,11 +210,21 @@ def fit_ensemble(
     encoder: Encoder,
     configs: Sequence[RunConfig],
     report: Callable[[FitProgress], Any] | None = None,
+    checkpoints: str | Path | None = None,
 ) -> Fitted:
-    """Train models that differ only in ``repeat``: each has its own initial weights and held-out graphs."""
+    """Train models that differ only in ``repeat``: each has its own initial weights and held-out graphs.
+
+    Args:
+        tables: The training graphs.
+        encoder: The encoder of their nodes.
+        configs: The configuration of each model.
+        report: Called after each epoch. Default: None.
+        checkpoints: A folder from which interrupted training continues. Default: None.
+    """
+    kept = None if checkpoints is None else _Kept(RunStore(checkpoints))
+    configs = configs if kept is None else _of_these_tables(configs, tables)
     objective, true = tables.goal
     truth = true.cpu().numpy()
-    epochs = configs[0].epochs
     weights = None if tables.weights is None else tables.weights.cpu().numpy()
     splits = [hold_out(config, objective, truth, tables.division) for config in configs]
     _check_known(objective, truth, splits)
@@ -219,15 +238,15 @@ def fit_ensemble(
         raise SettingError(
             f"{encoder!r} has no feature for values that are not in the training graphs: create it with unknown=True."
         )
-    running = list(recorders)
-    while running and bank.epoch < epochs:
-        progress = _epoch(bank, running)
-        left = [m for m, one in enumerate(running) if one.stopped is None and not one.is_over(bank.epoch - 1)]
-        if report is not None:
-            report(progress._replace(finished=len(running) - len(left) if bank.epoch < epochs else len(running)))
-        if len(left) < len(running):
-            running = [running[m] for m in left]
-            bank = bank.keep(left) if left else bank
+    begun = [(0, None) if kept is None else kept.restore(one, tables) for one in recorders]
+    for epoch in sorted({done for done, _ in begun}):
+        which = [m for m, (done, _) in enumerate(begun) if done == epoch]
+        if epoch:
+            state = join_states([begun[m][1] for m in which])
+            own = Bank(tables, [configs[m] for m in which], [splits[m] for m in which], state, epoch)
+        else:
+            own = bank if len(which) == len(configs) else bank.keep(which)
+        _train(own, [recorders[m] for m in which], report or (lambda progress: None), kept)
     curves = {"loss": "step_loss", "validation_loss": "validation_loss"}
     curves["validation_score"] = f"validation_{objective.metric}"
     history = {name: np.stack([one.curves[curve] for one in recorders]) for name, curve in curves.items()}
@@ -260,6 +279,68 @@ def _check_known(objective: Objective, truth: np.ndarray, splits: Sequence[Split
                 f"the target {name!r} is known of {count} of {len(truth):,} graphs, and all of these were held out to "
                 "choose an epoch. Give more values, leave the target out, or use validation_fraction=0."
             )
+
+
+def _train(bank: Bank, running: list[Recorder], report: Callable[[FitProgress], Any], kept: "_Kept | None") -> None:
+    """Train models that are at the same epoch to their ends."""
+    epochs = bank.configs[0].epochs
+    saved = time.monotonic()
+    if bank.epoch:
+        unknown = float("nan")
+        left = _left(bank, running)
+        over = len(running) - len(left)
+        report(FitProgress(bank.epoch, epochs, len(running), unknown, unknown, unknown, over, resumed=bank.epoch))
+        running = [running[m] for m in left]
+        bank = bank.keep(left) if left else bank
+    while running and bank.epoch < epochs:
+        progress = _epoch(bank, running)
+        left = _left(bank, running)
+        if kept is not None:
+            due = time.monotonic() - saved > CHECKPOINT_SECONDS
+            ended = [m for m, one in enumerate(running) if m not in left and one.stopped is None]
+            kept.save(bank, running, range(len(running)) if due else ended)
+            saved = time.monotonic() if due else saved
+        report(progress._replace(finished=len(running) - len(left)))
+        if len(left) < len(running):
+            running = [running[m] for m in left]
+            bank = bank.keep(left) if left else bank
+
+
+def _left(bank: Bank, running: Sequence[Recorder]) -> list[int]:
+    """Return the numbers of the models that are not at their ends."""
+    if bank.epoch == bank.configs[0].epochs:
+        return []
+    return [m for m, one in enumerate(running) if one.stopped is None and not one.is_over(bank.epoch - 1)]
+
+
+class _Kept:
+    """The checkpoints of a fit: if they cannot be written, training goes on without them, with a warning."""
+
+    def __init__(self, store: RunStore) -> None:
+        self.store = store
+        self.writes = True
+
+    def restore(self, recorder: Recorder, tables: GraphTables) -> tuple[int, ModelState | None]:
+        """Return the finished epochs and the state of a model; 0 and None if there is none."""
+        held = ("validation_loss", f"validation_{recorder.config.metric}") if len(recorder.split.validation) else ()
+        return restore_checkpoint(self.store, recorder, tables, ("step_loss", *held))
+
+    def save(self, bank: Bank, recorders: Sequence[Recorder], which: Sequence[int]) -> None:
+        """Store the states of these models."""
+        try:
+            if which and self.writes:
+                save_checkpoints(self.store, bank, recorders, which)
+        except DataError as error:
+            self.writes = False
+            warnings.warn(f"{error} Training goes on, but cannot continue after an interruption.", stacklevel=2)
+
+
+def _of_these_tables(configs: Sequence[RunConfig], tables: GraphTables) -> list[RunConfig]:
+    """Return configurations whose keys also depend on all else that training depends on."""
+    digest = hashlib.sha256(f"{configs[0].fingerprint} {tables.division.key} {len(configs)}".encode())
+    if tables.weights is not None:
+        digest.update(tables.weights.cpu().numpy().tobytes())
+    return [replace(config, fingerprint=digest.hexdigest()) for config in configs]
 
 
 def _epoch(bank: Bank, running: Sequence[Recorder]) -> FitProgress:

@@ -78,7 +78,7 @@ MOST_CLASSES = 2**20
 MOST_TEXT = 2**26
 UNKNOWN = "any"
 """A label that may or may not be known."""
-NOT_SAVED = ("callback", "device", "encoder")
+NOT_SAVED = ("callback", "checkpoints", "device", "encoder")
 LATER = {"average": 0.0, "metric": None}
 """Settings that earlier versions did not have, with the values that correspond to their behavior."""
 CHANGED = (

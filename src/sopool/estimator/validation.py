@@ -76,6 +76,7 @@ RULES: dict[str, Rule] = {
     "metric": _or_none(_instance(str, "a name such as 'accuracy' or 'mae' is needed")),
     "loss": _instance(str, "'squared', 'absolute' or 'huber' is needed"),
     "device": _instance(str, "a name such as 'cpu' or 'cuda' is needed"),
+    "checkpoints": _or_none(_instance(str | Path, "the path of a folder is needed")),
     "callback": _or_none(_instance(Callable, "a function is needed")),
 }
 

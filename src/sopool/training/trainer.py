@@ -1,32 +1,29 @@
 """Train banks of models with checkpoints, so that interrupted training continues and gives the same results."""
 
 import time
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from sopool._runtime.environment import environment, peak_memory
 from sopool._runtime.out_of_memory import oversized, shortage
-from sopool.errors import ResourceError, UserError
-from sopool.training.bank.bank import Bank, ModelState, layout_of, learning_rate
+from sopool.errors import ResourceError
+from sopool.training.bank.bank import Bank, ModelState, learning_rate
 from sopool.training.bank.batching import GraphTables
 from sopool.training.bank.capture import free_memory
+from sopool.training.checkpoints import CHECKPOINT_SECONDS as CHECKPOINT_SECONDS
+from sopool.training.checkpoints import Checkpoints, join_states, restore_checkpoint, save_checkpoints
 from sopool.training.protocols.outcome import describe_settings
 from sopool.training.recorder import Recorder, best_weights
 from sopool.training.run_splits import Split, Splitter
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.record import Run
-from sopool.training.runs.schema import check_checkpoint, output_type
-
-CHECKPOINT_SECONDS = 20.0
-"""The default number of seconds between checkpoints."""
+from sopool.training.runs.schema import output_type
 
 
 class TrainingProgress(NamedTuple):
@@ -50,7 +47,7 @@ class TrainingProgress(NamedTuple):
 Report = Callable[[TrainingProgress], None]
 
 
-class Runs(Protocol):
+class Runs(Checkpoints, Protocol):
     """The interface of a store of runs that a trainer needs, such as :class:`~sopool.training.runs.store.RunStore`."""
 
     def claim(self, config: RunConfig) -> AbstractContextManager[bool]:
@@ -61,14 +58,6 @@ class Runs(Protocol):
 
     def save(self, run: Run) -> None:
         """Store a finished run."""
-
-    def save_checkpoint(
-        self, config: RunConfig, arrays: Mapping[str, np.ndarray | Tensor], facts: dict[str, Any]
-    ) -> None:
-        """Store the current state of an unfinished run."""
-
-    def load_checkpoint(self, config: RunConfig) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return the last stored state of a run; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -147,27 +136,14 @@ class Trainer:
         """Return a run's recorder, its finished epochs and its state, all from its checkpoint if there is one."""
         objective, truth = self.tables.goal
         recorder = Recorder(config, split, objective, truth.cpu().numpy())
-        saved = self.store.load_checkpoint(config)
-        if saved is None:
-            return recorder, 0, None
-        arrays, facts = saved
-        layout = layout_of(config, self.tables.features.width, objective.width)
-        if facts["layout"] != layout.name:
-            return recorder, 0, None  # written by a version with other parameters
-        try:
-            sizes = (layout.parameters, layout.statistics, len(split.test), objective.width)
-            check_checkpoint(config, arrays, facts, sizes)
-        except UserError as error:
-            warnings.warn(f"the checkpoint cannot be used: {error} Run {config.key} starts over.", stacklevel=2)
-            return recorder, 0, None
-        recorder.restore(arrays, facts["chosen_epoch"])
-        state = ModelState(*(arrays[name].unsqueeze(0).to(self.device) for name in ModelState.__annotations__))
-        self.report(TrainingProgress(1, facts["epoch"]))
-        return recorder, facts["epoch"], state
+        epoch, state = restore_checkpoint(self.store, recorder, self.tables)
+        if state is not None:
+            self.report(TrainingProgress(1, epoch))
+        return recorder, epoch, state
 
     def _train(self, recorders: list[Recorder], states: list[ModelState | None], epoch: int) -> None:
         """Train runs that are at the same epoch."""
-        bank = self._bank(recorders, _join(states), epoch)
+        bank = self._bank(recorders, join_states(states), epoch)
         seen = time.monotonic()
         while recorders and bank.epoch < bank.configs[0].epochs:
             lost = self._epoch(bank, recorders)
@@ -180,7 +156,7 @@ class Trainer:
                 break
             stopping = self.stop()
             if stopping or time.monotonic() - seen > self.pause():
-                self._checkpoint(bank, recorders)
+                save_checkpoints(self.store, bank, recorders)
                 seen = time.monotonic()
             if stopping:
                 return
@@ -215,13 +191,6 @@ class Trainer:
         graphs = len(recorders) * bank.steps * bank.batch_size
         self.report(TrainingProgress(len(recorders), 1, score, 0, notes, graphs=graphs))
         return lost
-
-    def _checkpoint(self, bank: Bank, recorders: list[Recorder]) -> None:
-        layout = layout_of(bank.configs[0], self.tables.features.width, self.tables.goal[0].width)
-        for m, recorder in enumerate(recorders):
-            state = {name: tensor[m] for name, tensor in vars(bank.state).items()}
-            facts = {"epoch": bank.epoch, "chosen_epoch": recorder.chosen_epoch, "layout": layout.name}
-            self.store.save_checkpoint(recorder.config, state | recorder.arrays(), facts)
 
     def _finish(self, bank: Bank, recorders: list[Recorder], which: Iterable[int]) -> None:
         """Make the predictions that are needed only at the end, and save the runs."""
@@ -277,14 +246,6 @@ def _too_large(config: RunConfig, tables: GraphTables, short: str) -> str:
         f"there is not enough memory on {tables.device} for a single model ({config.model.pool_name}, hidden "
         f"{config.model.hidden}, batch size {config.batch_size}): {short}. {advice} Finished runs are kept."
     )
-
-
-def _join(states: Sequence[ModelState | None]) -> ModelState | None:
-    """Join the states of single models into one; None if training has not begun."""
-    known = [state for state in states if state is not None]
-    if not known:
-        return None
-    return ModelState(*(torch.cat(tensors) for tensors in zip(*(vars(state).values() for state in known), strict=True)))
 
 
 def _describe(recorder: Recorder) -> str:

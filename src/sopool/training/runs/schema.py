@@ -1,7 +1,7 @@
 """Check the contents of a run's files."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -132,16 +132,21 @@ def _check_gaps(name: str, values: Tensor, done: int) -> None:
 
 
 def check_checkpoint(
-    config: RunConfig, arrays: Mapping[str, Tensor], facts: Mapping[str, Any], sizes: tuple[int, int, int, int]
+    config: RunConfig,
+    arrays: Mapping[str, Tensor],
+    facts: Mapping[str, Any],
+    sizes: tuple[int, int, int, int],
+    curves: Collection[str] | None = None,
 ) -> None:
     """Raise ``DataError`` unless a run can continue from this checkpoint.
 
-    ``sizes`` are the numbers of parameters and statistics of the model, of test graphs and of outputs.
+    ``sizes`` are the numbers of parameters and statistics of the model, of test graphs and of outputs. ``curves`` are
+    the names of the curves with a value for each epoch, None for all.
     """
     epoch = facts["epoch"]
     parameters, statistics, graphs, outputs = sizes
-    if not epoch < config.epochs:
-        raise DataError(f"epoch is {epoch}, expected a number below {config.epochs}.")
+    if not epoch <= config.epochs:
+        raise DataError(f"epoch is {epoch}, expected at most {config.epochs}.")
     check_chosen(config, facts["chosen_epoch"], epoch)
     lengths = {"values": parameters, "statistics": statistics, "mean": parameters, "square": parameters}
     lengths["average"] = parameters + statistics if config.average else 0
@@ -156,4 +161,5 @@ def check_checkpoint(
         recorded["logits"] = Array((config.epochs, graphs, outputs), (kind,), high=math.inf, gaps=True)
     check_arrays(arrays, expected | recorded)
     for name in recorded:
-        _check_gaps(name, arrays[name], epoch)
+        told = curves is None or name.removeprefix("curve_") in curves
+        _check_gaps(name, arrays[name], epoch if told else 0)

@@ -27,7 +27,7 @@ from sopool.training.runs.files import (
 )
 from sopool.training.runs.info import Difference, RunInfo, differences, run_info
 from sopool.training.runs.layout import CONFIG_FILES, KEY, REQUEST_FILES, path_of
-from sopool.training.runs.locks import CLAIM, WRITE, RunLocks
+from sopool.training.runs.locks import CLAIM, GUARD, WRITE, RunLocks
 from sopool.training.runs.record import Run
 from sopool.training.runs.requests import StoredRequest, read_request, write_request
 from sopool.training.runs.schema import CHECKPOINT_FACTS
@@ -225,6 +225,13 @@ class RunStore:
             keys = [key for key in self._keys() if self._cleaned(key)]
             self._empty_bin()
         return keys
+
+    def discard(self) -> None:
+        """Delete what :meth:`clean` deletes, and then the folder unless anything else is in it."""
+        self.clean()
+        with suppress(OSError):
+            (self.folder / GUARD).unlink(missing_ok=True)
+            self.folder.rmdir()
 
     def _keys(self) -> Keys:
         with self._errors("read"), suppress(FileNotFoundError, NotADirectoryError):
