@@ -143,6 +143,11 @@ def test_the_decay_is_a_power_of_ten_below_the_inverse_squared_degree():
     np.testing.assert_array_equal(gram(random_walks(stars[4])), gram(random_walks(stars[4], decay=0.01)))
     whole = gram(random_walks(STORE, decay=0.1))
     np.testing.assert_allclose(gram(random_walks(STORE[[4, 2]], decay=0.1)), whole[np.ix_([4, 2], [4, 2])])
+    many = pack([Graph(5405, node_labels=list(range(5405)))])
+    assert SYSTEMS["rw"].refuses(many) == "more than 5,404 node labels"
+    few = pack([Graph(5404, [(0, 1)], node_labels=list(range(5404)))])
+    assert SYSTEMS["rw"].refuses(few) is None
+    assert random_walks(few).shape[0] == 1
     for decay in (0, -1, 2):
         with pytest.raises(SettingError, match="expected a weight above 0"):
             random_walks(STORE, decay)

@@ -10,6 +10,8 @@ from sopool.data.analysis.simple_graphs import SimpleGraphs, simple_graphs
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 
+MOST_SEQUENCES = 2**62
+"""The number of sequences of labels, whether they occur or not, that can be numbered."""
 MOST_ENTRIES = 2**25
 """The number of different sequences of all graphs and one length, which take 400 MB; longer walks are left out."""
 AT_ONCE = 2**17
@@ -44,7 +46,7 @@ def label_walks(store: PackedGraphs, length: int) -> list[Any]:
     if store.node_labels is not None:
         labels = np.unique(store.node_labels.numpy(), return_inverse=True)[1].astype(np.int64)
     kinds = int(labels.max(initial=0)) + 1
-    if kinds ** (length + 1) > 2**62:
+    if kinds ** (length + 1) > MOST_SEQUENCES:
         raise DataError(
             f"{store.name} has {kinds} node labels, whose sequences of {length + 1} cannot be numbered: choose a "
             "smaller length."

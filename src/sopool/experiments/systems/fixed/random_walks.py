@@ -4,13 +4,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sopool.data.analysis.label_walks import label_walks
+from sopool.data.analysis.label_walks import MOST_SEQUENCES, label_walks
 from sopool.data.analysis.simple_graphs import simple_graphs
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError
 from sopool.experiments.systems.fixed.graphlets import STRENGTHS
 from sopool.experiments.systems.registry import fixed
 from sopool.experiments.systems.views import counts
+
+LENGTH = 4
+"""The largest number of steps."""
+
+
+def with_too_many_labels(store: PackedGraphs) -> str | None:
+    """Refuse graphs with more labels than the sequences of which can be numbered."""
+    most = int(MOST_SEQUENCES ** (1 / (LENGTH + 1)))
+    return f"more than {most:,} node labels" if len(store.node_label_names) > most else None
 
 
 @fixed(
@@ -22,9 +31,10 @@ from sopool.experiments.systems.views import counts
     paper="Vishwanathan et al., 2010",
     transductive=True,
     cost="l E labels + G^2",
+    refuses=with_too_many_labels,
 )
 def random_walks(
-    store: PackedGraphs, decay: float | Literal["rule"] = "rule", length: int = 4, matching: bool = False
+    store: PackedGraphs, decay: float | Literal["rule"] = "rule", length: int = LENGTH, matching: bool = False
 ) -> Any:
     r"""Return the numbers of walks with each sequence of labels, weighted by their length.
 
