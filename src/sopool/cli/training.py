@@ -73,7 +73,7 @@ def train(
     work = partial(evaluator.evaluate, device, workers, train=executor)
     found = watched(work, tally, evaluator.runs.folder)
     for one in found:
-        for why in one.missing.values():
+        for why in dict.fromkeys(one.missing.values()):
             print_message("warning", f"{one.pool}: {why}")
     if not found.results():
         raise DataError("there are no results: no pooling could be evaluated.")

@@ -40,7 +40,12 @@ class NetworkClassifier(Classifier):
         if config.system not in NETWORKS:
             raise SettingError(f"the system {config.system!r} is not registered in this process: import its module.")
         make = NETWORKS[config.system]
-        self.network = make(in_channels, classes, hidden=config.hidden, **config.system_options)
+        options = {"hidden": config.hidden} | config.system_options
+        try:
+            self.network = make(in_channels, classes, **options)
+        except TypeError as error:
+            given = ", ".join(f"{name}={value!r}" for name, value in options.items())
+            raise SettingError(f"{config.system} cannot be created with {given}: {error}.") from error
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
 
     @property

@@ -136,5 +136,7 @@ def test_the_mlp_does_not_see_edges(tmp_path, monkeypatch):
 def test_what_cannot_be():
     with pytest.raises(SettingError, match="not registered in this process"):
         make_model(ModelConfig(pool="", system="tinny"), 3, 2)
+    with pytest.raises(SettingError, match=r"tiny cannot be created with hidden=4, depth=2: .*unexpected keyword"):
+        made(depth=2)
     with pytest.raises(SettingError, match="equal or missing"):
         trained("tiny", sees="", grid={"hidden": ()})(Tiny)
