@@ -51,8 +51,17 @@ def test_a_generator_that_is_given_is_used():
 
 
 def test_an_operator_without_a_generator_is_refused():
-    with drawing_from(0), pytest.raises(RuntimeError, match=r"native_dropout.* takes no generator.*torch.nn.init"):
-        torch.native_dropout(HALVES, 0.5, True)
+    x = torch.ones(1, 2, 3, 4)
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    with drawing_from(0), pytest.raises(RuntimeError, match=r"attention.* takes no generator.*torch.nn.init"):
+        attention(x, x, x, 0.5)
+
+
+def test_attention_without_dropout_draws_nothing():
+    x = torch.randn(1, 2, 3, 4)
+    expected = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    with drawing_from(0):
+        assert torch.equal(torch.nn.functional.scaled_dot_product_attention(x, x, x), expected)
 
 
 def test_other_threads_draw_as_before():
@@ -91,3 +100,23 @@ def test_threads_that_overlap_leave_no_dispatch_mode_behind():
     for worker in workers:
         worker.join()
     assert not _python_dispatch.is_in_torch_dispatch_mode()
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_the_dropout_of_a_gpu_draws_from_the_generator_too(p):
+    x = torch.linspace(1, 2, 400, dtype=torch.float64, requires_grad=True)
+
+    def draw(seed, train=True):
+        with drawing_from(seed):
+            return torch.native_dropout(x, p, train)
+
+    before = torch.get_rng_state()
+    found, mask = draw(3)
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(found, draw(3)[0])
+    assert torch.allclose(found, x * mask / (1 - p) if p < 1 else torch.zeros_like(x))
+    assert abs(mask.double().mean() - (1 - p)) < 0.1
+    (gradient,) = torch.autograd.grad(found.sum(), x)
+    assert torch.allclose(gradient * x, found)
+    assert 0 < p < 1 or torch.equal(found, draw(4)[0])
+    assert torch.equal(draw(3, train=False)[0], x)

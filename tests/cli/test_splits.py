@@ -107,8 +107,9 @@ def test_what_cannot_be_done(call, table, tmp_path, options, message):
 def test_only_molecules_have_scaffolds_and_columns(call):
     shown = call("evaluate", "MUTAG", "--split", "scaffold", *TINY)
     assert shown.code != 0
-    assert "MUTAG: --split scaffold needs molecules in a table (.csv, .tsv, .smi) or an .sdf file" in " ".join(
-        shown.err.split()
+    assert (
+        "MUTAG: --split scaffold needs molecules in a table (.csv, .tsv, .smi, .parquet) or an .sdf file"
+        in " ".join(shown.err.split())
     )
 
 

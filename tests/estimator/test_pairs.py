@@ -53,7 +53,7 @@ def test_a_stream_gives_the_same(tmp_path):
     save_graphs(STORE, tmp_path / "g.graphs")
     out = io.StringIO()
     chunks = stream_graphs(tmp_path / "g.graphs", model.ensemble_.fields)
-    predict_stream(model, chunks, Count(), lambda _: None, Writer(out, "jsonl", model).write)
+    predict_stream(model, chunks, Count(), lambda *_: None, Writer(out, "jsonl", model).write)
     rows = list(map(json.loads, out.getvalue().splitlines()))
     found = np.array([list(row["probabilities"].values()) for row in rows])
     np.testing.assert_allclose(found, expected[[row["row"] for row in rows]], atol=1e-5)

@@ -21,13 +21,13 @@ leave them set. Creating a model takes milliseconds, so other threads can wait."
 
 
 @contextmanager
-def drawing_from(seed: int) -> Iterator[None]:
-    """Draw all random numbers of PyTorch in the block from a new CPU generator with this seed.
+def drawing_from(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Draw all random numbers of PyTorch in the block from a new generator with this seed, of a device.
 
     New tensors are on the CPU by default. A generator that is passed to an operator explicitly is kept. A
     ``RuntimeError`` names an operator that accepts no generator, because its numbers could not depend on the seed.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(seed)
     with _ONE_AT_A_TIME, torch.device("cpu"), _Drawing(generator):
         yield
 
@@ -53,12 +53,27 @@ class _Drawing(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
+        if func is torch.ops.aten.native_dropout.default:
+            return self._dropout(*args)
         given = dict(kwargs or {})
         own = any(isinstance(value, torch.Generator) for value in (*args, *given.values()))
-        if torch.Tag.nondeterministic_seeded in func.tags and not own:
+        if torch.Tag.nondeterministic_seeded in func.tags and not own and _draws(func, args, given):
             func = _with_generator(func)
             given["generator"] = self.generator
         return func(*args, **given)
+
+    def _dropout(self, x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what the operator for dropout on a GPU returns, which takes no generator."""
+        kept = 1 - p if train in (None, True) else 1.0
+        mask = torch.empty_like(x, dtype=torch.bool).bernoulli_(kept, generator=self.generator)
+        return x * mask * (1 / kept if kept else 0.0), mask
+
+
+def _draws(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a call draws numbers: attention without dropout does not."""
+    given = dict(zip((one.name for one in operator._schema.arguments), args, strict=False)) | dict(kwargs)
+    defaults = {one.name: one.default_value for one in operator._schema.arguments}
+    return bool(given.get("dropout_p", defaults.get("dropout_p", 1.0)) != 0.0)
 
 
 @cache

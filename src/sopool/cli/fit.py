@@ -67,7 +67,7 @@ MEANING = (
     "similar {what} on {new}."
 )
 TESTED = "The estimate is for {new}, which the saved model was not trained on."
-NO_ESTIMATE = "Its {what} was not estimated; use, e.g., --folds 5 for an estimate."
+NO_ESTIMATE = "There is no estimate of its {what}; use, e.g., --folds 5 for one."
 WHAT: dict[str, str] = {"classification": "accuracy", "multi-label": "accuracy", "regression": "errors"}
 UNBALANCED = (
     "balanced accuracy is far below accuracy, so many graphs of rare classes are misclassified. With --class-weight "

@@ -1,11 +1,13 @@
 """Networks of any architecture as classifiers: modules with ``forward(x, edge_index, batch)``, as in PyG."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from sopool._runtime.generators import drawing_from
 from sopool.errors import SettingError
 from sopool.models.base import Classifier, Scored
 from sopool.models.config import ModelConfig
@@ -86,8 +88,11 @@ class NetworkClassifier(Classifier):
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
-        with torch.random.fork_rng([x.device] if x.device.type == "cuda" else [], enabled=dropout is not None):
-            if dropout is not None:
-                torch.manual_seed(int(dropout.keys.flatten()[model]) & 0xFFFFFFFF)
+        drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), x.device)
+        with drawing:
             found: Tensor = functional_call(self.network, tensors, (x, edge_index, batch))
         return found
+
+
+def _seed(dropout: Dropout, model: int) -> int:
+    return int(dropout.keys.flatten()[model]) & 0xFFFFFFFF

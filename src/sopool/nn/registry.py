@@ -216,7 +216,7 @@ def make_readout(name: str, channels: int | Sequence[int], **options: Any) -> Ag
         BilinearSecondOrderAggregation(16, rank=4)
     """
     check_name("readout", name, makers(blocks=False))
-    all_channels = channels if isinstance(channels, int) else sum(channels)
+    all_channels = sum(channels) if isinstance(channels, Sequence) else channels
     if name in GRAPH_READOUTS:
         make, vector_from = GRAPH_READOUTS[name]
         if vector_from is None:

@@ -18,6 +18,11 @@ from tests.helpers.quick_systems import quick
 
 TRAINED = [name for name, system in SYSTEMS.items() if isinstance(system, TrainedSystem)]
 FIXED = [name for name, system in SYSTEMS.items() if isinstance(system, FixedSystem)]
+RESUMED = [
+    pytest.param(name, marks=pytest.mark.slow) if name.startswith(("dgk", "awe", "statistics")) else name
+    for name in FIXED
+]
+"""Of those that take long, make test-all checks the tests that evaluate them."""
 EXACT = [name for name in FIXED if not SYSTEMS[name].chance]
 TRAIN = np.arange(24)
 WANTED = np.arange(24, 30)
@@ -126,6 +131,7 @@ def test_scores_do_not_depend_on_the_other_test_graphs(exact):
     np.testing.assert_allclose(found, every[:, :, :2], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("system", RESUMED, indirect=True)
 def test_shuffled_labels_are_not_predicted(system):
     """One that saw the labels of test graphs would be right."""
     graphs = [random_graph(100 + number) for number in range(120)]
@@ -134,6 +140,7 @@ def test_shuffled_labels_are_not_predicted(system):
     assert run_control(system.name, store, folds=3).outcome.mean < 0.65
 
 
+@pytest.mark.parametrize("system", RESUMED, indirect=True)
 def test_interrupted_runs_are_resumed(system, tmp_path):
     """As if they had not been interrupted, and finished ones are not computed again."""
     request = Request([system.name], ["fair", "per-fold-max"], folds=3)
