@@ -87,6 +87,7 @@ def check(model, path, *stores):
     return about
 
 
+@pytest.mark.slow
 def test_numbers(tmp_path):
     model = tiny_regressor().fit(with_targets(NUMBERS))
     about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8], UNKNOWN)
@@ -95,6 +96,7 @@ def test_numbers(tmp_path):
     assert about["targets"] == ["size", "noise"]
 
 
+@pytest.mark.slow
 def test_several_labels(tmp_path):
     model = tiny().fit(with_targets(FLAGS, ("a", "b")))
     about = check(model, tmp_path / "model.onnx", STORE, STORE[5:8])
@@ -102,6 +104,7 @@ def test_several_labels(tmp_path):
     assert about["task"] == "multi-label"
 
 
+@pytest.mark.slow
 def test_calibrated_probabilities(tmp_path):
     for model, temperature in ((tiny().fit(NAMED), 3.0), (tiny().fit(with_targets(FLAGS)), 0.2)):
         plain = model.predict_proba(STORE)
