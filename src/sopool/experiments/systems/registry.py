@@ -250,7 +250,14 @@ class TrainedSystem(System):
 
         They are kept apart from a setting, which all folds share, among the options of the pooling.
         """
-        return replace(self.model, pool_options={name: find(sizes) for name, find in self.fitted.items()})
+        found = {name: find(sizes) for name, find in self.fitted.items()}
+        for name, value in found.items():
+            if type(value) not in SCALARS or value != value:
+                raise SettingError(
+                    f"the fitted option {name} of {self.name} is {value!r}, expected a number, text or boolean of "
+                    "Python, such as int(sizes.max())."
+                )
+        return replace(self.model, pool_options=found)
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as a JSON object, with the recipe, the settings and the names of fitted options."""
