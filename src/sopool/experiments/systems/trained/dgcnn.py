@@ -21,7 +21,8 @@ DROPPED = 0.5
     sees="neighbors in four steps, by their means, and the nodes in the order of the last step",
     paper="Zhang et al., 2018",
     cost="4 E + N log N",
-    recipe=Recipe(epochs=300, steps=None, batch_size=50, lr=0.0001),
+    recipe=Recipe(epochs=300, steps=None, batch_size=50),
+    grid={"lr": (0.001, 0.0001)},
     fitted={"k": sort_size},
 )
 class SortedConvolutions(torch.nn.Module):
