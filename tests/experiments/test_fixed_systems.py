@@ -16,6 +16,7 @@ from sopool.errors import DataError, SettingError
 from sopool.experiments.systems import SYSTEMS, FixedSystem
 from sopool.experiments.systems.fixed.anonymous_walks import walk_documents, walk_frequencies
 from sopool.experiments.systems.fixed.deep_kernels import deep_graphlets, deep_paths, deep_subtrees
+from sopool.experiments.systems.fixed.diffusion import diffusion
 from sopool.experiments.systems.fixed.graphlets import graphlets, sampled_graphlets
 from sopool.experiments.systems.fixed.pairs import pair_numbers, pairs, shortest_paths
 from sopool.experiments.systems.fixed.random_walks import random_walks, rule_of_thumb
@@ -231,6 +232,20 @@ def test_statistics_are_sizes_degrees_and_labels():
         np.testing.assert_array_equal(row[36:], np.bincount(labels, minlength=3))
     star = pack([Graph(41, [(0, i) for i in range(1, 41)])])
     assert statistics(star)[0, -1] == 1  # 40 neighbors
+
+
+def test_diffusion_is_the_mean_of_powers_of_a_matrix():
+    plain = pack([Graph(graph.num_nodes, graph.edge_index.T.tolist()) for graph in STORE])
+    for store, labelled in ((STORE, True), (plain, False)):
+        found = dense(diffusion(store, 3))
+        graphs = as_simple(store)
+        kinds = range(3) if labelled else sorted({degree for graph in graphs for _, degree in graph.degree})
+        for row, graph, labels in zip(found, graphs, labels_of(STORE), strict=True):
+            degrees = np.array([degree for _, degree in graph.degree])
+            x = np.array([[value == kind for kind in kinds] for value in (labels if labelled else degrees)])
+            step = nx.to_numpy_array(graph) / (degrees + 1)
+            powers = [np.linalg.matrix_power(step, hops) @ x for hops in range(4)]
+            np.testing.assert_allclose(row, np.concatenate([power.mean(0) for power in powers]), atol=1e-12)
 
 
 def test_molecules():

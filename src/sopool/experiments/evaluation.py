@@ -449,6 +449,8 @@ class Evaluator:
         def sizes() -> Tensor:
             return self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
 
+        if pool in self.trained:
+            return self.trained[pool].model_for(sizes())
         return fit_options(self.models[pool], sizes, self.request.pool_options)
 
     def _config(self, pool: str, looks: Looks, fold: int, setting: Setting) -> RunConfig:
@@ -473,6 +475,7 @@ class Evaluator:
             own = self.trained[pool].recipe
             return replace(
                 config,
+                model=self._model(pool, fold),
                 epochs=min(own.epochs, self.request.epochs),
                 steps=own.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
                 halve_every=own.halve_every,

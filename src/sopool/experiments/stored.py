@@ -117,7 +117,7 @@ def _common(group: Sequence[RunConfig]) -> RunConfig:
     steps, fitted = (set(lengths) for lengths in zip(*(config.lengths for config in group), strict=True))
     if len(steps) == 1:
         shared = replace(shared, steps=first.steps)
-    if len(fitted) == 1:
+    if len(fitted) == 1 and not first.model.system:  # those of a system are never given
         shared = replace(shared, model=replace(shared.model, pool_options=first.model.pool_options))
     return shared
 

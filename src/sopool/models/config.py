@@ -134,7 +134,8 @@ class ModelConfig:
     """The pooling: a key of :data:`sopool.nn.READOUTS` or :data:`sopool.nn.GRAPH_READOUTS`, or in a hierarchical model
     of :data:`sopool.nn.POOLINGS`."""
     pool_options: dict[str, Any] = field(default_factory=dict)
-    """The options of the pooling that were set by the user or by a preset."""
+    """The options of the pooling that were set by the user or by a preset. Of a system, those that were computed from
+    the training graphs."""
     hidden: int = 32
     """The width of the message-passing layers."""
     layers: int = 4

@@ -27,7 +27,8 @@ class NetworkClassifier(Classifier):
     such graphs at the end of a batch.
 
     Args:
-        config: The architecture; ``system`` names the network, and ``system_options`` are passed to it.
+        config: The architecture; ``system`` names the network, which gets ``system_options`` and those options that
+            follow from the training graphs, ``pool_options``.
         in_channels: Number of input features ``F``.
         classes: Number of classes ``C``.
     """
@@ -42,7 +43,7 @@ class NetworkClassifier(Classifier):
         if config.system not in NETWORKS:
             raise SettingError(f"the system {config.system!r} is not registered in this process: import its module.")
         make = NETWORKS[config.system]
-        options = {"hidden": config.hidden} | config.system_options
+        options = {"hidden": config.hidden} | config.pool_options | config.system_options
         try:
             self.network = make(in_channels, classes, **options)
         except TypeError as error:

@@ -391,8 +391,11 @@ def fitted_options(config: ModelConfig) -> dict[str, Any]:
 
 
 def without_fitted(config: ModelConfig) -> ModelConfig:
-    """Return the configuration without the options of :data:`FITTED`, which may differ from fold to fold."""
-    fitted = FITTED.get(config.pool, {})
+    """Return the configuration without the options that may differ from fold to fold.
+
+    These are the options of :data:`FITTED`, and all of a system's pooling.
+    """
+    fitted = config.pool_options if config.system else FITTED.get(config.pool, {})
     options = {name: value for name, value in config.pool_options.items() if name not in fitted}
     return replace(config, pool_options=options)
 

@@ -164,8 +164,9 @@ def scored(name, setting, store):
     config = replace(SYSTEMS[name].model, hidden=setting.hidden, system_options=dict(setting.options))
     model = make_model(config, 2, 2).eval()
     x = torch.nn.functional.one_hot(store.node_labels.long(), 2).float()
+    edges = store.batch(range(len(store))).edge_index.long()  # numbered across all graphs
     with torch.no_grad():
-        return model(x, neighbors_of(store.edge_index.long(), store.num_nodes), store.node_ptr).numpy()
+        return model(x, neighbors_of(edges, store.num_nodes), store.node_ptr).numpy()
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -6,13 +6,14 @@ strength. Its file in ``systems/fixed/`` holds nothing but the function and the 
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError
@@ -36,6 +37,8 @@ Represent = Callable[..., Any]
 """A function ``f(store, **setting)`` that returns features ``[G, F]``, dense or sparse, or a :class:`Gram`; with an
 argument ``seed`` if it draws random numbers."""
 F = TypeVar("F", bound=Represent)
+Fitted = Mapping[str, Callable[[Tensor], Any]]
+"""Functions from the numbers of nodes of the training graphs of a fold ``[G]`` to options of a network, by name."""
 M = TypeVar("M", bound=Callable[..., torch.nn.Module])
 
 
@@ -232,6 +235,8 @@ class TrainedSystem(System):
     """How it is trained."""
     settings: tuple[Setting, ...] = field(kw_only=True)
     """The hyperparameters to choose from."""
+    fitted: Fitted = field(default_factory=dict, kw_only=True)
+    """Options that follow from the sizes of the training graphs of a fold."""
 
     kind = "trained"
 
@@ -240,11 +245,26 @@ class TrainedSystem(System):
         """What the configurations of its runs say of it."""
         return ModelConfig(pool="", system=self.name, system_version=self._version(self.make))
 
+    def model_for(self, sizes: Tensor) -> ModelConfig:
+        """Return :attr:`model` with the options that follow from the sizes of training graphs ``[G]``.
+
+        They are kept apart from a setting, which all folds share, among the options of the pooling.
+        """
+        found = {name: find(sizes) for name, find in self.fitted.items()}
+        for name, value in found.items():
+            if type(value) not in SCALARS or value != value:
+                raise SettingError(
+                    f"the fitted option {name} of {self.name} is {value!r}, expected a number, text or boolean of "
+                    "Python, such as int(sizes.max())."
+                )
+        return replace(self.model, pool_options=found)
+
     def to_json(self) -> dict[str, Any]:
-        """Return the description as a JSON object, with the recipe and the settings."""
+        """Return the description as a JSON object, with the recipe, the settings and the names of fitted options."""
         return super().to_json() | {
             "recipe": asdict(self.recipe),
             "settings": [setting.to_json() for setting in self.settings],
+            "fitted": list(self.fitted),
         }
 
 
@@ -350,6 +370,7 @@ def trained(
     sees: str,
     recipe: Recipe = Recipe(),
     grid: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    fitted: Fitted = MappingProxyType({}),
     paper: str = OWN,
     version: int = 1,
     cost: str = "-",
@@ -368,6 +389,8 @@ def trained(
         recipe: How it is trained. Default: 350 epochs of 50 batches of 32 graphs, at a learning rate of 0.01.
         grid: The values to choose from: of ``hidden``, ``batch_size``, ``lr``, or of options of the class. Default:
             ``hidden`` is 32.
+        fitted: Functions that compute options of the class in each fold, by name, from the numbers of nodes of its
+            training graphs ``[G]``. Default: none.
         paper: The source. Default: ``"your own"``.
         version: To be increased when the same graphs may give another result. Default: 1.
         cost: The number of steps, up to a constant factor. Default: ``"-"``.
@@ -405,6 +428,7 @@ def trained(
             make=make,
             recipe=recipe,
             settings=_every_setting(name, recipe, grid),
+            fitted=fitted,
         )
         return make
 
