@@ -62,6 +62,22 @@ def test_again_it_says_the_same_and_trains_nothing(reproduced, call):
     assert "Runs to train" in planned.out
 
 
+def test_a_kernel_of_the_first_table_stands_beside_the_quoted_figure(call):
+    shown = call("reproduce", "table1", "--datasets", "MUTAG", "--systems", "gk", "--folds", "2", "--no-controls")
+    assert shown.code == 0, shown.err
+    text = " ".join(shown.out.split())
+    for words in (
+        "GK [2009] 81.4 +- 1.7 fair ",
+        "MUTAG, sources of the quoted figures",
+        "EigenGCN paper's rerun of DiffPool",
+        "All 10 runs are stored in runs.",
+    ):
+        assert words in text
+    kept = load_reproduction(*Path("runs").glob("reproduce-table1-*.json"))
+    assert tuple(kept.cell("GK [2009]", "MUTAG").measured) == ("per-fold-max", "single-epoch", "fair")
+    assert kept.cell("AWE [2018]", "MUTAG").measured == {}
+
+
 def test_a_dry_run_trains_nothing(call):
     shown = call("reproduce", "table2", *SMALL, "--dry-run")
     assert shown.code == 0, shown.err
@@ -107,6 +123,7 @@ def test_data_sets_of_the_whole_table_that_are_not_here_are_left_out(call, monke
     [
         (["--datasets", "DD"], "there is no table2 data set 'DD'"),
         (["--gnns", "gcn"], "there is no table2 GNN 'gcn'"),
+        (["--systems", "gk"], "no systems are run for table2"),
         (["--pools", "sopool-bimapp"], "Did you mean 'sopool-bimap'?"),
         (["--protocol", "fairr"], "Did you mean 'fair'?"),
         (["--seeds", "-1"], "numbers of at least 0"),

@@ -43,7 +43,19 @@ def reproduce(
     ] = None,
     pools: Annotated[
         str | None,
-        typer.Option(metavar=LIST, help="Poolings of the table, or others to add.", show_default="all of the table"),
+        typer.Option(
+            metavar=LIST,
+            help="Poolings of the table, or others to add.",
+            show_default="all, unless --systems is given",
+        ),
+    ] = None,
+    systems: Annotated[
+        str | None,
+        typer.Option(
+            metavar=LIST,
+            help="Kernels of table1 to run beside the quoted figures, e.g. gk,wl.",
+            show_default="all, unless --pools is given",
+        ),
     ] = None,
     gnns: Annotated[
         str | None, typer.Option(metavar=LIST, help="GNNs of the table, e.g. gin-0.", show_default="all")
@@ -133,6 +145,7 @@ def reproduce(
         whole_numbers("--seeds", seeds),
         steps,
         controls,
+        None if systems is None else names("--systems", systems),
     )
     selection.check()
     read = [file for name in selection.data for file in source_files(name, root)]
@@ -182,7 +195,7 @@ def _load(
         except UserError as error:
             if asked:
                 raise
-            not_run[name] = str(error)
+            not_run[name] = " ".join([*filter(None, [selection.table.unavailable.get(name)]), str(error)])
     _print_skipped(not_run)
     if not stores:
         raise DataError(f"none of the data sets of {selection.table.name} was found, so there is nothing to run.")
@@ -211,7 +224,7 @@ def _plan(
     write_figures([line.to_json() for line in lines], output, as_json)
     text = (
         f"The time is an estimate from a few training steps on this machine ({device}). It assumes that nothing else "
-        "runs here, and leaves out the controls and the clustering of EigenPool. Stored runs are not trained again. "
-        "Nothing was trained."
+        "runs here, and leaves out controls, systems and the clustering of EigenPool. Stored runs are not trained "
+        "again. Nothing was trained."
     )
     console.print(text)

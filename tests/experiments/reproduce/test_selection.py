@@ -50,13 +50,37 @@ def test_a_drawn_pooling_is_there_once_and_only_where_the_learned_one_is():
     assert names(alone, "random") == ["gin-0 + sopool-bimap-random"]
 
 
+SYSTEMS = ["GK [2009]", "RW [2010]", "WL [2011]", "DGK [2015]", "AWE [2018]"]
+
+
 def test_the_wl_line_of_the_first_table_is_the_control():
-    controls = [row for row in chosen("table1").rows if row.kind == "control"]
+    whole = chosen("table1")
+    assert names(whole, "system") == SYSTEMS
+    controls = [row for row in whole.rows if row.control]
     assert [row.name for row in controls if row.control == "wl"] == ["WL [2011]"]
     assert {row.control for row in controls} == set(CONTROLS)
     without = chosen("table1", controls=False)
     assert not names(without, "control", "random")
-    assert "WL [2011]" in names(without, "quoted")
+    assert names(without, "system") == SYSTEMS
+    poolings = chosen("table1", pools=["sum-avg"])
+    assert names(poolings, "control") == ["WL [2011]", "majority", "size", "histogram"]
+    assert not names(poolings, "system")
+
+
+def test_systems_are_run_for_the_figures_that_are_theirs():
+    deep = chosen("table1", systems=["dgk-wl", "dgk-sp"], datasets=["MUTAG", "PTC", "NCI1", "COLLAB"])
+    assert names(deep, "model", "random") == []
+    (row,) = [row for row in deep.rows if row.kind == "system"]
+    assert [(name, row.runs(name)) for name in deep.data] == [
+        ("MUTAG", None),
+        ("PTC", "dgk-sp"),
+        ("NCI1", "dgk-wl"),
+        ("COLLAB", None),
+    ]
+    both = chosen("table1", systems=["rw"], pools=["sum-avg"])
+    assert names(both, "model", "system") == ["RW [2010]", "GIN-0 + Sum/Avg"]
+    assert "NCI1" in both.rows[1].datasets
+    assert "NCI1" not in both.rows[1].figures
 
 
 def test_controls_without_a_network_need_fair():
@@ -75,11 +99,17 @@ def test_it_says_where_it_departs_from_the_paper():
     ]
 
 
+def test_a_system_that_the_first_table_does_not_have_is_refused():
+    with pytest.raises(SettingError, match="Did you mean 'gk'"):
+        chosen("table1", systems=["gkk"])
+
+
 @pytest.mark.parametrize(
     ("what", "message"),
     [
         ({"datasets": ["DD"]}, "no table2 data set 'DD'"),
         ({"gnns": ["gcn"]}, "no table2 GNN 'gcn'"),
+        ({"systems": ["gk"]}, "no systems are run for table2"),
         ({"pools": ["sopool-bimp"]}, "Did you mean 'sopool-bimap'"),
         ({"protocols": ["fare"]}, "Did you mean 'fair'"),
         ({"seeds": []}, "one or more"),

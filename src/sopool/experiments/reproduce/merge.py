@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sopool.errors import UserError
 from sopool.experiments.reproduce.paper.tables import PaperRow, read_tables
-from sopool.experiments.reproduce.reproducer import across, compare_cells, mark
+from sopool.experiments.reproduce.reproducer import across, compare_cells, empty_cell, mark
 from sopool.experiments.reproduce.reproduction import Reproduction, TableCell, load_reproduction
 from sopool.training.protocols.protocols import PROTOCOLS
 from sopool.training.runs.layout import TABLE_FILES
 
-KINDS = ("model", "random", "control", "quoted")
+KINDS = ("model", "random", "control", "system", "quoted")
 """The kinds of rows in the order in which they are shown."""
 
 
@@ -76,6 +76,7 @@ def _rows(parts: Sequence[Reproduction]) -> tuple[PaperRow, ...]:
             control=row.control or known.control,
             datasets=tuple(name for name in table.datasets if name in (*known.datasets, *row.datasets)),
             figures={**known.figures, **row.figures},
+            sources={**known.sources, **row.sources},
         )
     order = [row.name for row in table.rows]
 
@@ -92,14 +93,11 @@ def _cells(parts: Sequence[Reproduction], rows: Sequence[PaperRow], datasets: Se
         if key not in found or cell.measured:
             measured = {**(found[key].measured if key in found else {}), **cell.measured}
             found[key] = replace(cell, measured={name: measured[name] for name in PROTOCOLS if name in measured})
-    whole = [
-        found.get((name, row.name), TableCell(row.name, name, row.figures.get(name)))
-        for name in datasets
-        for row in rows
-    ]
+    whole = [found.get((name, row.name), empty_cell(row, name)) for name in datasets for row in rows]
     kinds = {row.name: row.kind for row in rows}
+    control = {row.name for row in rows if row.control is not None}
     marked = []
     for cell in whole:
-        controls = [other for other in whole if other.dataset == cell.dataset and kinds[other.row] == "control"]
+        controls = [other for other in whole if other.dataset == cell.dataset and other.row in control]
         marked.append(mark(cell, controls) if kinds[cell.row] in ("model", "random") else cell)
     return tuple(marked)

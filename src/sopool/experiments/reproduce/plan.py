@@ -22,9 +22,9 @@ class Planned:
     dataset: str
     """The name of the data set."""
     network: str
-    """The network, as text."""
+    """The network, as text; a dash for systems other than networks."""
     pools: tuple[str, ...]
-    """The names of the poolings."""
+    """The names of the poolings or systems."""
     runs: int
     """The number of runs."""
     found: int
@@ -34,7 +34,7 @@ class Planned:
     left: int
     """The number of these that are still to train."""
     seconds: float
-    """The estimated time to train them here with all workers."""
+    """The estimated time to train them here with all workers; 0 for systems, which are not timed."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -71,18 +71,20 @@ def plan_reproduction(
 
 
 def _planned(jobs: Sequence[CellJob], infos: InfosByKey, calibration: Calibration, side_by_side: int) -> Planned:
-    request = jobs[0].evaluator.request
+    first = jobs[0].evaluator
+    request = first.request
     total = sum(job.evaluator.total_epochs for job in jobs)
-    waiting = [item for job in jobs for item in _waiting(job.evaluator, infos)]
-    found = sum(_left(run, infos) == 0 for job in jobs for run in _known(job.evaluator, infos))
+    # Only networks are timed.
+    waiting = [item for job in jobs if not first.systems for item in _waiting(job.evaluator, infos)]
+    known = [run for job in jobs for run in _known(job.evaluator, infos)]
     return Planned(
         dataset=jobs[0].dataset,
-        network=request.gnn + (f", {request.blocks} blocks" if request.blocks else ""),
+        network="-" if first.systems else request.gnn + (f", {request.blocks} blocks" if request.blocks else ""),
         pools=tuple(request.pools),
-        runs=total // request.epochs,
-        found=found,
+        runs=sum(job.evaluator.total_runs for job in jobs),
+        found=sum(_left(run, infos) == 0 for run in known),
         model_epochs=total,
-        left=round(sum(epochs for _, epochs in waiting)),
+        left=total - sum(run.epochs - _left(run, infos) for run in known),
         seconds=sum(epochs * calibration.seconds(run) for run, epochs in waiting) / side_by_side,
     )
 

@@ -1,7 +1,7 @@
 """Reproduce a table of the paper: plan its cells, train their runs through the store, and compare the results."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sopool import __version__
@@ -15,6 +15,7 @@ from sopool.experiments.reproduce.reproduction import Measured, PairComparison, 
 from sopool.experiments.reproduce.selection import TableSelection
 from sopool.experiments.statistics import Across, compare_across
 from sopool.experiments.systems import run_control
+from sopool.models.presets import PRESETS
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report
 
@@ -73,7 +74,7 @@ class Reproducer:
         self.not_run = dict(not_run or {})
         self.rows = selection.rows
         self.jobs = [
-            CellJob(dataset, seed, rows, Evaluator(store, self._request(rows, seed), runs))
+            CellJob(dataset, seed, rows, Evaluator(store, self._request(rows, dataset, seed), runs))
             for dataset, store in stores.items()
             for rows in self._networks(dataset)
             for seed in selection.seeds
@@ -87,7 +88,7 @@ class Reproducer:
     @property
     def total_runs(self) -> int:
         """The number of runs, including those in the store."""
-        return self.total_epochs // self.selection.epochs
+        return sum(job.evaluator.total_runs for job in self.jobs)
 
     def run(
         self,
@@ -119,27 +120,33 @@ class Reproducer:
             if stop():
                 return None
             models = [self._model(row, dataset, jobs, notes) for row in self.rows if row.kind in ("model", "random")]
-            cells += [*(mark(cell, controls) for cell in models), *controls]
+            systems = [self._model(row, dataset, jobs, notes) for row in self.rows if row.kind == "system"]
+            judged = {row.name for row in self.rows if row.control is not None}
+            both = [*controls, *(cell for cell in systems if cell.row in judged)]
+            cells += [*(mark(cell, both) for cell in models), *systems, *controls]
         quoted = [row for row in self.rows if row.kind == "quoted"]
-        cells += [_empty(row, dataset) for dataset in self.stores for row in quoted]
-        cells += [_empty(row, dataset) for dataset in self.not_run for row in self.rows]
+        cells += [empty_cell(row, dataset) for dataset in self.stores for row in quoted]
+        cells += [empty_cell(row, dataset) for dataset in self.not_run for row in self.rows]
         return self._summary(self._in_order(cells), device, notes)
 
     def _networks(self, dataset: str) -> list[tuple[PaperRow, ...]]:
-        """Return the rows to train on a data set, grouped by network; those of one network are evaluated together."""
+        """Return the rows to run on a data set, grouped by network; those of one network are evaluated together.
+
+        Systems other than networks are a group of their own.
+        """
         groups: dict[tuple[str | None, int], list[PaperRow]] = {}
         for row in self.rows:
             if dataset in row.datasets:
                 groups.setdefault((row.gnn, row.blocks), []).append(row)
         return [tuple(rows) for rows in groups.values()]
 
-    def _request(self, rows: Sequence[PaperRow], seed: int) -> Request:
+    def _request(self, rows: Sequence[PaperRow], dataset: str, seed: int) -> Request:
         selection = self.selection
         first = rows[0]
         return Request(
-            pools=[row.pool for row in rows if row.pool],
+            pools=[name for row in rows if (name := row.runs(dataset))],
             protocols=selection.protocols,
-            gnn=first.gnn or "",
+            gnn=first.gnn or PRESETS[selection.table.preset].gnn,
             settings=selection.settings,
             epochs=selection.epochs,
             folds=selection.folds,
@@ -159,27 +166,28 @@ class Reproducer:
         epochs = 0
         seconds = 0.0
         for job in jobs:
-            if row in job.rows and row.pool:
-                found = job.evaluator.judge(row.pool)
+            name = row.runs(dataset)
+            if row in job.rows and name:
+                found = job.evaluator.judge(name)
                 outcomes.append(found.outcomes)
                 notes += [f"{row.name} on {dataset}, seed {job.seed}: {why}" for why in found.missing.values()]
                 epochs = epochs + found.model_epochs
                 seconds = seconds + found.seconds
         judged = [name for name in self.selection.protocols if outcomes and all(name in one for one in outcomes)]
         measured = {name: Measured.of([one[name] for one in outcomes]) for name in judged}
-        return TableCell(row.name, dataset, row.figures.get(dataset), measured, (), epochs, round(seconds, 3))
+        return replace(empty_cell(row, dataset), measured=measured, model_epochs=epochs, seconds=round(seconds, 3))
 
     def _controls(self, dataset: str, stop: Callable[[], bool], say: Callable[[str], None]) -> list[TableCell]:
         cells = []
         for row in self.rows:
-            if row.control is None or stop():
+            if row.control is None or row.kind != "control" or stop():
                 continue
             say(f"control {row.control} on {dataset}")
             facts = (self.stores[dataset], self.selection.folds)
             found = [run_control(row.control, *facts, seed, self.runs.folder) for seed in self.selection.seeds]
             measured = {"fair": Measured.of([one.outcome for one in found])}
             seconds = sum(one.seconds for one in found)
-            cells.append(TableCell(row.name, dataset, row.figures.get(dataset), measured, seconds=round(seconds, 3)))
+            cells.append(replace(empty_cell(row, dataset), measured=measured, seconds=round(seconds, 3)))
         return cells
 
     def _in_order(self, cells: Sequence[TableCell]) -> tuple[TableCell, ...]:
@@ -224,7 +232,7 @@ class Reproducer:
 def compare_cells(rows: Sequence[PaperRow], cells: Sequence[TableCell]) -> list[PairComparison]:
     """Compare rows on each data set under each protocol: declared pairs, random parameters and the best control."""
     table = {(cell.dataset, cell.row): cell for cell in cells}
-    controls = [row.name for row in rows if row.kind == "control"]
+    controls = [row.name for row in rows if row.control is not None]
     found = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         for row in rows:
@@ -232,7 +240,7 @@ def compare_cells(rows: Sequence[PaperRow], cells: Sequence[TableCell]) -> list[
             why = "random" if row.kind == "random" else "declared"
             found += _compared(table.get((dataset, pair[0] or "")), table.get((dataset, pair[1] or "")), why)
             if row.kind == "model":
-                judged = [table[dataset, name] for name in controls if table[dataset, name].measured]
+                judged = [table[dataset, name] for name in controls if "fair" in table[dataset, name].measured]
                 best = max(judged, key=lambda cell: cell.measured["fair"].mean, default=None)
                 found += _compared(table[dataset, row.name], best, "control")
     return found
@@ -264,9 +272,11 @@ def mark(cell: TableCell, controls: Sequence[TableCell]) -> TableCell:
     if "fair" not in cell.measured:
         return cell
     reached = cell.measured["fair"].mean
-    names = tuple(one.row for one in controls if one.measured and one.measured["fair"].mean >= reached)
+    judged = [one for one in controls if "fair" in one.measured]
+    names = tuple(one.row for one in judged if one.measured["fair"].mean >= reached)
     return TableCell(**vars(cell) | {"not_above": names})
 
 
-def _empty(row: PaperRow, dataset: str) -> TableCell:
-    return TableCell(row.name, dataset, row.figures.get(dataset))
+def empty_cell(row: PaperRow, dataset: str) -> TableCell:
+    """Return the cell of a row on a data set with the paper's figure only."""
+    return TableCell(row.name, dataset, row.figures.get(dataset), source=row.sources.get(dataset))

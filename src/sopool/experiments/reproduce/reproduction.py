@@ -16,7 +16,7 @@ from sopool._files.schema import choice, mapping_of, read_json, record, text, tu
 from sopool._files.sealed import json_digest
 from sopool.errors import DataError, UserError
 from sopool.experiments.comparison import Comparison
-from sopool.experiments.reproduce.paper.tables import TABLES, Figure, PaperRow
+from sopool.experiments.reproduce.paper.tables import TABLES, Figure, PaperRow, Source
 from sopool.experiments.reproduce.reproduction_schema import CELL, COMPARED, PROTOCOL, ROW, SETUP
 from sopool.experiments.statistics import Across
 from sopool.models.config import Setting
@@ -85,13 +85,21 @@ class TableCell:
     """The number of trained epochs of all runs."""
     seconds: float = 0.0
     """The time for training, or for fitting a control; parallel workers count separately."""
+    source: Source | None = None
+    """Where the paper's figure is from, if cells of its row differ in that."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return vars(self) | {
-            "paper": None if self.paper is None else self.paper._asdict(),
-            "measured": {protocol: one.to_json() for protocol, one in self.measured.items()},
-        }
+        """Return a JSON object; without a source it has none."""
+        own = {name: value for name, value in vars(self).items() if name != "source"}
+        source = {} if self.source is None else {"source": self.source.to_json()}
+        return (
+            own
+            | source
+            | {
+                "paper": None if self.paper is None else self.paper._asdict(),
+                "measured": {protocol: one.to_json() for protocol, one in self.measured.items()},
+            }
+        )
 
     @classmethod
     def from_json(cls, saved: Any, where: str = "cell") -> "TableCell":
@@ -102,7 +110,8 @@ class TableCell:
         measured = {
             protocol: Measured(**{name: one[name] for name in names}) for protocol, one in found["measured"].items()
         }
-        return cls(**found | {"paper": paper, "measured": measured})
+        source = None if found["source"] is None else Source(**found["source"])
+        return cls(**found | {"paper": paper, "measured": measured, "source": source})
 
 
 @dataclass(frozen=True)
@@ -216,7 +225,8 @@ class Reproduction:
 
         The name depends on the request, so that the same request replaces its earlier file.
         """
-        asked = [self.datasets, self.protocols, [row.name for row in self.rows], self.training]
+        asked: list[Any] = [self.datasets, self.protocols, [row.name for row in self.rows], self.training]
+        asked += [[row.name, row.datasets] for row in self.rows if row.kind == "system"]
         key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
         path = path_of(folder, TABLE_FILES, f"{self.table}-{key}")
         plain = self.to_json()
@@ -246,8 +256,10 @@ def load_reproduction(path: Path) -> Reproduction:
 
 
 def _row(saved: Mapping[str, Any], cells: Sequence[TableCell]) -> PaperRow:
-    figures = {cell.dataset: cell.paper for cell in cells if cell.row == saved["name"] and cell.paper is not None}
-    return PaperRow(**{key: value for key, value in saved.items() if key != "kind"}, figures=figures)
+    own = [cell for cell in cells if cell.row == saved["name"]]
+    figures = {cell.dataset: cell.paper for cell in own if cell.paper is not None}
+    sources = {cell.dataset: cell.source for cell in own if cell.source is not None}
+    return PaperRow(**{key: value for key, value in saved.items() if key != "kind"}, figures=figures, sources=sources)
 
 
 SAVED = record(

@@ -12,6 +12,7 @@ from sopool._files.schema import (
     record,
     text,
     tuple_of,
+    value_check,
     whole,
 )
 from sopool.training.protocols.protocols import PROTOCOLS
@@ -26,6 +27,16 @@ MEASURED = record(
     },
     more=anything,  # mean and standard deviation, which are computed from the folds
 )
+SOURCE = record(
+    {
+        "paper": text(),
+        "judged": text(),
+        "protocol": optional(PROTOCOL),
+        "comparable": value_check(lambda value: type(value) is bool, "true or false"),
+        "remark": text(),
+        "system": optional(text()),
+    }
+)
 CELL = record(
     {
         "row": text(),
@@ -35,7 +46,9 @@ CELL = record(
         "not_above": tuple_of(text()),
         "model_epochs": whole(),
         "seconds": number(0),
-    }
+        "source": optional(SOURCE),
+    },
+    {"source": None},
 )
 TEST = record(
     {

@@ -53,6 +53,9 @@ class TableSelection:
     """Batches per epoch."""
     controls: bool = True
     """Whether controls are run, too, and second-order poolings with random parameters that are not learned."""
+    systems: SelectedNames = None
+    """The names of the systems of the table, such as ``"gk"``, that are run for its quoted rows. If only one of
+    ``pools`` and ``systems`` is given, nothing is run of the other."""
 
     def check(self) -> None:
         """Raise ``SettingError`` for anything that the table does not have and that cannot be added to it."""
@@ -62,6 +65,10 @@ class TableSelection:
             check_name(f"{self.table.name} GNN", gnn, self.table.gnns)
         for pool in self.pools or ():
             check_name("pooling", pool, HIERARCHICAL if self.table.hierarchical else POOLS)
+        if self.systems and not self.table.systems:
+            raise SettingError(f"no systems are run for {self.table.name}: choose table1, or name poolings only.")
+        for system in self.systems or ():
+            check_name(f"{self.table.name} system", system, self.table.systems)
         for protocol in self.protocols:
             check_name("protocol", protocol, PROTOCOLS)
         if not self.seeds or min(self.seeds) < 0:
@@ -119,11 +126,21 @@ class TableSelection:
         return (*chosen, *(PaperRow(name=name, control=name) for name in CONTROLS if name not in there))
 
     def _wants(self, row: PaperRow) -> bool:
-        return (self.pools is None or row.pool in self.pools) and (self.gnns is None or row.gnn in self.gnns)
+        pooling = self.systems is None if self.pools is None else row.pool in self.pools
+        return pooling and (self.gnns is None or row.gnn in self.gnns)
+
+    def _wants_system(self, name: str | None) -> bool:
+        return self.pools is None if self.systems is None else name in self.systems
 
     def _narrowed(self, row: PaperRow) -> PaperRow:
-        figures = {dataset: figure for dataset, figure in row.figures.items() if dataset in self.data}
-        return replace(row, figures=figures, datasets=tuple(name for name in row.datasets if name in self.data))
+        return replace(
+            row,
+            figures={dataset: figure for dataset, figure in row.figures.items() if dataset in self.data},
+            sources={dataset: source for dataset, source in row.sources.items() if dataset in self.data},
+            datasets=tuple(
+                name for name in row.datasets if name in self.data and (row.pool or self._wants_system(row.runs(name)))
+            ),
+        )
 
     def _added(self) -> list[PaperRow]:
         """Return rows for poolings that the table lacks, after each GNN, with as many blocks as its other rows."""

@@ -19,7 +19,7 @@ def plan_grid(lines: Sequence[Planned]) -> Grid:
         sections.append(len(rows))
         sums = [sum(getattr(one, name) for one in lines) for name in COUNTS]
         rows.append(_row(("all", "", ""), sums, sum(one.seconds for one in lines)))
-    columns = ["data set", "GNN", "poolings", "runs", "in the store", "model-epochs", "to train", "about"]
+    columns = ["data set", "GNN", "poolings or systems", "runs", "in the store", "model-epochs", "to train", "about"]
     return Grid("Runs to train", columns, rows, words=3, sections=sections)
 
 

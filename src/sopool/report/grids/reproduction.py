@@ -22,19 +22,28 @@ from sopool.report.grid import (
 )
 
 EMPTY = Cell("")
+NEAREST_NOTE = (
+    "The protocol of a quoted figure is in most cases only near to one of ours: folds, repeats and hyperparameters "
+    "differ. Figures that cannot be compared have no difference."
+)
 
 
 def reproduction_grid(found: Reproduction) -> Grid:
     """Show the figure of the paper and ours under every protocol, for each line and data set."""
     rows = []
     for row, cell in _lines(found, found.datasets):
-        source = f"quoted: {row.quoted}" if row.quoted else "the paper's own runs" if cell.paper else "ours only"
-        words = word_cells([cell.dataset, row.name, source, _paper_protocol(row, cell)])
-        rows.append([*words, *_figures(found, row, cell, NONE), Cell(", ".join(cell.not_above))])
+        if cell.source or row.quoted:
+            source = f"quoted: {cell.source.paper if cell.source else row.quoted}"
+        else:
+            source = "the paper's own runs" if cell.paper else "ours only"
+        judged = cell.source.judged if cell.source else ""
+        words = word_cells([cell.dataset, row.name, source, judged, _paper_protocol(row, cell)])
+        last = word_cells([_compared(found, row, cell), ", ".join(cell.not_above)])
+        rows.append([*words, *_figures(found, row, cell, NONE), *last])
     columns = [
-        *("data set", "line", "where the figure is from", "its protocol", "paper"),
+        *("data set", "line", "where the figure is from", "how it was found", "its protocol", "paper"),
         *map(protocol_label, found.protocols),
-        *("ours minus the paper's", "not above"),
+        *("ours minus the paper's", "comparable", "not above"),
     ]
     notes = [
         "Percent: mean ± standard deviation over the test folds. Ours minus the paper's: in points, under the protocol "
@@ -42,12 +51,18 @@ def reproduction_grid(found: Reproduction) -> Grid:
         "controls whose mean under fair is at least as high.",
         *(f"Not run: {name}: {why}" for name, why in found.not_run.items()),
     ]
-    return Grid(found.title, columns, rows, 4, notes).without_empty()
+    if any(cell.source for cell in found.cells):
+        notes.insert(1, NEAREST_NOTE)
+    worded = [*range(5), len(columns) - 2]
+    return Grid(found.title, columns, rows, worded, notes).without_empty()
 
 
 def reproduction_grids(found: Reproduction) -> list[Grid]:
     """Return all tables: each data set, the gains, the controls, and the ranks over data sets."""
-    grids = [dataset_grid(found, name) for name in found.datasets]
+    grids = []
+    for name in found.datasets:
+        sources = sources_grid(found, name)
+        grids += [dataset_grid(found, name), *([sources] if sources.rows else [])]
     declared, random, control = map(found.compared, ("declared", "random", "control"))
     if declared:
         notes = [
@@ -109,6 +124,34 @@ def dataset_grid(found: Reproduction, dataset: str) -> Grid:
     return Grid(f"{dataset}, accuracy in percent", columns, rows, [0, 2, len(columns) - 1], notes, sections)
 
 
+def sources_grid(found: Reproduction, dataset: str) -> Grid:
+    """Show where the quoted figures of one data set are from, how they were found, and whether ours compare."""
+    rows = []
+    for row in found.rows:
+        cell = found.cell(row.name, dataset)
+        if cell.source is not None:
+            ours = row.runs(dataset) or "-"
+            about = (cell.source.paper, cell.source.judged, cell.source.protocol or "none")
+            rows.append(word_cells([row.name, ours, *about, _compared(found, row, cell)]))
+    columns = ["", "ours", "quoted from", "its protocol", "nearest\nof ours", "comparable with ours"]
+    return Grid(f"{dataset}, sources of the quoted figures", columns, rows, len(columns), [NEAREST_NOTE])
+
+
+def _compared(found: Reproduction, row: PaperRow, cell: TableCell) -> str:
+    """Return whether a quoted figure can be compared with ours, and why not; empty if its row says all."""
+    source = cell.source
+    if source is None:
+        return ""
+    remark = f"; {source.remark}" if source.remark else ""
+    if not source.comparable:
+        return f"no{remark}"
+    if source.protocol in cell.measured:
+        return f"yes, {source.protocol}{remark}"
+    if not cell.measured:
+        return f"not run here{remark}"
+    return f"no; there is no result of ours under {source.protocol}"
+
+
 def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[PaperRow, TableCell]]:
     """Yield the lines of the table that have a figure of the paper or of ours."""
     for dataset in datasets:
@@ -119,7 +162,11 @@ def _lines(found: Reproduction, datasets: Sequence[str]) -> Iterator[tuple[Paper
 
 
 def _paper_protocol(row: PaperRow, cell: TableCell) -> str:
-    return (row.protocol or "not known") if cell.paper else ""
+    if cell.paper is None:
+        return ""
+    if cell.source is not None:
+        return cell.source.protocol or "none of ours"
+    return row.protocol or "not known"
 
 
 def _figures(found: Reproduction, row: PaperRow, cell: TableCell, nothing: Cell) -> list[Cell]:
@@ -127,8 +174,11 @@ def _figures(found: Reproduction, row: PaperRow, cell: TableCell, nothing: Cell)
 
     ``nothing`` replaces missing figures.
     """
-    ours = cell.measured.get(row.protocol or "")
+    source = cell.source
+    ours = cell.measured.get((row.protocol if source is None else source.protocol) or "")
     off = nothing
+    if source is not None and not source.comparable:
+        ours = None
     if ours is not None and cell.paper is not None:
         off = points_cell(ours.mean - cell.paper.mean)
     figures: list[Figure | Measured | None] = [cell.paper, *map(cell.measured.get, found.protocols)]
@@ -137,7 +187,9 @@ def _figures(found: Reproduction, row: PaperRow, cell: TableCell, nothing: Cell)
 
 def _note(row: PaperRow, cell: TableCell) -> str:
     notes = []
-    if row.quoted:
+    if cell.source is not None and cell.paper is not None:
+        notes.append("quoted, see below")
+    elif row.quoted:
         notes.append(f"quoted: {row.quoted}")
     if cell.not_above:
         notes.append(f"! not above {', '.join(cell.not_above)}")

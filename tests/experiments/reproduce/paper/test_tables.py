@@ -1,10 +1,13 @@
 """The paper's tables, recounted."""
 
+import json
 import re
+from importlib.resources import files
 
 import pytest
 
 from sopool.experiments.reproduce.paper import TABLES, Figure, read_tables
+from sopool.experiments.systems import SYSTEMS, FixedSystem
 from sopool.models.presets import HIERARCHICAL, POOLS
 from sopool.nn.gnn import VARIANTS
 from sopool.training.protocols.protocols import PROTOCOLS
@@ -69,9 +72,60 @@ def test_every_line_can_be_run_or_says_where_it_is_from(name):
             assert row.pool in (HIERARCHICAL if row.blocks else POOLS)
             assert row.datasets == tuple(row.figures)
         else:
-            assert row.quoted
+            assert row.quoted or (row.sources and row.sources.keys() >= row.figures.keys())
         assert row.against is None or row.against in names
         assert row.protocol is None or row.protocol in PROTOCOLS
+
+
+def test_every_quoted_figure_of_the_first_table_has_a_source_and_a_protocol():
+    table = read_tables()["table1"]
+    for row in table.rows:
+        if row.protocol == "per-fold-max":
+            assert not row.sources  # the paper's own runs
+            continue
+        assert row.sources.keys() >= row.figures.keys()
+        assert row.sources.keys() - row.figures.keys() == ({"NCI1"} if row.name == "RW [2010]" else set())  # > 1 day
+        for source in row.sources.values():
+            assert source.paper
+            assert source.judged
+            assert source.protocol is None or source.protocol in PROTOCOLS
+            assert source.remark or (source.comparable and source.protocol)
+            assert not (source.comparable and source.protocol is None)
+            assert source.system is None or isinstance(SYSTEMS[source.system], FixedSystem)
+    assert table.systems == ("gk", "rw", "wl", "dgk-sp", "dgk-wl", "dgk-gk", "awe", "awe-dd")
+    assert "could not be had" in table.unavailable["REDDIT-MULTI-5K"]
+
+
+def test_no_data_set_of_a_row_has_two_sources():
+    text = files("sopool.experiments.reproduce.paper").joinpath("tables.json").read_text(encoding="utf-8")
+    for table in json.loads(text).values():
+        for row in table["rows"]:
+            named = [name for source in row.get("sources", ()) for name in source["datasets"]]
+            assert len(set(named)) == len(named)
+            assert set(named) <= set(table["datasets"])
+
+
+@pytest.mark.parametrize(
+    ("row", "dataset", "words", "protocol", "system"),
+    [
+        ("GK [2009]", "MUTAG", "graphlets of 3 nodes", "fair", "gk"),
+        ("WL [2011]", "COLLAB", "GIN paper", "single-epoch", "wl"),
+        ("DGK [2015]", "PTC", "deep shortest-path kernel", "fair", "dgk-sp"),
+        ("DGK [2015]", "NCI1", "deep WL kernel", "fair", "dgk-wl"),
+        ("DGK [2015]", "COLLAB", "deep graphlet kernel", "fair", "dgk-gk"),
+        ("AWE [2018]", "COLLAB", "distributed", None, "awe-dd"),
+        ("DGCNN [2018]", "NCI1", "DGCNN paper", "last-epoch", None),
+        ("DGCNN [2018]", "REDDIT-BINARY", "GCAPS-CNN paper's rerun", None, None),
+        ("DiffPool [2018]", "NCI1", "EigenGCN paper's rerun", "fair", None),
+        ("DiffPool [2018]", "COLLAB", "DiffPool paper", "single-epoch", None),
+    ],
+)
+def test_sources_looked_up_by_hand(row, dataset, words, protocol, system):
+    (found,) = [one for one in read_tables()["table1"].rows if one.name == row]
+    source = found.sources[dataset]
+    assert words in source.paper
+    assert (source.protocol, source.system) == (protocol, system)
+    assert found.runs(dataset) == system
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3"])

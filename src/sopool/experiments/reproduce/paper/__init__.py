@@ -1,5 +1,5 @@
 """The paper's tables and its second figure, as data."""
 
-from sopool.experiments.reproduce.paper.tables import TABLES, Figure, PaperRow, PaperTable, read_tables
+from sopool.experiments.reproduce.paper.tables import TABLES, Figure, PaperRow, PaperTable, Source, read_tables
 
-__all__ = ["TABLES", "Figure", "PaperRow", "PaperTable", "read_tables"]
+__all__ = ["TABLES", "Figure", "PaperRow", "PaperTable", "Source", "read_tables"]

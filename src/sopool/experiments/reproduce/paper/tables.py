@@ -1,13 +1,14 @@
 """The paper's five tables: their figures, where each comes from, and how to run them.
 
 The figures are in ``tables.json`` as printed: "95.3 4.4" is 95.3 +- 4.4 percent, "67.0" has no standard deviation, and
-anything else is a cell without a figure. In Python all figures are fractions.
+anything else is a cell without a figure. In Python all figures are fractions. Quoted figures of the first table have a
+source and a protocol for each data set, since one row may come from several papers.
 
 Z. Wang, S. Ji. Second-order pooling for graph neural networks. IEEE TPAMI, 2020.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -42,8 +43,38 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where a quoted figure is from, and how it was found there.
+
+    Examples:
+        >>> from sopool.experiments.reproduce.paper import read_tables
+        >>> rows = {row.name: row for row in read_tables()["table1"].rows}
+        >>> source = rows["DiffPool [2018]"].sources["MUTAG"]
+        >>> source.paper, source.judged, source.protocol
+        ("EigenGCN paper's rerun of DiffPool", 'ten random splits 80/10/10', 'fair')
+    """
+
+    paper: str
+    """The paper that the figure is from, and which of its variants it is."""
+    judged: str
+    """The protocol there, in words."""
+    protocol: str | None
+    """The nearest of our protocols; None if there is none."""
+    comparable: bool
+    """Whether our figure under that protocol can be compared with it."""
+    remark: str = ""
+    """What differs, or why they cannot be compared."""
+    system: str | None = None
+    """The system that is run for this figure; None if there is none."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
 class PaperRow:
-    """One row of a table: a model that can be run, a control, or figures that are only quoted.
+    """One row of a table: a model or system that can be run, a control, or figures that are only quoted.
 
     Examples:
         >>> from sopool.experiments.reproduce.paper import PaperRow
@@ -68,21 +99,35 @@ class PaperRow:
     against: str | None = None
     """The row that this one is compared with, declared before anything is run."""
     datasets: tuple[str, ...] = ()
-    """The data sets on which a model is trained: those with a figure in the paper."""
+    """The data sets on which a model or system is run: models on those with a figure in the paper, systems on those
+    with a source that names one."""
     figures: Mapping[str, Figure] = field(default_factory=dict)
     """The paper's figures by data set; data sets without a figure are left out."""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """The sources of the figures by data set; empty if ``quoted`` and ``protocol`` say all."""
 
     @property
     def kind(self) -> str:
-        """``quoted`` (nothing is run), ``control``, ``random`` (a pooling without learned parameters) or ``model``."""
-        if self.control is not None:
-            return "control"
-        if self.pool is None:
-            return "quoted"
-        return "random" if self.pool in FROZEN else "model"
+        """The kind of the row: ``quoted``, ``system``, ``control``, ``random`` or ``model``.
+
+        Nothing is run for ``quoted``, and ``random`` is a pooling without learned parameters. A control that is run
+        under all protocols, as the kernel of the first table, is a ``system``.
+        """
+        if self.pool is not None:
+            return "random" if self.pool in FROZEN else "model"
+        if any(map(self.runs, self.datasets)):
+            return "system"
+        return "quoted" if self.control is None else "control"
+
+    def runs(self, dataset: str) -> str | None:
+        """Return the name of the pooling or system that is run on a data set; None if nothing is."""
+        if dataset not in self.datasets:
+            return None
+        source = self.sources.get(dataset)
+        return self.pool or (None if source is None else source.system)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object without the figures, which belong to the cells."""
+        """Return a JSON object without the figures and their sources, which belong to the cells."""
         names = ("name", "gnn", "pool", "blocks", "control", "protocol", "quoted", "against", "datasets")
         return {"kind": self.kind} | {name: getattr(self, name) for name in names}
 
@@ -118,6 +163,8 @@ class PaperTable:
     """Remarks about the figures."""
     head: Head | None = None
     """The classifier of hierarchical models."""
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    """Why nothing was run on some of the data sets, by their names."""
 
     @property
     def setting(self) -> Setting:
@@ -128,6 +175,12 @@ class PaperTable:
     def gnns(self) -> tuple[str, ...]:
         """The message-passing layers of its rows, without repetitions."""
         return tuple(dict.fromkeys(row.gnn for row in self.rows if row.gnn is not None))
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems that are run for its rows, without repetitions."""
+        named = (row.runs(dataset) for row in self.rows if row.kind == "system" for dataset in row.datasets)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def hierarchical(self) -> bool:
@@ -157,7 +210,16 @@ def _table(name: str, saved: dict[str, Any]) -> PaperTable:
 def _row(saved: dict[str, Any], datasets: tuple[str, ...]) -> PaperRow:
     cells = zip(datasets, saved["figures"], strict=True)
     figures = {name: _figure(cell) for name, cell in cells if cell[0].isdigit()}
-    return PaperRow(**saved | {"figures": figures, "datasets": tuple(figures) if "pool" in saved else ()})
+    sources = {name: source for each in saved.get("sources", ()) for name, source in _sources(**each)}
+    if "pool" not in saved:
+        run = tuple(name for name, source in sources.items() if source.system is not None)
+    else:
+        run = tuple(figures)
+    return PaperRow(**saved | {"figures": figures, "datasets": run, "sources": sources})
+
+
+def _sources(datasets: Sequence[str], **facts: Any) -> list[tuple[str, Source]]:
+    return [(name, Source(**facts)) for name in datasets]
 
 
 def _figure(cell: str) -> Figure:
