@@ -3,7 +3,8 @@ import pytest
 
 from sopool.estimator.estimate import Estimate
 from sopool.objectives import MultiLabel, Regression, SingleLabel
-from sopool.report.grids.estimates import estimate_grid, no_better, scores_grid, usual_metrics
+from sopool.objectives.calibration import Calibration
+from sopool.report.grids.estimates import calibration_grid, estimate_grid, no_better, scores_grid, usual_metrics
 
 
 def found(accuracy, balanced, largest, classes):
@@ -90,3 +91,11 @@ def test_folds_that_do_not_allow_a_score_are_told_where_there_is_one_target(obje
     assert "F1 cannot" not in note
     (note,) = estimate_grid(Estimate(objective, folds[:1], folds[:1]), ["roc_auc", "f1"]).notes
     assert "cannot" not in note
+
+
+@pytest.mark.parametrize(("temperature", "warned"), [(1.2, False), (19.99, True), (0.05, True)])
+def test_a_temperature_at_its_limit_is_told(temperature, warned):
+    before, after = ({"log_loss": loss, "calibration_error": 0.1} for loss in (0.7, 0.6))
+    (note,) = calibration_grid(Calibration(temperature, before, after)).notes
+    assert f"Temperature: {temperature:.2f}, chosen by log loss. The model uses it." in note
+    assert ("do not rely on these probabilities" in note) == warned

@@ -94,7 +94,7 @@ def _options(
     ] = False,
     config_file: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", help="TOML file with options of commands, e.g. of [fit]."),
+        typer.Option("--config", metavar="FILE", help="TOML file with options of commands."),
     ] = None,
 ) -> None:
     if config_file is not None:

@@ -47,6 +47,11 @@ class Calibration:
         before, after = self.before["log_loss"], self.after["log_loss"]
         return before is not None and after is not None and after < before
 
+    @property
+    def at_limit(self) -> bool:
+        """Whether the temperature is the lowest or the highest, up to one percent."""
+        return not 1.01 * COOLEST < self.temperature < 0.99 * HOTTEST
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         return {"temperature": self.temperature, "used": self.helps, "before": self.before, "after": self.after}

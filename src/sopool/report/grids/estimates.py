@@ -85,7 +85,11 @@ def calibration_grid(found: "Calibration") -> Grid:
         for metric in found.before
     ]
     used = "The model uses it" if found.helps else "The log loss is not lower, so the model does not use it"
-    note = f"Temperature: {found.temperature:.2f}. {used}. Each test fold has that of the other folds."
+    limit = " It is the limit of what is tried, so do not rely on these probabilities." if found.at_limit else ""
+    note = (
+        f"Temperature: {found.temperature:.2f}, chosen by log loss. {used}.{limit} Each test fold was scored with the "
+        "temperature of the other folds."
+    )
     title = f"Probabilities on unseen graphs, lower is better{_unit(list(found.before))}"
     return Grid(title, ["", "as trained", "calibrated"], rows, notes=[note])
 

@@ -21,7 +21,7 @@ def without(kind: str, store: PackedGraphs) -> str | None:
     """Refuse graphs without a kind of descriptors."""
     if _columns(kind, store):
         return None
-    return f"needs molecules read with descriptors={kind}"
+    return f"needs molecules read with descriptors={kind}, in commands --descriptors {kind}"
 
 
 def descriptors(kind: str, store: PackedGraphs) -> np.ndarray:
