@@ -64,7 +64,7 @@ def count(folder, what):
 
 
 def trained(reports):
-    return sum(one.models * one.epochs for one in reports if one.accuracy is not None)
+    return sum(one.models * one.epochs for one in reports if one.score is not None)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_node_killed_half_way_changes_no_number(cluster, graphs, tmp_path, man
     total = len(configs) * REQUEST.epochs
     assert sum(one.models * one.epochs for one in seen) == total
     assert sum(one.finished for one in seen) == len(configs)
-    resumed = [one.epochs for one in seen if one.epochs > 0 and one.accuracy is None]
+    resumed = [one.epochs for one in seen if one.epochs > 0 and one.score is None]
     assert len(resumed) == 2, "both runs of the lost bank go on from their checkpoints, no other run begins again"
     assert 0 < min(resumed) <= max(resumed) < HALF
     lost = -sum(one.models * one.epochs for one in seen if one.epochs < 0)
@@ -152,7 +152,7 @@ def test_stopped_and_resumed(cluster, graphs, tmp_path):
     seen = []
 
     def stop():
-        return any(one.accuracy is not None for one in seen)
+        return any(one.score is not None for one in seen)
 
     assert not train_on_ray(graphs, runs, configs, report=seen.append, stop=stop, address=cluster.address)
     infos = [info for info in runs.list() if info.kind == "interrupted"]
