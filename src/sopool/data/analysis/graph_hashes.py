@@ -79,8 +79,8 @@ def _refined(store: PackedGraphs, colours: np.ndarray, keys: np.ndarray) -> np.n
         # PyTorch's int64 wraps around as uint64 does.
         ahead.scatter_add_(0, source, _signed(_mixed(colours[target.numpy()] + own + AHEAD)))
         behind.scatter_add_(0, target, _signed(_mixed(colours[source.numpy()] + own + BEHIND)))
-    for heard in (ahead, behind):
-        colours = _mixed(colours * STEP + heard.numpy().view(np.uint64))
+    for neighbors in (ahead, behind):
+        colours = _mixed(colours * STEP + neighbors.numpy().view(np.uint64))
     return colours
 
 

@@ -96,10 +96,10 @@ def _step(x: _Table, y: _Table, chosen: Tensor, targets: Tensor, weights: Tensor
     """Take a step for inputs ``[B, S]`` and targets ``[B, 1 + k]``, of which the first of each row is the right one."""
     mean = (weights[:, None] * x.rows[chosen]).sum(1)
     others = y.rows[targets]
-    slope = (others @ mean[:, :, None])[..., 0].sigmoid_()
-    slope[:, 0] -= 1
-    x_gradient = slope[:, None] @ others
-    y.descend(targets, slope[..., None] * mean[:, None])
+    score_gradient = (others @ mean[:, :, None])[..., 0].sigmoid_()
+    score_gradient[:, 0] -= 1
+    x_gradient = score_gradient[:, None] @ others
+    y.descend(targets, score_gradient[..., None] * mean[:, None])
     x.descend(chosen, weights[:, None] * x_gradient)
 
 

@@ -71,8 +71,8 @@ class PairProducts(NamedTuple):
         """Return the contribution of each node to <gradient, S>, ``[N]``, with one half of each pair that it is in."""
         with torch.enable_grad():
             z = (self.rows @ self.weight).detach().requires_grad_()
-            (slope,) = torch.autograd.grad((gradient * self.matrices(z)).sum(), z)
-        return (z.detach() * slope).sum(1) / 2
+            (derivative,) = torch.autograd.grad((gradient * self.matrices(z)).sum(), z)
+        return (z.detach() * derivative).sum(1) / 2
 
     def pairs(self, gradient: Tensor) -> Tensor:
         """Return the contribution of each pair of features, at all distances together, to <gradient, S>, ``[F, F]``."""
