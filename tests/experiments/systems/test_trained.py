@@ -122,6 +122,18 @@ def test_a_recipe_says_how_networks_are_trained(tmp_path):
     assert (config.optimizer, config.momentum, config.clip) == ("sgd", 0.9, 0.5)
 
 
+def test_a_network_that_draws_nothing_needs_no_seeds(tmp_path, monkeypatch):
+    """It gives the same results, with or without saying so."""
+    curves = []
+    for draws in (True, False):
+        monkeypatch.setattr(Tiny, "draws", draws, raising=False)
+        assert made(rate=0.0).draws is draws
+        trained("tiny", sees="", recipe=Recipe(epochs=2, steps=2, batch_size=8), grid={"rate": (0.0,)})(Tiny)
+        (found,) = evaluator(tmp_path / str(draws), None, protocols=["last-epoch"]).evaluate(workers=1)
+        curves.append([run.curves["step_loss"] for run in found.runs["test"]])
+    np.testing.assert_array_equal(*curves)
+
+
 def test_every_task_beside_kernels_and_poolings(tmp_path):
     for store in (load("MUTAG"), *(make() for make in STORES.values())):
         found = evaluator(tmp_path, store, "tiny", "size", "sum", protocols=["fair"], epochs=1, steps=1).evaluate()
