@@ -38,7 +38,7 @@ def clusters_of(nodes: int, poolings: int) -> list[int]:
     paper="Ying et al., 2018",
     cost="N k^2 + E k, k a share of the largest graph",
     recipe=Recipe(epochs=1000, steps=None, batch_size=20, lr=0.001, clip=2.0),
-    grid={"hidden": (32, 64), "poolings": (1, 2)},
+    grid={"hidden": (64,), "poolings": (1, 2)},
     fitted={"nodes": largest},
 )
 class DifferentiablePooling(torch.nn.Module):
