@@ -18,11 +18,6 @@ MOST = 128
 """The largest number of clusters, a quarter of the 500 nodes above which the authors leave graphs of DD out."""
 
 
-def largest(sizes: Tensor) -> int:
-    """Return the number of nodes of the largest graph."""
-    return int(sizes.max())
-
-
 def clusters_of(nodes: int, poolings: int) -> list[int]:
     """Return the number of clusters after each pooling, at least 2."""
     numbers = []
@@ -39,7 +34,7 @@ def clusters_of(nodes: int, poolings: int) -> list[int]:
     cost="N k^2 + E k, k a share of the largest graph",
     recipe=Recipe(epochs=1000, steps=None, batch_size=20, lr=0.001, clip=2.0),
     grid={"hidden": (64,), "poolings": (1, 2)},
-    fitted={"nodes": largest},
+    fitted={"nodes": lambda train: int(train.sizes.max())},
 )
 class DifferentiablePooling(torch.nn.Module):
     r"""The network of differentiable pooling, with three convolutions at each of its levels.
