@@ -181,6 +181,7 @@ def fit(
     from sopool.report.grids.estimates import calibration_grid, estimate_grid, no_better, usual_metrics
 
     check_file(output, *source_files(source, root), *([] if test is None else [test]))
+    _tell_of_replaced(output)
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     shown_metrics(metrics, task)  # before the graphs are read, which may take long
@@ -264,6 +265,25 @@ def fit(
     selected = f" Selected: {chosen}." if chosen else ""
     meaning = meaning.replace("{what}", WHAT[known.task])
     console.print(f"Trained {what} and saved the model to {output}.{selected} {meaning}")
+
+
+def _tell_of_replaced(output: Path) -> None:
+    """Warn that an older model will be replaced; raise ``DataError`` for any other file, which may be a mistake."""
+    from sopool.estimator import load_model
+
+    if not output.is_file() or not output.stat().st_size:
+        return
+    try:
+        data = load_model(output, "cpu").trained_on_
+    except DataError as error:
+        raise DataError(
+            f"{error} It would be overwritten: write the model to another file, or delete this one."
+        ) from error
+    print_message(
+        "warning",
+        f"{output} holds a model of {data.get('graphs', 0):,} graphs ({data.get('name', 'graphs')}), which the new one "
+        "replaces when training ends. To keep it, interrupt this command and give another --output.",
+    )
 
 
 SEARCHED: dict[str, Callable[[str, str], list[Any]]] = {
