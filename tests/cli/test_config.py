@@ -150,6 +150,7 @@ def test_mistakes_name_the_file_and_the_key(text, message, call, config, tmp_pat
             ["--test", "a"],
             "--test a and [fit] keep-copies-together = true of c.toml were",
         ),
+        (r"split = 'group:a\1'", [], r'error: MUTAG: [fit] split = "group:a\\1" of c.toml needs molecules'),
         ("folds = 3", ["--folds", "1"], "error: --folds 1: cross-validation needs at least 2 folds."),
         ("executor = 'local'", [], "c.toml: [fit] has the key 'executor'"),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from sopool.data import DataError, load
 from sopool.data.formats import limits
+from sopool.data.formats.rows import row_options
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import MissingPackageError
 from sopool.estimator import load_model
@@ -54,7 +55,7 @@ def test_it_is_read_as_a_table(table, tmp_path):
 
 
 def test_rows_are_numbered_and_keep_their_cells(table):
-    chunks = list(stream_graphs(table, {}, keep=True))
+    chunks = list(stream_graphs(table, {}, row_options(keep=True)))
     assert [row for chunk in chunks for row in chunk.rows] == list(range(1, 17))
     assert chunks[0].ids[:2] == ["one", "two"]
     assert chunks[0].cells[0].names == tuple(COLUMNS)

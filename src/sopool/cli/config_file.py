@@ -204,8 +204,8 @@ def named_in_config(context: Any, message: str) -> str:
             for given, shown in [(value, _toml(value)), *((item, item) for item in items)]:
                 flags[rf"--{key} {re.escape(str(given))}(?![\w-])"] = f"{named} = {shown}"
         for flag, shown in flags.items():
-            message = re.sub(rf"^{flag}", lambda _, shown=shown: f"{path}: {shown}", message)
-            message = re.sub(flag, lambda _, shown=shown: f"{shown} of {path}", message)
+            for place, words in ((rf"^{flag}", f"{path}: {shown}"), (flag, f"{shown} of {path}")):
+                message = re.sub(place, words.replace("\\", r"\\"), message)
     return message
 
 

@@ -1,14 +1,14 @@
 """``sopool predict``."""
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sopool._files.atomic import is_stream
 from sopool.cli.loading import own_columns, shown_source, source_files
 from sopool.cli.options import (
     DATA,
@@ -21,11 +21,12 @@ from sopool.cli.options import (
     StreamsArgument,
     TargetColumnsOption,
 )
-from sopool.cli.output import check_target, error_console, format_of, is_stdout, open_target, print_message
+from sopool.cli.output import STDIN, check_target, error_console, format_of, is_stdout, open_target, print_message
 from sopool.errors import DataError, OnError
 
 if TYPE_CHECKING:
-    from sopool.data.formats.rows import BadRow
+    from sopool.data.formats.rows import BadRow, RowOptions
+    from sopool.data.names import Needed
     from sopool.estimator import GraphEstimator
     from sopool.estimator.streaming import Count
 
@@ -72,6 +73,7 @@ def predict(
     columns, each row also has the name of its file.
     """
     from sopool._runtime.out_of_memory import advise
+    from sopool.data.formats.rows import row_options
     from sopool.data.sources.stream import stream_graphs
     from sopool.estimator import load_model
     from sopool.estimator.streaming import FORMATS, Count, Writer, predict_stream
@@ -84,26 +86,40 @@ def predict(
     start = time.monotonic()
     fields = estimator.ensemble_.fields
     also = () if estimator.seen_graphs_ is None else estimator.seen_graphs_.fields
-    read = partial(
-        stream_graphs,
-        fields=fields,
-        root=root,
-        smiles_column=smiles_column,
-        label_column=label_column,
-        max_atoms=max_atoms,
-        target_columns=columns,
-        also=also,
+    options = row_options(
+        smiles_column,
+        label_column,
+        columns,
+        max_atoms,
         id_column=id_column,
         training=estimator.columns_,
         keep=not drop_input,
     )
-    chunks = chain.from_iterable(map(read, source))
+    if len(source) > 1:
+        _check_columns(source, fields, options)
+    chunks = chain.from_iterable(stream_graphs(one, fields, options, root, also) for one in source)
     smaller = "Remove graphs that are too large."
     with advise(f"to read {shown_source(source)}", lambda: smaller), open_target(output) as file:
         writer = Writer(file, chosen, estimator, several=len(source) > 1)
         predict_stream(estimator, chunks, count, _refuser(on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, estimator)
+
+
+def _check_columns(source: list[str], fields: "Mapping[str, Needed]", options: "RowOptions") -> None:
+    """Raise if a file among several has other columns than the first one; pipes are checked as they are read."""
+    from sopool.data.sources.stream import columns_of
+    from sopool.estimator.streaming import column_order
+
+    first = None
+    for one in source:
+        place = Path(one)
+        if one == STDIN or (place.exists() and is_stream(place)):
+            continue
+        here = columns_of(one, fields, options)
+        if here is not None:
+            first = first or (one, here)
+            column_order(here, one, *first[::-1])
 
 
 def _refuser(on_error: OnError) -> "Callable[[str | Path, BadRow], None]":

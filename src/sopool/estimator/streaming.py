@@ -17,7 +17,7 @@ from sopool._runtime.threads import one_threaded_pool, threads
 from sopool.data.formats.rows import BadRow, Cells
 from sopool.data.names import number_in, reads, whole_number
 from sopool.data.pack import Label
-from sopool.data.sources.stream import NO_NODES, GraphChunk
+from sopool.data.sources.stream import ID_ONLY, NO_NODES, GraphChunk
 from sopool.data.targets import GraphLabel, is_missing
 from sopool.errors import DataError
 from sopool.estimator.base import GraphEstimator
@@ -228,6 +228,23 @@ def _read(label: Any, numbers: bool) -> str:
     return text if number is None else str(number)
 
 
+def column_order(here: Sequence[str], source: str, first: Sequence[str], first_source: str) -> list[int]:
+    """Return the place of each column of the first source among those of a source; raise if they differ."""
+    if here == first:
+        return list(range(len(here)))
+    if sorted(here) == sorted(set(first)):
+        return [here.index(name) for name in first]
+    lacks, more = (
+        ", ".join(repr(name) for name in one if name not in other) for one, other in ((first, here), (here, first))
+    )
+    differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"]))
+    raise DataError(
+        f"it {differ or 'repeats columns'}, but several sources must have the same columns as the first one, "
+        f"{first_source}. Use --drop-input to write no columns of the input.",
+        source,
+    )
+
+
 class Writer:
     """Write predictions as CSV or as JSON lines, after the rows that they are for if these are kept.
 
@@ -287,20 +304,8 @@ class Writer:
     def _columns_of(self, row: Predicted) -> list[int]:
         """Return the order of the cells of a source; raise if its columns are not those of the first source."""
         assert self._first is not None
-        here, first = (["id"] if one.cells is None else list(one.cells.names) for one in (row, self._first))
-        if here == first:
-            return list(range(len(here)))
-        if sorted(here) == sorted(set(first)):
-            return [here.index(name) for name in first]
-        lacks, more = (
-            ", ".join(repr(name) for name in one if name not in other) for one, other in ((first, here), (here, first))
-        )
-        differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"]))
-        raise DataError(
-            f"it {differ or 'repeats columns'}, but several sources must have the same columns as the first one, "
-            f"{self._first.source}. Use --drop-input to write no columns of the input.",
-            row.source,
-        )
+        here, first = (ID_ONLY if one.cells is None else one.cells.names for one in (row, self._first))
+        return column_order(here, row.source, first, self._first.source)
 
     def _values(self, row: Predicted) -> dict[str, Any]:
         """Return what is written of a prediction, by the keys of JSON lines; several values are a dictionary."""
@@ -337,7 +342,7 @@ class Writer:
         ]
         self._first = row
         taken = {*self._place, *(names if self._form == "csv" else values)}
-        for name in ("id",) if row.cells is None else row.cells.names:
+        for name in ID_ONLY if row.cells is None else row.cells.names:
             while name in taken:
                 name = f"{TAKEN}{name}"
             taken.add(name)
