@@ -115,7 +115,7 @@ def test_predictions_of_files_with_other_columns(tables, call, tmp_path):
     shown = call("predict", "m.sopool", "a.csv", "c.csv", "-o", "out.csv", "--drop-input")
     assert shown.code == 0, shown.err
     header = (tmp_path / "out.csv").read_text().splitlines()[0]
-    assert header == "file,row,id,prediction,probability_0,probability_1,uncertainty"
+    assert header == "file,row,id,prediction,probability_0,probability_1,uncertainty,in_training"
 
 
 @pytest.mark.parametrize(
