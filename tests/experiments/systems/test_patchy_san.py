@@ -85,7 +85,7 @@ def test_it_learns_on_mutag(tmp_path, monkeypatch):
     system = SYSTEMS["patchy-san"]
     monkeypatch.setitem(SYSTEMS, "patchy-san", replace(system, settings=system.settings[:1]))
     store = load("MUTAG")
-    request = Request(["patchy-san", "majority"], ["last-epoch"], epochs=15, folds=3)
+    request = Request(["patchy-san", "majority"], ["last-epoch"], epochs=10, folds=2)
     network, majority = Evaluator(store, request, RunStore(tmp_path)).evaluate(workers=1)
     assert network.outcomes["last-epoch"].mean > majority.outcomes["last-epoch"].mean + 0.05
     for run in network.runs["test"]:

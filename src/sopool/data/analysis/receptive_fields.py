@@ -21,8 +21,8 @@ TOGETHER = 2**13
 CELLS = 2**22
 """The number of pairs of nodes that are compared at a time."""
 STEPS = 1e9 / np.pi
-"""How finely betweenness is distinguished, as a share of all pairs. Sums of fractions, which are known up to rounding, are
-hardly ever halfway between two steps, since these are irrational."""
+"""How finely betweenness is distinguished, as a share of all pairs. Sums of fractions, known up to rounding, are hardly
+ever halfway between two steps, since these are irrational."""
 
 
 def receptive_fields(store: PackedGraphs, size: int) -> np.ndarray:
@@ -39,9 +39,8 @@ def receptive_fields(store: PackedGraphs, size: int) -> np.ndarray:
     Examples:
         >>> from sopool.data import Graph, pack
         >>> from sopool.data.analysis.receptive_fields import receptive_fields
-        >>> star = Graph(4, [(2, 0), (2, 1), (2, 3)], node_labels=["O", "O", "C", "N"])
-        >>> receptive_fields(pack([star]), size=3)[0].tolist()  # the center is first
-        [2, 3, 0]
+        >>> receptive_fields(pack([Graph(3, [(0, 1), (1, 2)])]), size=3).tolist()  # the node in the middle is first
+        [[1, 0, 2], [0, 1, 2], [2, 1, 0]]
     """
     order = torch.from_numpy(np.argsort(store.sizes.numpy(), kind="stable"))  # graphs of similar sizes together
     nodes = take_segments(store.node_ptr, order)[1].numpy()
