@@ -47,6 +47,22 @@ def graph_hashes(store: PackedGraphs, fields: Sequence[str], needed: Mapping[str
     store = store.to("cpu")
     if not all(_has(store, name, needed.get(name)) for name in fields):
         return None
+    colours = node_hashes(store, fields, needed)
+    with np.errstate(over="ignore"):
+        ptr = store.node_ptr.numpy()
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(colours + TOTAL), dtype=np.uint64)])
+        hashes = _mixed(total[ptr[1:]] - total[ptr[:-1]] + _mixed(np.diff(ptr).astype(np.uint64)))
+    return hashes.view(np.int64)
+
+
+def node_hashes(store: PackedGraphs, fields: Sequence[str], needed: Mapping[str, Needed]) -> np.ndarray:
+    """Return a hash of each node, uint64 ``[N]``, that is equal for nodes which color refinement does not distinguish.
+
+    Args:
+        store: The graphs, on a CPU.
+        fields: The fields of nodes and edges that count, all of which the store has.
+        needed: The columns of these fields that count, as for :func:`graph_hashes`.
+    """
     with np.errstate(over="ignore"):
         colours = _mixed(
             _sums(store, [name for name in fields if name in NODE_FIELDS], needed, store.num_nodes) + START
@@ -54,10 +70,7 @@ def graph_hashes(store: PackedGraphs, fields: Sequence[str], needed: Mapping[str
         keys = _sums(store, [name for name in fields if name in EDGE_FIELDS], needed, store.num_edges)
         for _ in range(ROUNDS):
             colours = _refined(store, colours, keys)
-        ptr = store.node_ptr.numpy()
-        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(colours + TOTAL), dtype=np.uint64)])
-        hashes = _mixed(total[ptr[1:]] - total[ptr[:-1]] + _mixed(np.diff(ptr).astype(np.uint64)))
-    return hashes.view(np.int64)
+    return colours
 
 
 def _has(store: PackedGraphs, name: str, needed: Needed) -> bool:
