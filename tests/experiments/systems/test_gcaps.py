@@ -33,7 +33,7 @@ def layer(part, x, around):
     return part.norm(torch.cat(capsules, 1)).relu().chunk(len(x), 1)
 
 
-def reference(model, x, edges):
+def reference(model, x, edges, histogram):
     """Scores of one graph."""
     around = [[node, *(a for a, b in edges if b == node)] for node in range(len(x))]
     degree = torch.tensor([[float(len(near))] for near in around]).double().log()
@@ -42,23 +42,26 @@ def reference(model, x, edges):
     covariance = torch.cov(nodes.T, correction=0)
     row, column = torch.triu_indices(*covariance.shape)
     upper = torch.where(row == column, 1, 2**0.5) * covariance[row, column]  # inner products remain
-    return model.head(model.dense(model.norm(torch.cat([upper, nodes.mean(0)])[None])).relu())
+    return model.head(model.dense(model.norm(torch.cat([upper, nodes.mean(0), histogram])[None])).relu())
 
 
 def test_it_is_the_formula():
     edges = [*EDGES, *((b, a) for a, b in EDGES if a != b)]
     pairs = torch.tensor(edges).T
     x = torch.rand(10, 3, dtype=torch.float64)
+    histogram = torch.rand(64, dtype=torch.float64)
     for moments in (1, 3):
         model = network(moments)
         batch = torch.arange(2).repeat_interleave(10)
         with torch.no_grad():
-            found = model(torch.cat([x, x]), torch.cat([pairs, pairs + 10], 1), batch)
-            want = reference(model, x, edges)
+            twice = torch.cat([x, x]), torch.cat([pairs, pairs + 10], 1), batch
+            found = model(*twice, resistances=histogram.expand(2, -1))
+            want = reference(model, x, edges, histogram)
         torch.testing.assert_close(found, want.expand(2, 2), rtol=1e-10, atol=1e-10)
 
 
 def test_a_batch_of_one_node_can_be_trained_on():
     model = network(2).train()
-    found = model(torch.ones(1, 3, dtype=torch.float64), torch.zeros(2, 0, dtype=torch.long), torch.tensor([0]))
+    graph = torch.ones(1, 3).double(), torch.zeros(2, 0).long(), torch.tensor([0])
+    found = model(*graph, resistances=torch.zeros(1, 64).double())
     assert found.isfinite().all()

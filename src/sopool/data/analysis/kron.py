@@ -25,8 +25,9 @@ from sopool.data.analysis.resistance import resistances
 from sopool.data.analysis.simple_graphs import simple_graphs
 from sopool.data.graphs import PackedGraphs
 
+SMALL = 256
 FEW = 4
-"""The number of eigenvectors that are computed first."""
+"""Of graphs with more than so many nodes, only a few eigenvectors are computed first."""
 EQUAL = 1e-8
 """Numbers this close to each other count as equal."""
 
@@ -121,14 +122,15 @@ def _top_vectors(laplacian: np.ndarray) -> np.ndarray:
     from scipy.linalg import eigh
 
     size = len(laplacian)
-    count = min(size, FEW)
-    while True:
-        values, vectors = eigh(laplacian, subset_by_index=(size - count, size - 1))
-        top = values >= values[-1] * (1 - EQUAL)
-        if count == size or not top[0]:
-            found: np.ndarray = vectors[:, top]
-            return found
-        count = min(size, 8 * count)
+    if size > SMALL:
+        values, vectors = eigh(laplacian, subset_by_index=(size - FEW, size - 1))
+        top = values >= values.max(initial=0) * (1 - EQUAL)
+        if 0 < top.sum() < len(values) == FEW:  # LAPACK may find fewer, and all of them may be equal
+            some: np.ndarray = vectors[:, top]
+            return some
+    values, vectors = np.linalg.eigh(laplacian)
+    found: np.ndarray = vectors[:, values >= values[-1] * (1 - EQUAL)]
+    return found
 
 
 def _reduced(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -153,7 +155,8 @@ def _sparser(weights: np.ndarray, most: float) -> np.ndarray:
         return weights
     last = np.partition(present, -int(most))[-int(most)]
     kept = likely >= last - EQUAL
-    return weights * (kept | kept.T)
+    found: np.ndarray = weights * (kept | kept.T)
+    return found
 
 
 def _packed(kept: np.ndarray, weights: Any, owner: np.ndarray, graphs: int) -> CoarserGraphs:

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import BatchNorm
 
+from sopool.data.analysis.resistance import BINS
+from sopool.data.extras import ResistanceHistograms
 from sopool.experiments.systems.registry import Recipe, trained
 from sopool.nn import CovarianceAggregation
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate, neighbors_of
@@ -50,11 +52,12 @@ class CapsuleLayer(torch.nn.Module):
 
 @trained(
     "gcaps-cnn",
-    sees="moments of the neighbors in four steps, and the covariance of all nodes",
+    sees="moments of the neighbors in four steps, the covariance of all nodes, and effective resistances",
     paper="Verma and Zhang, 2018",
-    cost="4 P E + N (16 P)^2",
+    cost="4 P E + N (16 P)^2; once n^3",
     recipe=Recipe(epochs=300, steps=None, lr=0.001),
     grid={"hidden": (16, 32), "moments": (2, 3)},
+    extras={"resistances": ResistanceHistograms()},
 )
 class GraphCapsules(torch.nn.Module):
     r"""The graph capsule network: two capsule layers, and the covariance and the mean of the nodes as the readout.
@@ -62,7 +65,8 @@ class GraphCapsules(torch.nn.Module):
     .. math:: h_G = \left[\tfrac{1}{n} (H - \mathbf{1} \bar H)^T (H - \mathbf{1} \bar H), \; \bar H\right]
 
     Nodes start with their features and the logarithm of their degree. Of the covariance, the upper triangle is kept
-    (:class:`~sopool.nn.CovarianceAggregation`). A dense layer of 128 with dropout 0.5 follows, and then the scores.
+    (:class:`~sopool.nn.CovarianceAggregation`). The histogram of the graph's effective resistances is appended, a
+    dense layer of 128 with dropout 0.5 follows, and then the scores.
 
     Args:
         in_channels: Number of input features ``F``.
@@ -77,20 +81,21 @@ class GraphCapsules(torch.nn.Module):
         self.first = CapsuleLayer(in_channels + 1, hidden, moments)
         self.second = CapsuleLayer(hidden, LAST, moments)
         self.readout = CovarianceAggregation(moments * LAST, triangle=True, normalize="size", moments=(1, 2))
-        width = self.readout.out_channels
-        assert width is not None
+        pooled = self.readout.out_channels
+        assert pooled is not None
+        width = pooled + BINS
         self.norm = BatchNorm(width, allow_single_element=True)
         self.dense = torch.nn.Linear(width, DENSE)
         self.drop = torch.nn.Dropout(DROPPED)
         self.head = torch.nn.Linear(DENSE, out_channels)
 
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, *, resistances: Tensor) -> Tensor:
         """Return scores ``[G, C]`` of graphs with features ``[N, F]``."""
         neighbors = neighbors_of(edge_index, x.shape[0])
         degree = neighbors.ptr.diff().to(x.dtype).log()  # of the node itself and its neighbors, so at least 0
         x = torch.cat([x, degree.unsqueeze(1)], 1)
         capsules = self.first(x.unsqueeze(1).expand(-1, self.moments, -1), neighbors)
         capsules = self.second(capsules, neighbors)
-        pooled = self.norm(self.readout(capsules.flatten(1), batch))
-        scores: Tensor = self.head(self.drop(self.dense(pooled).relu()))
+        pooled = torch.cat([self.readout(capsules.flatten(1), batch), resistances.to(x.dtype)], 1)
+        scores: Tensor = self.head(self.drop(self.dense(self.norm(pooled)).relu()))
         return scores
