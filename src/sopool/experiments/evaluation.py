@@ -483,6 +483,9 @@ class Evaluator:
                 weight_decay=own.weight_decay,
                 average=own.average,
                 patience=own.patience,
+                optimizer=own.optimizer,
+                momentum=own.momentum,
+                clip=own.clip,
             ).with_setting(setting)
         config = replace(
             config,

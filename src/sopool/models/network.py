@@ -45,7 +45,8 @@ class NetworkClassifier(Classifier):
 
     Models of a stack run one after the other, so any module works in it, only slower than layers that are made for
     stacks. A graph without nodes has the score 0 for each class: the module never sees it, since PyG's poolings lose
-    such graphs at the end of a batch.
+    such graphs at the end of a batch. A module may return an additional loss of each graph beside the scores, and one
+    with an attribute ``draws`` that is false draws no random numbers after its creation, so that none need seeds.
 
     Args:
         config: The architecture; ``system`` names the network, which gets ``system_options`` and those options that
@@ -55,7 +56,6 @@ class NetworkClassifier(Classifier):
     """
 
     capturable = False  # the numbers of nodes and edges decide what is computed
-    draws = True
     unused: Tensor
 
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
@@ -68,6 +68,7 @@ class NetworkClassifier(Classifier):
         except TypeError as error:
             given = ", ".join(f"{name}={value!r}" for name, value in options.items())
             raise SettingError(f"{config.system} cannot be created with {given}: {error}.") from error
+        self.draws = bool(getattr(self.network, "draws", True))
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
 
     @property
@@ -96,7 +97,8 @@ class NetworkClassifier(Classifier):
         edges = list_edges(neighbors).edge_index  # ordered by target and then by source
         models = self.models
         graphs = (ptr.numel() - 1) // models
-        scores = []
+        scores: list[Tensor] = []
+        penalties: list[Tensor] = []
         for model in range(models):
             own = ptr[model * graphs : (model + 1) * graphs + 1]
             first, last = own[0], own[-1]
@@ -106,9 +108,11 @@ class NetworkClassifier(Classifier):
             batch = torch.repeat_interleave(sizes[there])
             extras = self._extras(neighbors, model * graphs, (model + 1) * graphs)
             found = self._run(model, (x[first:last], here, batch), extras, dropout)
-            whole = found.new_zeros(graphs, found.shape[1])
-            scores.append(whole.index_put((there.nonzero().squeeze(1),), found))
-        return Scored(torch.cat(scores))
+            for tensor, tensors in zip(found, (scores, penalties), strict=True):
+                if tensor is not None:
+                    whole = tensor.new_zeros(graphs, *tensor.shape[1:])
+                    tensors.append(whole.index_put((there.nonzero().squeeze(1),), tensor))
+        return Scored(torch.cat(scores), torch.cat(penalties) if penalties else None)
 
     def _check(self, neighbors: Neighbors) -> None:
         """Raise a ``ValueError`` if the graphs lack an extra."""
@@ -129,15 +133,15 @@ class NetworkClassifier(Classifier):
 
     def _run(
         self, model: int, graphs: tuple[Tensor, Tensor, Tensor], extras: dict[str, Any], dropout: Dropout | None
-    ) -> Tensor:
+    ) -> Scored:
         """Run one of the stacked networks."""
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
         drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), graphs[0].device)
         with drawing:
-            found: Tensor = functional_call(self.network, tensors, graphs, extras)
-        return found
+            found: Tensor | tuple[Tensor, Tensor] = functional_call(self.network, tensors, graphs, extras)
+        return Scored(*found) if isinstance(found, tuple) else Scored(found)
 
 
 def _seed(dropout: Dropout, model: int) -> int:

@@ -159,8 +159,8 @@ class Level(torch.nn.Module):
     "coarser graph",
     paper="Simonovsky and Komodakis, 2017",
     cost="3 L E; once n^3",
-    recipe=Recipe(epochs=300, steps=None, lr=0.01, halve_every=50),
-    grid={"hidden": (32, 64), "lr": (0.01, 0.001)},
+    recipe=Recipe(epochs=300, steps=None, lr=0.1, halve_every=100, optimizer="sgd", momentum=0.9),
+    grid={"hidden": (32, 64), "lr": (0.1, 0.01)},
     extras={"labels": EdgeLabels(), "numbers": EdgeNumbers(), "coarser": KronPyramid(levels=1)},
     fitted={"kinds": edge_kinds, "width": edge_numbers},
 )
