@@ -8,8 +8,10 @@ import torch
 from torch_geometric.nn import NNConv, global_mean_pool
 from torch_geometric.utils import add_self_loops
 
+from sopool.data import load
 from sopool.data.extras import CoarserBatch
 from sopool.experiments.systems import SYSTEMS
+from sopool.experiments.systems.trained import ecc
 from sopool.experiments.systems.trained.ecc import LabelConvolution, LabelledEdges, NumberConvolution, NumberedEdges
 from sopool.models import make_model
 
@@ -130,3 +132,11 @@ def test_it_is_the_network(options):
         want = model.head(model.dense(global_mean_pool(x, coarser.batch)).relu())
         found = model(start, EDGES, batch, labels=LABELS, numbers=NUMBERS, coarser=coarser)
     torch.testing.assert_close(found, want, rtol=1e-12, atol=1e-12)
+
+
+def test_graphs_that_take_too_long_are_refused(monkeypatch):
+    store = load("MUTAG")
+    assert SYSTEMS["ecc"].refuses(store) is None
+    assert SYSTEMS["ecc"].refuses(store[:0]) is None
+    monkeypatch.setattr(ecc, "MOST_NODES", 20)
+    assert SYSTEMS["ecc"].refuses(store) == "coarsening takes n^3 steps: 28 nodes in a graph, of at most 20"

@@ -28,6 +28,8 @@ from sopool.data.graphs import PackedGraphs
 SMALL = 256
 FEW = 4
 """Of graphs with more than so many nodes, only a few eigenvectors are computed first."""
+MOST_NODES = 6000
+"""The largest number of nodes of a graph to reduce, of which a matrix has 0.3 GB."""
 EQUAL = 1e-8
 """Numbers this close to each other count as equal."""
 

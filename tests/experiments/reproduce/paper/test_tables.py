@@ -13,7 +13,7 @@ from sopool.nn.gnn import VARIANTS
 from sopool.training.protocols.protocols import PROTOCOLS
 from tests.helpers.shared import DATA
 
-NETWORKS = ("diffpool", "eigengcn")
+NETWORKS = ("ecc", "diffpool", "gcaps-cnn", "eigengcn")
 SOURCE = DATA.parent / "paper" / "sopool.tex"
 FIGURE = re.compile(r"(\d+\.\d)(?:\$\\pm\$(\d+\.\d))?")
 

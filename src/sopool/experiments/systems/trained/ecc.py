@@ -6,14 +6,16 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import BatchNorm, global_mean_pool
 
+from sopool.data.analysis.kron import MOST_NODES
 from sopool.data.extras import CoarserBatch, EdgeLabels, EdgeNumbers, KronPyramid, edge_kinds, edge_numbers
+from sopool.data.graphs import PackedGraphs
 from sopool.experiments.systems.registry import Recipe, trained
 from sopool.ops.message_passing.entries import Places, collect, gather
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate
 
 CONVOLUTIONS = 3
 """The number of convolutions of each level."""
-COEFFICIENTS = 8
+COEFFICIENTS = 4
 """The width of the hidden layer that turns the numbers of an edge into its weights."""
 DENSE = 64
 """The width of the dense layer."""
@@ -153,6 +155,14 @@ class Level(torch.nn.Module):
         return x
 
 
+def too_large(store: PackedGraphs) -> str | None:
+    """Return why some graphs cannot be coarsened; ``None`` if all can."""
+    largest = int(store.sizes.max()) if len(store) else 0
+    if largest <= MOST_NODES:
+        return None
+    return f"coarsening takes n^3 steps: {largest:,} nodes in a graph, of at most {MOST_NODES:,}"
+
+
 @trained(
     "ecc",
     sees="neighbors in three steps by the label of their edge, if edges have labels or attributes; the same on a "
@@ -163,6 +173,7 @@ class Level(torch.nn.Module):
     grid={"hidden": (32, 64), "lr": (0.1, 0.01)},
     extras={"labels": EdgeLabels(), "numbers": EdgeNumbers(), "coarser": KronPyramid(levels=1)},
     fitted={"kinds": edge_kinds, "width": edge_numbers},
+    refuses=too_large,
 )
 class EdgeConditioned(torch.nn.Module):
     """The edge-conditioned convolutional network, with two levels of three convolutions.
