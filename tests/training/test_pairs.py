@@ -9,13 +9,14 @@ import torch
 from sopool.data import Graph, make_distant, make_rings, pack
 from sopool.data.analysis.distance_cache import all_pairs_of
 from sopool.data.analysis.distances import all_pair_lists
+from sopool.data.extras import pairs as extra
 from sopool.errors import SettingError
 from sopool.experiments.executors.local import TableFacts, tables_for
-from sopool.models import ModelConfig, structures_for
-from sopool.training.bank import structures
+from sopool.models import ModelConfig, extras_for
 from sopool.training.bank.bank import new_model
-from sopool.training.bank.structures import add_structures
+from sopool.training.bank.batching import Capacity
 from sopool.training.run_splits import run_seed
+from tests.helpers.marks import needs_triton
 from tests.helpers.reference import Reference
 from tests.helpers.training_graphs import bank_of, little_store, run_config, tables_of
 from tests.training.test_bank import check_the_law, members
@@ -39,7 +40,7 @@ def shape_of(form):
 
 def tables_with_pairs(store, form):
     config = ModelConfig(pool="sopool-pairs", **shape_of(form))
-    return add_structures(tables_of(store), store, structures_for(config), cached=False)
+    return tables_of(store).with_extras(store, extras_for(config), cached=False)
 
 
 @pytest.mark.parametrize("form", [*FORMS, *OTHERS])
@@ -91,11 +92,11 @@ def test_the_pairs_of_a_batch_are_those_of_its_graphs():
     config = run_config(model={"pool": "sopool-pairs", **shape_of("default")})
     tables = tables_for(store, TableFacts.of(config), "cpu")
     graphs = torch.tensor([[3, 5, 0], [3, 7, 1]])
-    found = tables.batch(graphs).neighbors.pairs
+    found = tables.batch(graphs).neighbors.extras["pairs"]
     first = 0
     ends, distance = found.coordinates()
     for graph in graphs.flatten().tolist():
-        one = tables.batch(torch.tensor([[graph]])).neighbors.pairs
+        one = tables.batch(torch.tensor([[graph]])).neighbors.extras["pairs"]
         own, steps = one.coordinates()
         here = (ends[0] >= first) & (ends[0] < first + one.num_nodes)
         assert torch.equal(ends[:, here] - first, own)
@@ -104,17 +105,36 @@ def test_the_pairs_of_a_batch_are_those_of_its_graphs():
     assert first == found.num_nodes
 
 
+@needs_triton
+@pytest.mark.parametrize("directed", [False, True])
+def test_with_room_to_spare_the_pairs_are_the_same(directed):
+    """Spare nodes have none, and spare entries are in no list."""
+    tables = tables_with_pairs(little_store(directed=directed), "default")
+    graphs = torch.tensor([[3, 5, 0], [3, 7, 1]])
+    need = tables.capacity(graphs.numpy())
+    want = tables.batch(graphs).neighbors.extras["pairs"]
+    assert need.pairs == len(want.nodes) > 0
+    room = Capacity(need.nodes + 5, need.listed + 3, need.pairs + 9)
+    got = tables.batch(graphs, capacity=room).neighbors.extras["pairs"]
+    assert got.num_nodes == room.nodes
+    for mine, other in ((got.ptr, want.ptr), (got.transposed[0], want.transposed[0])):
+        assert torch.equal(mine[: len(other)], other)
+        assert mine[len(other) :].eq(need.pairs).all()
+    for mine, other in ((got.nodes, want.nodes), (got.transposed[1], want.transposed[1])):
+        assert torch.equal(mine[: need.pairs], other)
+
+
 def test_more_pairs_than_allowed_are_refused_in_words(monkeypatch):
     """With the largest distance that is allowed."""
     path = [(i, i + 1) for i in range(9)]
     store = pack([Graph(10, path + [(b, a) for a, b in path], label=g) for g in range(2)], "paths")
     tables = tables_of(store)
-    monkeypatch.setattr(structures, "all_pair_lists", partial(all_pair_lists, most_pairs=70))
-    monkeypatch.setattr(structures, "all_pairs_of", partial(all_pairs_of, most_pairs=70))
-    needed = structures_for(ModelConfig(pool="sopool-pairs"))
+    monkeypatch.setattr(extra, "all_pair_lists", partial(all_pair_lists, most_pairs=70))
+    monkeypatch.setattr(extra, "all_pairs_of", partial(all_pairs_of, most_pairs=70))
+    needed = extras_for(ModelConfig(pool="sopool-pairs"))
     for cached in (False, True):
         with pytest.raises(SettingError, match=r"more than 70 pairs of nodes up to distance 6: use .* distances=2"):
-            add_structures(tables, store, needed, cached)
+            tables.with_extras(store, needed, cached)
 
 
 def test_graphs_without_pairs_are_refused():

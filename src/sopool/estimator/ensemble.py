@@ -21,12 +21,11 @@ from sopool.errors import DataError
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.inference import prepare_for_inference
-from sopool.models.make import structures_for
+from sopool.models.make import extras_for
 from sopool.objectives import Combined, Objective
 from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.inputs import ModelInputs
-from sopool.training.bank.structures import add_structures
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """The number of nodes, over all models, that are processed at a time; on a CPU they fit the cache."""
@@ -152,7 +151,7 @@ class Ensemble:
             None if edges is None else edges.stretch(lines.start, lines.stop).to(device),
             None if numbers is None else numbers.stretch(first, last).to(device),
         )
-        return add_structures(tables, graphs, structures_for(self.model.config), cached=False)
+        return tables.with_extras(graphs, extras_for(self.model.config), cached=False)
 
 
 def _side_by_side(
@@ -181,14 +180,14 @@ def training_tables(
 ) -> GraphTables:
     """Return graphs with labels or targets in the layout that models of this configuration train on.
 
-    Clusters are kept in the cache if ``cached``. Pairs of nodes are not: they are found in seconds, and every fold of
-    an estimate would add its own file.
+    Extras that take long, such as clusters, are kept in the cache if ``cached``. Others are not: every fold of an
+    estimate would add its own file.
     """
     tables = GraphTables.build(store, features, edges, objective, numbers)
     # Labels and targets would change the key in the cache.
     plain = replace(store, labels=None, classes=(), targets=None, target_names=())
-    needed = structures_for(config)
-    return add_structures(tables, plain, needed, cached and needed.clusters is not None)
+    needed = extras_for(config)
+    return tables.with_extras(plain, needed, cached and any(extra.slow for extra in needed.values()))
 
 
 def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:

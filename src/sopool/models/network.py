@@ -1,30 +1,52 @@
 """Networks of any architecture as classifiers: modules with ``forward(x, edge_index, batch)``, as in PyG."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
 from sopool._runtime.generators import drawing_from
+from sopool.data.extras import Extra
 from sopool.errors import SettingError
 from sopool.models.base import Classifier, Scored
 from sopool.models.config import ModelConfig
 from sopool.nn.dropout import Dropout
 from sopool.nn.pool.edge_list import list_edges
+from sopool.ops.message_passing.extras import Extras
 from sopool.ops.message_passing.neighbors import Neighbors
 
-NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {}
-"""The networks by name: functions of ``in_channels``, ``out_channels``, ``hidden`` and options."""
+
+class Network(NamedTuple):
+    """How a network is created, and what it needs of graphs besides their edges."""
+
+    make: Callable[..., torch.nn.Module]
+    """The function of ``in_channels``, ``out_channels``, ``hidden`` and options."""
+    extras: Mapping[str, Extra] = MappingProxyType({})
+    """What is computed of graphs in advance, by the names of keyword arguments of its ``forward``."""
+
+
+NETWORKS: dict[str, Network] = {}
+"""The networks by name."""
+
+
+def network_of(name: str) -> Network:
+    """Return a registered network; raise a ``SettingError`` if there is none of this name."""
+    if name not in NETWORKS:
+        raise SettingError(f"the system {name!r} is not registered in this process: import its module.")
+    return NETWORKS[name]
 
 
 class NetworkClassifier(Classifier):
-    """A classifier that leaves everything to a module with ``forward(x, edge_index, batch)``.
+    """A classifier that leaves everything to a module with ``forward(x, edge_index, batch)``, and perhaps extras.
 
     Models of a stack run one after the other, so any module works in it, only slower than layers that are made for
     stacks. A graph without nodes has the score 0 for each class: the module never sees it, since PyG's poolings lose
-    such graphs at the end of a batch.
+    such graphs at the end of a batch. A module may return an additional loss of each graph beside the scores, and one
+    with an attribute ``draws`` that is false draws no random numbers after its creation, so that none need seeds.
 
     Args:
         config: The architecture; ``system`` names the network, which gets ``system_options`` and those options that
@@ -34,22 +56,25 @@ class NetworkClassifier(Classifier):
     """
 
     capturable = False  # the numbers of nodes and edges decide what is computed
-    draws = True
     unused: Tensor
 
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
-        if config.system not in NETWORKS:
-            raise SettingError(f"the system {config.system!r} is not registered in this process: import its module.")
-        make = NETWORKS[config.system]
+        make = network_of(config.system).make
         options = {"hidden": config.hidden} | config.pool_options | config.system_options
         try:
             self.network = make(in_channels, classes, **options)
         except TypeError as error:
             given = ", ".join(f"{name}={value!r}" for name, value in options.items())
             raise SettingError(f"{config.system} cannot be created with {given}: {error}.") from error
+        self.draws = bool(getattr(self.network, "draws", True))
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
+
+    @property
+    def extras(self) -> Mapping[str, Extra]:
+        """What the network needs of graphs besides their edges."""
+        return network_of(self.config.system).extras
 
     @property
     def models(self) -> int:
@@ -68,10 +93,12 @@ class NetworkClassifier(Classifier):
 
         Random numbers that the network draws follow from the keys of ``dropout``.
         """
-        edges = list_edges(neighbors).edge_index  # ordered by target
+        self._check(neighbors)
+        edges = list_edges(neighbors).edge_index  # ordered by target and then by source
         models = self.models
         graphs = (ptr.numel() - 1) // models
-        scores = []
+        scores: list[Tensor] = []
+        penalties: list[Tensor] = []
         for model in range(models):
             own = ptr[model * graphs : (model + 1) * graphs + 1]
             first, last = own[0], own[-1]
@@ -79,20 +106,42 @@ class NetworkClassifier(Classifier):
             sizes = own.diff()
             there = sizes > 0
             batch = torch.repeat_interleave(sizes[there])
-            found = self._run(model, x[first:last], here, batch, dropout)
-            whole = found.new_zeros(graphs, found.shape[1])
-            scores.append(whole.index_put((there.nonzero().squeeze(1),), found))
-        return Scored(torch.cat(scores))
+            extras = self._extras(neighbors, model * graphs, (model + 1) * graphs)
+            found = self._run(model, (x[first:last], here, batch), extras, dropout)
+            for tensor, tensors in zip(found, (scores, penalties), strict=True):
+                if tensor is not None:
+                    whole = tensor.new_zeros(graphs, *tensor.shape[1:])
+                    tensors.append(whole.index_put((there.nonzero().squeeze(1),), tensor))
+        return Scored(torch.cat(scores), torch.cat(penalties) if penalties else None)
 
-    def _run(self, model: int, x: Tensor, edge_index: Tensor, batch: Tensor, dropout: Dropout | None) -> Tensor:
+    def _check(self, neighbors: Neighbors) -> None:
+        """Raise a ``ValueError`` if the graphs lack an extra."""
+        lacking = [name for name in self.extras if name not in neighbors.extras]
+        if lacking:
+            raise ValueError(
+                f"{self.config.system} needs {' and '.join(lacking)} of the graphs, which they do not have: add "
+                "them to the tables by with_extras(store, extras_for(config))."
+            )
+
+    def _extras(self, neighbors: Neighbors, first: int, last: int) -> dict[str, Any]:
+        """Return the extras of graphs ``first`` to ``last - 1``, as arguments."""
+        if not self.extras:
+            return {}
+        assert isinstance(neighbors.extras, Extras)
+        own = neighbors.extras.stretch(first, last)
+        return {name: own[name] for name in self.extras}
+
+    def _run(
+        self, model: int, graphs: tuple[Tensor, Tensor, Tensor], extras: dict[str, Any], dropout: Dropout | None
+    ) -> Scored:
         """Run one of the stacked networks."""
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
-        drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), x.device)
+        drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), graphs[0].device)
         with drawing:
-            found: Tensor = functional_call(self.network, tensors, (x, edge_index, batch))
-        return found
+            found: Tensor | tuple[Tensor, Tensor] = functional_call(self.network, tensors, graphs, extras)
+        return Scored(*found) if isinstance(found, tuple) else Scored(found)
 
 
 def _seed(dropout: Dropout, model: int) -> int:

@@ -13,6 +13,12 @@ from sopool.ops.message_passing.spectral import ClusterSpec
 from sopool.ops.message_passing.structure import GraphStructure
 
 
+def project(x: Tensor, clusters: Clusters) -> Tensor:
+    """Return U_c^T H_c of each cluster c for node features ``[N, F]``, concatenated: ``[C, m * F]``."""
+    vectors = clusters.vectors.to(x.dtype)
+    return segment_gram(vectors, x.index_select(0, clusters.rows), clusters.ptr).flatten(1)
+
+
 @pooling("eigenpool", options={"size": 4})
 @readout(
     "eigenpool",
@@ -121,18 +127,16 @@ class EigenPooling(EdgePooling):
         neighbors = graphs.neighbors
         if isinstance(neighbors, Edges) and neighbors.weight is None:
             return find_clusters(graphs.ptr, neighbors.edge_index, ClusterSpec(self.size, self.vectors), cluster)
-        clusters = neighbors.clusters if isinstance(neighbors, Neighbors) else None
+        clusters: Clusters | None = neighbors.extras.get("clusters") if isinstance(neighbors, Neighbors) else None
         if clusters is None or clusters.vectors.shape[1] != self.vectors:
             raise ValueError(
                 f"{self!r} needs clusters with {self.vectors} eigenvectors each, but the graphs have "
                 f"{'no clusters' if clusters is None else clusters.vectors.shape[1]}. "
-                "Compute them with sopool.training.bank.cluster_tables.ClusterTables, or call the layer with "
+                "Compute them with sopool.data.extras.SpectralClusters, or call the layer with "
                 "x, edge_index and batch. Edges with weights, as other pooling layers return them, have no clusters."
             )
         return clusters
 
     def _project(self, x: Tensor, clusters: Clusters) -> PoolingOutput:
-        vectors = clusters.vectors.to(x.dtype)
-        pooled = segment_gram(vectors, x.index_select(0, clusters.rows), clusters.ptr)
-        lift = Projection(vectors, clusters.rows, clusters.ptr)
-        return PoolingOutput(pooled.flatten(1), clusters.graphs.ptr, lambda: clusters.graphs, lift)
+        lift = Projection(clusters.vectors.to(x.dtype), clusters.rows, clusters.ptr)
+        return PoolingOutput(project(x, clusters), clusters.graphs.ptr, lambda: clusters.graphs, lift)
