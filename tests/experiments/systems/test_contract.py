@@ -164,7 +164,7 @@ def test_interrupted_runs_are_resumed(system, tmp_path):
 def scored(name, setting, store):
     """The scores of a network with initial weights, which have a seed ``[G, 2]``."""
     torch.manual_seed(0)
-    config = replace(SYSTEMS[name].model, hidden=setting.hidden, system_options=dict(setting.options))
+    config = replace(SYSTEMS[name].model_for(STORE), hidden=setting.hidden, system_options=dict(setting.options))
     model = make_model(config, 2, 2).eval()
     tables = GraphTables.for_prediction(store, NodeLabelEncoder(unknown=False).fit(STORE).transform(store))
     tables = tables.with_extras(store, SYSTEMS[name].extras, cached=False)
