@@ -185,3 +185,45 @@ def test_networks_see_graphs_and_nothing_else(name):
         others = pack([permuted(graph) for graph in GRAPHS], "toy")
         np.testing.assert_allclose(scored(name, setting, others), found, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(scored(name, setting, STORE[WANTED]), found[WANTED], rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def brief(request, monkeypatch):
+    """A network with its first setting, trained for two short epochs."""
+    system = SYSTEMS[request.param]
+    if why := system.refuses(STORE):
+        pytest.skip(f"it refuses these graphs: {why}")
+    recipe = replace(system.recipe, epochs=2, steps=2)
+    monkeypatch.setitem(SYSTEMS, request.param, replace(system, settings=system.settings[:1], recipe=recipe))
+    return request.param
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("brief", TRAINED, indirect=True)
+def test_networks_are_trained_for_every_task_and_resumed(brief, tmp_path):
+    """As if they had not been interrupted."""
+    for task, store in STORES.items():
+        request = Request([brief], ["fair", "per-fold-max"], folds=3)
+        (whole,) = Evaluator(store, request, RunStore(tmp_path / task / "whole")).evaluate(workers=1)
+        evaluator = Evaluator(store, request, RunStore(tmp_path / task / "parts"))
+        seen = []
+        assert evaluator.evaluate(workers=1, report=seen.append, stop=lambda seen=seen: len(seen) >= 2) is None
+        (found,) = evaluator.evaluate(workers=1)
+        assert found.missing == {}
+        assert found.outcomes == whole.outcomes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINED)
+def test_networks_do_not_predict_shuffled_labels(name, monkeypatch, tmp_path):
+    """One that saw the labels of test graphs would be right."""
+    system = SYSTEMS[name]
+    if why := system.refuses(STORE):
+        pytest.skip(f"it refuses these graphs: {why}")
+    recipe = replace(system.recipe, epochs=10, steps=8)
+    monkeypatch.setitem(SYSTEMS, name, replace(system, settings=system.settings[:1], recipe=recipe))
+    graphs = [random_graph(100 + number) for number in range(120)]
+    labels = np.random.default_rng(1).permutation(120) % 2
+    store = replace(pack(graphs, "shuffled"), labels=torch.from_numpy(labels))
+    (found,) = Evaluator(store, Request([name], ["last-epoch"], folds=3), RunStore(tmp_path)).evaluate(workers=1)
+    assert found.outcomes["last-epoch"].mean < 0.65
