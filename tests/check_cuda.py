@@ -32,6 +32,7 @@ from tests.check_cuda_training import (
     check_columns,
     check_going_on,
     check_objective,
+    check_optimizers,
     check_predictions,
 )
 from tests.helpers.cuda_cases import (
@@ -271,6 +272,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"bank-{gnn}-{pool}": partial(check_bank, gnn, pool) for gnn, pool in PAIRS},
     "columns": check_columns,
     **{f"objective-{goal}": partial(check_objective, goal) for goal in GOALS},
+    "optimizers": check_optimizers,
     "captured": check_captured,
     "garbage": check_garbage,
     "no-waiting": check_no_waiting,

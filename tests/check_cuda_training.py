@@ -112,6 +112,13 @@ def check_law(label: str, tables: GraphTables, tied: bool, **shared: Any) -> Non
         check(f"{label}, against the CPU", error(together, trained("cpu", configs, captures=False)), 1e-6)
 
 
+def check_optimizers() -> None:
+    """The law of the bank on the GPU for optimizers other than Adam, with clipped gradients."""
+    tables = tables_of(little_store())
+    for name, momentum in (("sgd", 0.9), ("rmsprop", 0.0), ("adagrad", 0.0)):
+        check_law(f"bank, {name}", tables, False, optimizer=name, momentum=momentum, clip=0.3)
+
+
 def check_going_on(average: float) -> None:
     """Runs that were stopped half-way, some before and some after their best epoch, end as if nothing had happened."""
     tables = tables_of(little_store()).to("cuda")

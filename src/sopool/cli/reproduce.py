@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
-from sopool.cli.loading import load_source, source_files, stored_files
+from sopool.cli.loading import Reader, source_files, stored_files
 from sopool.cli.options import (
     LIST,
     TRAINING,
@@ -191,7 +191,7 @@ def _load(
     not_run: dict[str, str] = {}
     for name in selection.data:
         try:
-            stores[name] = load_source(name, root, None, None, "skip")
+            stores[name] = Reader(root).load(name)
         except UserError as error:
             if asked:
                 raise
