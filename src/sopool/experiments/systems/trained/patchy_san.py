@@ -93,7 +93,7 @@ def too_large(store: PackedGraphs) -> str | None:
 
 @trained(
     "patchy-san",
-    sees="the nodes in the order of betweenness, and the nearest 5 or 10 of each",
+    sees="features of the nodes in the order of betweenness, and of the nearest 5 or 10 of each",
     paper="Niepert et al., 2016",
     cost="w k, once N E",
     recipe=Recipe(epochs=150, steps=None, batch_size=32, lr=0.001, optimizer="rmsprop"),
