@@ -33,6 +33,27 @@ def drawing_from(seed: int, device: torch.device | str = "cpu") -> Iterator[None
 
 
 @contextmanager
+def drawing_in(modules: Sequence[torch.nn.Module], seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Draw as in :func:`drawing_from`, but only while one of the modules is called, so that others are not slower."""
+    drawing = _Drawing(torch.Generator(device).manual_seed(seed))
+
+    def drawn(forward: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with _ONE_AT_A_TIME, drawing:
+                return forward(*args, **kwargs)
+
+        return call
+
+    for module in modules:
+        module.forward = drawn(module.forward)
+    try:
+        yield
+    finally:
+        for module in modules:
+            del module.forward  # the method of the class is left
+
+
+@contextmanager
 def planning() -> Iterator[None]:
     """Create modules of any size in the block without memory for parameters, on the meta device."""
     with drawing_from(0), torch.device("meta"):

@@ -1,7 +1,7 @@
 """Networks of any architecture as classifiers: modules with ``forward(x, edge_index, batch)``, as in PyG."""
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from sopool._runtime.generators import drawing_from
+from sopool._runtime.generators import drawing_from, drawing_in
 from sopool.data.extras import Extra
 from sopool.errors import SettingError
 from sopool.models.base import Classifier, Scored
@@ -46,8 +46,8 @@ class NetworkClassifier(Classifier):
 
     Models of a stack run one after the other, so any module works in it, only slower than layers that are made for
     stacks. A graph without nodes has the score 0 for each class: the module never sees it, since PyG's poolings lose
-    such graphs at the end of a batch. A module may return an additional loss of each graph beside the scores, and one
-    with an attribute ``draws`` that is false draws no random numbers after its creation, so that none need seeds.
+    such graphs at the end of a batch. A module may return an additional loss of each graph beside the scores. If its
+    attribute ``draws`` is false, only its layers ``torch.nn.Dropout`` draw random numbers after its creation.
 
     Args:
         config: The architecture; ``system`` names the network, which gets ``system_options`` and those options that
@@ -70,7 +70,7 @@ class NetworkClassifier(Classifier):
         except TypeError as error:
             given = ", ".join(f"{name}={value!r}" for name, value in options.items())
             raise SettingError(f"{config.system} cannot be created with {given}: {error}.") from error
-        self.draws = bool(getattr(self.network, "draws", True))
+        self.draws = self._draws_anywhere or bool(self._dropouts())
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
 
     @property
@@ -143,17 +143,27 @@ class NetworkClassifier(Classifier):
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
-        drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), graphs[0].device)
-        with drawing:
+        with self._drawing(model, graphs[0].device, dropout):
             found: Tensor | tuple[Tensor, Tensor] = functional_call(self.network, tensors, graphs, extras)
         return Scored(*found) if isinstance(found, tuple) else Scored(found)
+
+    def _drawing(self, model: int, device: torch.device, dropout: Dropout | None) -> AbstractContextManager[None]:
+        """Return a context in which one of the stacked networks draws random numbers."""
+        if dropout is None:
+            return nullcontext()
+        seed = int(dropout.keys.flatten()[model]) & 0xFFFFFFFF
+        return drawing_from(seed, device) if self._draws_anywhere else drawing_in(self._dropouts(), seed, device)
+
+    @property
+    def _draws_anywhere(self) -> bool:
+        """Whether other layers than those for dropout may draw random numbers."""
+        return bool(getattr(self.network, "draws", True))
+
+    def _dropouts(self) -> list[torch.nn.Module]:
+        return [layer for layer in self.network.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
 
 
 def _spread(rows: Tensor, there: Tensor) -> Tensor:
     """Return the rows of the graphs that are ``there`` ``[G]``, bool, and zeros for the others."""
     whole = rows.new_zeros(there.shape[0], *rows.shape[1:])
     return whole.index_put((there.nonzero().squeeze(1),), rows)
-
-
-def _seed(dropout: Dropout, model: int) -> int:
-    return int(dropout.keys.flatten()[model]) & 0xFFFFFFFF

@@ -125,6 +125,8 @@ class PatchySan(torch.nn.Module):
             training graphs.
     """
 
+    draws = False
+
     def __init__(self, in_channels: int, out_channels: int, hidden: int, k: int = 10, nodes: int = WIDTH) -> None:
         super().__init__()
         self.k = k
