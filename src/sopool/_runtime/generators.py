@@ -77,8 +77,10 @@ class _Drawing(TorchDispatchMode):
         if func is torch.ops.aten.native_dropout.default:
             return self._dropout(*args)
         given = dict(kwargs or {})
+        if not _is_seeded(func):
+            return func(*args, **given)
         own = any(isinstance(value, torch.Generator) for value in (*args, *given.values()))
-        if torch.Tag.nondeterministic_seeded in func.tags and not own and _draws(func, args, given):
+        if not own and _draws(func, args, given):
             func = _with_generator(func)
             given["generator"] = self.generator
         return func(*args, **given)
@@ -88,6 +90,12 @@ class _Drawing(TorchDispatchMode):
         kept = 1 - p if train in (None, True) else 1.0
         mask = torch.empty_like(x, dtype=torch.bool).bernoulli_(kept, generator=self.generator)
         return x * mask * (1 / kept if kept else 0.0), mask
+
+
+@cache
+def _is_seeded(operator: Any) -> bool:
+    """Return whether an operator may draw numbers; asked for every operator that a network calls."""
+    return torch.Tag.nondeterministic_seeded in operator.tags
 
 
 def _draws(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -100,11 +101,11 @@ class NetworkClassifier(Classifier):
         graphs = (ptr.numel() - 1) // models
         scores: list[Tensor] = []
         penalties: list[Tensor | None] = []
-        for model in range(models):
-            own = ptr[model * graphs : (model + 1) * graphs + 1]
-            first, last = own[0], own[-1]
-            here = edges[:, (edges[1] >= first) & (edges[1] < last)] - first
-            sizes = own.diff()
+        rows = ptr[torch.arange(models + 1, device=ptr.device) * graphs]
+        cuts = zip(*map(pairwise, (rows.tolist(), torch.searchsorted(edges[1], rows).tolist())), strict=True)
+        for model, ((first, last), (start, end)) in enumerate(cuts):
+            here = edges[:, start:end] - first
+            sizes = ptr[model * graphs : (model + 1) * graphs + 1].diff()
             there = sizes > 0
             batch = torch.repeat_interleave(sizes[there])
             found = Scored(x.new_zeros(0, self.classes))
