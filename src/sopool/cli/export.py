@@ -23,7 +23,7 @@ def export(
     equal those of sopool predict up to rounding. Models with eigenpool cannot be exported.
     """
     from sopool.estimator import load_model
-    from sopool.estimator.export import check_exportable
+    from sopool.estimator.export import check_exportable, description
 
     check_file(output, model)
     if output.suffix.lower() != ".onnx":
@@ -36,5 +36,5 @@ def export(
     print_message(
         "note",
         f"exported {networks} network{'s' * (networks > 1)} to {output} ({size:,.1f} MB). Run the file with "
-        "ONNX Runtime; the metadata key sopool describes its inputs.",
+        f"ONNX Runtime; the metadata key sopool describes its inputs: {', '.join(description(estimator)['inputs'])}.",
     )

@@ -13,7 +13,7 @@ from sopool.nn.gnn import VARIANTS
 from sopool.training.protocols.protocols import PROTOCOLS
 from tests.helpers.shared import DATA
 
-NETWORKS = ("ecc", "diffpool", "gcaps-cnn", "eigengcn")
+NETWORKS = ("dcnn", "patchy-san", "ecc", "dgcnn", "diffpool", "gcaps-cnn", "eigengcn")
 SOURCE = DATA.parent / "paper" / "sopool.tex"
 FIGURE = re.compile(r"(\d+\.\d)(?:\$\\pm\$(\d+\.\d))?")
 
@@ -115,8 +115,11 @@ def test_no_data_set_of_a_row_has_two_sources():
         ("DGK [2015]", "NCI1", "deep WL kernel", "fair", "dgk-wl"),
         ("DGK [2015]", "COLLAB", "deep graphlet kernel", "fair", "dgk-gk"),
         ("AWE [2018]", "COLLAB", "distributed", None, "awe-dd"),
-        ("DGCNN [2018]", "NCI1", "DGCNN paper", "last-epoch", None),
-        ("DGCNN [2018]", "REDDIT-BINARY", "GCAPS-CNN paper's rerun", None, None),
+        ("DGCNN [2018]", "NCI1", "DGCNN paper", "last-epoch", "dgcnn"),
+        ("DGCNN [2018]", "REDDIT-BINARY", "GCAPS-CNN paper's rerun", None, "dgcnn"),
+        ("ECC [2017]", "NCI1", "ECC's single model", None, "ecc"),
+        ("DCNN [2016]", "MUTAG", "DCNN paper", None, "dcnn"),
+        ("PatchScan [2016]", "PROTEINS", "fields of 10 nodes", "single-epoch", "patchy-san"),
         ("DiffPool [2018]", "NCI1", "EigenGCN paper's rerun", "fair", "diffpool"),
         ("DiffPool [2018]", "COLLAB", "DiffPool paper", "single-epoch", "diffpool"),
     ],
