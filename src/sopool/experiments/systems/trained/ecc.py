@@ -44,9 +44,8 @@ class LabelledEdges(NamedTuple):
         kind = torch.cat([labels[known], torch.full_like(loops, kinds - 1)])
         place = target * kinds + kind
         sizes = torch.bincount(target, minlength=nodes).unsqueeze(1)
-        forth, back = place.argsort(), source.argsort()
-        ptr, back_ptr = _starts(place, nodes * kinds), _starts(source, nodes)
-        return cls(Neighbors(ptr, source[forth], (back_ptr, place[back])), sizes)
+        transposed = (_starts(source, nodes), place[source.argsort()])
+        return cls(Neighbors(_starts(place, nodes * kinds), source[place.argsort()], transposed), sizes)
 
     def means(self, x: Tensor) -> Tensor:
         """Return the sum over the edges of each kind, divided by the number of all edges to the node ``[N, L F]``."""
@@ -169,8 +168,8 @@ def too_large(store: PackedGraphs) -> str | None:
     "coarser graph",
     paper="Simonovsky and Komodakis, 2017",
     cost="3 L E; once n^3",
-    recipe=Recipe(epochs=300, steps=None, lr=0.1, halve_every=100, optimizer="sgd", momentum=0.9),
-    grid={"hidden": (32, 64), "lr": (0.1, 0.01)},
+    recipe=Recipe(epochs=150, steps=None, lr=0.01, halve_every=25, optimizer="sgd", momentum=0.9),
+    grid={"hidden": (32, 64), "lr": (0.01, 0.1)},
     extras={"labels": EdgeLabels(), "numbers": EdgeNumbers(), "coarser": KronPyramid(levels=1)},
     fitted={"kinds": edge_kinds, "width": edge_numbers},
     refuses=too_large,
