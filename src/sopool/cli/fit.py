@@ -250,6 +250,7 @@ def fit(
             trained = Work(store, tally).fit(model)
         final = getattr(trained, "best_estimator_", trained)
         final.about_["config"] = config_text(context)
+        final.about_["searched"] = {name: values for name, values in grid.items() if len(values) > 1}
         if found:
             final.about_["estimate"] = found[0].to_json()
             if found[0].temperature is not None:

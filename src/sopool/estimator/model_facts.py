@@ -38,8 +38,13 @@ ESTIMATE = record(
     more=anything,
 )
 ABOUT = record(
-    {"data": DATA, "environment": mapping_of(SCALAR), "estimate": optional(ESTIMATE)},
-    {"data": {}, "environment": {}, "estimate": None},
+    {
+        "data": DATA,
+        "environment": mapping_of(SCALAR),
+        "estimate": optional(ESTIMATE),
+        "searched": mapping_of(list_of(SCALAR)),
+    },
+    {"data": {}, "environment": {}, "estimate": None, "searched": {}},
     more=anything,
 )
 """What is read of ``about_``; that of a file may say anything."""
@@ -96,6 +101,7 @@ def model_facts(model: GraphEstimator) -> dict[str, Any]:
             "parameters": sum(one[0].numel() for one in model.ensemble_.model.parameters()),
             "temperature": model.ensemble_.temperature,
         },
+        "searched": about["searched"],
         "settings": _settings(model) | {"best_epochs": model.best_epochs_},
         "estimate": None if estimate is None else _estimate(estimate),
         "environment": about["environment"],
