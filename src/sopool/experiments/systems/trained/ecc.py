@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import BatchNorm, global_mean_pool
+from torch_geometric.nn import BatchNorm
 
 from sopool.data.analysis.kron import MOST_NODES
 from sopool.data.extras import CoarserBatch, EdgeLabels, EdgeNumbers, KronPyramid, edge_kinds, edge_numbers
 from sopool.data.graphs import PackedGraphs
 from sopool.experiments.systems.registry import Recipe, trained
+from sopool.nn import MeanAggregation
 from sopool.ops.message_passing.entries import Places, collect, gather
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate
 
@@ -205,6 +206,7 @@ class EdgeConditioned(torch.nn.Module):
         ]
         self.fine = Level(fine, hidden)
         self.coarse = Level([NumberConvolution(hidden, hidden, 1) for _ in range(CONVOLUTIONS)], hidden)
+        self.readout = MeanAggregation()
         self.dense = torch.nn.Linear(hidden, DENSE)
         self.drop = torch.nn.Dropout(rate)
         self.head = torch.nn.Linear(DENSE, out_channels)
@@ -221,6 +223,6 @@ class EdgeConditioned(torch.nn.Module):
         x = edges.mean(self.fine(x, edges)).index_select(0, coarser.kept)
         weights = coarser.weights.to(x.dtype).unsqueeze(1)
         x = self.coarse(x, NumberedEdges.of(coarser.edge_index, weights, len(x)))
-        pooled = global_mean_pool(x, coarser.batch)
+        pooled = self.readout(x, coarser.batch)
         scores: Tensor = self.head(self.drop(self.dense(pooled).relu()))
         return scores
