@@ -29,6 +29,7 @@ from tests.check_cuda_pairs import check_pairs
 from tests.check_cuda_training import (
     PAIRS,
     check_bank,
+    check_captured_pairs,
     check_columns,
     check_going_on,
     check_objective,
@@ -277,6 +278,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "garbage": check_garbage,
     "no-waiting": check_no_waiting,
     "pairs": check_pairs,
+    "pairs-captured": check_captured_pairs,
     "store": check_store,
     **{f"going-on-{average}": partial(check_going_on, average) for average in (0.0, 0.9)},
     "predictions": check_predictions,
