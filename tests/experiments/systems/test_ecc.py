@@ -10,10 +10,12 @@ from torch_geometric.utils import add_self_loops
 
 from sopool.data import load
 from sopool.data.extras import CoarserBatch
+from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
 from sopool.experiments.systems.trained import ecc
 from sopool.experiments.systems.trained.ecc import LabelConvolution, LabelledEdges, NumberConvolution, NumberedEdges
 from sopool.models import make_model
+from sopool.training.runs.store import RunStore
 
 EDGES = torch.tensor([[1, 3, 0, 2, 1, 3, 4, 2, 0, 5, 2, 2], [0, 0, 1, 1, 2, 2, 2, 3, 3, 5, 4, 4]])
 NODES = 7
@@ -140,3 +142,22 @@ def test_graphs_that_take_too_long_are_refused(monkeypatch):
     assert SYSTEMS["ecc"].refuses(store[:0]) is None
     monkeypatch.setattr(ecc, "MOST_NODES", 20)
     assert SYSTEMS["ecc"].refuses(store) == "coarsening takes n^3 steps: 28 nodes in a graph, of at most 20"
+
+
+def test_runs_use_what_edges_have(tmp_path, monkeypatch):
+    """Labels, or attributes, or neither; as many as the training graphs of a fold have."""
+    system = SYSTEMS["ecc"]
+    monkeypatch.setitem(SYSTEMS, "ecc", replace(system, settings=system.settings[:2]))
+    plain = load("MUTAG")[torch.arange(0, 188, 8)]
+    plain = replace(plain, edge_labels=None, edge_label_names=())
+    attributes = torch.rand(plain.num_edges, 3)
+    for store, options in (
+        (load("MUTAG")[torch.arange(0, 188, 8)], {"kinds": 3, "width": 0}),  # the label of a triple bond is missing
+        (replace(plain, edge_attributes=attributes), {"width": 3}),
+        (plain, {"kinds": 1, "width": 0}),
+    ):
+        evaluator = Evaluator(store, Request(["ecc"], ["last-epoch"], folds=2, epochs=1), RunStore(tmp_path))
+        (found,) = evaluator.evaluate(workers=1)
+        assert found.missing == {}
+        for run in found.runs["test"]:
+            assert options.items() <= run.config.model.pool_options.items()

@@ -16,6 +16,7 @@ of its label and of what is around it (:func:`~sopool.data.analysis.graph_hashes
 Hence the order of nodes plays a part only for nodes that neither of them distinguishes.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,11 +87,14 @@ def _coarser(weights: Any, hashes: np.ndarray) -> tuple[np.ndarray, Any]:
 
     _, component = connected_components(weights, directed=False)
     order = np.argsort(component, kind="stable")
+    ordered = weights[order][:, order]
+    ends = np.cumsum(np.bincount(component))
     kept = np.ones(len(hashes), bool)
     rows, columns, values = [], [], []
-    for nodes in np.split(order, np.cumsum(np.bincount(component))[:-1]):
-        if len(nodes) > 1:
-            own = weights[nodes][:, nodes].toarray()
+    for first, last in pairwise([0, *ends]):
+        if last - first > 1:
+            nodes = order[first:last]
+            own = ordered[first:last, first:last].toarray()
             kept[nodes] = chosen = _kept(_laplacian(own), hashes[nodes])
             left = nodes[chosen]
             reduced = _sparser(_reduced(own, chosen), np.count_nonzero(own) / 2 * len(left) / len(nodes))
@@ -99,9 +103,9 @@ def _coarser(weights: Any, hashes: np.ndarray) -> tuple[np.ndarray, Any]:
             columns.append(left[column])
             values.append(reduced[row, column])
     place = np.cumsum(kept) - 1
-    ends = (place[np.concatenate([[], *each]).astype(np.int64)] for each in (rows, columns))
+    between = tuple(place[np.concatenate([[], *each]).astype(np.int64)] for each in (rows, columns))
     shape = (int(kept.sum()),) * 2
-    return kept.nonzero()[0], csr_array((np.concatenate([[], *values]), tuple(ends)), shape=shape)
+    return kept.nonzero()[0], csr_array((np.concatenate([[], *values]), between), shape=shape)
 
 
 def _laplacian(weights: np.ndarray) -> np.ndarray:

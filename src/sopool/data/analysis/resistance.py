@@ -6,6 +6,8 @@ with the pseudoinverse of the Laplacian L. More and shorter paths make it smalle
 equal to it in trees.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from sopool.data.analysis.simple_graphs import simple_graphs
@@ -66,10 +68,12 @@ def resistance_histograms(store: PackedGraphs) -> np.ndarray:
     for block in simple_graphs(store):
         _, component = connected_components(block.matrix, directed=False)
         order = np.argsort(component, kind="stable")
-        owner = block.owner + block.first
-        for nodes in np.split(order, np.cumsum(np.bincount(component))[:-1]):
-            if 1 < len(nodes) <= MOST_NODES:
-                found = resistances(block.matrix[nodes][:, nodes].toarray().astype(np.float64))
-                places = np.searchsorted(edges, found[np.triu_indices(len(nodes), 1)], side="right")
-                counts[owner[nodes[0]]] += np.bincount(places, minlength=BINS)
+        ordered = block.matrix[order][:, order]
+        owner = block.owner[order] + block.first
+        for first, last in pairwise([0, *np.cumsum(np.bincount(component))]):
+            size = last - first
+            if 1 < size <= MOST_NODES:
+                found = resistances(ordered[first:last, first:last].toarray().astype(np.float64))
+                places = np.searchsorted(edges, found[np.triu_indices(size, 1)], side="right")
+                counts[owner[first]] += np.bincount(places, minlength=BINS)
     return counts

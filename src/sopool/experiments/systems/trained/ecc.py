@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import BatchNorm, global_mean_pool
+from torch_geometric.nn import BatchNorm
 
 from sopool.data.analysis.kron import MOST_NODES
 from sopool.data.extras import CoarserBatch, EdgeLabels, EdgeNumbers, KronPyramid, edge_kinds, edge_numbers
 from sopool.data.graphs import PackedGraphs
 from sopool.experiments.systems.registry import Recipe, trained
+from sopool.nn import MeanAggregation
 from sopool.ops.message_passing.entries import Places, collect, gather
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate
 
@@ -44,9 +45,8 @@ class LabelledEdges(NamedTuple):
         kind = torch.cat([labels[known], torch.full_like(loops, kinds - 1)])
         place = target * kinds + kind
         sizes = torch.bincount(target, minlength=nodes).unsqueeze(1)
-        forth, back = place.argsort(), source.argsort()
-        ptr, back_ptr = _starts(place, nodes * kinds), _starts(source, nodes)
-        return cls(Neighbors(ptr, source[forth], (back_ptr, place[back])), sizes)
+        transposed = (_starts(source, nodes), place[source.argsort()])
+        return cls(Neighbors(_starts(place, nodes * kinds), source[place.argsort()], transposed), sizes)
 
     def means(self, x: Tensor) -> Tensor:
         """Return the sum over the edges of each kind, divided by the number of all edges to the node ``[N, L F]``."""
@@ -169,8 +169,8 @@ def too_large(store: PackedGraphs) -> str | None:
     "coarser graph",
     paper="Simonovsky and Komodakis, 2017",
     cost="3 L E; once n^3",
-    recipe=Recipe(epochs=300, steps=None, lr=0.1, halve_every=100, optimizer="sgd", momentum=0.9),
-    grid={"hidden": (32, 64), "lr": (0.1, 0.01)},
+    recipe=Recipe(epochs=150, steps=None, lr=0.01, halve_every=25, optimizer="sgd", momentum=0.9),
+    grid={"hidden": (32, 64), "lr": (0.01, 0.1)},
     extras={"labels": EdgeLabels(), "numbers": EdgeNumbers(), "coarser": KronPyramid(levels=1)},
     fitted={"kinds": edge_kinds, "width": edge_numbers},
     refuses=too_large,
@@ -208,6 +208,7 @@ class EdgeConditioned(torch.nn.Module):
         ]
         self.fine = Level(fine, hidden)
         self.coarse = Level([NumberConvolution(hidden, hidden, 1) for _ in range(CONVOLUTIONS)], hidden)
+        self.readout = MeanAggregation()
         self.dense = torch.nn.Linear(hidden, DENSE)
         self.drop = torch.nn.Dropout(rate)
         self.head = torch.nn.Linear(DENSE, out_channels)
@@ -224,6 +225,6 @@ class EdgeConditioned(torch.nn.Module):
         x = edges.mean(self.fine(x, edges)).index_select(0, coarser.kept)
         weights = coarser.weights.to(x.dtype).unsqueeze(1)
         x = self.coarse(x, NumberedEdges.of(coarser.edge_index, weights, len(x)))
-        pooled = global_mean_pool(x, coarser.batch)
+        pooled = self.readout(x, coarser.batch)
         scores: Tensor = self.head(self.drop(self.dense(pooled).relu()))
         return scores
