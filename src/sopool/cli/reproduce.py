@@ -53,7 +53,7 @@ def reproduce(
         str | None,
         typer.Option(
             metavar=LIST,
-            help="Kernels of table1 to run beside the quoted figures, e.g. gk,wl.",
+            help="Systems to run for the quoted rows of table1, e.g. wl,dgcnn.",
             show_default="all, unless --pools is given",
         ),
     ] = None,
@@ -224,7 +224,7 @@ def _plan(
     write_figures([line.to_json() for line in lines], output, as_json)
     text = (
         f"The time is an estimate from a few training steps on this machine ({device}). It assumes that nothing else "
-        "runs here, and leaves out controls, systems and the clustering of EigenPool. Stored runs are not trained "
+        "runs here, and leaves out controls, kernels and the clustering of EigenPool. Stored runs are not trained "
         "again. Nothing was trained."
     )
     console.print(text)

@@ -61,6 +61,7 @@ class NetworkClassifier(Classifier):
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
+        self.classes = classes
         make = network_of(config.system).make
         options = {"hidden": config.hidden} | config.pool_options | config.system_options
         try:
@@ -98,7 +99,7 @@ class NetworkClassifier(Classifier):
         models = self.models
         graphs = (ptr.numel() - 1) // models
         scores: list[Tensor] = []
-        penalties: list[Tensor] = []
+        penalties: list[Tensor | None] = []
         for model in range(models):
             own = ptr[model * graphs : (model + 1) * graphs + 1]
             first, last = own[0], own[-1]
@@ -106,13 +107,16 @@ class NetworkClassifier(Classifier):
             sizes = own.diff()
             there = sizes > 0
             batch = torch.repeat_interleave(sizes[there])
-            extras = self._extras(neighbors, model * graphs, (model + 1) * graphs)
-            found = self._run(model, (x[first:last], here, batch), extras, dropout)
-            for tensor, tensors in zip(found, (scores, penalties), strict=True):
-                if tensor is not None:
-                    whole = tensor.new_zeros(graphs, *tensor.shape[1:])
-                    tensors.append(whole.index_put((there.nonzero().squeeze(1),), tensor))
-        return Scored(torch.cat(scores), torch.cat(penalties) if penalties else None)
+            found = Scored(x.new_zeros(0, self.classes))
+            if len(batch):
+                extras = self._extras(neighbors, model * graphs, (model + 1) * graphs)
+                found = self._run(model, (x[first:last], here, batch), extras, dropout)
+            scores.append(_spread(found.scores, there))
+            penalties.append(None if found.penalty is None else _spread(found.penalty, there))
+        if all(penalty is None for penalty in penalties):
+            return Scored(torch.cat(scores))
+        zeros = x.new_zeros(graphs)
+        return Scored(torch.cat(scores), torch.cat([zeros if one is None else one for one in penalties]))
 
     def _check(self, neighbors: Neighbors) -> None:
         """Raise a ``ValueError`` if the graphs lack an extra."""
@@ -142,6 +146,12 @@ class NetworkClassifier(Classifier):
         with drawing:
             found: Tensor | tuple[Tensor, Tensor] = functional_call(self.network, tensors, graphs, extras)
         return Scored(*found) if isinstance(found, tuple) else Scored(found)
+
+
+def _spread(rows: Tensor, there: Tensor) -> Tensor:
+    """Return the rows of the graphs that are ``there`` ``[G]``, bool, and zeros for the others."""
+    whole = rows.new_zeros(there.shape[0], *rows.shape[1:])
+    return whole.index_put((there.nonzero().squeeze(1),), rows)
 
 
 def _seed(dropout: Dropout, model: int) -> int:

@@ -379,7 +379,9 @@ class GraphTables:
         reverse = out if self.transposed is None else take(self.transposed)
         take_pairs = partial(take, listed=capacity.pairs, kinds=0)
         extras = {
-            name: tables.take_padded(take_pairs) for name, tables in self.extras.items() if isinstance(tables, PairLists)
+            name: tables.take_padded(take_pairs)
+            for name, tables in self.extras.items()
+            if isinstance(tables, PairLists)
         }
         rows = torch.arange(capacity.nodes, device=self.device)
         ends = out.ptr[graphs.shape[1] :: graphs.shape[1]].contiguous()
@@ -389,8 +391,8 @@ class GraphTables:
         labels = None
         if out.labels is not None and reverse.labels is not None:
             labels = EdgeLabels(out.labels, reverse.labels, self.edge_kinds, self.edges.combinations)
-        lists = (out.starts, out.members, (reverse.starts, reverse.members))
-        neighbors = Neighbors(*lists, labels=labels, extras=extras)
+        members = (out.starts, out.members, (reverse.starts, reverse.members))
+        neighbors = Neighbors(*members, labels=labels, extras=extras)
         return Batch(x, neighbors, out.ptr, self._graph_x(graphs, inputs))
 
 
