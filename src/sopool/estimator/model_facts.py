@@ -38,12 +38,20 @@ ESTIMATE = record(
     more=anything,
 )
 ABOUT = record(
-    {"data": DATA, "environment": mapping_of(SCALAR), "estimate": optional(ESTIMATE)},
-    {"data": {}, "environment": {}, "estimate": None},
+    {
+        "data": DATA,
+        "environment": mapping_of(SCALAR),
+        "estimate": optional(ESTIMATE),
+        "training": mapping_of(optional(SCALAR)),
+    },
+    {"data": {}, "environment": {}, "estimate": None, "training": {}},
     more=anything,
 )
 """What is read of ``about_``; that of a file may say anything."""
-OF_THE_NETWORK = ("pool", "pool_options", "gnn", "hidden", "layers", "blocks", "n_models")
+OF_THE_NETWORK = (
+    *("pool", "pool_options", "gnn", "hidden", "layers", "blocks", "n_models"),
+    *("system", "system_options"),
+)
 NOT_SHOWN = (*OF_THE_NETWORK, "callback", "device", "encoder", "metric")
 
 
@@ -72,7 +80,6 @@ def model_facts(model: GraphEstimator) -> dict[str, Any]:
     known = counts[kind == "classes"] or [None] * len(objective.names)
     if len(known) != len(objective.names):
         raise DataError(f"about.data has {len(known):,} counts of graphs for {len(objective.names):,} {kind}.")
-    config = model.config_
     estimate = about["estimate"]
     return {
         "task": objective.task,
@@ -85,20 +92,29 @@ def model_facts(model: GraphEstimator) -> dict[str, Any]:
             "edges": _edge_features(model),
             "graphs": [] if model.graph_encoder_ is None else list(model.graph_encoder_.names),
         },
-        "network": {
-            "gnn": config.gnn,
-            "layers": config.layers,
-            "hidden": config.hidden,
-            "blocks": config.blocks,
-            "pool": config.pool,
-            "pool_options": config.effective_options,
-            "networks": len(model.best_epochs_),
-            "parameters": sum(one[0].numel() for one in model.ensemble_.model.parameters()),
-            "temperature": model.ensemble_.temperature,
-        },
-        "settings": _settings(model) | {"best_epochs": model.best_epochs_},
+        "network": _network(model),
+        "settings": _settings(model) | about["training"] | {"best_epochs": model.best_epochs_},
         "estimate": None if estimate is None else _estimate(estimate),
         "environment": about["environment"],
+    }
+
+
+def _network(model: GraphEstimator) -> dict[str, Any]:
+    """Say what the networks are: layers and a pooling, or a system that takes the place of both."""
+    config = model.config_
+    system = bool(config.system)
+    return {
+        "system": config.system or None,
+        "system_options": config.pool_options | config.system_options if system else {},
+        "gnn": None if system else config.gnn,
+        "layers": None if system else config.layers,
+        "hidden": config.hidden,
+        "blocks": config.blocks,
+        "pool": None if system else config.pool,
+        "pool_options": {} if system else config.effective_options,
+        "networks": len(model.best_epochs_),
+        "parameters": sum(one[0].numel() for one in model.ensemble_.model.parameters()),
+        "temperature": model.ensemble_.temperature,
     }
 
 

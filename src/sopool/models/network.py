@@ -2,21 +2,73 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib import import_module
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
 from sopool._runtime.generators import drawing_from
-from sopool.errors import SettingError
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import SettingError, suggest
 from sopool.models.base import Classifier, Scored
-from sopool.models.config import ModelConfig
+from sopool.models.config import ModelConfig, Setting
+from sopool.models.stack import member_of
 from sopool.nn.dropout import Dropout
 from sopool.nn.pool.edge_list import list_edges
 from sopool.ops.message_passing.neighbors import Neighbors
 
-NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {}
-"""The networks by name: functions of ``in_channels``, ``out_channels``, ``hidden`` and options."""
+
+class TrainedNetwork(Protocol):
+    """A network with a recipe, as ``sopool.experiments.systems.TrainedSystem`` describes it."""
+
+    @property
+    def make(self) -> Callable[..., torch.nn.Module]:
+        """The function of ``in_channels``, ``out_channels``, ``hidden`` and options that creates the network."""
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The hyperparameters to choose from, the usual ones first."""
+
+    @property
+    def model(self) -> ModelConfig:
+        """The configuration without what follows from training graphs."""
+
+    @property
+    def refuses(self) -> Callable[[PackedGraphs], str | None]:
+        """Says why some graphs are impossible; None if they are not."""
+
+    def model_for(self, sizes: Tensor) -> ModelConfig:
+        """Return :attr:`model` with the options that follow from the sizes of training graphs ``[G]``."""
+
+    def training(self, graphs: int, batch_size: int) -> dict[str, Any]:
+        """Return how the recipe trains on a number of graphs, as fields of a run's configuration."""
+
+
+NETWORKS: dict[str, TrainedNetwork] = {}
+"""The networks of trained systems by name."""
+BUILT_IN = "sopool.experiments.systems"
+"""The module that registers the networks of this package, which is imported when one is wanted."""
+
+
+def find_network(name: str) -> TrainedNetwork:
+    """Return a network by its name; raise ``SettingError`` if there is none.
+
+    Examples:
+        >>> from sopool.models.network import find_network
+        >>> find_network("dgcnn").settings[0].batch_size
+        50
+    """
+    if name not in NETWORKS:
+        import_module(BUILT_IN)
+    if name not in NETWORKS:
+        raise SettingError(
+            f"there is no trained system {name!r} in this process.{suggest(name, NETWORKS)} Known: "
+            f"{', '.join(NETWORKS)}. If it is your own, import the module that registers it first. Fixed systems, such "
+            "as graph kernels, can be evaluated (sopool evaluate --system, or sopool.experiments), but not fitted."
+        )
+    return NETWORKS[name]
 
 
 class NetworkClassifier(Classifier):
@@ -40,21 +92,25 @@ class NetworkClassifier(Classifier):
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
-        if config.system not in NETWORKS:
-            raise SettingError(f"the system {config.system!r} is not registered in this process: import its module.")
-        make = NETWORKS[config.system]
+        make = find_network(config.system).make
         options = {"hidden": config.hidden} | config.pool_options | config.system_options
         try:
             self.network = make(in_channels, classes, **options)
         except TypeError as error:
             given = ", ".join(f"{name}={value!r}" for name, value in options.items())
-            raise SettingError(f"{config.system} cannot be created with {given}: {error}.") from error
+            raise SettingError(f"{config.system} cannot be made with {given}: {error}.") from error
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
+        self.apart: list[torch.nn.Module] = []
+        """The networks as modules of their own, see :meth:`separate`."""
 
     @property
     def models(self) -> int:
         """The number of stacked models; 1 for a single model."""
         return self.unused.shape[0] if self.unused.dim() == 2 else 1
+
+    def separate(self) -> None:
+        """Give each stacked network a module of its own, so that several threads can predict at the same time."""
+        self.apart = [member_of(self.network, model) for model in range(self.models)]
 
     def classify(
         self,
@@ -86,6 +142,9 @@ class NetworkClassifier(Classifier):
 
     def _run(self, model: int, x: Tensor, edge_index: Tensor, batch: Tensor, dropout: Dropout | None) -> Tensor:
         """Run one of the stacked networks."""
+        if self.apart:
+            alone: Tensor = self.apart[model](x, edge_index, batch)
+            return alone
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}

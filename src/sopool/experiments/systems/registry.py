@@ -259,6 +259,12 @@ class TrainedSystem(System):
                 )
         return replace(self.model, pool_options=found)
 
+    def training(self, graphs: int, batch_size: int) -> dict[str, Any]:
+        """Return how the recipe trains on a number of graphs, as fields of a run's configuration."""
+        found = asdict(self.recipe)
+        del found["batch_size"], found["lr"]  # those of a setting
+        return found | {"steps": self.recipe.steps or -(-graphs // batch_size)}
+
     def to_json(self) -> dict[str, Any]:
         """Return the description as a JSON object, with the recipe, the settings and the names of fitted options."""
         return super().to_json() | {
@@ -416,8 +422,7 @@ def trained(
     """
 
     def register(make: M) -> M:
-        NETWORKS[name] = make
-        SYSTEMS[name] = TrainedSystem(
+        SYSTEMS[name] = NETWORKS[name] = TrainedSystem(
             name=name,
             sees=sees,
             paper=paper,
