@@ -26,7 +26,7 @@ from benchmarks.common import DATA, command, make_parser, seconds, versions
 from benchmarks.rivals.poolings import RIVALS, RefusedError, rival
 from sopool.data import load
 from sopool.experiments.executors.local import TableFacts, tables_for
-from sopool.models import make_model, structures_for
+from sopool.models import extras_for, make_model
 from sopool.models.presets import edges_used, model_config
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS, make_readout
 from sopool.nn.aggr.base import GraphReadout
@@ -47,7 +47,9 @@ def contenders():
 
 def facts_of(config):
     """Return what determines the tables of a model that classifies."""
-    return TableFacts("test", structures_for(config), edges_used(config), False, ("classification", "accuracy", None))
+    return TableFacts(
+        "test", tuple(extras_for(config).items()), edges_used(config), False, ("classification", "accuracy", None)
+    )
 
 
 def prepare(name, data, args):

@@ -41,7 +41,7 @@ def test_machines_and_networks_see_the_same_pairs(tmp_path):
     readout = bridge.Bank(tables, [config], [Splitter.of_store(STORE, config)(config)]).model.readouts[0]
     assert readout.normalize == "norm"
     assert (readout.rank, readout.decay) == (None, 0.1)
-    matrices = readout.matrices(batch.x, batch.neighbors.pairs, Segments(batch.ptr))
+    matrices = readout.matrices(batch.x, batch.neighbors.extras["pairs"], Segments(batch.ptr))
     columns = torch.zeros(len(STORE.node_label_names), dtype=torch.long)
     columns[STORE.node_labels.long()] = batch.x.argmax(1)
     assert batch.x.sum() == STORE.num_nodes

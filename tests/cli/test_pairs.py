@@ -7,7 +7,7 @@ import pytest
 
 from sopool.data import make_distant, save_graphs
 from sopool.data.analysis.distance_cache import all_pairs_of
-from sopool.training.bank import structures
+from sopool.data.extras import pairs as extra
 
 TINY = ["--hidden", "4", "--epochs", "1"]
 
@@ -50,7 +50,7 @@ def test_hierarchies_have_none(call, source):
 
 
 def test_too_many_are_refused_with_the_distance_that_is_possible(call, source, monkeypatch):
-    monkeypatch.setattr(structures, "all_pairs_of", partial(all_pairs_of, most_pairs=600))
+    monkeypatch.setattr(extra, "all_pairs_of", partial(all_pairs_of, most_pairs=600))
     shown = call("evaluate", source, "--pool", "sopool-pairs", *TINY, "--folds", "2", "--workers", "1")
     assert shown.code == 2
     assert "more than 600 pairs of nodes up to distance 6: use the option distances=1" in " ".join(shown.err.split())

@@ -155,7 +155,7 @@ def test_a_forged_file_of_pairs_is_not_used_even_with_a_right_digest(change, cac
         if forged is not None:
             arrays[name] = forged(value)
     path.write_bytes(seal(arrays, {"entry": path.name}))
-    with pytest.warns(UserWarning, match=r"does not hold valid pairs of nodes: .* Creating it again"):
+    with pytest.warns(UserWarning, match=r"does not hold valid pairs: .* Creating it again"):
         assert same(pairs_of(store, MOST), expected)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,15 +12,16 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.nn import BatchNorm, GCNConv, global_add_pool
 
 from sopool import GraphClassifier
-from sopool.data import DataError
+from sopool.data import DataError, Graph, pack
+from sopool.data.extras import EdgeLabels, Extra, GraphRows, edge_kinds
 from sopool.errors import SettingError
-from sopool.estimator import ensemble, load_model
+from sopool.estimator import UnseenWarning, ensemble, load_model
 from sopool.estimator.estimate import estimate, searched, system_grid
 from sopool.estimator.explaining import seen_by_members
 from sopool.estimator.fitting import training_of
 from sopool.estimator.model_facts import model_facts
 from sopool.experiments.systems import SYSTEMS, Recipe, TrainedSystem, trained
-from sopool.models.network import NETWORKS, find_network
+from sopool.models.network import NETWORKS, network_of
 from sopool.models.presets import UnusedWarning, sort_size
 from tests.estimator.test_checkpoints import InterruptionError, interrupt_after, same
 from tests.helpers.forging import facts_of, forge
@@ -49,7 +50,12 @@ class Own(torch.nn.Module):
 
 def register(**changes):
     grid = {"hidden": (4, 8), "rate": (0.0, 0.5)}
-    given = {"sees": "neighbors", "recipe": RECIPE, "grid": grid, "fitted": {"largest": lambda sizes: int(sizes.max())}}
+    given = {
+        "sees": "neighbors",
+        "recipe": RECIPE,
+        "grid": grid,
+        "fitted": {"largest": lambda train: int(train.sizes.max())},
+    }
     trained("own", **given | changes)(Own)
 
 
@@ -199,6 +205,97 @@ def test_it_warns_of_what_its_network_does_not_use():
         quick("own").fit(graphs, LABELS)
 
 
+class ByLabel(torch.nn.Module):
+    """Sums of edges by their label, which an extra gives; labels that no training graph has are left out."""
+
+    def __init__(self, in_channels: int, out_channels: int, hidden: int, kinds: int):
+        super().__init__()
+        self.node = torch.nn.Linear(in_channels, hidden)
+        self.each = torch.nn.Linear(kinds * hidden, out_channels)
+        self.kinds = kinds
+
+    def forward(self, x, edge_index, batch, labels, size):
+        assert size.tolist() == torch.bincount(batch).tolist()
+        known = labels < self.kinds
+        place = batch[edge_index[1]] * self.kinds + labels
+        h = self.node(x).tanh()
+        found = h.new_zeros(len(size) * self.kinds, h.shape[1])
+        found = found.index_add(0, place[known], h[edge_index[0][known]])
+        return self.each(found.view(len(size), -1))
+
+
+@dataclass(frozen=True)
+class Sizes(Extra):
+    """The number of nodes of each graph."""
+
+    key = "1"
+
+    def build(self, store, cached=True):
+        assert not cached or not self.slow
+        return GraphRows(store.sizes)
+
+
+def with_labels(names):
+    """The little graphs with other names of edge labels."""
+    return pack(to_graphs(replace(STORE, edge_label_names=tuple(names))), name="little")
+
+
+def to_graphs(store):
+    return [
+        Graph(
+            graph.num_nodes,
+            graph.edge_index.T.tolist(),
+            None,
+            graph.node_labels.tolist(),
+            edge_labels=[graph.edge_label_names[code] for code in graph.edge_labels.tolist()],
+        )
+        for graph in (store[number] for number in range(len(store)))
+    ]
+
+
+@pytest.fixture
+def by_label():
+    extras = {"labels": EdgeLabels(), "size": Sizes()}
+    trained("by-label", sees="edge labels", recipe=RECIPE, fitted={"kinds": edge_kinds}, extras=extras)(ByLabel)
+    yield small("by-label").fit(with_labels("abc"), LABELS)
+    del SYSTEMS["by-label"], NETWORKS["by-label"]
+
+
+def test_extras_of_new_graphs(by_label, tmp_path, monkeypatch):
+    """Labels of edges are known by their names; files may number them differently."""
+    graphs = with_labels("abc")
+    expected = by_label.predict_proba(graphs)
+    assert by_label.config_.pool_options == {"kinds": 3}
+    by_label.save(tmp_path / "m.sopool")
+    monkeypatch.setenv("SOPOOL_CACHE", str(tmp_path / "cache"))
+    loaded = load_model(tmp_path / "m.sopool", device="cpu")
+    order = np.random.default_rng(0).permutation(40)
+    other = pack([to_graphs(graphs)[number] for number in order])
+    assert other.edge_label_names != graphs.edge_label_names or not torch.equal(
+        other[0].edge_labels, graphs[0].edge_labels
+    )
+    np.testing.assert_allclose(loaded.predict_proba(other), expected[order], atol=1e-6)
+    monkeypatch.setitem(ensemble.TOGETHER, "cpu", 20)
+    np.testing.assert_allclose(loaded.predict_proba(graphs), expected, atol=1e-6)
+    with pytest.warns(UnseenWarning, match="edges have a label"):
+        unlike = loaded.predict_proba(with_labels("xbc"))
+    assert not np.allclose(unlike, expected, atol=1e-3)
+    for one, chances in zip(loaded.explain(graphs[:3]), expected, strict=False):
+        np.testing.assert_allclose(one.probabilities, chances, atol=1e-5)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_graphs_without_the_labels_that_extras_read(by_label):
+    with pytest.raises(DataError, match="the graphs have no edge_labels, which the model needs"):
+        by_label.predict(replace(with_labels("abc"), edge_labels=None, edge_label_names=()))
+
+
+def test_labels_that_no_training_graph_had_are_not_read(by_label):
+    plain = replace(with_labels("abc"), edge_labels=None, edge_label_names=())
+    model = clone(by_label).fit(plain, LABELS)
+    np.testing.assert_array_equal(model.predict_proba(with_labels("abc")), model.predict_proba(plain))
+
+
 REFUSED = {
     "unknown": ({"system": "onw"}, "there is no trained system 'onw'.* Did you mean 'own'"),
     "fixed": ({"system": "wl"}, "no trained system 'wl'.*sopool evaluate --system"),
@@ -280,6 +377,6 @@ def test_a_forged_file(tmp_path):
 
 
 def test_networks_by_name():
-    assert find_network("dgcnn") is SYSTEMS["dgcnn"]
+    assert network_of("dgcnn") is SYSTEMS["dgcnn"]
     with pytest.raises(SettingError, match=r"Known: .*dgcnn"):
-        find_network("nothing")
+        network_of("nothing")

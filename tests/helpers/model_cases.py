@@ -5,12 +5,11 @@ from itertools import cycle
 
 import torch
 
-from sopool.models import ModelConfig, make_model, structures_for
+from sopool.models import ModelConfig, extras_for, make_model
 from sopool.nn import GRAPH_READOUTS, POOLINGS, READOUTS
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import EdgeLabels, Neighbors
 from sopool.ops.message_passing.pairs import list_pairs
-from sopool.training.bank.structures import add_structures
 from tests.helpers.rich_tables import EDGE_ATTRIBUTES, EDGE_CATEGORIES, GRAPH_ATTRIBUTES, RichTables, with_values
 from tests.helpers.training_graphs import EDGE_LABELS, edge_label_options, little_store, tables_of
 
@@ -80,7 +79,7 @@ def tables_for(config, store=None):
     tables = tables_of(store)
     if is_rich(config):
         tables = RichTables(**vars(tables), columns=bool(config.edge_categories))
-    return add_structures(tables, store, structures_for(config), cached=False)
+    return tables.with_extras(store, extras_for(config), cached=False)
 
 
 def model_of(config, tables, seed=0, dtype=torch.float64):
@@ -111,15 +110,16 @@ def permuted(x, neighbors, ptr, *graph_x, seed=0):
     labels = neighbors.labels
     listed, along = lists(neighbors.ptr, neighbors.nodes, labels.codes)
     transposed, back = lists(*neighbors.transposed, labels.transposed)
-    known = neighbors.clusters
-    clusters = None if known is None else known._replace(rows=place[known.rows])
-    assert known is None or isinstance(known, Clusters)
+    extras = {}
+    if "clusters" in neighbors.extras:
+        known = neighbors.extras["clusters"]
+        assert isinstance(known, Clusters)
+        extras["clusters"] = known._replace(rows=place[known.rows])
     labels = EdgeLabels(along, back, labels.kinds, labels.combinations)
-    pairs = None
-    if neighbors.pairs is not None:
-        ends, distance = neighbors.pairs.coordinates()
-        pairs = list_pairs(place[ends], distance, len(x), neighbors.pairs.distances)
-    moved = Neighbors(*listed, transposed, clusters, labels, pairs=pairs)
+    if "pairs" in neighbors.extras:
+        ends, distance = neighbors.extras["pairs"].coordinates()
+        extras["pairs"] = list_pairs(place[ends], distance, len(x), neighbors.extras["pairs"].distances)
+    moved = Neighbors(*listed, transposed, labels, extras=extras)
     return x[order], moved if neighbors.values is None else with_values(x[order], moved), ptr, *graph_x
 
 

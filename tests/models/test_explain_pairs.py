@@ -44,7 +44,7 @@ def drawn(nodes, seed, directed=True, reach=2):
     """Any graph with loops and parallel edges, and its pairs."""
     edges = random_edges([nodes], seed, directed)
     return draw_rows(seed, nodes, TABLES.features.width), neighbors_of(edges, nodes)._replace(
-        pairs=find_pairs(edges, nodes, reach)
+        extras={"pairs": find_pairs(edges, nodes, reach)}
     )
 
 
@@ -108,7 +108,7 @@ def test_a_pair_of_features_is_told_with_the_node_that_adds_most():
     model = model_with({"normalize": None, "rank": None, "layers": 1, "with_sum": False})
     width = TABLES.features.width
     edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    neighbors = neighbors_of(edges, 3)._replace(pairs=find_pairs(edges, 3, 2))
+    neighbors = neighbors_of(edges, 3)._replace(extras={"pairs": find_pairs(edges, 3, 2)})
     x = torch.zeros(3, width, dtype=torch.float64)
     x[0, 0], x[1, 1], x[2, 1] = 2.0, 3.0, 4.0
     model.heads[0].weight.data.zero_()
@@ -140,7 +140,7 @@ def test_with_a_normalization_shares_are_slopes_in_the_weight_of_a_node(normaliz
 
 def found_matrices(readout, z, neighbors):
     ptr = torch.tensor([0, len(z)])
-    matrices = readout.matrices(z, neighbors.pairs, Segments(ptr))
+    matrices = readout.matrices(z, neighbors.extras["pairs"], Segments(ptr))
     return normalize_pooled(matrices, ptr, readout.normalize).flatten(1)
 
 

@@ -6,11 +6,11 @@ import torch
 
 from sopool.data import Graph, pack
 from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
+from sopool.data.extras.clusters import ClusterTables
 from sopool.nn import EigenPooling
 from sopool.nn.pool import graph_clusters
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
-from sopool.training.bank.cluster_tables import ClusterTables
 from tests.helpers.strategies import draw_rows
 
 # A path with a loop, two triangles joined by an edge, and single nodes with an empty graph between them.
@@ -39,7 +39,7 @@ def test_the_clusters_are_those_of_a_data_set():
     none = torch.zeros(len(BATCH) + 1, dtype=torch.long), torch.empty(0, dtype=torch.long)
     layer = EigenPooling(3, vectors=2, size=2)
     x = draw_rows(0, len(BATCH), 3)
-    want = layer.pool(x, GraphStructure(batch.ptr, Neighbors(*none, none, clusters)))
+    want = layer.pool(x, GraphStructure(batch.ptr, Neighbors(*none, none, extras={"clusters": clusters})))
     got = layer(x, EDGES, batch=BATCH, batch_size=5)
     torch.testing.assert_close((got.x, got.ptr, got.lift(got.x)), (want.x, want.ptr, want.lift(want.x)))
     assert sorted(got.edge_index.t().tolist()) == sorted(want.edge_index.t().tolist())

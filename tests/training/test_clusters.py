@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from sopool.data.analysis.spectral import ClusterSpec, spectral_clusters
+from sopool.data.extras.clusters import ClusterTables
 from sopool.nn import EigenPooling
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
-from sopool.training.bank.cluster_tables import ClusterTables
 from tests.helpers.strategies import draw_rows
 from tests.helpers.training_graphs import little_store
 
@@ -31,8 +31,8 @@ def test_a_batch_holds_the_clusters_of_its_graphs():
         ends = found.graphs.neighbors.ptr[start : start + clusters + 1]
         members = found.graphs.neighbors.nodes[ends[0] : ends[-1]]
         assert torch.equal(members, own.graphs.neighbors.nodes + start)
-        above = found.graphs.neighbors.clusters
-        its = own.graphs.neighbors.clusters
+        above = found.graphs.neighbors.extras["clusters"]
+        its = own.graphs.neighbors.extras["clusters"]
         assert torch.equal(above.rows[start : start + clusters], its.rows + start)
         start = start + clusters
         first = first + nodes
@@ -56,7 +56,8 @@ def test_eigenpool_is_its_formula():
     x = draw_rows(0, len(batch.nodes), 3)
     empty = torch.zeros(len(x) + 1, dtype=torch.long), torch.empty(0, dtype=torch.long)
     layer = EigenPooling(3, vectors=2, size=3)
-    out = layer.pool(x, GraphStructure(batch.ptr, Neighbors(*empty, empty, found)))
+    graphs = GraphStructure(batch.ptr, Neighbors(*empty, empty, extras={"clusters": found}))
+    out = layer.pool(x, graphs)
     assert out.x.shape == (len(found.ptr) - 1, layer.out_channels)
     y = draw_rows(1, *out.x.shape)
     lifted = torch.zeros_like(x)
@@ -68,4 +69,4 @@ def test_eigenpool_is_its_formula():
     torch.testing.assert_close(out.lift(y), lifted)
     assert out.graphs() is found.graphs
     with pytest.raises(ValueError, match="needs clusters with 3 eigenvectors each, but the graphs have 2"):
-        EigenPooling(3, vectors=3).pool(x, GraphStructure(batch.ptr, Neighbors(*empty, empty, found)))
+        EigenPooling(3, vectors=3).pool(x, graphs)

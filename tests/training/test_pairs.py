@@ -9,12 +9,11 @@ import torch
 from sopool.data import Graph, make_distant, make_rings, pack
 from sopool.data.analysis.distance_cache import all_pairs_of
 from sopool.data.analysis.distances import all_pair_lists
+from sopool.data.extras import pairs as extra
 from sopool.errors import SettingError
 from sopool.experiments.executors.local import TableFacts, tables_for
-from sopool.models import ModelConfig, structures_for
-from sopool.training.bank import structures
+from sopool.models import ModelConfig, extras_for
 from sopool.training.bank.bank import new_model
-from sopool.training.bank.structures import add_structures
 from sopool.training.run_splits import run_seed
 from tests.helpers.reference import Reference
 from tests.helpers.training_graphs import bank_of, little_store, run_config, tables_of
@@ -39,7 +38,7 @@ def shape_of(form):
 
 def tables_with_pairs(store, form):
     config = ModelConfig(pool="sopool-pairs", **shape_of(form))
-    return add_structures(tables_of(store), store, structures_for(config), cached=False)
+    return tables_of(store).with_extras(store, extras_for(config), cached=False)
 
 
 @pytest.mark.parametrize("form", [*FORMS, *OTHERS])
@@ -91,11 +90,11 @@ def test_the_pairs_of_a_batch_are_those_of_its_graphs():
     config = run_config(model={"pool": "sopool-pairs", **shape_of("default")})
     tables = tables_for(store, TableFacts.of(config), "cpu")
     graphs = torch.tensor([[3, 5, 0], [3, 7, 1]])
-    found = tables.batch(graphs).neighbors.pairs
+    found = tables.batch(graphs).neighbors.extras["pairs"]
     first = 0
     ends, distance = found.coordinates()
     for graph in graphs.flatten().tolist():
-        one = tables.batch(torch.tensor([[graph]])).neighbors.pairs
+        one = tables.batch(torch.tensor([[graph]])).neighbors.extras["pairs"]
         own, steps = one.coordinates()
         here = (ends[0] >= first) & (ends[0] < first + one.num_nodes)
         assert torch.equal(ends[:, here] - first, own)
@@ -109,12 +108,12 @@ def test_more_pairs_than_allowed_are_refused_in_words(monkeypatch):
     path = [(i, i + 1) for i in range(9)]
     store = pack([Graph(10, path + [(b, a) for a, b in path], label=g) for g in range(2)], "paths")
     tables = tables_of(store)
-    monkeypatch.setattr(structures, "all_pair_lists", partial(all_pair_lists, most_pairs=70))
-    monkeypatch.setattr(structures, "all_pairs_of", partial(all_pairs_of, most_pairs=70))
-    needed = structures_for(ModelConfig(pool="sopool-pairs"))
+    monkeypatch.setattr(extra, "all_pair_lists", partial(all_pair_lists, most_pairs=70))
+    monkeypatch.setattr(extra, "all_pairs_of", partial(all_pairs_of, most_pairs=70))
+    needed = extras_for(ModelConfig(pool="sopool-pairs"))
     for cached in (False, True):
         with pytest.raises(SettingError, match=r"more than 70 pairs of nodes up to distance 6: use .* distances=2"):
-            add_structures(tables, store, needed, cached)
+            tables.with_extras(store, needed, cached)
 
 
 def test_graphs_without_pairs_are_refused():

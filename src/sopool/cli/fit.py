@@ -344,14 +344,14 @@ def _grid_for(
 def _check_system(system: str, context: typer.Context, source: Sequence[str]) -> None:
     """Raise ``SettingError`` unless it is a trained system, and no option is given that its network does not have."""
     from sopool.experiments.systems import SYSTEMS, FixedSystem
-    from sopool.models.network import find_network
+    from sopool.models.network import network_of
 
     if isinstance(SYSTEMS.get(system), FixedSystem):
         raise SettingError(
             f"--system {system}: this is a fixed system, features or a kernel with a learner, not a model that can be "
             f"saved. Evaluate it with: sopool evaluate {' '.join(map(on_one_line, source))} --system {system}."
         )
-    find_network(system)
+    network_of(system)
     for name in OF_POOLINGS:
         given = context.get_parameter_source(name)
         if given is not None and given.name == "COMMANDLINE":

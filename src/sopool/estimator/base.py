@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sopool._runtime.devices import choose_device
 from sopool._runtime.threads import threads
-from sopool.data.features.edge_features import EdgeEncoder
+from sopool.data.features.edge_features import EdgeEncoder, only_encoded
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import default_encoder
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
@@ -186,9 +186,12 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
             warnings.warn(message, UnusedWarning, stacklevel=3)
         edge_encoder = edge_encoder_for(edges_used(config))
         edges = None if edge_encoder is None else edge_encoder.fit(store).transform(store)
+        taken = store
+        if config.system:  # whose extras read the edges
+            edges, taken = None, only_encoded(store, edge_encoder)
         graph_encoder = GraphAttributeEncoder().fit(store) if config.graph_attributes else None
         numbers = None if graph_encoder is None else graph_encoder.transform(store)
-        tables = training_tables(store, encoder.transform(store), edges, numbers, config, objective)
+        tables = training_tables(taken, encoder.transform(store), edges, numbers, config, objective)
         if weights is not None:
             kept = weights[weights > 0]
             tables = replace(tables, weights=torch.from_numpy(kept / kept.mean()))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sopool._runtime.threads import one_threaded_pool, threads
-from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures
+from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures, only_encoded
 from sopool.data.features.encoder import Encoder, Fields
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
@@ -21,12 +21,11 @@ from sopool.errors import DataError
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.inference import prepare_for_inference
-from sopool.models.make import structures_for
+from sopool.models.make import extras_for
 from sopool.objectives import Combined, Objective
 from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Batch, GraphTables
 from sopool.training.bank.inputs import ModelInputs
-from sopool.training.bank.structures import add_structures
 
 TOGETHER = {"cpu": 2**15, "cuda": 2**20}
 """The number of nodes, over all models, that are processed at a time; on a CPU they fit the cache."""
@@ -68,7 +67,10 @@ class Ensemble:
 
     def encode(self, store: PackedGraphs) -> NodeFeatures:
         """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""
-        lacking = next((name for name in self.encoder.fields if getattr(store, name) is None), None)
+        needed = list(self.encoder.fields)
+        if self.model.config.system and self.edges is not None and store.num_edges:
+            needed += self.edges.fields
+        lacking = next((name for name in needed if getattr(store, name) is None), None)
         if lacking:
             reason = f"the graphs have no {lacking}, which the model needs: its training graphs had them."
             raise DataError(f"{store.name}: {reason}")
@@ -77,6 +79,15 @@ class Ensemble:
     def encode_edges(self, store: PackedGraphs) -> EdgeFeatures | None:
         """Return the features of all edges; None if the models do not use them."""
         return None if self.edges is None else self.edges.transform(store)
+
+    def graphs_and_edges(self, store: PackedGraphs) -> tuple[PackedGraphs, EdgeFeatures | None]:
+        """Return graphs as the networks take them, and the features of their edges.
+
+        The network of a system takes labels and attributes of edges from its extras only.
+        """
+        if not self.model.config.system:
+            return store, self.encode_edges(store)
+        return only_encoded(store, self.edges), None
 
     def encode_graphs(self, store: PackedGraphs) -> Numbers | None:
         """Return the attributes of all graphs; None if the models do not use them."""
@@ -115,7 +126,7 @@ class Ensemble:
         self, store: PackedGraphs, features: NodeFeatures, cores: int, work: Callable[[Classifier, Batch], Tensor]
     ) -> Tensor:
         """Apply ``work`` to chunks of graphs of a limited number of nodes, and join the results to ``[M, G, F]``."""
-        edges = self.encode_edges(store)
+        store, edges = self.graphs_and_edges(store)
         numbers = self.encode_graphs(store)
         models = self.model.models
         model = self._ready
@@ -152,7 +163,7 @@ class Ensemble:
             None if edges is None else edges.stretch(lines.start, lines.stop).to(device),
             None if numbers is None else numbers.stretch(first, last).to(device),
         )
-        return add_structures(tables, graphs, structures_for(self.model.config), cached=False)
+        return tables.with_extras(graphs, extras_for(self.model.config), cached=False)
 
 
 def _side_by_side(
@@ -181,14 +192,14 @@ def training_tables(
 ) -> GraphTables:
     """Return graphs with labels or targets in the layout that models of this configuration train on.
 
-    Clusters are kept in the cache if ``cached``. Pairs of nodes are not: they are found in seconds, and every fold of
-    an estimate would add its own file.
+    Extras that take long, such as clusters, are kept in the cache if ``cached``. Others are not: every fold of an
+    estimate would add its own file.
     """
     tables = GraphTables.build(store, features, edges, objective, numbers)
     # Labels and targets would change the key in the cache.
     plain = replace(store, labels=None, classes=(), targets=None, target_names=())
-    needed = structures_for(config)
-    return add_structures(tables, plain, needed, cached and needed.clusters is not None)
+    needed = extras_for(config)
+    return tables.with_extras(plain, needed, cached and any(extra.slow for extra in needed.values()))
 
 
 def check_finite(values: Tensor, store: PackedGraphs, called: str) -> Tensor:

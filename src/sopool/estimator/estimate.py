@@ -25,7 +25,7 @@ from sopool.estimator.base import GraphEstimator
 from sopool.estimator.fitting import FitProgress, model_for
 from sopool.estimator.truth import KnownGraphs, known_graphs, part_of_data
 from sopool.estimator.validation import LabelledGraphs, SingleGraphWarning, UnseenWarning, check_settings
-from sopool.models.network import find_network
+from sopool.models.network import network_of
 from sopool.models.presets import UnusedWarning
 from sopool.objectives import METRICS, Objective
 from sopool.objectives.base import average
@@ -214,7 +214,7 @@ def system_grid(system: str, options: Mapping[str, Any] | None = None) -> dict[s
         >>> system_grid("dgcnn")
         {'lr': [0.001, 0.0001]}
     """
-    settings = find_network(system).settings
+    settings = network_of(system).settings
     every: dict[str, list[Any]] = {
         name: [getattr(one, name) for one in settings] for name in ("hidden", "batch_size", "lr")
     }

@@ -19,6 +19,7 @@ from torch import Tensor
 from sopool import __version__
 from sopool._files.atomic import whole_file
 from sopool._runtime.packages import EXTRAS, require
+from sopool.data.extras import NodePairs
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import (
     AttributeEncoder,
@@ -30,7 +31,8 @@ from sopool.data.features.encoders import (
 )
 from sopool.errors import MissingPackageError, SettingError
 from sopool.estimator.ensemble import Ensemble
-from sopool.models.make import clusters_for, structures_for
+from sopool.models.config import ModelConfig
+from sopool.models.make import extras_for
 from sopool.models.stack import member_of
 from sopool.models.stackable import first_line
 from sopool.objectives import Task
@@ -132,6 +134,12 @@ def check_exportable() -> None:
         )
 
 
+def pair_distances(config: ModelConfig) -> int:
+    """Return the largest distance of the pairs of nodes that a model needs; 0 if it needs none."""
+    pairs = extras_for(config).get("pairs")
+    return pairs.distances if isinstance(pairs, NodePairs) else 0
+
+
 def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
     """Return the content of the ONNX file of an ensemble."""
     check_exportable()
@@ -141,7 +149,7 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
             f"a model with system={config.system!r} cannot be exported: its network need not be one that ONNX can "
             "express. Fit a model with a pooling, such as sopool-bimap, or keep the model file and predict with sopool."
         )
-    if clusters_for(config) is not None:
+    if "clusters" in extras_for(config):
         raise SettingError(
             f"a model with {config.pool} cannot be exported: it divides each graph into clusters by an "
             "eigendecomposition, which ONNX cannot express. Fit a model with another pooling, such as sopool-bimap."
@@ -211,7 +219,7 @@ class EnsembleProgram(torch.nn.Module):
         self.register_buffer("shift", torch.from_numpy(shift))
         self.temperature = ensemble.temperature
         self.kinds = 0 if ensemble.edges is None else len(ensemble.edges.values) + 1
-        self.distances = structures_for(ensemble.model.config).distances
+        self.distances = pair_distances(ensemble.model.config)
 
     def forward(
         self,
@@ -234,9 +242,11 @@ class EnsembleProgram(torch.nn.Module):
             edge_labels = edge_labels.where((edge_labels >= 0) & (edge_labels < unknown), unknown)
         neighbors = neighbors_of(edge_index, nodes, edge_labels, self.kinds)
         if pair_index is not None and pair_distance is not None:
-            neighbors = neighbors._replace(pairs=list_pairs(pair_index, pair_distance, nodes, self.distances))
+            neighbors = neighbors._replace(
+                extras={"pairs": list_pairs(pair_index, pair_distance, nodes, self.distances)}
+            )
         elif self.distances:
-            neighbors = neighbors._replace(pairs=find_pairs(edge_index, nodes, self.distances))
+            neighbors = neighbors._replace(extras={"pairs": find_pairs(edge_index, nodes, self.distances)})
         taken = (((x - mean) / std).float() @ columns for mean, std, columns in self._inputs())
         each = self._outputs(
             torch.stack([network(own, neighbors, ptr) for own, network in zip(taken, self.networks, strict=True)])
@@ -379,7 +389,7 @@ def description(model: "GraphEstimator") -> dict[str, Any]:
             inputs["node_attributes"] = _input("node_attributes", "float32", str(part.width))
     if ensemble.edges is not None:
         inputs["edge_labels"] = _input("edge_labels", "int64") | {"values": ensemble.edges.values}
-    distances = structures_for(ensemble.model.config).distances
+    distances = pair_distances(ensemble.model.config)
     if distances > 1:  # an ONNX file cannot search for pairs that are farther apart than an edge
         for name in ("pair_index", "pair_distance"):
             inputs[name] = _input(name, "int64") | {"distances": distances}

@@ -20,7 +20,7 @@ from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.truth import KnownGraphs, is_part_of_data
 from sopool.estimator.validation import class_weights, label_weights
 from sopool.models.config import ModelConfig
-from sopool.models.network import find_network
+from sopool.models.network import network_of
 from sopool.models.presets import model_config, share_options, system_config
 from sopool.models.stack import named_tensors, stack_of
 from sopool.objectives import Objective, Task
@@ -174,7 +174,7 @@ def training_of(settings: "GraphEstimator", graphs: int) -> dict[str, Any]:
         usual = {name: value for name, value in USUAL.items() if name != "hidden"} | {"dropout": settings.dropout}
         schedule = schedule_for(graphs, given.get("batch_size", USUAL["batch_size"]))
         return usual | schedule._asdict() | given
-    network = find_network(settings.system)
+    network = network_of(settings.system)
     first = network.settings[0]
     setting = {"batch_size": first.batch_size, "lr": first.lr, "dropout": first.dropout}
     return setting | network.training(graphs, given.get("batch_size", first.batch_size)) | given

@@ -57,7 +57,7 @@ from sopool.estimator.validation import check_settings
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
-from sopool.models.network import find_network
+from sopool.models.network import network_of
 from sopool.models.presets import check_config
 from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
@@ -489,7 +489,7 @@ def _graph_encoder(saved: Any, config: ModelConfig) -> GraphAttributeEncoder | N
 def _config(saved: Any) -> ModelConfig:
     config = ModelConfig.from_json(saved)
     if config.system:
-        version = find_network(config.system).model.system_version
+        version = network_of(config.system).model.system_version
         if version != config.system_version:
             warnings.warn(CHANGED_SYSTEM.format(config.system, version, config.system_version), stacklevel=5)
     elif config.pool not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:

@@ -444,13 +444,14 @@ class Evaluator:
         ]
 
     def _model(self, pool: str, fold: int) -> ModelConfig:
-        """Return the pooling's model for a fold: some options depend on the sizes of the fold's training graphs."""
+        """Return the pooling's model for a fold: some options depend on the fold's training graphs."""
+        train = torch.from_numpy(self._folds[fold][0]).to(self.store.device)
+        if pool in self.trained:
+            return self.trained[pool].model_for(self.store[train])
 
         def sizes() -> Tensor:
-            return self.store.sizes[torch.from_numpy(self._folds[fold][0]).to(self.store.device)]
+            return self.store.sizes[train]
 
-        if pool in self.trained:
-            return self.trained[pool].model_for(sizes())
         return fit_options(self.models[pool], sizes, self.request.pool_options)
 
     def _config(self, pool: str, looks: Looks, fold: int, setting: Setting) -> RunConfig:

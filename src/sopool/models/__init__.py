@@ -5,7 +5,7 @@ from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
 from sopool.models.hierarchical import HierarchicalClassifier
 from sopool.models.inference import prepare_for_inference
-from sopool.models.make import clusters_for, make_model, structures_for
+from sopool.models.make import extras_for, make_model
 from sopool.models.stack import member_of, named_tensors, stack, stack_of
 
 __all__ = [
@@ -14,12 +14,11 @@ __all__ = [
     "HierarchicalClassifier",
     "ModelConfig",
     "Scored",
-    "clusters_for",
+    "extras_for",
     "make_model",
     "member_of",
     "named_tensors",
     "prepare_for_inference",
     "stack",
     "stack_of",
-    "structures_for",
 ]

@@ -1,13 +1,12 @@
 """Functions that create a model from its configuration."""
 
-from typing import NamedTuple
-
 from sopool.data.analysis.spectral import ClusterSpec
+from sopool.data.extras import Extra, NodePairs, SpectralClusters
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.flat import FlatClassifier
 from sopool.models.hierarchical import HierarchicalClassifier
-from sopool.models.network import NetworkClassifier
+from sopool.models.network import NetworkClassifier, network_of
 from sopool.nn.aggr.pairs import PairSecondOrderAggregation
 from sopool.nn.pool.base import PooledReadout
 from sopool.nn.pool.eigen import EigenPooling
@@ -35,48 +34,29 @@ def make_model(config: ModelConfig, in_channels: int, classes: int) -> Classifie
     return kind(config, in_channels, classes)
 
 
-class Structures(NamedTuple):
-    """What a model needs of graphs besides their edges, which is computed once for a data set.
+def extras_for(config: ModelConfig) -> dict[str, Extra]:
+    """Return what a model of this configuration needs of graphs besides their edges, by name.
 
     Examples:
-        >>> from sopool.models import ModelConfig, structures_for
-        >>> structures_for(ModelConfig(pool="sopool-pairs")).distances
-        6
+        >>> from sopool.models import ModelConfig, extras_for
+        >>> extras_for(ModelConfig(pool="sopool-pairs"))
+        {'pairs': NodePairs(distances=6)}
+        >>> extras_for(ModelConfig(pool="sum"))
+        {}
     """
-
-    clusters: ClusterSpec | None = None
-    """The spectral clusters of EigenPool; None for other poolings."""
-    distances: int = 0
-    """The largest distance at which pairs of nodes are listed; 0 for none."""
-
-
-def structures_for(config: ModelConfig) -> Structures:
-    """Return what a model of this configuration needs of graphs.
-
-    Examples:
-        >>> from sopool.models import ModelConfig, structures_for
-        >>> structures_for(ModelConfig(pool="sum"))
-        Structures(clusters=None, distances=0)
-    """
-    if config.pool != "sopool-pairs":
-        return Structures(clusters_for(config))
-    readout = make_readout(config.pool, 1, **config.effective_options)
-    assert isinstance(readout, PairSecondOrderAggregation)
-    return Structures(distances=readout.reach)
+    if config.system:
+        return dict(network_of(config.system).extras)
+    if config.pool == "sopool-pairs":
+        readout = make_readout(config.pool, 1, **config.effective_options)
+        assert isinstance(readout, PairSecondOrderAggregation)
+        return {"pairs": NodePairs(readout.reach)}
+    if config.pool == "eigenpool":
+        return {"clusters": SpectralClusters(_clusters(config))}
+    return {}
 
 
-def clusters_for(config: ModelConfig) -> ClusterSpec | None:
-    """Return the spectral clusters that EigenPool needs to be computed in advance; ``None`` for other poolings.
-
-    Examples:
-        >>> from sopool.models import ModelConfig
-        >>> clusters_for(ModelConfig(pool="eigenpool")).vectors
-        8
-        >>> clusters_for(ModelConfig(pool="sum")) is None
-        True
-    """
-    if config.pool != "eigenpool":
-        return None
+def _clusters(config: ModelConfig) -> ClusterSpec:
+    """Return the clusters that EigenPool needs."""
     if config.blocks:
         pooling = make_pooling(config.pool, 1, **config.effective_options)
     else:

@@ -1,6 +1,6 @@
 """Networks of any architecture as classifiers: modules with ``forward(x, edge_index, batch)``, as in PyG."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from sopool._runtime.generators import drawing_from
+from sopool.data.extras import Extra
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError, suggest
 from sopool.models.base import Classifier, Scored
@@ -17,6 +18,7 @@ from sopool.models.config import ModelConfig, Setting
 from sopool.models.stack import member_of
 from sopool.nn.dropout import Dropout
 from sopool.nn.pool.edge_list import list_edges
+from sopool.ops.message_passing.extras import Extras
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
@@ -39,8 +41,12 @@ class TrainedNetwork(Protocol):
     def refuses(self) -> Callable[[PackedGraphs], str | None]:
         """Says why some graphs are impossible; None if they are not."""
 
-    def model_for(self, sizes: Tensor) -> ModelConfig:
-        """Return :attr:`model` with the options that follow from the sizes of training graphs ``[G]``."""
+    @property
+    def extras(self) -> Mapping[str, Extra]:
+        """What is computed of graphs in advance, by the names of keyword arguments of its ``forward``."""
+
+    def model_for(self, train: PackedGraphs) -> ModelConfig:
+        """Return :attr:`model` with the options that follow from training graphs."""
 
     def training(self, graphs: int, batch_size: int) -> dict[str, Any]:
         """Return how the recipe trains on a number of graphs, as fields of a run's configuration."""
@@ -52,12 +58,12 @@ BUILT_IN = "sopool.experiments.systems"
 """The module that registers the networks of this package, which is imported when one is wanted."""
 
 
-def find_network(name: str) -> TrainedNetwork:
+def network_of(name: str) -> TrainedNetwork:
     """Return a network by its name; raise ``SettingError`` if there is none.
 
     Examples:
-        >>> from sopool.models.network import find_network
-        >>> find_network("dgcnn").settings[0].batch_size
+        >>> from sopool.models.network import network_of
+        >>> network_of("dgcnn").settings[0].batch_size
         50
     """
     if name not in NETWORKS:
@@ -72,7 +78,7 @@ def find_network(name: str) -> TrainedNetwork:
 
 
 class NetworkClassifier(Classifier):
-    """A classifier that leaves everything to a module with ``forward(x, edge_index, batch)``.
+    """A classifier that leaves everything to a module with ``forward(x, edge_index, batch)``, and perhaps extras.
 
     Models of a stack run one after the other, so any module works in it, only slower than layers that are made for
     stacks. A graph without nodes has the score 0 for each class: the module never sees it, since PyG's poolings lose
@@ -92,7 +98,7 @@ class NetworkClassifier(Classifier):
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
-        make = find_network(config.system).make
+        make = network_of(config.system).make
         options = {"hidden": config.hidden} | config.pool_options | config.system_options
         try:
             self.network = make(in_channels, classes, **options)
@@ -102,6 +108,11 @@ class NetworkClassifier(Classifier):
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
         self.apart: list[torch.nn.Module] = []
         """The networks as modules of their own, see :meth:`separate`."""
+
+    @property
+    def extras(self) -> Mapping[str, Extra]:
+        """What the network needs of graphs besides their edges."""
+        return network_of(self.config.system).extras
 
     @property
     def models(self) -> int:
@@ -124,7 +135,8 @@ class NetworkClassifier(Classifier):
 
         Random numbers that the network draws follow from the keys of ``dropout``.
         """
-        edges = list_edges(neighbors).edge_index  # ordered by target
+        self._check(neighbors)
+        edges = list_edges(neighbors).edge_index  # ordered by target and then by source
         models = self.models
         graphs = (ptr.numel() - 1) // models
         scores = []
@@ -135,22 +147,42 @@ class NetworkClassifier(Classifier):
             sizes = own.diff()
             there = sizes > 0
             batch = torch.repeat_interleave(sizes[there])
-            found = self._run(model, x[first:last], here, batch, dropout)
+            extras = self._extras(neighbors, model * graphs, (model + 1) * graphs)
+            found = self._run(model, (x[first:last], here, batch), extras, dropout)
             whole = found.new_zeros(graphs, found.shape[1])
             scores.append(whole.index_put((there.nonzero().squeeze(1),), found))
         return Scored(torch.cat(scores))
 
-    def _run(self, model: int, x: Tensor, edge_index: Tensor, batch: Tensor, dropout: Dropout | None) -> Tensor:
+    def _check(self, neighbors: Neighbors) -> None:
+        """Raise a ``ValueError`` if the graphs lack an extra."""
+        lacking = [name for name in self.extras if name not in neighbors.extras]
+        if lacking:
+            raise ValueError(
+                f"{self.config.system} needs {' and '.join(lacking)} of the graphs, which they do not have: add "
+                "them to the tables by with_extras(store, extras_for(config))."
+            )
+
+    def _extras(self, neighbors: Neighbors, first: int, last: int) -> dict[str, Any]:
+        """Return the extras of graphs ``first`` to ``last - 1``, as arguments."""
+        if not self.extras:
+            return {}
+        assert isinstance(neighbors.extras, Extras)
+        own = neighbors.extras.stretch(first, last)
+        return {name: own[name] for name in self.extras}
+
+    def _run(
+        self, model: int, graphs: tuple[Tensor, Tensor, Tensor], extras: dict[str, Any], dropout: Dropout | None
+    ) -> Tensor:
         """Run one of the stacked networks."""
         if self.apart:
-            alone: Tensor = self.apart[model](x, edge_index, batch)
+            alone: Tensor = self.apart[model](*graphs, **extras)
             return alone
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
-        drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), x.device)
+        drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), graphs[0].device)
         with drawing:
-            found: Tensor = functional_call(self.network, tensors, (x, edge_index, batch))
+            found: Tensor = functional_call(self.network, tensors, graphs, extras)
         return found
 
 

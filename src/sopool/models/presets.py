@@ -13,14 +13,14 @@ from torch import Tensor
 
 from sopool._runtime.generators import planning
 from sopool.data.analysis.distances import MOST_PAIRS, affordable
-from sopool.data.features.edge_features import EdgeEncoder
+from sopool.data.features.edge_features import EdgeEncoder, only_encoded
 from sopool.data.features.encoders import has_node_attributes, has_node_categories, has_node_labels
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError, check_name
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig, Setting
 from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
-from sopool.models.network import find_network
+from sopool.models.network import TrainedNetwork, network_of
 from sopool.models.stackable import check_stackable, first_line
 from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
@@ -230,15 +230,19 @@ def system_config(
         >>> system_config(load("MUTAG"), "dgcnn", options={"k": 12}).system_options
         {'k': 12}
     """
-    network = find_network(system)
+    network = network_of(system)
     check_accepted(store, system)
+    reads = fields_read(network, store)
+    edges = EdgeEncoder("edge_labels" in reads, attributes="edge_attributes" in reads).fit(store) if reads else None
     for name, value in options.items():
         if type(value) not in (bool, int, float, str) or value != value:
             raise SettingError(f"{system} cannot be made with {name}={value!r}: give a number, a text or a boolean.")
     first = network.settings[0]
-    found = network.model_for(store.sizes)
+    found = network.model_for(only_encoded(store, edges))
     config = replace(
         found,
+        edge_labels=0 if edges is None else len(edges.values),
+        edge_attributes=0 if edges is None else edges.width,
         hidden=first.hidden if hidden is None else hidden,
         system_options=dict(first.options) | dict(options),
         pool_options={name: value for name, value in found.pool_options.items() if name not in options},
@@ -246,9 +250,14 @@ def system_config(
     return _checked(config, options)
 
 
+def fields_read(network: TrainedNetwork, store: PackedGraphs) -> set[str]:
+    """Return which of ``"edge_labels"`` and ``"edge_attributes"`` of some graphs a network reads."""
+    return {name for extra in network.extras.values() for name in extra.reads(store)} if store.num_edges else set()
+
+
 def check_accepted(store: PackedGraphs, system: str) -> None:
     """Raise ``DataError`` if a trained system refuses graphs, such as those without edge labels."""
-    why = find_network(system).refuses(store)
+    why = network_of(system).refuses(store)
     if why:
         raise DataError(f"{system} cannot be used for {store.name}: {why.rstrip('.')}.")
 
@@ -327,11 +336,12 @@ def unused_messages(store: PackedGraphs, network: str) -> list[str]:
 
     Args:
         store: The graphs.
-        network: The message-passing layers, or the name of a trained system, which uses none of these features.
+        network: The message-passing layers, or the name of a trained system.
     """
     there = there_of(store)
     if network not in VARIANTS:
-        left = [kind for kind in there if there[kind] and kind != "edge labels"]
+        read = fields_read(network_of(network), store)
+        left = [kind for kind in there if there[kind] and kind != "edge labels" and kind.replace(" ", "_") not in read]
         return [f"{network} does not use {' and '.join(left)}: {INSTEAD}."] if left else []
     gnn = network
     left = [] if VARIANTS[gnn].labelled else [kind for kind in EDGE_KINDS[1:] if there[kind]]
@@ -383,9 +393,7 @@ def _declared_by(config: ModelConfig) -> dict[str, Any]:
     """Return the options of a model's pooling, or of a system's network, with their type annotations."""
     if not config.system:
         return _declared(config.pool, config.blocks)
-    return {
-        name: one.annotation for name, one in inspect.signature(find_network(config.system).make).parameters.items()
-    }
+    return {name: one.annotation for name, one in inspect.signature(network_of(config.system).make).parameters.items()}
 
 
 def _known(pool: str, blocks: int) -> str:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from sopool.data import NodeLabelEncoder
 from sopool.data.pack import Graph, pack
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS, FixedSystem, TrainedSystem, learners, run_control
 from sopool.experiments.systems.views import outputs_of
 from sopool.models import make_model
 from sopool.objectives import objective_for, truth_of
-from sopool.ops.message_passing.neighbors import neighbors_of
+from sopool.training.bank.batching import GraphTables
 from sopool.training.runs.store import RunStore
 from tests.helpers.quick_systems import quick
 
@@ -163,10 +164,10 @@ def scored(name, setting, store):
     torch.manual_seed(0)
     config = replace(SYSTEMS[name].model, hidden=setting.hidden, system_options=dict(setting.options))
     model = make_model(config, 2, 2).eval()
-    x = torch.nn.functional.one_hot(store.node_labels.long(), 2).float()
-    edges = store.batch(range(len(store))).edge_index.long()  # numbered across all graphs
+    tables = GraphTables.for_prediction(store, NodeLabelEncoder(unknown=False).fit(STORE).transform(store))
+    tables = tables.with_extras(store, SYSTEMS[name].extras, cached=False)
     with torch.no_grad():
-        return model(x, neighbors_of(edges, store.num_nodes), store.node_ptr).numpy()
+        return model(*tables.batch(torch.arange(len(store)).unsqueeze(0))).numpy()
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -138,8 +138,8 @@ def test_what_cannot_be():
         make_model(ModelConfig(pool="", system="tinny"), 3, 2)
     with pytest.raises(SettingError, match=r"tiny cannot be made with hidden=4, depth=2: .*unexpected keyword"):
         made(depth=2)
-    trained("tiny", sees="", fitted={"rate": lambda sizes: sizes.max()})(Tiny)
+    trained("tiny", sees="", fitted={"rate": lambda train: train.sizes.max()})(Tiny)
     with pytest.raises(SettingError, match=r"fitted option rate of tiny is tensor\(3\), expected a number"):
-        SYSTEMS["tiny"].model_for(torch.tensor([3, 2]))
+        SYSTEMS["tiny"].model_for(pack([Graph(3, []), Graph(2, [])]))
     with pytest.raises(SettingError, match="equal or missing"):
         trained("tiny", sees="", grid={"hidden": ()})(Tiny)

@@ -1,23 +1,18 @@
 """Keep the clusters of graphs in the user's cache folder."""
 
 from functools import partial
-from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
 
 from sopool._files.bounds import check_pointers, first_outside
-from sopool._files.sealed import read_sealed, write_sealed
 from sopool.data.analysis.spectral import ClusterLevel, ClusterSpec, spectral_clusters
-from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs, check_values
-from sopool.data.sources.cache import entry, keep, kept
+from sopool.data.sources.array_cache import Arrays, kept_arrays
 from sopool.errors import DataError
 
 METHOD = 2
 """Part of every file name: increase it when the clusters of a graph or the file format change."""
-MOST_BYTES = 2**33
 TYPES = {
     "rows": np.int32,
     "vectors": np.float32,
@@ -30,40 +25,39 @@ TYPES = {
 
 def clusters_of(store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
     """Return the spectral clusters of graphs, from the cache if possible; a damaged cache file is replaced."""
-    path = entry(store.name, "-".join(str(fact) for fact in (content_key(store), *spec, METHOD)), "clusters")
-    levels = kept(path, partial(_load, store=store, spec=spec))
-    if levels is None:
-        levels = spectral_clusters(store, spec)
-        keep(path, f"the clusters of {store.name}", levels, _write)
-    return levels
+
+    def find() -> Arrays:
+        return _arrays(spectral_clusters(store, spec))
+
+    arrays = kept_arrays(store, cache_key(spec), "clusters", find, partial(_check, store=store, spec=spec))
+    return _levels(arrays, spec)
 
 
-def _write(levels: list[ClusterLevel], file: BinaryIO, name: str) -> None:
-    arrays = {f"{field}_{i}": array for i, level in enumerate(levels) for field, array in level._asdict().items()}
-    write_sealed(file, arrays, {"entry": name})
+def cache_key(spec: ClusterSpec) -> str:
+    """Return the part of a cache file's name that says which clusters it holds."""
+    return "-".join(str(fact) for fact in (*spec, METHOD))
 
 
-def _load(path: Path, store: PackedGraphs, spec: ClusterSpec) -> list[ClusterLevel]:
-    """Return the clusters in a file; raise a ``DataError`` if they cannot be those of the graphs."""
-    _, found = read_sealed(path, MOST_BYTES, partial(_check_entry, name=path.name))
-    try:
-        arrays = {name: tensor.numpy() for name, tensor in found.arrays.items()}
-        levels = [ClusterLevel(*(arrays[f"{name}_{i}"] for name in ClusterLevel._fields)) for i in range(spec.levels)]
-        node_ptr = store.node_ptr.cpu()
-        for level in levels:
-            _check(level, node_ptr, spec.vectors)
-            node_ptr = torch.from_numpy(level.node_ptr)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"the file does not hold valid clusters: {error}", path) from error
-    return levels
+def _arrays(levels: list[ClusterLevel]) -> Arrays:
+    """Return the arrays of all levels by name."""
+    fields = ((i, field, array) for i, level in enumerate(levels) for field, array in level._asdict().items())
+    return {f"{field}_{i}": torch.from_numpy(array) for i, field, array in fields}
 
 
-def _check_entry(header: dict[str, str], name: str) -> None:
-    if header.get("entry") != name:
-        raise DataError("the file holds the clusters of other graphs.")
+def _levels(arrays: Arrays, spec: ClusterSpec) -> list[ClusterLevel]:
+    """Return the levels of which these are the arrays."""
+    return [ClusterLevel(*(arrays[f"{name}_{i}"].numpy() for name in ClusterLevel._fields)) for i in range(spec.levels)]
 
 
-def _check(level: ClusterLevel, below: torch.Tensor, vectors: int) -> None:
+def _check(arrays: Arrays, store: PackedGraphs, spec: ClusterSpec) -> None:
+    """Raise a ``ValueError`` or ``KeyError`` if these cannot be the clusters of the graphs."""
+    node_ptr = store.node_ptr.cpu()
+    for level in _levels(arrays, spec):
+        _check_level(level, node_ptr, spec.vectors)
+        node_ptr = torch.from_numpy(level.node_ptr)
+
+
+def _check_level(level: ClusterLevel, below: torch.Tensor, vectors: int) -> None:
     """Raise a ``DataError`` unless all indices are valid for graphs with the node offsets ``below``."""
     for name, array in level._asdict().items():
         if array.dtype != TYPES[name]:

@@ -14,6 +14,7 @@ import torch
 import sopool.experiments.systems  # noqa: F401 - registers the networks that a worker process trains
 from sopool._runtime.processes import run_jobs
 from sopool._runtime.threads import cores, threads
+from sopool.data.extras import Extra
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import default_encoder
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
@@ -21,11 +22,10 @@ from sopool.data.formats.worker_file import GraphsFile, graphs_file
 from sopool.data.graphs import PackedGraphs
 from sopool.experiments.executors.banks import banks_of
 from sopool.experiments.executors.rounds import in_rounds
-from sopool.models.make import Structures, structures_for
+from sopool.models.make import extras_for
 from sopool.models.presets import edge_encoder_for, edges_used
 from sopool.objectives import objective_for
 from sopool.training.bank.batching import GraphTables
-from sopool.training.bank.structures import add_structures
 from sopool.training.runs.config import Looks, RunConfig
 from sopool.training.runs.store import RunStore
 from sopool.training.trainer import Report, Trainer
@@ -50,8 +50,8 @@ class TableFacts(NamedTuple):
 
     looks: Looks
     """The graphs that the run is scored on."""
-    structures: Structures
-    """The clusters and pairs that the model needs."""
+    extras: tuple[tuple[str, Extra], ...]
+    """What the model needs besides the edges, by name."""
     edges: tuple[bool, bool, bool, bool]
     """Whether the model uses labels, categories, attributes and weights of edges."""
     graph_attributes: bool
@@ -64,7 +64,7 @@ class TableFacts(NamedTuple):
         """Return the facts of a run."""
         goal = (config.task, config.metric, config.loss)
         model = config.model
-        return cls(config.looks, structures_for(model), edges_used(model), model.graph_attributes > 0, goal)
+        return cls(config.looks, tuple(extras_for(model).items()), edges_used(model), model.graph_attributes > 0, goal)
 
 
 def tables_for(store: PackedGraphs, facts: TableFacts, device: str, only: Sequence[int] | None = None) -> GraphTables:
@@ -75,7 +75,7 @@ def tables_for(store: PackedGraphs, facts: TableFacts, device: str, only: Sequen
     numbers = GraphAttributeEncoder().fit(store).transform(some) if facts.graph_attributes else None
     objective = objective_for(store, *facts.objective)
     tables = GraphTables.build(some, encoder_for(store, facts.looks).transform(some), edges, objective, numbers)
-    return add_structures(tables, some, facts.structures).to(device)
+    return tables.with_extras(some, dict(facts.extras)).to(device)
 
 
 def train_all(

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from sopool.data.extras import Extra
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError
 from sopool.experiments.systems.learners import LEARNERS, Learner
@@ -37,8 +37,8 @@ Represent = Callable[..., Any]
 """A function ``f(store, **setting)`` that returns features ``[G, F]``, dense or sparse, or a :class:`Gram`; with an
 argument ``seed`` if it draws random numbers."""
 F = TypeVar("F", bound=Represent)
-Fitted = Mapping[str, Callable[[Tensor], Any]]
-"""Functions from the numbers of nodes of the training graphs of a fold ``[G]`` to options of a network, by name."""
+Fitted = Mapping[str, Callable[[PackedGraphs], Any]]
+"""Functions from the training graphs of a fold to options of a network, by name."""
 M = TypeVar("M", bound=Callable[..., torch.nn.Module])
 
 
@@ -236,26 +236,29 @@ class TrainedSystem(System):
     settings: tuple[Setting, ...] = field(kw_only=True)
     """The hyperparameters to choose from."""
     fitted: Fitted = field(default_factory=dict, kw_only=True)
-    """Options that follow from the sizes of the training graphs of a fold."""
+    """Options that follow from the training graphs of a fold."""
+    extras: Mapping[str, Extra] = field(default_factory=dict, kw_only=True)
+    """What is computed of graphs in advance, by the names of arguments of its ``forward``."""
 
     kind = "trained"
 
     @property
     def model(self) -> ModelConfig:
         """What the configurations of its runs say of it."""
-        return ModelConfig(pool="", system=self.name, system_version=self._version(self.make))
+        version = " ".join([self._version(self.make), *(f"{name}={one.key}" for name, one in self.extras.items())])
+        return ModelConfig(pool="", system=self.name, system_version=version)
 
-    def model_for(self, sizes: Tensor) -> ModelConfig:
-        """Return :attr:`model` with the options that follow from the sizes of training graphs ``[G]``.
+    def model_for(self, train: PackedGraphs) -> ModelConfig:
+        """Return :attr:`model` with the options that follow from training graphs.
 
         They are kept apart from a setting, which all folds share, among the options of the pooling.
         """
-        found = {name: find(sizes) for name, find in self.fitted.items()}
+        found = {name: find(train) for name, find in self.fitted.items()}
         for name, value in found.items():
             if type(value) not in SCALARS or value != value:
                 raise SettingError(
                     f"the fitted option {name} of {self.name} is {value!r}, expected a number, text or boolean of "
-                    "Python, such as int(sizes.max())."
+                    "Python, such as int(train.sizes.max())."
                 )
         return replace(self.model, pool_options=found)
 
@@ -271,6 +274,7 @@ class TrainedSystem(System):
             "recipe": asdict(self.recipe),
             "settings": [setting.to_json() for setting in self.settings],
             "fitted": list(self.fitted),
+            "extras": {name: extra.key for name, extra in self.extras.items()},
         }
 
 
@@ -377,6 +381,7 @@ def trained(
     recipe: Recipe = Recipe(),
     grid: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     fitted: Fitted = MappingProxyType({}),
+    extras: Mapping[str, Extra] = MappingProxyType({}),
     paper: str = OWN,
     version: int = 1,
     cost: str = "-",
@@ -395,8 +400,11 @@ def trained(
         recipe: How it is trained. Default: 350 epochs of 50 batches of 32 graphs, at a learning rate of 0.01.
         grid: The values to choose from: of ``hidden``, ``batch_size``, ``lr``, or of options of the class. Default:
             ``hidden`` is 32.
-        fitted: Functions that compute options of the class in each fold, by name, from the numbers of nodes of its
-            training graphs ``[G]``. Default: none.
+        fitted: Functions that compute options of the class in each fold, by name, from its training graphs, a
+            :class:`~sopool.data.PackedGraphs`. Default: none.
+        extras: What the network needs of graphs besides their edges and is computed once for a data set, such as
+            ``{"labels": EdgeLabels()}``. The part of each batch is the argument of this name:
+            ``forward(x, edge_index, batch, labels)``, see :class:`sopool.data.extras.Extra`. Default: nothing.
         paper: The source. Default: ``"your own"``.
         version: To be increased when the same graphs may give another result. Default: 1.
         cost: The number of steps, up to a constant factor. Default: ``"-"``.
@@ -434,6 +442,7 @@ def trained(
             recipe=recipe,
             settings=_every_setting(name, recipe, grid),
             fitted=fitted,
+            extras=extras,
         )
         return make
 

@@ -192,12 +192,12 @@ class PairSecondOrderAggregation(GraphReadout):
     def pairs_of(self, graphs: GraphStructure) -> Pairs:
         """Return the pairs of the graphs; raise a ``ValueError`` if they were not listed in advance."""
         neighbors = graphs.neighbors
-        pairs = neighbors.pairs if isinstance(neighbors, Neighbors) else None
+        pairs: Pairs | None = neighbors.extras.get("pairs") if isinstance(neighbors, Neighbors) else None
         if pairs is None or pairs.distances != self.reach:
             raise ValueError(
                 f"{self!r} needs the pairs of nodes up to distance {self.reach}, but the graphs have "
                 f"{'no pairs' if pairs is None else f'those up to {pairs.distances}'}. List them with "
-                "sopool.training.bank.structures.add_structures, or call the readout with x, edge_index and batch."
+                "sopool.data.extras.NodePairs, or call the readout with x, edge_index and batch."
             )
         return pairs
 

@@ -121,12 +121,12 @@ class EigenPooling(EdgePooling):
         neighbors = graphs.neighbors
         if isinstance(neighbors, Edges) and neighbors.weight is None:
             return find_clusters(graphs.ptr, neighbors.edge_index, ClusterSpec(self.size, self.vectors), cluster)
-        clusters = neighbors.clusters if isinstance(neighbors, Neighbors) else None
+        clusters: Clusters | None = neighbors.extras.get("clusters") if isinstance(neighbors, Neighbors) else None
         if clusters is None or clusters.vectors.shape[1] != self.vectors:
             raise ValueError(
                 f"{self!r} needs clusters with {self.vectors} eigenvectors each, but the graphs have "
                 f"{'no clusters' if clusters is None else clusters.vectors.shape[1]}. "
-                "Compute them with sopool.training.bank.cluster_tables.ClusterTables, or call the layer with "
+                "Compute them with sopool.data.extras.SpectralClusters, or call the layer with "
                 "x, edge_index and batch. Edges with weights, as other pooling layers return them, have no clusters."
             )
         return clusters

@@ -8,8 +8,9 @@ one place and in a fixed order, so it depends on the graph only and needs no mem
     max   the maximum of x_i and all w_ij x_j, for each column
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,9 +26,7 @@ from sopool.ops.segment.first_order import segment_amax, segment_sizes
 from sopool.ops.segment.standard import exporting
 from sopool.ops.segment.torch_backend import widen
 
-if TYPE_CHECKING:
-    from sopool.ops.message_passing.clusters import Clusters
-    from sopool.ops.message_passing.pairs import Pairs
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 How = Literal["sum", "mean", "max"]
 
@@ -67,14 +66,14 @@ class Neighbors(NamedTuple):
     transposed: tuple[Tensor, Tensor]
     """``(ptr, nodes)`` of the transposed lists: the nodes that aggregate each node. The same tensors for undirected
     graphs."""
-    clusters: Union["Clusters", None] = None
-    """The clusters of the nodes, for a pooling that needs precomputed clusters."""
     labels: EdgeLabels | None = None
     """The labels of the edges, for a network that uses them."""
     values: EdgeValues | None = None
     """The attributes and weights of the edges, for a network that uses them."""
-    pairs: Union["Pairs", None] = None
-    """The pairs of nodes at each distance, for a readout that needs them."""
+    extras: Mapping[str, Any] = NOTHING
+    """What else was computed of the graphs in advance, by name: ``"clusters"`` for a pooling, see
+    :class:`~sopool.ops.message_passing.clusters.Clusters`, or ``"pairs"`` for a readout, see
+    :class:`~sopool.ops.Pairs`."""
 
 
 Adjacency = Neighbors | Edges | Dense

@@ -1,81 +1,28 @@
 """A data set in the layout that a bank needs: batches are made by index operations alone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.analysis.distances import PairLists
 from sopool.data.division import Division
+from sopool.data.extras.base import Extra
 from sopool.data.features.edge_features import NO_EDGE_FEATURES, EdgeFeatures
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.numbers import Moments, Numbers
 from sopool.data.graphs import PackedGraphs, expand_segments, take_segments
+from sopool.data.neighbor_lists import Lists, Taken, make_lists
 from sopool.objectives import Objective, objective_for, truth_of
+from sopool.ops.message_passing.extras import Extras, Tables
 from sopool.ops.message_passing.neighbors import EdgeLabels, EdgeValues, Neighbors
 from sopool.training.bank.inputs import AS_ENCODED, ModelInputs
 
 if TYPE_CHECKING:
     from sopool.ops.triton.assembly import Assembled
-    from sopool.training.bank.cluster_tables import ClusterTables
-
-
-class Lists(NamedTuple):
-    """The neighbors of each node, including itself, in increasing order; the lists of one graph are contiguous."""
-
-    graph_ptr: Tensor
-    """The position of each graph's first entry in ``nodes`` ``[G + 1]``."""
-    starts: Tensor
-    """The position of each node's first entry in ``nodes`` ``[N + 1]``."""
-    nodes: Tensor
-    """The L neighbors, numbered from 0 within each graph ``[L]``, int32."""
-    labels: Tensor | None = None
-    """The code of the edge to each neighbor ``[L]``, int32; -1 for the node itself. None if codes are not used."""
-    edges: Tensor | None = None
-    """The edge to each neighbor ``[L]``, int32; negative for the node itself. None if no numbers of edges are used."""
-
-    @property
-    def lengths(self) -> Tensor:
-        """The number of neighbors of each node ``[N]``."""
-        return self.starts.diff()
-
-    def to(self, device: torch.device | str) -> "Lists":
-        """Return the lists on another device."""
-        numbers = (None if value is None else value.to(device) for value in (self.labels, self.edges))
-        return Lists(self.graph_ptr.to(device), self.starts.to(device), self.nodes.to(device), *numbers)
-
-    def same(self, other: "Lists") -> bool:
-        """Return whether two sets of lists are equal, whichever edges they are of."""
-        pairs = zip(self[:4], other[:4], strict=True)
-        return all(torch.equal(a, b) for a, b in pairs if a is not None and b is not None)
-
-    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> "Taken":
-        """Return the lists of a batch of graphs, with nodes numbered within the batch."""
-        list_ptr, members = take_segments(self.graph_ptr, graphs)
-        shift = expand_segments(ptr[:-1], list_ptr)
-        starts = torch.zeros(nodes.numel() + 1, dtype=torch.long, device=ptr.device)
-        torch.cumsum(self.lengths.index_select(0, nodes), 0, out=starts[1:])
-        labels = None if self.labels is None else self.labels.index_select(0, members).long()
-        edges = None if self.edges is None else self.edges.index_select(0, members).long()
-        return Taken(starts, shift.add_(self.nodes.index_select(0, members)), labels, edges)
-
-
-class Taken(NamedTuple):
-    """The neighbor lists of a batch."""
-
-    starts: Tensor
-    nodes: Tensor
-    labels: Tensor | None = None
-    edges: Tensor | None = None
-
-    @property
-    def lists(self) -> tuple[Tensor, Tensor]:
-        """The positions and neighbors, as :class:`~sopool.ops.message_passing.neighbors.Neighbors` expects them."""
-        return self.starts, self.nodes
 
 
 class Capacity(NamedTuple):
@@ -138,10 +85,8 @@ class GraphTables:
     """The true values, see :func:`~sopool.objectives.truth_of`; None in tables for prediction."""
     weights: Tensor | None = None
     """The weight of each graph in the loss ``[G]``; None for equal weights."""
-    clusters: Union["ClusterTables", None] = None
-    """The clusters of each graph, for models that need them."""
-    pairs: PairLists | None = None
-    """The pairs of nodes of each graph, for models that need them."""
+    extras: Mapping[str, Tables[Any]] = field(default_factory=dict)
+    """What models need besides, by name, see :class:`~sopool.data.extras.Extra`."""
     edges: EdgeFeatures = NO_EDGE_FEATURES
     """What is used of the edges; the lists have their codes."""
     order: Tensor | None = None
@@ -254,12 +199,22 @@ class GraphTables:
             features=self.features.to(device),
             truth=None if self.truth is None else self.truth.to(device),
             weights=None if self.weights is None else self.weights.to(device),
-            clusters=None if self.clusters is None else self.clusters.to(device),
-            pairs=None if self.pairs is None else self.pairs.to(device),
+            extras={name: extra.to(device) for name, extra in self.extras.items()},
             edges=self.edges.to(device),
             order=None if self.order is None else self.order.to(device),
             graph_numbers=None if self.graph_numbers is None else self.graph_numbers.to(device),
         )
+
+    def with_extras(self, store: PackedGraphs, needed: Mapping[str, Extra], cached: bool = True) -> "GraphTables":
+        """Return the tables with what a model needs besides the edges, on the device of the tables.
+
+        Args:
+            store: The graphs of the tables, on a CPU.
+            needed: What to compute, by name, see :func:`~sopool.models.extras_for`.
+            cached: Whether to use the cache, which graphs that are predicted only once would fill. Default: ``True``.
+        """
+        built = {name: extra.build(store, cached).to(self.device) for name, extra in needed.items()}
+        return replace(self, extras=built)
 
     def columns_used(self, graphs: Tensor) -> Tensor:
         """Return which feature columns occur in some graphs ``[F]``, bool."""
@@ -329,8 +284,7 @@ class GraphTables:
         owners = _owners(models)
         if inputs.substitutes is not None:
             codes = inputs.substitutes[owners.unsqueeze(1), codes.long()]
-        clusters = None if self.clusters is None else self.clusters.take(chosen, ptr, nodes)
-        pairs = None if self.pairs is None else self.pairs.take(chosen, ptr, nodes)
+        extras = Extras(self.extras, chosen, ptr, nodes)
         labels = self._labels(neighbors, transposed, models) if self.edge_kinds else None
         values = None
         if self.order is not None:
@@ -338,7 +292,7 @@ class GraphTables:
             order = expand_segments(entries[:-1], entries).add_(self.order.index_select(0, members))
             values = self._values(neighbors, order, models, inputs)
         x = self.features.rows(nodes, codes, inputs.nodes, owners)
-        neighbors_of_all = Neighbors(*neighbors.lists, transposed.lists, clusters, labels, values, pairs)
+        neighbors_of_all = Neighbors(*neighbors.lists, transposed.lists, labels, values, extras)
         return Batch(x, neighbors_of_all, ptr, self._graph_x(graphs, inputs))
 
     def copies(self, models: int, inputs: ModelInputs) -> Batch:
@@ -346,7 +300,7 @@ class GraphTables:
         graphs = len(self)
         nodes = self.features.codes.shape[0]
         listed = self.neighbors.nodes.numel()
-        if self.clusters is not None or self.pairs is not None or self.transposed is not None:
+        if self.extras or self.transposed is not None:
             return self.batch(torch.arange(graphs, device=self.device).expand(models, -1), inputs)
         ptr = _repeat(self.node_ptr, nodes, models)
         starts = _repeat(self.neighbors.starts, listed, models)
@@ -410,7 +364,7 @@ class GraphTables:
         return EdgeLabels(codes, other, self.edge_kinds, self.edges.combinations)
 
     def _batch_in(self, capacity: Capacity, graphs: Tensor, inputs: ModelInputs) -> Batch:
-        """Return a padded batch. Models that need clusters, pairs or numbers of edges do not use padded batches."""
+        """Return a padded batch. Models that need extras or numbers of edges do not use padded batches."""
         from sopool.ops.triton.assembly import assemble, one_hot
 
         def take(lists: Lists) -> "Assembled":
@@ -478,46 +432,11 @@ def _repeat(ptr: Tensor, total: int, times: int) -> Tensor:
     return torch.cat([_shifted(ptr[:-1], total, times), ptr.new_full((1,), total * times)])
 
 
-def make_lists(store: PackedGraphs, by: int, edges: EdgeFeatures | None = None) -> Lists:
-    """Return the neighbor lists by edge target (``by=1``) or by edge source (``by=0``); one integer sort makes them."""
-    bits = max(0, int(store.sizes.max()) - 1).bit_length() if len(store) else 0
-    own = torch.arange(store.num_nodes, device=store.device)
-    first = store.node_ptr[:-1]
-    target = expand_segments(first, store.edge_ptr).add_(store.edge_index[by])
-    key = torch.cat([own, target]).bitwise_left_shift_(bits)
-    key[: store.num_nodes] += own - expand_segments(first, store.node_ptr)
-    key[store.num_nodes :] += store.edge_index[1 - by]
-    codes = None if edges is None else edges.codes
-    kinds = 1 if codes is None or edges is None else edges.kinds + 1
-    if codes is not None:  # 0 for the node itself; repeated edges are in the same order in both directions
-        key.mul_(kinds)[store.num_nodes :] += codes + 1
-    numbers = None
-    if edges is None or (edges.attributes is None and edges.weights is None):
-        ordered = _sort(key)
-    else:
-        ordered, places = key.sort(stable=True)
-        numbers = (places - store.num_nodes).int()
-    labels = None
-    if codes is not None:
-        labels = (ordered % kinds - 1).int()
-        ordered //= kinds
-    lengths = torch.bincount(target, minlength=store.num_nodes).add_(1)
-    starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    nodes = ordered.bitwise_and_((1 << bits) - 1).int()
-    return Lists(starts[store.node_ptr], starts, nodes, labels, numbers)
-
-
-def _sort(keys: Tensor) -> Tensor:
-    """Sort in increasing order, in place if possible."""
-    if keys.device.type != "cpu":
-        return keys.sort().values
-    keys.numpy().sort(kind="stable")  # fast for partly sorted keys: the edges of a graph are contiguous
-    return keys
-
-
 def _nbytes(thing: object) -> int:
     """Return the size of all tensors in nested dataclasses and tuples."""
     if isinstance(thing, Tensor):
         return thing.nbytes
-    parts = thing if isinstance(thing, tuple) else vars(thing).values() if is_dataclass(thing) else ()
+    parts = thing if isinstance(thing, tuple) else ()
+    if isinstance(thing, Mapping) or is_dataclass(thing):
+        parts = tuple((thing if isinstance(thing, Mapping) else vars(thing)).values())
     return sum(_nbytes(part) for part in parts)

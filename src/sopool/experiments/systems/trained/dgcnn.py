@@ -23,7 +23,7 @@ DROPPED = 0.5
     cost="4 E + N log N",
     recipe=Recipe(epochs=300, steps=None, batch_size=50),
     grid={"lr": (0.001, 0.0001)},
-    fitted={"k": sort_size},
+    fitted={"k": lambda train: sort_size(train.sizes)},
 )
 class SortedConvolutions(torch.nn.Module):
     r"""The deep graph convolutional neural network, with layers of width 32, 32, 32 and 1 by default.

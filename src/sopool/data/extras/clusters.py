@@ -1,4 +1,4 @@
-"""The clusters of a data set in the layout that a bank needs, for EigenPool."""
+"""Spectral clusters as an extra, for EigenPool."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -7,12 +7,42 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sopool.data.analysis.spectral import ClusterLevel
+from sopool.data.analysis.cluster_cache import cache_key, clusters_of
+from sopool.data.analysis.spectral import ClusterLevel, ClusterSpec, spectral_clusters
+from sopool.data.extras.base import Extra
 from sopool.data.graphs import PackedGraphs, take_segments
+from sopool.data.neighbor_lists import Lists, make_lists
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
-from sopool.training.bank.batching import Lists, make_lists
+
+
+@dataclass(frozen=True)
+class SpectralClusters(Extra):
+    """The spectral clusters of each graph, with eigenvectors of each cluster; batches have ``Clusters``.
+
+    Args:
+        spec: Which clusters to compute.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> from sopool.data.extras import SpectralClusters
+        >>> from sopool.data.analysis.spectral import ClusterSpec
+        >>> SpectralClusters(ClusterSpec(size=None, vectors=2)).build(load("MUTAG"), cached=False).vectors.shape
+        torch.Size([3371, 2])
+    """
+
+    slow = True
+    spec: ClusterSpec
+
+    @property
+    def key(self) -> str:
+        """The clusters, and the version of the method."""
+        return cache_key(self.spec)
+
+    def build(self, store: PackedGraphs, cached: bool = True) -> "ClusterTables":
+        """Return the clusters of graphs."""
+        return ClusterTables.of((clusters_of if cached else spectral_clusters)(store, self.spec))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +86,11 @@ class ClusterTables:
         first = ptr[:-1].repeat_interleave(ptr.diff(), output_size=nodes.numel())
         new, clusters = take_segments(self.cluster_ptr, graphs)
         sizes = self.sizes.index_select(0, clusters)
-        above = None if self.above is None else self.above.take(graphs, new, clusters)
+        upper = {} if self.above is None else {"clusters": self.above.take(graphs, new, clusters)}
         neighbors, transposed = (lists.take(graphs, new, clusters).lists for lists in (self.neighbors, self.transposed))
         return Clusters(
             rows=first + self.rows.index_select(0, nodes),
             ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
             vectors=self.vectors.index_select(0, nodes),
-            graphs=GraphStructure(new, Neighbors(*neighbors, transposed, above)),
+            graphs=GraphStructure(new, Neighbors(*neighbors, transposed, extras=upper)),
         )
