@@ -10,14 +10,17 @@ support vector machine or the decoupled weight decay of a network. The score of 
 graphs, at the epoch and then with the setting that are best for the other folds of the same fold seed. Fold seeds 1
 and 2 are left for the final comparison.
 
-Each result is appended to a file as it is found, and those that the file has are not computed again; interrupted runs
-continue from the folder of runs. `--dry-run` lists what is missing and, from one epoch of each step, how long it takes.
+Each result is appended to a file as it is found, and those that the file has are not computed again. A GPU trains all
+settings and fold seeds of a step together, a CPU one after the other. `--dry-run` lists what is missing and, from one
+epoch of each step, how long it takes.
 """
 
 import json
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,7 @@ from benchmarks.common import DATA, make_parser
 from sopool.data import PackedGraphs, load
 from sopool.data.analysis.distance_cache import all_pairs_of
 from sopool.experiments import Evaluator, Request
-from sopool.experiments.executors.local import TableFacts, tables_for, train_all
+from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.models.config import Setting
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
 from sopool.report.papers import grid_markdown
@@ -63,6 +66,7 @@ class Step:
     options: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
     settings: Sequence[float] = DECAYS
+    dropout: float = 0.0
 
 
 def with_degrees(store: PackedGraphs) -> PackedGraphs:
@@ -164,14 +168,14 @@ STEPS: dict[str, Step] = {
 }
 
 
-def configs_of(store: PackedGraphs, step: Step, setting: float, fold_seed: int, args: Any) -> list[RunConfig]:
-    """Return one run for each fold, scored on held-out training graphs."""
-    options = step.options | ({"decay": setting} if step.pool == "sopool-pairs" and step.features is None else {})
-    grid = [Setting(dropout=0.0)]
+def configs_of(store: PackedGraphs, step: Step, fold_seed: int, args: Any) -> list[RunConfig]:
+    """Return one run for each fold, scored on held-out training graphs; pairs have a decay of 1."""
+    options = step.options | ({"decay": 1.0} if step.pool == "sopool-pairs" else {})
+    grid = [Setting(dropout=step.dropout)]
     request = Request(
         [step.pool], settings=grid, epochs=args.epochs, steps=BATCHES, pool_options=options, fold_seed=fold_seed
     )
-    evaluator = Evaluator(store, request, RunStore(args.runs))
+    evaluator = Evaluator(store, request, RunStore(args.scratch))
     encoder = evaluator.encoders["validation"]
     return [
         replace(config, looks="validation", encoder=encoder, model=replace(config.model, **{"layers": 1} | step.model))
@@ -180,21 +184,39 @@ def configs_of(store: PackedGraphs, step: Step, setting: float, fold_seed: int, 
     ]
 
 
-def network_scores(store: PackedGraphs, step: Step, setting: float, fold_seed: int, args: Any) -> dict[str, Any]:
-    """Return the held-out accuracy of each fold, at the epoch that is best for the other folds."""
-    configs = configs_of(store, step, setting, fold_seed, args)
-    runs = RunStore(args.runs)
-    train_all(store, runs, configs, args.device, args.workers)
-    every = [runs.load(config) for config in configs]
-    curves = np.array([run.curves["validation_accuracy"] for run in every if run is not None])
-    chosen = ((curves.sum(0) - curves) / (FOLDS - 1)).argmax(1)
-    seconds = sum(float(np.nansum(run.curves["seconds"])) for run in every if run is not None)
-    return {
-        "epochs": args.epochs,
-        "folds": np.round(curves[np.arange(FOLDS), chosen], 6).tolist(),
-        "epoch": int(np.median(chosen)) + 1,
-        "seconds": round(seconds, 1),
-    }
+def network_scores(
+    store: PackedGraphs, step: Step, wanted: Sequence[tuple[float, int]], args: Any
+) -> list[dict[str, Any]]:
+    """Return the held-out accuracy of each fold, at the epoch that is best for the other folds.
+
+    The networks of all ``wanted`` settings and fold seeds are trained in one bank.
+    """
+    configs = [config for _, fold_seed in wanted for config in configs_of(store, step, fold_seed, args)]
+    splitter = Splitter.of_store(store, configs[0])
+    splits = [splitter(config) for config in configs]
+    bank = Bank(tables_for(store, TableFacts.of(configs[0]), args.device), configs, splits)
+    if bank.decays is not None:
+        decays = torch.tensor([setting for setting, _ in wanted], device=bank.device, dtype=bank.dtype)
+        bank.decays = bank.decays * decays.repeat_interleave(FOLDS).unsqueeze(1)
+    held = [split.validation for split in splits]
+    assert store.labels is not None
+    truth = store.labels.numpy()
+    curves = np.zeros((len(configs), args.epochs))
+    start = time.perf_counter()
+    for epoch in range(args.epochs):
+        bank.run_epoch()
+        for m, (scores, graphs) in enumerate(zip(bank.scores(held), held, strict=True)):
+            curves[m, epoch] = (scores.argmax(1) == truth[graphs]).mean()
+        if not epoch % 10:
+            print(f"{step.said}: epoch {epoch + 1}, {time.perf_counter() - start:.0f} s", flush=True)
+    seconds = (time.perf_counter() - start) / len(wanted)
+    found = []
+    for own in np.split(curves, len(wanted)):
+        chosen = ((own.sum(0) - own) / (FOLDS - 1)).argmax(1)
+        folds = np.round(own[np.arange(FOLDS), chosen], 6).tolist()
+        epoch = int(np.median(chosen)) + 1
+        found.append({"epochs": args.epochs, "folds": folds, "epoch": epoch, "seconds": round(seconds, 1)})
+    return found
 
 
 def machine_scores(store: PackedGraphs, step: Step, setting: float, fold_seed: int, args: Any) -> dict[str, Any]:
@@ -204,7 +226,7 @@ def machine_scores(store: PackedGraphs, step: Step, setting: float, fold_seed: i
     rows = normalize(step.features(store))
     labels = store.labels.numpy()
     folds = []
-    for config in configs_of(store, step, setting, fold_seed, args):
+    for config in configs_of(store, step, fold_seed, args):
         split = Splitter.of_store(store, config)(config)
         machine = LinearSVC(C=setting, dual="auto", max_iter=20_000, random_state=0)
         machine.fit(rows[split.train], labels[split.train])
@@ -226,10 +248,17 @@ def missing(args: Any) -> Iterator[tuple[str, str, float, int]]:
 def compute(args: Any) -> Iterator[dict[str, Any]]:
     """Yield the results that the file does not have."""
     stores = {data: with_degrees(load(data, args.root)) for data in args.data}
-    for data, name, setting, fold_seed in missing(args):
-        judge = network_scores if STEPS[name].features is None else machine_scores
-        found = judge(stores[data], STEPS[name], setting, fold_seed, args)
-        yield {"data": data, "step": name, "setting": setting, "fold_seed": fold_seed} | found
+    for (data, name), group in groupby(sorted(missing(args)), key=lambda one: one[:2]):
+        wanted = [(setting, fold_seed) for _, _, setting, fold_seed in group]
+        facts = {"data": data, "step": name}
+        each = len(wanted) if args.device != "cpu" else 1  # a CPU gains nothing from more networks in a bank
+        for some in (wanted[first : first + each] for first in range(0, len(wanted), each)):
+            if STEPS[name].features is None:
+                found = network_scores(stores[data], STEPS[name], some, args)
+            else:
+                found = [machine_scores(stores[data], STEPS[name], *one, args) for one in some]
+            for (setting, fold_seed), one in zip(some, found, strict=True):
+                yield facts | {"setting": setting, "fold_seed": fold_seed} | one
 
 
 def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
@@ -249,9 +278,7 @@ def plan(args: Any) -> Iterator[str]:
             yield f"{data}, {name}: {results} results of {FOLDS} support vector machines"
             continue
         store = with_degrees(load(data, args.root))
-        seconds = args.epochs * epoch_seconds(
-            configs_of(store, step, step.settings[0], args.fold_seeds[0], args), store, args
-        )
+        seconds = args.epochs * epoch_seconds(configs_of(store, step, args.fold_seeds[0], args), store, args)
         total += results * seconds
         yield f"{data}, {name}: {results} results of {FOLDS} networks, {results * seconds / 3600:.1f} h on one worker"
     yield f"all: {sum(counts.values())} results, {total / 3600:.1f} h on one worker"
@@ -325,21 +352,21 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=DATA)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workers", type=int)
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--figures", type=Path, default=FIGURES, help="file that the results are appended to")
     parser.add_argument("--dry-run", action="store_true", help="list what is missing, and how long it takes")
     parser.add_argument("--print", action="store_true", help="show the tables of the file, without training")
     args = parser.parse_args()
-    if args.dry_run:
-        for line in plan(args):
-            print(line, flush=True)
-        return
-    for one in () if args.print else compute(args):
-        with args.figures.open("a") as file:
-            print(json.dumps(one), file=file)
-        told = f"{one['data']}, {one['step']}, {one['setting']}, fold seed {one['fold_seed']}"
-        print(f"{told}: {100 * np.mean(one['folds']):.1f} in {one['seconds']} s", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        args.scratch = Path(folder)  # for stores of runs, in which nothing is stored
+        if args.dry_run:
+            for line in plan(args):
+                print(line, flush=True)
+            return
+        for one in () if args.print else compute(args):
+            with args.figures.open("a") as file:
+                print(json.dumps(one), file=file)
+            told = f"{one['data']}, {one['step']}, {one['setting']}, fold seed {one['fold_seed']}"
+            print(f"{told}: {100 * np.mean(one['folds']):.1f} in {one['seconds']} s", flush=True)
     for data in args.data:
         print(grid_markdown(grid(figures(args.figures), data)))
 

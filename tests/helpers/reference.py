@@ -19,6 +19,13 @@ FORMULAS = {
 }
 """The readouts whose formulas are written here once more."""
 
+OPTIMIZERS = {
+    "adam": torch.optim.Adam,
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+    "adagrad": torch.optim.Adagrad,
+}
+
 
 def dense_graph(store, features, number):
     """(adjacency [n, n], edges, x [n, d]): row i counts the edges into node i; (source, target, label) each."""
@@ -145,7 +152,10 @@ class Reference:
             for norm, block in zip(norms, layer, strict=True):
                 norm.weight = block.scale
                 norm.bias = block.shift
-        self.optimizer = torch.optim.Adam(list(parameters.values()), lr=config.lr, weight_decay=config.weight_decay)
+        options = {"momentum": config.momentum} if config.momentum else {}
+        options |= {"lr": config.lr, "weight_decay": config.weight_decay}
+        self.parameters = list(parameters.values())
+        self.optimizer = OPTIMIZERS[config.optimizer](self.parameters, **options)
 
     def logits(self, numbers, dropout):
         graphs = [dense_graph(self.store, self.features, int(number)) for number in numbers]
@@ -186,6 +196,8 @@ class Reference:
             loss = F.cross_entropy(self.logits(numbers, dropout), self.store.labels[torch.from_numpy(numbers)])
             self.optimizer.zero_grad()
             loss.backward()
+            if config.clip:
+                torch.nn.utils.clip_grad_norm_(self.parameters, config.clip)
             self.decay_pairs()
             self.optimizer.step()
             losses.append(loss.item())

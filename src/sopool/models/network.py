@@ -82,7 +82,8 @@ class NetworkClassifier(Classifier):
 
     Models of a stack run one after the other, so any module works in it, only slower than layers that are made for
     stacks. A graph without nodes has the score 0 for each class: the module never sees it, since PyG's poolings lose
-    such graphs at the end of a batch.
+    such graphs at the end of a batch. A module may return an additional loss of each graph beside the scores, and one
+    with an attribute ``draws`` that is false draws no random numbers after its creation, so that none need seeds.
 
     Args:
         config: The architecture; ``system`` names the network, which gets ``system_options`` and those options that
@@ -92,12 +93,12 @@ class NetworkClassifier(Classifier):
     """
 
     capturable = False  # the numbers of nodes and edges decide what is computed
-    draws = True
     unused: Tensor
 
     def __init__(self, config: ModelConfig, in_channels: int, classes: int) -> None:
         super().__init__()
         self.config = config
+        self.classes = classes
         make = network_of(config.system).make
         options = {"hidden": config.hidden} | config.pool_options | config.system_options
         try:
@@ -105,6 +106,7 @@ class NetworkClassifier(Classifier):
         except TypeError as error:
             given = ", ".join(f"{name}={value!r}" for name, value in options.items())
             raise SettingError(f"{config.system} cannot be made with {given}: {error}.") from error
+        self.draws = bool(getattr(self.network, "draws", True))
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
         self.apart: list[torch.nn.Module] = []
         """The networks as modules of their own, see :meth:`separate`."""
@@ -139,7 +141,8 @@ class NetworkClassifier(Classifier):
         edges = list_edges(neighbors).edge_index  # ordered by target and then by source
         models = self.models
         graphs = (ptr.numel() - 1) // models
-        scores = []
+        scores: list[Tensor] = []
+        penalties: list[Tensor | None] = []
         for model in range(models):
             own = ptr[model * graphs : (model + 1) * graphs + 1]
             first, last = own[0], own[-1]
@@ -147,11 +150,16 @@ class NetworkClassifier(Classifier):
             sizes = own.diff()
             there = sizes > 0
             batch = torch.repeat_interleave(sizes[there])
-            extras = self._extras(neighbors, model * graphs, (model + 1) * graphs)
-            found = self._run(model, (x[first:last], here, batch), extras, dropout)
-            whole = found.new_zeros(graphs, found.shape[1])
-            scores.append(whole.index_put((there.nonzero().squeeze(1),), found))
-        return Scored(torch.cat(scores))
+            found = Scored(x.new_zeros(0, self.classes))
+            if len(batch):
+                extras = self._extras(neighbors, model * graphs, (model + 1) * graphs)
+                found = self._run(model, (x[first:last], here, batch), extras, dropout)
+            scores.append(_spread(found.scores, there))
+            penalties.append(None if found.penalty is None else _spread(found.penalty, there))
+        if all(penalty is None for penalty in penalties):
+            return Scored(torch.cat(scores))
+        zeros = x.new_zeros(graphs)
+        return Scored(torch.cat(scores), torch.cat([zeros if one is None else one for one in penalties]))
 
     def _check(self, neighbors: Neighbors) -> None:
         """Raise a ``ValueError`` if the graphs lack an extra."""
@@ -172,18 +180,27 @@ class NetworkClassifier(Classifier):
 
     def _run(
         self, model: int, graphs: tuple[Tensor, Tensor, Tensor], extras: dict[str, Any], dropout: Dropout | None
-    ) -> Tensor:
+    ) -> Scored:
         """Run one of the stacked networks."""
         if self.apart:
-            alone: Tensor = self.apart[model](*graphs, **extras)
-            return alone
+            return _scored(self.apart[model](*graphs, **extras))
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
         drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), graphs[0].device)
         with drawing:
-            found: Tensor = functional_call(self.network, tensors, graphs, extras)
-        return found
+            return _scored(functional_call(self.network, tensors, graphs, extras))
+
+
+def _scored(found: Tensor | tuple[Tensor, Tensor]) -> Scored:
+    """Return the scores that a network returned, alone or with penalties."""
+    return Scored(*found) if isinstance(found, tuple) else Scored(found)
+
+
+def _spread(rows: Tensor, there: Tensor) -> Tensor:
+    """Return the rows of the graphs that are ``there`` ``[G]``, bool, and zeros for the others."""
+    whole = rows.new_zeros(there.shape[0], *rows.shape[1:])
+    return whole.index_put((there.nonzero().squeeze(1),), rows)
 
 
 def _seed(dropout: Dropout, model: int) -> int:

@@ -114,6 +114,26 @@ def test_interrupted_runs_are_resumed(tmp_path):
     assert found.outcomes == whole.outcomes
 
 
+def test_a_recipe_says_how_networks_are_trained(tmp_path):
+    recipe = Recipe(epochs=2, steps=2, batch_size=8, optimizer="sgd", momentum=0.9, clip=0.5)
+    trained("tiny", sees="neighbors", recipe=recipe)(Tiny)
+    (found,) = evaluator(tmp_path, None, protocols=["last-epoch"]).evaluate()
+    (config, *_) = [run.config for run in found.runs["test"]]
+    assert (config.optimizer, config.momentum, config.clip) == ("sgd", 0.9, 0.5)
+
+
+def test_a_network_that_draws_nothing_needs_no_seeds(tmp_path, monkeypatch):
+    """It gives the same results, with or without saying so."""
+    curves = []
+    for draws in (True, False):
+        monkeypatch.setattr(Tiny, "draws", draws, raising=False)
+        assert made(rate=0.0).draws is draws
+        trained("tiny", sees="", recipe=Recipe(epochs=2, steps=2, batch_size=8), grid={"rate": (0.0,)})(Tiny)
+        (found,) = evaluator(tmp_path / str(draws), None, protocols=["last-epoch"]).evaluate(workers=1)
+        curves.append([run.curves["step_loss"] for run in found.runs["test"]])
+    np.testing.assert_array_equal(*curves)
+
+
 def test_every_task_beside_kernels_and_poolings(tmp_path):
     for store in (load("MUTAG"), *(make() for make in STORES.values())):
         found = evaluator(tmp_path, store, "tiny", "size", "sum", protocols=["fair"], epochs=1, steps=1).evaluate()
@@ -141,5 +161,13 @@ def test_what_cannot_be():
     trained("tiny", sees="", fitted={"rate": lambda train: train.sizes.max()})(Tiny)
     with pytest.raises(SettingError, match=r"fitted option rate of tiny is tensor\(3\), expected a number"):
         SYSTEMS["tiny"].model_for(pack([Graph(3, []), Graph(2, [])]))
+    for wrong, message in (
+        ({"optimizer": "lbfgs"}, "no optimizer 'lbfgs', expected one of: adam, sgd, rmsprop, adagrad"),
+        ({"momentum": 0.9}, "momentum is 0.9, expected 0: adam has none"),
+        ({"optimizer": "sgd", "momentum": 1.0}, "momentum is 1.0, expected a number from 0 and below 1"),
+        ({"clip": -2.0}, "clip is -2.0, expected a norm, or 0"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            Recipe(**wrong)
     with pytest.raises(SettingError, match="equal or missing"):
         trained("tiny", sees="", grid={"hidden": ()})(Tiny)

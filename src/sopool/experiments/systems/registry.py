@@ -5,11 +5,12 @@ strength. Its file in ``systems/fixed/`` holds nothing but the function and the 
 """
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from sopool.models.config import ModelConfig, Setting
 from sopool.models.network import NETWORKS
 from sopool.nn.registry import hash_of_source
 from sopool.objectives import Task
+from sopool.training.runs.config import WITH_MOMENTUM, OptimizerName
 
 OWN = "your own"
 FINAL_RUNS = 3
@@ -199,7 +201,7 @@ class _EveryView:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained, by Adam."""
+    """How a network is trained."""
 
     epochs: int = 350
     """The number of epochs; a request with fewer trains fewer."""
@@ -217,6 +219,23 @@ class Recipe:
     """The decay of the running mean of the parameters that models are scored with; 0 turns averaging off."""
     patience: int | None = None
     """The number of epochs without improvement on the held-out graphs after which no later epoch is chosen."""
+    optimizer: OptimizerName = "adam"
+    """The optimizer: ``"adam"``, ``"sgd"``, ``"rmsprop"`` or ``"adagrad"``, with the constants of ``torch.optim``."""
+    momentum: float = 0.0
+    """The momentum of ``"sgd"`` and ``"rmsprop"``."""
+    clip: float = 0.0
+    """The largest norm of a network's gradient; a longer one is scaled down. 0 turns clipping off."""
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in get_args(OptimizerName):
+            expected = ", ".join(get_args(OptimizerName))
+            raise SettingError(f"there is no optimizer {self.optimizer!r}, expected one of: {expected}.")
+        allowed = self.optimizer in WITH_MOMENTUM
+        if not (0 <= self.momentum < 1 if allowed else self.momentum == 0):
+            expected = "a number from 0 and below 1" if allowed else f"0: {self.optimizer} has none"
+            raise SettingError(f"momentum is {self.momentum!r}, expected {expected}.")
+        if not 0 <= self.clip < math.inf:
+            raise SettingError(f"clip is {self.clip!r}, expected a norm, or 0 to turn clipping off.")
 
 
 @dataclass(frozen=True)

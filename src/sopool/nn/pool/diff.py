@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
@@ -14,6 +16,38 @@ from sopool.ops.segment.gram import promote
 from sopool.ops.segment.torch_backend import widen
 
 EPS = 1e-12
+
+
+class Assigned(NamedTuple):
+    """Graphs of K clusters each, and what their assignment costs."""
+
+    x: Tensor
+    """The features of the clusters S^T H, ``[G, K, F]``."""
+    weights: Tensor
+    """The weights of edges between them S^T A S, ``[G, K, K]``."""
+    share: Tensor
+    """The share of each cluster in each node S, ``[N, K]``."""
+    link: Tensor
+    """||A - S S^T|| / n of each graph ``[G]``."""
+    entropy: Tensor
+    """The mean entropy of the rows of S of each graph ``[G]``."""
+
+
+def assign(x: Tensor, logits: Tensor, graphs: GraphStructure) -> Assigned:
+    """Return the graphs of soft clusters, to which nodes belong by the softmax of ``logits`` ``[N, K]``.
+
+    Args:
+        x: Node features ``[N, F]``.
+        logits: The scores of each cluster for each node ``[N, K]``.
+        graphs: A batch of G graphs.
+    """
+    share = logits.softmax(1)
+    aggregated = propagate(share, graphs.neighbors) - share
+    pooled, weights = segment_gram(share, torch.cat([x, aggregated], 1), graphs.ptr).split(
+        [x.shape[1], share.shape[1]], dim=2
+    )
+    entropy = segment_mean(_entropy(logits, share), graphs.ptr).squeeze(1)
+    return Assigned(pooled, weights, share, _link(share, aggregated, graphs), entropy)
 
 
 @pooling("diffpool", options={"clusters": 16}, nodes_option="clusters")
@@ -86,20 +120,13 @@ class DiffPooling(EdgePooling):
         dtype = promote(x).dtype
         rows = widen(x)
         logits = propagate_normalized(project(rows, widen(self.weight), graphs.ptr), graphs.neighbors)
-        share = logits.softmax(1)
-        aggregated = propagate(share, graphs.neighbors) - share
-        pooled, adjacency = segment_gram(share, torch.cat([rows, aggregated], 1), graphs.ptr).split(
-            [x.shape[1], self.clusters], dim=2
-        )
-        loss = {
-            "link": (self.link * _link(share, aggregated, graphs)).to(dtype),
-            "entropy": (self.entropy * segment_mean(_entropy(logits, share), graphs.ptr).squeeze(1)).to(dtype),
-        }
+        found = assign(rows, logits, graphs)
+        loss = {"link": (self.link * found.link).to(dtype), "entropy": (self.entropy * found.entropy).to(dtype)}
 
         def weights() -> Tensor:
-            return normalize_by_degree(adjacency).to(dtype)
+            return normalize_by_degree(found.weights).to(dtype)
 
-        return dense_pooled(pooled.to(dtype), weights, share.to(dtype), graphs.ptr, loss)
+        return dense_pooled(found.x.to(dtype), weights, found.share.to(dtype), graphs.ptr, loss)
 
 
 def _link(share: Tensor, aggregated: Tensor, graphs: GraphStructure) -> Tensor:

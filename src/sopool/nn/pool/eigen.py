@@ -13,6 +13,12 @@ from sopool.ops.message_passing.spectral import ClusterSpec
 from sopool.ops.message_passing.structure import GraphStructure
 
 
+def project(x: Tensor, clusters: Clusters) -> Tensor:
+    """Return U_c^T H_c of each cluster c for node features ``[N, F]``, concatenated: ``[C, m * F]``."""
+    vectors = clusters.vectors.to(x.dtype)
+    return segment_gram(vectors, x.index_select(0, clusters.rows), clusters.ptr).flatten(1)
+
+
 @pooling("eigenpool", options={"size": 4})
 @readout(
     "eigenpool",
@@ -132,7 +138,5 @@ class EigenPooling(EdgePooling):
         return clusters
 
     def _project(self, x: Tensor, clusters: Clusters) -> PoolingOutput:
-        vectors = clusters.vectors.to(x.dtype)
-        pooled = segment_gram(vectors, x.index_select(0, clusters.rows), clusters.ptr)
-        lift = Projection(vectors, clusters.rows, clusters.ptr)
-        return PoolingOutput(pooled.flatten(1), clusters.graphs.ptr, lambda: clusters.graphs, lift)
+        lift = Projection(clusters.vectors.to(x.dtype), clusters.rows, clusters.ptr)
+        return PoolingOutput(project(x, clusters), clusters.graphs.ptr, lambda: clusters.graphs, lift)

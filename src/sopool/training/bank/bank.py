@@ -29,7 +29,7 @@ from sopool.ops.segment.size_classes import graphs_apart
 from sopool.training.bank.batching import Capacity, GraphTables
 from sopool.training.bank.capture import CapturedSteps, Steps
 from sopool.training.bank.inputs import ModelInputs
-from sopool.training.bank.optimizer import Adam, fresh_shares, unbias
+from sopool.training.bank.optimizer import OPTIMIZERS, clip_norms, fresh_shares
 from sopool.training.bank.sampling import Draws, draw_batches
 from sopool.training.bank.scoring import RepeatedScorer
 from sopool.training.run_splits import Split, run_seed
@@ -45,9 +45,9 @@ class ModelState:
     statistics: Tensor
     """The running means and variances, and the frozen parameters, of each model ``[M, Q]``."""
     mean: Tensor
-    """Adam's running mean of the gradient ``[M, P]``."""
+    """The optimizer's running mean of the gradient, or its momentum ``[M, P]``."""
     square: Tensor
-    """Adam's running mean of the squared gradient ``[M, P]``."""
+    """The optimizer's running mean of the squared gradient, or its sum ``[M, P]``."""
     average: Tensor
     """The running mean of values and statistics, concatenated ``[M, P + Q]``; ``[M, 0]`` if they are not averaged."""
 
@@ -110,6 +110,7 @@ class Bank:
         self.steps = first.steps
         self.batch_size = min(first.batch_size, min(len(split.train) for split in splits))
         self.weight_decay = first.weight_decay
+        self.clip = first.clip
         self.stays = first.average
         self.seeds = [run_seed(config) for config in self.configs]
         self.device = tables.device
@@ -155,7 +156,7 @@ class Bank:
         """Return the inputs of this epoch's steps, on the device."""
         rates = np.array([[learning_rate(config, self.epoch)] for config in self.configs])
         first = self.epoch * self.steps + 1
-        paces, roots = unbias(rates, first, self.steps)
+        paces, roots = self.optimizer.corrections(rates, first, self.steps)
         fresh = fresh_shares(self.stays, first, self.steps)
         graphs, keys = (torch.from_numpy(one).to(self.device) for one in draws)
         every_rate = np.repeat(rates[None], self.steps, axis=0)
@@ -175,11 +176,13 @@ class Bank:
         losses = losses if penalty is None else losses + penalty.view(graphs.shape)
         gradients = torch.autograd.grad(losses.sum() / graphs.shape[1], self.parameters, materialize_grads=True)
         gradient = _flatten(gradients)
+        if self.clip:
+            clip_norms(gradient, self.clip)
         if self.weight_decay:
             gradient.add_(self.values, alpha=self.weight_decay)
         if self.decays is not None:
             self.values.mul_(1 - step.rate * self.decays)
-        self.adam.step(self.values, gradient, step.pace, step.root)
+        self.optimizer.step(self.values, gradient, step.pace, step.root)
         if self.averages:
             for mean, live in zip(self.shown, (self.values, self.statistics), strict=True):
                 mean.lerp_(live, step.fresh)
@@ -244,7 +247,7 @@ class Bank:
     @property
     def state(self) -> ModelState:
         """The current state, not a copy."""
-        return ModelState(self.values, self.statistics, self.adam.mean, self.adam.square, self.average)
+        return ModelState(self.values, self.statistics, self.optimizer.mean, self.optimizer.square, self.average)
 
     def keep(self, models: Sequence[int]) -> "Bank":
         """Return a bank of some of the models in their current state."""
@@ -258,7 +261,8 @@ class Bank:
         self.values = state.values
         self.statistics = state.statistics
         self.average = state.average
-        self.adam = Adam(state.mean, state.square)
+        first = self.configs[0]
+        self.optimizer = OPTIMIZERS[first.optimizer](state.mean, state.square, first.momentum)
         self.parameters = list(self.model.parameters())
         decays = self.model.decays()
         self.decays = None if decays is None else _flatten(decays)

@@ -32,9 +32,10 @@ class Steps(NamedTuple):
     rate: Tensor
     """The learning rate ``[steps, M, 1]``."""
     pace: Tensor
-    """The bias-corrected learning rate ``[steps, M, 1]``, see :func:`sopool.training.bank.optimizer.unbias`."""
+    """The learning rate with corrections of the optimizer ``[steps, M, 1]``, see
+    :meth:`sopool.training.bank.optimizer.Optimizer.corrections`."""
     root: Tensor
-    """The bias correction of the squared gradient ``[steps]``."""
+    """The optimizer's correction of the squared gradient ``[steps]``."""
     fresh: Tensor
     """The weight of the current parameters in their running mean ``[steps]``."""
 

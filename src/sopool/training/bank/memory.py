@@ -17,8 +17,8 @@ from sopool.training.run_splits import Split
 from sopool.training.runs.config import RunConfig
 
 COPIES = 5
-"""How many copies of a model's parameters exist outside a step: its values, Adam's two means, the best ones so far and
-a snapshot."""
+"""How many copies of a model's parameters exist outside a step: its values, the optimizer's two
+matrices, the best ones so far and a snapshot."""
 MARGIN = 2.0
 """A factor for memory that is not measured: operators' workspaces, larger batches, and memory that allocators keep."""
 

@@ -24,10 +24,16 @@ LATER: dict[str, Any] = {
     "loss": None,
     "split": "random",
     "path": (),
+    "optimizer": "adam",
+    "momentum": 0.0,
+    "clip": 0.0,
 }
 """Fields that the first files lacked, with the values that are assumed for those files. These values never change."""
 Looks = Literal["test", "validation", "chosen"]
 Precision = Literal["float32", "float64"]
+OptimizerName = Literal["adam", "sgd", "rmsprop", "adagrad"]
+WITH_MOMENTUM = ("sgd", "rmsprop")
+"""The optimizers that have a momentum."""
 BELOW_ONE = math.nextafter(1, 0)
 
 
@@ -107,6 +113,12 @@ class RunConfig:
     network. Each is an epoch of its curves. Empty for networks."""
     split: str = "random"
     """What the graphs are divided by, see :attr:`sopool.data.division.Division.key`."""
+    optimizer: OptimizerName = "adam"
+    """The optimizer: ``"adam"``, ``"sgd"``, ``"rmsprop"`` or ``"adagrad"``, with the constants of ``torch.optim``."""
+    momentum: float = 0.0
+    """The momentum of ``"sgd"`` and ``"rmsprop"``."""
+    clip: float = 0.0
+    """The largest norm of a model's gradient; a longer one is scaled down. 0 turns clipping off."""
 
     @property
     def split_name(self) -> str:
@@ -182,6 +194,8 @@ class RunConfig:
             raise DataError(
                 f"config.path has {len(found.path)} strengths, expected one for each epoch: {found.epochs}."
             )
+        if found.momentum and found.optimizer not in WITH_MOMENTUM:
+            raise DataError(f"config.momentum is {found.momentum}, but the optimizer {found.optimizer} has none.")
         return found
 
     @cached_property
@@ -219,5 +233,8 @@ FIELDS: dict[str, Check] = {
     "loss": optional(choice(*LOSSES)),
     "split": text(most=2**10),
     "path": tuple_of(number()),
+    "optimizer": choice(*get_args(OptimizerName)),
+    "momentum": number(0, BELOW_ONE),
+    "clip": number(0),
 }
 SAVED = record(FIELDS, LATER)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from sopool.data.analysis.diffusion import visits
 from sopool.data.analysis.simple_graphs import simple_graphs
 from sopool.data.features.encoders import has_node_labels
 from sopool.data.graphs import PackedGraphs
@@ -43,20 +44,10 @@ def diffusion(store: PackedGraphs, hops: int) -> Any:
     from scipy.sparse import csr_array, hstack
 
     store = store.to("cpu")
-    blocks = [(_weights(block.matrix, block.degrees, hops), block.degrees) for block in simple_graphs(store)]
-    weights = np.concatenate([np.zeros((hops + 1, 0)), *(one for one, _ in blocks)], 1)
-    degrees = np.concatenate([np.zeros(0, np.int64), *(one for _, one in blocks)])
+    shares = visits(store, hops)
+    degrees = np.concatenate([np.zeros(0, np.int64), *(block.degrees for block in simple_graphs(store))])
     values = store.node_labels.numpy() if has_node_labels(store) else degrees  # type: ignore[union-attr]
     kinds, codes = np.unique(values, return_inverse=True)
-    sizes = store.sizes.numpy()
-    owner = np.repeat(np.arange(len(store)), sizes)
+    owner = np.repeat(np.arange(len(store)), store.sizes.numpy())
     shape = (len(store), len(kinds))
-    return hstack([csr_array((row / sizes[owner], (owner, codes)), shape=shape) for row in weights], format="csr")
-
-
-def _weights(adjacency: Any, degrees: np.ndarray, hops: int) -> np.ndarray:
-    """Return the sums of the columns of P, to the power of 0 to ``hops``, ``[hops + 1, N]``."""
-    weights = [np.ones(len(degrees))]
-    for _ in range(hops):
-        weights.append(adjacency @ weights[-1] / (degrees + 1))
-    return np.stack(weights)
+    return hstack([csr_array((row, (owner, codes)), shape=shape) for row in shares.T], format="csr")

@@ -24,6 +24,8 @@ class StructureBlind(torch.nn.Module):
         hidden: Width of the hidden layers.
     """
 
+    draws = False
+
     def __init__(self, in_channels: int, out_channels: int, hidden: int) -> None:
         super().__init__()
         self.node = torch.nn.Linear(in_channels, hidden)
