@@ -1,5 +1,6 @@
 """Estimators with the network of a system."""
 
+import io
 import json
 import warnings
 from dataclasses import dataclass, replace
@@ -12,14 +13,16 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.nn import BatchNorm, GCNConv, global_add_pool
 
 from sopool import GraphClassifier
-from sopool.data import DataError, Graph, pack
+from sopool.data import DataError, Graph, pack, save_graphs
 from sopool.data.extras import EdgeLabels, Extra, GraphRows, edge_kinds
+from sopool.data.sources.stream import stream_graphs
 from sopool.errors import SettingError
 from sopool.estimator import UnseenWarning, ensemble, load_model
 from sopool.estimator.estimate import estimate, searched, system_grid
 from sopool.estimator.explaining import seen_by_members
 from sopool.estimator.fitting import training_of
 from sopool.estimator.model_facts import model_facts
+from sopool.estimator.streaming import Count, Writer, predict_stream
 from sopool.experiments.systems import SYSTEMS, Recipe, TrainedSystem, trained
 from sopool.models.network import NETWORKS, network_of
 from sopool.models.presets import UnusedWarning, sort_size
@@ -334,15 +337,34 @@ def test_what_a_network_of_a_system_cannot_do(tmp_path):
     assert not (tmp_path / "m.onnx").exists()
 
 
-def test_graphs_that_a_system_refuses():
+def too_large(store):
+    return "has more than 8 nodes." if store.sizes.max() > 8 else None
+
+
+def test_graphs_that_a_system_refuses(tmp_path):
+    """Some alone: a stream leaves them out. All together: nothing is predicted."""
     model = quick("own").fit(STORE, LABELS)
-    register(refuses=lambda store: "needs at least 9 nodes." if store.sizes.max() < 9 else None)
-    tiny = STORE[np.flatnonzero(STORE.sizes.numpy() < 9).tolist()]
-    assert len(model.predict(STORE)) == 40
-    with pytest.raises(DataError, match="own cannot be used for little: needs at least 9 nodes"):
-        model.predict(tiny)
-    with pytest.raises(DataError, match="own cannot be used for little: needs at least 9 nodes"):
-        quick("own").fit(tiny, LABELS[: len(tiny)])
+    expected = model.predict(STORE)
+    large = np.flatnonzero(STORE.sizes.numpy() > 8)
+    assert 0 < len(large) < 40
+    register(refuses=too_large)
+    said = f"own cannot be used for {len(large)} of the graphs of little, graph {large[0]} first: has more than 8 nodes"
+    with pytest.raises(DataError, match=said):
+        model.predict(STORE)
+    with pytest.raises(DataError, match=said):
+        quick("own").fit(STORE, LABELS)
+    save_graphs(STORE, tmp_path / "g.graphs")
+    bad = []
+    out = io.StringIO()
+    chunks = stream_graphs(tmp_path / "g.graphs", model.ensemble_.fields)
+    predict_stream(model, chunks, Count(), lambda _, row: bad.append(row), Writer(out, "jsonl", model).write)
+    assert [row.row for row in bad if row.reason.startswith("has more than 8")] == large.tolist()
+    found = {row["row"]: row["prediction"] for row in map(json.loads, out.getvalue().splitlines())}
+    small_ones = np.flatnonzero((STORE.sizes.numpy() <= 8) & (STORE.sizes.numpy() > 0))
+    assert found == {int(row): expected[row] for row in small_ones}
+    register(refuses=lambda store: "needs something else" if len(store) > 1 else None)
+    with pytest.raises(DataError, match="own cannot be used for little: needs something else"):
+        model.predict(STORE)
 
 
 def test_a_model_whose_system_is_not_registered_or_has_changed(tmp_path):

@@ -257,9 +257,22 @@ def fields_read(network: TrainedNetwork, store: PackedGraphs) -> set[str]:
 
 def check_accepted(store: PackedGraphs, system: str) -> None:
     """Raise ``DataError`` if a trained system refuses graphs, such as those without edge labels."""
-    why = network_of(system).refuses(store)
-    if why:
-        raise DataError(f"{system} cannot be used for {store.name}: {why.rstrip('.')}.")
+    refused = refused_graphs(store, system)
+    if refused:
+        first, why = next(iter(refused.items()))
+        which = f"{len(refused):,} of the graphs of {store.name}, graph {first} first"
+        which = store.name if len(refused) == len(store) else which
+        raise DataError(f"{system} cannot be used for {which}: {why.rstrip('.')}.")
+
+
+def refused_graphs(store: PackedGraphs, system: str) -> dict[int, str]:
+    """Return why a trained system refuses graphs, by the number of the graph; all of them if none is refused alone."""
+    refuses = network_of(system).refuses
+    why = refuses(store)
+    if not why:
+        return {}
+    alone = {number: found for number in range(len(store)) if (found := refuses(store[number]))}
+    return alone or dict.fromkeys(range(len(store)), why)
 
 
 def _within_budget(store: PackedGraphs) -> dict[str, int]:
