@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.sparse import csr_array
-from scipy.stats import t as student
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
@@ -35,9 +34,10 @@ from benchmarks.common import DATA, make_parser
 from sopool.data import PackedGraphs, load
 from sopool.data.analysis.distance_cache import all_pairs_of
 from sopool.experiments import Evaluator, Request
+from sopool.experiments.comparison import corrected_paired_test
 from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.models.config import Setting
-from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
+from sopool.report.grid import NONE, Cell, Grid, accuracy_cell, gain_words
 from sopool.report.papers import grid_markdown
 from sopool.training.bank.bank import Bank
 from sopool.training.run_splits import Splitter
@@ -312,15 +312,6 @@ def scores_of(found: Sequence[dict[str, Any]], data: str, step: str) -> dict[int
     return {seed: chosen_folds(some) for seed, some in each.items() if len(some) == len(STEPS[step].settings)}
 
 
-def interval(differences: np.ndarray) -> tuple[float, float, float]:
-    """Return the mean and its 95 % interval by the corrected resampled t-test for repeated folds."""
-    count = len(differences)
-    mean = float(differences.mean())
-    error = float(differences.std(ddof=1)) * np.sqrt(1 / count + 1 / (FOLDS - 1))
-    margin = float(student.ppf(0.975, count - 1)) * error
-    return mean, mean - margin, mean + margin
-
-
 def grid(found: Sequence[dict[str, Any]], data: str) -> Grid:
     """Return the table of a data set: the accuracy of each step, and its change from the step before."""
     rows = []
@@ -334,9 +325,9 @@ def grid(found: Sequence[dict[str, Any]], data: str) -> Grid:
         shared = sorted(own.keys() & before.keys())
         change = NONE
         if shared:
-            mean, low, high = interval(np.concatenate([own[seed] - before[seed] for seed in shared]))
-            text = f"{100 * mean:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
-            change = Cell(text, mean, strong=low > 0 or high < 0)
+            both = (np.concatenate([some[seed] for seed in shared]) for some in (own, before))
+            test = corrected_paired_test(*both, FOLDS, len(shared))
+            change = Cell(gain_words(test), test.difference, test.clear)
         rows.append(
             [Cell(step.said), Cell(str(len(own))), *cells, Cell("" if not shared else f"{step.before}"), change]
         )

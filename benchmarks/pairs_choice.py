@@ -78,6 +78,19 @@ def compute(args: Any) -> Iterator[dict[str, Any]]:
                 yield {"data": data, "candidate": name, "decay": decay, "fold_seed": fold_seed} | one
 
 
+def best(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the options with the best mean over the data sets, of those that were run on all of them."""
+    each: dict[tuple[str, float], dict[str, list[float]]] = {}
+    for one in found:
+        if CANDIDATES[one["candidate"]].pool == "sopool-pairs":
+            scores = each.setdefault((one["candidate"], one["decay"]), {})
+            scores.setdefault(one["data"], []).append(float(np.mean(one["folds"])))
+    names = {data for scores in each.values() for data in scores}
+    means = {key: np.mean(list(map(np.mean, one.values()))) for key, one in each.items() if one.keys() == names}
+    name, decay = max(means, key=lambda key: float(means[key]))
+    return dict(CANDIDATES[name].options) | {"decay": decay}
+
+
 def grid(found: list[dict[str, Any]], names: list[str]) -> Grid:
     """Return the accuracy of each candidate at each decay, the best mean over the data sets first."""
     each: dict[tuple[str, float], dict[str, list[float]]] = {}

@@ -15,7 +15,7 @@ pytest.importorskip("rdkit")
 FIT = [*QUICK, "--folds", "0", "--pool", "sum"]
 ROWS = [("C" * n, "even" if n % 2 else "odd", f"mol {n}") for n in range(1, 9)]
 HEADER = "structure,outcome,remark"
-PREDICTED = ["prediction", "probability_even", "probability_odd", "uncertainty"]
+PREDICTED = ["prediction", "probability_even", "probability_odd", "uncertainty", "in_training"]
 
 
 def table(*rows, header=HEADER):

@@ -124,6 +124,51 @@ def test_mistakes_name_the_file_and_the_key(text, message, call, config, tmp_pat
     assert not (tmp_path / "m.sopool").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("folds = -3", [], "error: c.toml: [fit] folds = -3: "),
+        (
+            "folds = 1",
+            [],
+            "error: c.toml: [fit] folds = 1: cross-validation needs at least 2 folds. Use 2 or more, or 0",
+        ),
+        ("hidden = [4, 'x']", [], """error: c.toml: [fit] hidden = "4,x": 'x' is not a whole number."""),
+        ("dropout = 1.5", [], 'error: c.toml: [fit] dropout = "1.5": a number of at least 0'),
+        ("dropout = [0.1, 1.5]", [], "error: c.toml: [fit] dropout = 1.5: a number of at least 0"),
+        ("split = 'scaffolds'", [], 'error: c.toml: [fit] split = "scaffolds" is not a split'),
+        ("metric = 'mse'", [], "error: there is no metric 'mse'."),
+        (
+            "label-column = 'x'",
+            [],
+            'error: MUTAG: [fit] label-column = "x" of c.toml was given, but this source has no',
+        ),
+        ("split = 'random'", ["--test", "a"], 'error: --test a and [fit] split = "random" of c.toml were both given'),
+        ("test = 'a'", ["--split", "random"], 'error: c.toml: [fit] test = "a" and --split random were both given'),
+        (
+            "keep-copies-together = true",
+            ["--test", "a"],
+            "--test a and [fit] keep-copies-together = true of c.toml were",
+        ),
+        (r"split = 'group:a\1'", [], r'error: MUTAG: [fit] split = "group:a\\1" of c.toml needs molecules'),
+        ("folds = 3", ["--folds", "1"], "error: --folds 1: cross-validation needs at least 2 folds."),
+        ("executor = 'local'", [], "c.toml: [fit] has the key 'executor'"),
+    ],
+)
+def test_mistakes_in_values_name_the_file_and_the_key(text, options, message, call, config):
+    shown = call("--config", config(f"[fit]\n{text}"), "fit", "MUTAG", "-o", "m.sopool", "--device", "cpu", *options)
+    assert shown.code == 2
+    assert message in " ".join(shown.err.split())
+
+
+def test_columns_of_a_config_file_are_named_by_their_keys(call, config, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "a.csv").write_text("smiles,label\nCC,1\nCCC,0\n")
+    shown = call("--config", config("[inspect]\nlabel-column = 'x'\n"), "inspect", "a.csv")
+    assert shown.code == 2
+    assert "error: a.csv: there is no column 'x' ([inspect] label-column of c.toml). Found: smiles" in shown.err
+
+
 def test_files_that_cannot_be_read(call, tmp_path):
     (tmp_path / "bad.toml").write_bytes(b"\xff")
     (tmp_path / "folder").mkdir()

@@ -9,7 +9,7 @@ from sopool.experiments.systems import CONTROLS
 def test_all_of_them_in_a_table(call):
     shown = call("controls", "MUTAG", "--folds", "3")
     assert shown.code == 0, shown.err
-    for words in ("Controls under fair, accuracy in percent: MUTAG, 3 folds", "66.5 +- 0.3", "normalised", *CONTROLS):
+    for words in ("Controls under fair, accuracy in percent: MUTAG, 3 folds", "66.5 +- 0.3", "normalized", *CONTROLS):
         assert words in shown.out
     assert len(list(Path("runs/controls").iterdir())) == len(CONTROLS)
     assert [line.partition(":")[0] for line in shown.err.splitlines()] == [*CONTROLS, "Repeat with"]  # progress

@@ -26,13 +26,16 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+PAIRS = {"gnn": "gine", "pool": "sopool-pairs", "pool_options": {"distances": 3, "rank": 2}}
+
+
 @pytest.fixture
 def molecules(tmp_path):
-    """A model of molecules, and a file of new ones."""
+    """A model of molecules that takes all inputs, and a file of new ones after one that cannot be read."""
     pytest.importorskip("rdkit", reason="RDKit is not installed")
     path = tmp_path / "molecules.sopool"
-    tiny(gnn="gine").fit(SMILES, ["a", "b", "a"] * 3).save(path)
-    (tmp_path / "new.smi").write_text("\n".join(NEW) + "\n")
+    tiny(**PAIRS).fit(SMILES, ["a", "b", "a"] * 3).save(path)
+    (tmp_path / "new.smi").write_text("\n".join(["C(C bad", *NEW]) + "\n")
     (tmp_path / "new.csv").write_text("\n".join(["smiles", *NEW]) + "\n")
     return path
 
@@ -43,11 +46,15 @@ def test_the_example_agrees_with_predict(molecules, call, tmp_path):
         pytest.importorskip(package, reason=f"{package} is not installed")
     shown = call("export", molecules, "-o", "model.onnx")
     assert shown.code == 0
-    assert "exported 2 networks to model.onnx" in " ".join(shown.err.split())
+    said = " ".join(shown.err.split())
+    assert "exported 2 networks to model.onnx" in said
+    inputs = "ptr, edge_index, node_labels, node_categories, edge_labels, pair_index, pair_distance"
+    assert f"the metadata key sopool describes its inputs: {inputs}." in said
     want = list(csv.reader(call("predict", molecules, "new.csv").out.splitlines()))
     command = [sys.executable, "-c", WITHOUT, EXAMPLE, tmp_path / "model.onnx", tmp_path / "new.smi"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert done.stderr == "warning: skipped line 1: RDKit cannot read the SMILES 'C(C'.\n"
     found = list(csv.reader(done.stdout.splitlines()))
     assert found[0][1:] == want[0][2:]
     assert [row[0] for row in found[1:]] == NEW

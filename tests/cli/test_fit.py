@@ -231,6 +231,28 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
+def test_an_older_model_is_replaced_at_the_end_only_and_never_another_file(call, tmp_path, monkeypatch):
+    given = ["MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0"]
+    (tmp_path / "m.sopool").touch()  # as mktemp does
+    shown = call("fit", *given)
+    assert "replaces" not in shown.err
+    first = (tmp_path / "m.sopool").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(fit_module.Work, "fit", interrupt)
+        shown = call("fit", *given, "--hidden", "3")
+    told = "warning: m.sopool holds a model of 188 graphs (MUTAG), which the new one replaces when training ends."
+    assert told in " ".join(shown.err.split())
+    assert (tmp_path / "m.sopool").read_bytes() == first
+    assert call("fit", *given, "--hidden", "3").code == 0
+    assert GraphClassifier.load(tmp_path / "m.sopool").hidden == 3
+    (tmp_path / "notes.txt").write_text("for later")
+    shown = call("fit", *given, "-o", "notes.txt")
+    assert shown.code == 2
+    assert "notes.txt: not a file written by sopool" in shown.err
+    assert "It would be overwritten: write the model to another file, or delete this one." in shown.err
+    assert (tmp_path / "notes.txt").read_text() == "for later"
+
+
 def test_what_is_kept_is_deleted_with_care(call, tmp_path, monkeypatch):
     """Files of others stay, and nothing is left of a fit that cannot succeed."""
     folder = tmp_path / "m.sopool.work"

@@ -72,6 +72,23 @@ def cycles():
     return pack(graphs, "cycles")
 
 
+def test_rows_say_whether_the_model_was_trained_on_them(model, graphs, call, tmp_path):
+    lines = graphs.read_text().splitlines()[:2]
+    larger = json.loads(lines[0])
+    larger["nodes"] += 1  # a node more
+    larger["node_labels"].append(larger["node_labels"][0])
+    larger["node_attributes"].append(larger["node_attributes"][0])
+    lines.append(json.dumps(larger))
+    (tmp_path / "some.jsonl").write_text("\n".join(lines))
+    rows = [json.loads(line) for line in call("predict", model, "some.jsonl", "--format", "jsonl").out.splitlines()]
+    assert [row["in_training"] for row in rows] == [True, True, False]
+    older = GraphClassifier.load(model)
+    older.seen_graphs_ = None  # as in files of earlier versions
+    older.save(tmp_path / "older.sopool")
+    shown = call("predict", "older.sopool", "some.jsonl")
+    assert shown.out.startswith("row,id,prediction,probability_even,probability_odd,uncertainty\n")
+
+
 @pytest.mark.filterwarnings("ignore:.*skipped")
 def test_a_row_without_a_label_does_not_hide_that_the_model_was_trained_on_the_file(call, tmp_path):
     pytest.importorskip("rdkit")
@@ -214,7 +231,7 @@ def test_without_a_prediction_no_file_is_written(model, call, tmp_path, text, me
     [
         (["none.sopool", "MUTAG"], "there is no such file. Expected a model"),
         (["MODEL", "none.jsonl"], "no such file"),
-        (["MODEL", "MUTAG", "-o", "out.txt"], "must end in .csv or .jsonl"),
+        (["MODEL", "MUTAG", "-o", "out.txt"], "must end in .csv, .jsonl or .parquet"),
         (["MODEL", "MUTAG", "-o", "nowhere/out.csv"], "the folder nowhere does not exist"),
         (["MODEL", "MUTAG", "--device", "cuda:99"], "no such GPU"),
     ],
@@ -259,6 +276,6 @@ def test_the_names_of_columns_come_once_and_first_after_bad_rows(call, model, gr
     (tmp_path / "some.jsonl").write_text("what?\n" * 5000 + graphs.read_text() + "what?\n" * 5000)
     shown = call("predict", model, "some.jsonl", "--device", "cpu")
     assert shown.code == 0
-    assert shown.out.startswith("row,id,prediction,probability_even,probability_odd,uncertainty\n5001,")
+    assert shown.out.startswith("row,id,prediction,probability_even,probability_odd,uncertainty,in_training\n5001,")
     assert shown.out.count("row,id") == 1
     assert len(read_csv(shown.out)) == int((STORE.sizes > 0).sum())

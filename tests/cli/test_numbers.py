@@ -76,7 +76,9 @@ def test_columns_of_a_table_are_targets(call, tmp_path):
     found = call("predict", "m.sopool", "m.csv", "--target-columns", "third,odd", "-o", "out.csv")
     assert "Scores on the known values" in found.err
     assert "30 of 30 labelled graphs were in the training data: scores on them are too good" in words(found.err)
-    header = "predicted_odd,predicted_third,probability_odd,probability_third,uncertainty_odd,uncertainty_third"
+    header = (
+        "predicted_odd,predicted_third,probability_odd,probability_third,uncertainty_odd,uncertainty_third,in_training"
+    )
     header = f"row,smiles,size,odd,third,{header}"
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == header
     one = ["--label-column", "size", "--loss", "huber", "--metric", "r2", "--pool", "sum,mean"]

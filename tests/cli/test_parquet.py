@@ -9,6 +9,7 @@ import pytest
 
 from sopool.data import DataError, load
 from sopool.data.formats import limits
+from sopool.data.formats.rows import row_options
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import MissingPackageError
 from sopool.estimator import load_model
@@ -40,6 +41,62 @@ def table(tmp_path):
     return tmp_path / "m.parquet"
 
 
+def test_predictions_have_the_columns_of_a_csv(table, call, tmp_path):
+    assert call("fit", table, "-o", "m.sopool", *QUICK, "--folds", "0", "--pool", "sum").code == 0
+    write(tmp_path / "more.parquet", COLUMNS | {"mass": list(range(16)), "flag": ["no"] * 16, "smiles": ["N"] * 16})
+    for name in ("out.csv", "out.parquet"):
+        shown = call("predict", "m.sopool", table, "more.parquet", "-o", name)
+        assert shown.code == 0, shown.err
+        assert f"The predictions are in {name}." in shown.err
+    found = parquet.read_table(tmp_path / "out.parquet")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert found.column_names == list(rows[0])
+    kinds = {field.name: str(field.type) for field in found.schema}
+    texts = ("file", "name", "smiles", "when", "tags", "raw", "flag")
+    assert {name for name in kinds if kinds[name] == "string"} == set(texts)
+    assert {kinds[name] for name in ("row", "label", "prediction")} == {"int64"}
+    assert {kinds[name] for name in ("mass", "probability_0", "uncertainty")} == {"double"}
+    assert kinds["in_training"] == "bool"
+    assert len(rows) == found.num_rows == 32
+    for one, other in zip(found.to_pylist(), rows, strict=True):
+        for name in one:
+            text = "" if one[name] is None else str(one[name])
+            assert text == other[name] or float(text) == float(other[name])
+    assert found["in_training"].to_pylist() == [True] * 16 + [False] * 16
+    assert found["mass"].to_pylist()[:4] == [16.04, None, 46.07, None]
+
+
+def test_columns_of_text_files_are_text_in_parquet(table, call, tmp_path):
+    assert call("fit", table, "-o", "m.sopool", *QUICK, "--folds", "0", "--pool", "sum").code == 0
+    (tmp_path / "new.csv").write_text("smiles,year,row\nCC,2001,a\nCCC,,b\n")
+    assert call("predict", "m.sopool", "new.csv", "-o", "out.parquet").code == 0
+    first, second = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [first[name] for name in ("row", "smiles", "year", "input_row")] == [2, "CC", "2001", "a"]
+    assert (second["year"], second["prediction"] in (0, 1)) == ("", True)
+    shown = call("predict", "m.sopool", "new.csv", "--format", "parquet")
+    assert "--format parquet needs a file to write to, e.g. -o predictions.parquet." in shown.err
+    (tmp_path / "bad.csv").write_text("smiles\nC(C\n")
+    before = (tmp_path / "out.parquet").read_bytes()
+    assert call("predict", "m.sopool", "bad.csv", "-o", "out.parquet").code == 2
+    assert (tmp_path / "out.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["numbers", "labels"])
+def test_targets_in_parquet(name, call, tmp_path):
+    truth = "mass,size" if name == "numbers" else "odd,even"
+    rows = "".join(f"{'C' * n},{n % 2 or n}{'.5' * (name == 'numbers')},{n % 3 % 2}\n" for n in range(1, 13))
+    rows = rows if name == "numbers" else "".join(f"{'C' * n},{n % 2},{n % 3 % 2}\n" for n in range(1, 13))
+    (tmp_path / "t.csv").write_text(f"smiles,{truth}\n{rows}")
+    options = [*QUICK, "--folds", "0", "--pool", "sum", "--target-columns", truth]
+    assert call("fit", "t.csv", "-o", "m.sopool", *options).code == 0
+    assert call("predict", "m.sopool", "t.csv", "-o", "out.parquet").code == 0
+    kinds = {field.name: str(field.type) for field in parquet.read_table(tmp_path / "out.parquet").schema}
+    predicted = [kinds[f"predicted_{one}"] for one in truth.split(",")]
+    assert predicted == (["double"] * 2 if name == "numbers" else ["int64"] * 2)
+    assert "probability_odd" in kinds or name == "numbers"
+
+
 @pytest.mark.filterwarnings("ignore:.*skipped")
 def test_it_is_read_as_a_table(table, tmp_path):
     names = ["name", "smiles", "label", "mass"]
@@ -54,7 +111,7 @@ def test_it_is_read_as_a_table(table, tmp_path):
 
 
 def test_rows_are_numbered_and_keep_their_cells(table):
-    chunks = list(stream_graphs(table, {}, keep=True))
+    chunks = list(stream_graphs(table, {}, row_options(keep=True)))
     assert [row for chunk in chunks for row in chunk.rows] == list(range(1, 17))
     assert chunks[0].ids[:2] == ["one", "two"]
     assert chunks[0].cells[0].names == tuple(COLUMNS)
@@ -117,9 +174,11 @@ def test_a_long_row_is_a_bad_row(tmp_path, monkeypatch, recwarn):
     assert "The row is longer than 1,000 bytes" in str(recwarn[0].message)
 
 
-def test_without_pyarrow_the_error_says_what_to_install(table, monkeypatch):
+def test_without_pyarrow_the_error_says_what_to_install(table, model, graphs, call, monkeypatch):
     monkeypatch.setattr("sopool._runtime.packages.find_spec", lambda name: None if name == "pyarrow" else True)
     with pytest.raises(
         MissingPackageError, match=r"reading Parquet files needs pyarrow, .* pip install 'sopool\[parquet\]'"
     ):
         load(table)
+    shown = call("predict", model, graphs, "-o", "out.parquet")
+    assert "error: writing Parquet files needs pyarrow, " in shown.err

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+from threading import Thread
 
 import pytest
 
@@ -113,7 +115,45 @@ def test_predictions_of_files_with_other_columns(tables, call, tmp_path):
     shown = call("predict", "m.sopool", "a.csv", "c.csv", "-o", "out.csv", "--drop-input")
     assert shown.code == 0, shown.err
     header = (tmp_path / "out.csv").read_text().splitlines()[0]
-    assert header == "file,row,id,prediction,probability_0,probability_1,uncertainty"
+    assert header == "file,row,id,prediction,probability_0,probability_1,uncertainty,in_training"
+
+
+@pytest.mark.parametrize(
+    ("last", "text", "message"),
+    [
+        ("c.csv", "smiles,remark\nCC,x\n", "c.csv: it lacks 'label' and has 'remark', but several sources must have"),
+        ("c.csv", "smiles,remark\n???,x\n", "c.csv: it lacks 'label'"),
+        ("c.csv", "smiles,label,label\n", None),
+        ("c.csv", "molecule,label\nCC,1\n", "c.csv: no column is called smiles"),
+        ("c.csv", "", "c.csv: the file is empty"),
+        ("c.jsonl", '{"nodes": 1, "edges": []}\n', "c.jsonl: it lacks 'smiles', 'label' and has 'id', but several"),
+        ("none.csv", None, "none.csv: there is no such file"),
+        ("MUTAG", None, "MUTAG: it lacks 'smiles', 'label' and has 'id'"),
+    ],
+)
+def test_columns_of_all_files_are_checked_before_any_is_predicted(last, text, message, tables, call, tmp_path):
+    assert call("fit", "a.csv", "-o", "m.sopool", *FIT).code == 0
+    if text is not None:
+        (tmp_path / last).write_text(text)
+    shown = call("predict", "m.sopool", "a.csv", last)
+    if message is None:  # without a row there is nothing to be mixed up
+        assert shown.code == 0
+        assert len(shown.out.splitlines()) == 1 + 24
+        return
+    assert shown.code == 2
+    assert message in said(shown)
+    assert shown.out == ""
+
+
+def test_a_pipe_among_files_is_read_once(tables, call, tmp_path):
+    assert call("fit", "a.csv", "-o", "m.sopool", *FIT).code == 0
+    os.mkfifo(tmp_path / "pipe.csv")
+    writer = Thread(target=(tmp_path / "pipe.csv").write_text, args=("smiles,label\nCC,1\n",))
+    writer.start()
+    shown = call("predict", "m.sopool", "a.csv", "pipe.csv")
+    writer.join()
+    assert shown.code == 0, shown.err
+    assert len(shown.out.splitlines()) == 1 + 24 + 1
 
 
 @pytest.mark.parametrize(

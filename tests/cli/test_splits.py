@@ -50,12 +50,42 @@ def test_fit_says_what_its_estimate_is_for(call, table, options, title, meaning)
 def test_the_model_is_not_trained_on_the_test_file(call, table, tmp_path):
     test = tmp_path / "later.csv"
     test.write_text("smiles,label\n" + "".join(f"c1ccccc1{'C' * (i + 1)}O,{i % 2}\n" for i in range(6)))
-    said = words(call("fit", table, "-o", "m.sopool", "--test", test, *FIT))
+    shown = call("fit", table, "-o", "m.sopool", "--test", test, *FIT)
+    said = words(shown)
+    assert "among the training graphs" not in shown.err
+    assert "molecules: 36 training graphs and 6 test graphs (later) of 2 classes." in said
+    assert "classes, training 0: 18 (50.0 %) 1: 18 (50.0 %) classes, test 0: 3 (50.0 %) 1: 3 (50.0 %)" in said
     assert "Trained 1 network on all 36 graphs" in said
     assert "The estimate is for graphs such as those of later, which the saved model was not trained on." in said
     model = GraphClassifier.load(tmp_path / "m.sopool")
     assert model.was_trained_on(load(table))
     assert model.about_["estimate"]["split"] == "test:later"
+
+
+@pytest.mark.filterwarnings("ignore:.*skipped")
+@pytest.mark.parametrize(
+    ("command", "count", "said"),
+    [
+        (["controls", "--controls", "majority"], 1, "1 of 3 test graphs is among the training graphs (line 4): "),
+        (["evaluate", "--pool", "sum", *TINY], 5, "5 of 7 test graphs are among the training graphs (line 4, line 5, "),
+        (["fit", "-o", "m.sopool", *FIT], 5, "(line 4, line 5, line 6, ...): scores on them are too good for new "),
+    ],
+)
+def test_test_graphs_among_the_training_graphs_are_named(call, table, tmp_path, command, count, said):
+    """Those of line 4 on, because line 3 cannot be read; also if they are written in another way."""
+    shared = "".join(f"C{'C' * i}c1ccccc1,{i % 2}\n" for i in range(count))
+    (tmp_path / "test.csv").write_text(f"smiles,label\nCCCO,0\nC(C,1\n{shared}CCO,1\n")
+    shown = call(command[0], table, "--test", "test.csv", *command[1:])
+    assert shown.code == 0, shown.err
+    assert said in " ".join(shown.err.split())
+
+
+def test_targets_of_training_and_test_graphs_are_counted_apart(call, tmp_path):
+    for name, atoms in (("train.csv", range(1, 13)), ("test.csv", range(13, 18))):
+        (tmp_path / name).write_text("smiles,y\n" + "".join(f"{'C' * i},{i}.5\n" for i in atoms))
+    said = words(call("fit", "train.csv", "-o", "m.sopool", "--test", "test.csv", *FIT))
+    assert "train: 12 training graphs and 5 test graphs (test). known values, training y: 12 known" in said
+    assert "known values, test y: 5" in said
 
 
 def test_evaluate_and_controls_have_the_same_split(call, table):

@@ -9,6 +9,7 @@ import pytest
 from torch_geometric.datasets import TUDataset
 
 from sopool.data.formats.packed import save_graphs
+from sopool.data.formats.rows import row_options
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.cache import cache_folder
 from sopool.data.sources.catalogue import PAPER, DatasetNote, find, list_datasets, load
@@ -261,8 +262,8 @@ def test_columns_of_what_has_none_are_refused(tmp_path, option, given):
     path = tmp_path / "mine.jsonl"
     path.write_text('{"nodes": 1, "edges": [], "label": 1}')
     for source in ("MUTAG", path):
-        for read in (load, lambda source, **given: list(stream_graphs(source, {}, **given))):
+        for read in (load, lambda source, **given: list(stream_graphs(source, {}, row_options(**given)))):
             with pytest.raises(SettingError, match=f"{option}=.*'toxic'.* was given, but this source has no columns"):
                 read(source, **{option: given})
         with pytest.raises(SettingError, match="this source has no columns"):
-            find_graph(source, "1", {}, **{option: given})
+            find_graph(source, "1", {}, row_options(**{option: given}))

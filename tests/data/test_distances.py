@@ -34,12 +34,14 @@ def cache(tmp_path, monkeypatch):
 
 
 def same(mine, theirs):
-    tensors = zip(mine[:3], theirs[:3], strict=True)
-    return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in tensors) and mine.undirected == theirs.undirected
+    assert (mine.reverse is None) == (theirs.reverse is None)
+    tensors = [(mine.counts, theirs.counts), *zip(mine.lists[:4], theirs.lists[:4], strict=True)]
+    return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in tensors)
 
 
 def list_of_pairs(lists, graph):
-    return lists.nodes[lists.ptr[graph] : lists.ptr[graph + 1]].tolist()
+    first, last = lists.lists.graph_ptr[graph : graph + 2]
+    return lists.lists.nodes[first:last].tolist()
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -49,8 +51,8 @@ def test_pairs_of_awkward_graphs(directed, together, monkeypatch):
     monkeypatch.setattr(distances, "TOGETHER", together)
     store = little_store(directed=directed)
     lists = pair_lists(store, MOST)
-    assert lists.undirected != directed
-    assert lists.counts.dtype == lists.nodes.dtype == torch.int32
+    assert (lists.reverse is not None) == directed
+    assert lists.counts.dtype == lists.lists.nodes.dtype == torch.int32
     for number, graph in enumerate(store):
         steps = distance_matrix(graph.edge_index.long(), graph.num_nodes)
         near = torch.stack([steps == k for k in range(1, MOST + 1)], 1)

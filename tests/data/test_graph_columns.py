@@ -3,6 +3,7 @@
 import pytest
 
 from sopool.data import load
+from sopool.data.formats.rows import row_options
 from sopool.data.sources.find_graph import find_graph
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import SettingError
@@ -54,10 +55,10 @@ def test_columns_become_graph_attributes(table):
 def test_what_is_streamed_is_what_is_read_at_once(table):
     path = table(*ROWS)
     fields = {"graph_attributes": ("temperature",)}
-    (chunk,) = stream_graphs(path, fields, graph_columns=["temperature", "pressure"])
+    (chunk,) = stream_graphs(path, fields, row_options(graph_columns=["temperature", "pressure"]))
     assert numbers(chunk.graphs) == [[20.5], [-3], [1000]]
     assert chunk.labels == ["yes", "no", "yes"]
-    found = find_graph(path, "2", fields, graph_columns=["temperature"])
+    found = find_graph(path, "2", fields, row_options(graph_columns=["temperature"]))
     assert numbers(found.graph)[0][0] in (20.5, -3)  # lines of a CSV begin with its names
 
 
@@ -73,7 +74,7 @@ def test_a_molecule_without_a_number_is_skipped(table):
         UserWarning, match="2 of 3 molecules skipped.*graph attribute 'temperature' is 'warm', expected a"
     ):
         assert numbers(load(path, graph_columns=["temperature"])) == [[7]]
-    (chunk,) = stream_graphs(path, {}, graph_columns=["temperature"])
+    (chunk,) = stream_graphs(path, {}, row_options(graph_columns=["temperature"]))
     assert ["'inf', expected a finite number" in one.reason for one in chunk.bad] == [False, True]
 
 
@@ -99,7 +100,7 @@ def test_columns_that_cannot_be_used(table, asked, message):
 def test_sources_without_columns(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"nodes": 1, "edges": []}\n')
-    for read in (load, lambda path, **asked: list(stream_graphs(path, {}, **asked))):
+    for read in (load, lambda path, **asked: list(stream_graphs(path, {}, row_options(**asked)))):
         with pytest.raises(SettingError, match=r"graph_columns=\['heat'\] was given, but this source has no columns"):
             read(path, graph_columns=["heat"])
     with pytest.raises(SettingError, match="graph_columns"):

@@ -16,6 +16,7 @@ from sopool.data.formats import limits
 from sopool.data.formats.drawable import molecule_of
 from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
 from sopool.data.formats.molfile import molfile_size
+from sopool.data.formats.rows import row_options
 from sopool.data.pack import Graph, pack
 from sopool.data.sources.find_graph import find_graph
 from sopool.data.sources.stream import stream_graphs
@@ -159,10 +160,10 @@ def test_the_limit_can_be_raised_and_lowered(tmp_path):
     with pytest.warns(UserWarning, match="1 of 2 molecules skipped.*30 atoms, but the limit is 29"):
         assert len(load(path, max_atoms=29)) == 1
     assert len(load(path, max_atoms=30)) == 2
-    (chunk,) = stream_graphs(path, {}, max_atoms=29)
+    (chunk,) = stream_graphs(path, {}, row_options(max_atoms=29))
     assert chunk.rows == [2]
     with pytest.raises(DataError, match="30 atoms, but the limit is 29"):
-        find_graph(path, "3", {}, max_atoms=29)
+        find_graph(path, "3", {}, row_options(max_atoms=29))
     record = record_of(ring_bonds(30))
     path = tmp_path / "a.sdf"
     path.write_text(record + "$$$$\n")

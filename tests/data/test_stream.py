@@ -24,6 +24,7 @@ from sopool.data import (
 from sopool.data.formats import limits
 from sopool.data.formats.jsonl import json_rows, write_jsonl
 from sopool.data.formats.lines import TextLine
+from sopool.data.formats.rows import row_options
 from sopool.data.sources import stream as module
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import SettingError
@@ -232,7 +233,7 @@ def test_molecules_of_an_sdf_file(tmp_path):
             if label:
                 molecule.SetProp("Toxic", label)
             writer.write(molecule)
-    rows, ids, labels, _, stores = joined(stream_graphs(path, {"node_labels": None}, label_column="toxic"))
+    rows, ids, labels, _, stores = joined(stream_graphs(path, {"node_labels": None}, row_options(label_column="toxic")))
     assert (rows, ids, labels) == ([1, 2], ["title CCO", "title C"], ["yes", None])
     assert [size for store in stores for size in store.sizes.tolist()] == [3, 1]
 
@@ -246,10 +247,10 @@ def test_a_property_is_the_one_that_is_read_at_once(tmp_path):
             molecule.SetProp(name, f"of {name}")
         writer.write(molecule)
     for name in (None, "label", "Label"):
-        (chunk,) = stream_graphs(path, {}, label_column=name)
+        (chunk,) = stream_graphs(path, {}, row_options(label_column=name))
         assert chunk.labels == list(load(path, label_column=name).classes)
     with pytest.raises(SettingError, match=r"no property 'Labels'.*Did you mean"):
-        list(stream_graphs(path, {}, label_column="Labels"))
+        list(stream_graphs(path, {}, row_options(label_column="Labels")))
 
 
 def test_a_file_that_is_not_there():
@@ -271,7 +272,10 @@ def test_rows_that_are_kept_count_toward_the_size_of_a_chunk(tmp_path, monkeypat
     pytest.importorskip("rdkit")
     monkeypatch.setattr(limits, "MAX_LINE", 1000)
     (tmp_path / "m.csv").write_text("smiles,note\n" + f"C,{'x' * 300}\n" * 20)
-    sizes = [[len(chunk.rows) for chunk in stream_graphs(tmp_path / "m.csv", {}, keep=keep)] for keep in (True, False)]
+    sizes = [
+        [len(chunk.rows) for chunk in stream_graphs(tmp_path / "m.csv", {}, row_options(keep=keep))]
+        for keep in (True, False)
+    ]
     assert sizes == [[4] * 5, [20]]
     (tmp_path / "wide.csv").write_text("smiles" + "," * 500 + "\n" + f"C{',' * 500}\n" * 6)
-    assert [len(chunk.rows) for chunk in stream_graphs(tmp_path / "wide.csv", {}, keep=True)] == [2] * 3
+    assert [len(chunk.rows) for chunk in stream_graphs(tmp_path / "wide.csv", {}, row_options(keep=True))] == [2] * 3

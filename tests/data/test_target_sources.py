@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from sopool.data import DataError, Graph, from_networkx, from_pyg, load, pack, save_graphs, to_networkx, to_pyg
 from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
+from sopool.data.formats.rows import row_options
 from sopool.data.sources.find_graph import find_graph
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import SettingError
@@ -137,7 +138,7 @@ def test_a_column_of_text_holds_no_numbers(table):
     with pytest.raises(DataError, match=r"the column 'b' holds no numbers, so it cannot be a target"):
         read(path, target_columns=["a", "b"])
     with pytest.raises(DataError, match=r"the column 'b' holds no numbers"):
-        list(stream_graphs(path, {}, target_columns=["b"]))
+        list(stream_graphs(path, {}, row_options(target_columns=["b"])))
 
 
 def test_columns_that_cannot_be_targets(table):
@@ -170,12 +171,12 @@ def test_targets_of_a_list_of_molecules():
 @pytest.mark.parametrize("name", ["a.csv", "a.sdf"])
 def test_a_stream_has_the_targets_of_each_row(tmp_path, name):
     (csv_file if name == "a.csv" else sdf_file)(tmp_path / name, ["a", "b", "c"], CELLS)
-    (chunk,) = stream_graphs(tmp_path / name, {}, target_columns=["a", "b", "c"])
+    (chunk,) = stream_graphs(tmp_path / name, {}, row_options(target_columns=["a", "b", "c"]))
     assert chunk.labels == [*NUMBERS[:2], None, NUMBERS[2]]
     assert chunk.graphs.targets is None
-    (chunk,) = stream_graphs(tmp_path / name, {}, label_column="a")
+    (chunk,) = stream_graphs(tmp_path / name, {}, row_options(label_column="a"))
     assert chunk.labels == ["1", None, None, "-0.5e3"]
-    (chunk,) = stream_graphs(tmp_path / name, {}, label_column="c")
+    (chunk,) = stream_graphs(tmp_path / name, {}, row_options(label_column="c"))
     assert chunk.labels == [None, None, None, 1e-3]
 
 
@@ -193,7 +194,7 @@ def test_a_stream_of_stored_graphs_has_their_targets(tmp_path):
         assert found.graph.targets is None
         assert found.graph.target_names == ()
     with pytest.raises(SettingError, match=r"target_columns=\['a'\] was given, but this source has no columns"):
-        find_graph(tmp_path / "a.graphs", "0", {}, target_columns=["a"])
+        find_graph(tmp_path / "a.graphs", "0", {}, row_options(target_columns=["a"]))
 
 
 @pytest.mark.parametrize("write", [write_folder, write_zip])

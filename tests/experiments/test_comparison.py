@@ -1,5 +1,6 @@
 import json
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -45,6 +46,16 @@ def test_by_hand():
     assert found.p == pytest.approx(1 - math.sin(angle) * (1 + math.cos(angle) ** 2 / 2))
     assert found.p == pytest.approx(0.470175, abs=1e-6)
     assert found.high - 0.1 == pytest.approx(2.776445 * math.sqrt(variance), rel=1e-6)
+
+
+def test_repeated_cross_validations():
+    """More differences, but the training sets of each still share eight ninths of their graphs."""
+    found = corrected_paired_test([0.0, 0.1] * 25, [0.0] * 50, folds=10, repeats=5)
+    error = statistics.stdev([0.0, 0.1] * 25) * math.sqrt(1 / 50 + 1 / 9)
+    assert (found.difference, found.folds) == (pytest.approx(0.05), 50)
+    assert found.high - 0.05 == pytest.approx(0.05 - found.low) == pytest.approx(2.0096 * error, rel=1e-3)
+    with pytest.raises(ValueError, match="for 10 folds, 2 times; expected one for each"):
+        corrected_paired_test([0.5] * 10, [0.4] * 10, repeats=2)
 
 
 @given(pairs())

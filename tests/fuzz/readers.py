@@ -21,7 +21,7 @@ from sopool.data.formats.gin import read_gin
 from sopool.data.formats.jsonl import read_jsonl
 from sopool.data.formats.molecules import read_sdf, read_smiles_csv, smiles_to_store
 from sopool.data.formats.packed import load_graphs, save_graphs
-from sopool.data.formats.rows import TrainingColumns
+from sopool.data.formats.rows import TrainingColumns, row_options
 from sopool.data.formats.tu import read_tu
 from sopool.data.graphs import PackedGraphs, check_values
 from sopool.data.names import Needed
@@ -161,7 +161,7 @@ def csv_of_targets(data: bytes) -> None:
 @target(CSV_TARGETS, words=(*CSV_WORDS, *NUMBERS, b"true"), needs="rdkit")
 def csv_of_graph_attributes(data: bytes) -> None:
     with file_of(data, "a.csv") as path, suppress(SettingError):
-        for chunk in stream_graphs(path, {"graph_attributes": ("a",)}, graph_columns=["a"]):
+        for chunk in stream_graphs(path, {"graph_attributes": ("a",)}, row_options(graph_columns=["a"])):
             if chunk.graphs is not None:
                 check_values(chunk.graphs)
 
@@ -262,7 +262,9 @@ NEEDED = {
 def streamed(data: bytes, name: str) -> None:
     with file_of(data, name) as path:
         training = TrainingColumns("smiles", None, ("label", "a"))
-        for chunk in stream_graphs(path, NEEDED, training=training, keep=True, also=["node_labels", "edge_labels"]):
+        for chunk in stream_graphs(
+            path, NEEDED, row_options(training=training, keep=True), also=["node_labels", "edge_labels"]
+        ):
             assert len(chunk.rows) == len(chunk.cells) == (0 if chunk.graphs is None else len(chunk.graphs))
             assert all(len(cells.names) == len(cells.values) for cells in chunk.cells)
 

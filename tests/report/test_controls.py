@@ -33,7 +33,7 @@ def test_what_was_chosen_is_summed_up():
         "[set], 3 folds",
         "80.0 +- 8.2",
         "iterations 4 (3-5)",
-        "normalised 2 of 3",
+        "normalized 2 of 3",
         "C 10 (1-100)",
         "61",
     ):

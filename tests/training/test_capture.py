@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sopool.models import extras_for
 from sopool.nn import GRAPH_READOUTS, READOUTS
 from sopool.nn.gnn import VARIANTS
 from sopool.ops import backends
@@ -31,19 +32,36 @@ from tests.helpers.training_graphs import (
 LITTLE = {"pool": "sopool-bimap", "layers": 1, "hidden": 2}
 counts = st.integers(0, 10**7)
 # Every GNN, and every readout whose steps are captured.
-POOLS = [pool for pool in (*READOUTS, *GRAPH_READOUTS) if pool not in ("eigenpool", "sopool-pairs")]
+POOLS = [pool for pool in (*READOUTS, *GRAPH_READOUTS) if pool != "eigenpool"]
 PAIRS = [(list(VARIANTS)[i % len(VARIANTS)], pool) for i, pool in enumerate(POOLS)]
 DAILY = ("sopool-attn", "max")  # the others, which take the interpreter seconds each, in make test-all
 SOME = [pair if pair[1] in DAILY else pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS]
+SHORT = {"rank": 2, "distances": 2}
+FORMS = {"rest": {"rest": True, "normalize": "pairs"}, "walks": {"walks": True, "normalize": "size"}}
 
 
 @needs_triton
 @pytest.mark.parametrize(("gnn", "pool"), SOME)
 def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
     """Nothing of the rows and list members that are too many reaches parameters, statistics or losses."""
-    tables = tables_of(little_store(directed=gnn == "mean-mlp"))
-    model = edge_label_options(gnn) | {"pool": pool, "layers": 1, "hidden": 2}
-    runs = [run_config(model=model, fold=fold, seed=fold, batch_size=3) for fold in range(2)]
+    options = {"pool_options": SHORT} if pool == "sopool-pairs" else {}
+    check_room_to_spare(edge_label_options(gnn) | {"pool": pool} | options, directed=gnn == "mean-mlp")
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_step_of_pairs_with_room_to_spare_is_the_same_step(form, directed):
+    check_room_to_spare({"pool": "sopool-pairs", "pool_options": SHORT | FORMS[form]}, directed)
+
+
+def check_room_to_spare(model, directed):
+    store = little_store(directed=directed)
+    runs = [
+        run_config(model=model | {"layers": 1, "hidden": 2}, fold=fold, seed=fold, batch_size=3) for fold in range(2)
+    ]
+    tables = tables_of(store).with_extras(store, extras_for(runs[0].model), cached=False)
     exact = bank_of(tables, runs)
     with_capacity = bank_of(tables, runs)
     losses = []
@@ -52,7 +70,7 @@ def test_a_step_with_room_to_spare_is_the_same_step(gnn, pool):
             bank.model.train()
             draws = bank._draw(0)
             capacity = tables.capacity(draws.graphs[0])
-            losses.append(bank._step(bank._steps(draws).at(0), Capacity(capacity.nodes + more, capacity.listed + more)))
+            losses.append(bank._step(bank._steps(draws).at(0), Capacity(*(count + more for count in capacity))))
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-12, atol=1e-12)
     for got, want in zip(vars(with_capacity.state).values(), vars(exact.state).values(), strict=True):
         assert got.isfinite().all()

@@ -14,7 +14,9 @@ from sopool.errors import SettingError
 from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.models import ModelConfig, extras_for
 from sopool.training.bank.bank import new_model
+from sopool.training.bank.batching import Capacity
 from sopool.training.run_splits import run_seed
+from tests.helpers.marks import needs_triton
 from tests.helpers.reference import Reference
 from tests.helpers.training_graphs import bank_of, little_store, run_config, tables_of
 from tests.training.test_bank import check_the_law, members
@@ -101,6 +103,25 @@ def test_the_pairs_of_a_batch_are_those_of_its_graphs():
         assert torch.equal(distance[here], steps)
         first += one.num_nodes
     assert first == found.num_nodes
+
+
+@needs_triton
+@pytest.mark.parametrize("directed", [False, True])
+def test_with_room_to_spare_the_pairs_are_the_same(directed):
+    """Spare nodes have none, and spare entries are in no list."""
+    tables = tables_with_pairs(little_store(directed=directed), "default")
+    graphs = torch.tensor([[3, 5, 0], [3, 7, 1]])
+    need = tables.capacity(graphs.numpy())
+    want = tables.batch(graphs).neighbors.extras["pairs"]
+    assert need.pairs == len(want.nodes) > 0
+    room = Capacity(need.nodes + 5, need.listed + 3, need.pairs + 9)
+    got = tables.batch(graphs, capacity=room).neighbors.extras["pairs"]
+    assert got.num_nodes == room.nodes
+    for mine, other in ((got.ptr, want.ptr), (got.transposed[0], want.transposed[0])):
+        assert torch.equal(mine[: len(other)], other)
+        assert mine[len(other) :].eq(need.pairs).all()
+    for mine, other in ((got.nodes, want.nodes), (got.transposed[1], want.transposed[1])):
+        assert torch.equal(mine[: need.pairs], other)
 
 
 def test_more_pairs_than_allowed_are_refused_in_words(monkeypatch):

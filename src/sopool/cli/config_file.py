@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -180,6 +181,51 @@ def config_text(context: typer.Context) -> str | None:
     except UnicodeEncodeError:
         return None
     return text
+
+
+def named_in_config(context: Any, message: str) -> str:
+    """Return a message in which options that a config file gave are named by the file and the key.
+
+    Args:
+        context: The context of the command.
+        message: The message, which names options as the command line does, with or without their values.
+    """
+    path = context.find_root().params.get("config_file")
+    for key, param in _options(context.command).items():
+        if path is None or not from_config(context, param):
+            continue
+        value = context.params.get(param.name)
+        named = key_in_config(context, param)
+        flags = {rf"(?<=\()--{key}(?=\))": named}
+        if value is True:
+            flags[rf"--{key}(?![\w-])"] = f"{named} = true"
+        else:
+            items = [item.strip() for item in value.split(",")] if param.metavar == LIST and "," in value else []
+            for given, shown in [(value, _toml(value)), *((item, item) for item in items)]:
+                flags[rf"--{key} {re.escape(str(given))}(?![\w-])"] = f"{named} = {shown}"
+        for flag, shown in flags.items():
+            for place, words in ((rf"^{flag}", f"{path}: {shown}"), (flag, f"{shown} of {path}")):
+                message = re.sub(place, words.replace("\\", r"\\"), message)
+    return message
+
+
+def from_config(context: Any, param: Any) -> bool:
+    """Return whether the value of a parameter is that of a config file."""
+    source = context.get_parameter_source(param.name)
+    return source is not None and source.name == "DEFAULT_MAP"
+
+
+def key_in_config(context: Any, param: Any) -> str:
+    """Return the table and the key of a parameter in config files."""
+    (key,) = (key for key, one in _options(context.command).items() if one.name == param.name)
+    return f"[{'.'.join(_names(context))}] {key}"
+
+
+def config_mistake(context: Any, param: Any, reason: str) -> DataError:
+    """Return the error for a value of a config file that an option does not accept."""
+    value = (context.default_map or {}).get(param.name)
+    path = context.find_root().params["config_file"]
+    return DataError(f"{key_in_config(context, param)} = {_shown(value)}: {reason}", path)
 
 
 def _names(context: Any) -> list[str]:

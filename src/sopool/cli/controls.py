@@ -1,6 +1,5 @@
 """``sopool controls``."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 from rich.text import Text
 
 from sopool.cli.config_file import save_config
-from sopool.cli.loading import load_source
+from sopool.cli.loading import Reader
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
@@ -74,8 +73,7 @@ def controls(
     for name in wanted:
         check_name("control", name, CONTROLS)
     shown_metrics(metrics, task)
-    read = partial(
-        load_source,
+    reader = Reader(
         root=root,
         smiles_column=smiles_column,
         label_column=label_column,
@@ -83,7 +81,7 @@ def controls(
         max_atoms=max_atoms,
         target_columns=column_names(target_columns),
     )
-    store = load_divided(read, source, split, test, keep_copies)
+    store = load_divided(reader, source, split, test, keep_copies)
     objective = objective_for(store, task, metric)
     columns = shown_metrics(metrics, objective.task)
     print_task(objective)

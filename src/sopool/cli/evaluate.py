@@ -1,7 +1,6 @@
 """``sopool evaluate``."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +8,7 @@ import typer
 
 from sopool._runtime.packages import require
 from sopool.cli.config_file import save_config
-from sopool.cli.loading import load_source, print_copies_note, source_files, stored_files
+from sopool.cli.loading import Reader, print_copies_note, source_files, stored_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
@@ -263,8 +262,7 @@ def evaluate(
         _check_plot(plot, files)
     trained_by = training_executor(executor, address)
     place = training_device(device, executor)
-    read = partial(
-        load_source,
+    reader = Reader(
         root=root,
         smiles_column=smiles_column,
         label_column=label_column,
@@ -274,7 +272,7 @@ def evaluate(
         features=features,
         descriptors=descriptor_kinds(descriptors),
     )
-    store = load_divided(read, source, split, test, keep_copies)
+    store = load_divided(reader, source, split, test, keep_copies)
     request = replace(request, settings=grid(task_of(store, task)))
     evaluator = Evaluator(store, request, RunStore(runs))
     repeat = save_config(context, runs)

@@ -79,6 +79,7 @@ def explain(
     sopool-pairs, the pairs of nodes that contribute most are drawn and listed too.
     """
     from sopool._runtime.out_of_memory import advise
+    from sopool.data.formats.rows import row_options
     from sopool.data.sources.find_graph import find_graph, has_id, row_number
     from sopool.estimator import load_model
     from sopool.models.explain.explanation import TargetExplanation
@@ -95,23 +96,12 @@ def explain(
             raise SettingError(f"--target {target}: the model predicts one class, which is explained without it.")
         check_name("target", target, estimator.target_names_)
     columns = own_columns(estimator, target_columns)
-    fields = estimator.ensemble_.fields
-    training = estimator.columns_
-    found = find_graph(
-        source,
-        graph,
-        fields,
-        root,
-        smiles_column,
-        label_column,
-        max_atoms,
-        columns,
-        id_column=id_column,
-        training=training,
+    options = row_options(
+        smiles_column, label_column, columns, max_atoms, id_column=id_column, training=estimator.columns_
     )
+    found = find_graph(source, graph, estimator.ensemble_.fields, options, root)
     if row_number(graph) is not None and found.id is not None and str(found.id) not in (graph, str(found.row)):
-        last = found.row + AHEAD
-        known = source != STDIN and has_id(source, graph, last, smiles_column, max_atoms, id_column, training)
+        known = source != STDIN and has_id(source, graph, found.row + AHEAD, options)
         other = f" Use --graph id:{graph} for the graph with the id {graph}." if known else ""
         print_message("note", f"using row {found.row}, which has the id {found.id}.{other}")
     with advise("to explain it", lambda: f"The graph has {found.graph.num_nodes:,} nodes: explain a smaller one."):

@@ -24,7 +24,7 @@ def export(
     exported.
     """
     from sopool.estimator import load_model
-    from sopool.estimator.export import check_exportable
+    from sopool.estimator.export import check_exportable, description
 
     check_file(output, model)
     if output.suffix.lower() != ".onnx":
@@ -37,5 +37,5 @@ def export(
     print_message(
         "note",
         f"exported {networks} network{'s' * (networks > 1)} to {output} ({size:,.1f} MB). Run the file with "
-        "ONNX Runtime; the metadata key sopool describes its inputs.",
+        f"ONNX Runtime; the metadata key sopool describes its inputs: {', '.join(description(estimator)['inputs'])}.",
     )

@@ -13,7 +13,7 @@ import typer
 from sopool._files.atomic import is_stream
 from sopool._runtime.visible import on_one_line
 from sopool.cli.config_file import config_text
-from sopool.cli.loading import load_source, print_copies_note, shown_source, source_files
+from sopool.cli.loading import Reader, print_copies_note, shown_source, source_files
 from sopool.cli.options import (
     LIST,
     MAX_ATOMS,
@@ -50,12 +50,15 @@ from sopool.cli.splitting import (
     SplitsOption,
     TestOption,
     load_divided,
+    train_test,
     without_test,
 )
 from sopool.cli.training import shown_metrics, task_line, training_device
 from sopool.errors import DataError, SettingError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sopool.data.graphs import PackedGraphs
     from sopool.estimator import FitProgress, GraphEstimator
     from sopool.estimator.estimate import Estimate, OnEpoch
@@ -213,6 +216,7 @@ def fit(
     from sopool.report.grids.estimates import calibration_grid, estimate_grid, no_better, usual_metrics
 
     check_file(output, *source_files(source, root), *([] if test is None else [test]))
+    _tell_of_replaced(output)
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     shown_metrics(metrics, task)  # before the graphs are read, which may take long
@@ -230,8 +234,7 @@ def fit(
         "random_state": seed,
         "checkpoints": None if is_stream(output) else work_folder(output),
     }
-    read = partial(
-        load_source,
+    reader = Reader(
         root=root,
         smiles_column=smiles_column,
         label_column=label_column,
@@ -242,7 +245,7 @@ def fit(
         descriptors=descriptor_kinds(descriptors),
     )
     kinds_of_split = [None] if split is None else names("--split", split)
-    stores = [load_divided(read, source, kind, test, keep_copies) for kind in kinds_of_split]
+    stores = [load_divided(reader, source, kind, test, keep_copies) for kind in kinds_of_split]
     store = stores[0]
     console = output_console()
     if store.labels is None and store.targets is None:
@@ -301,6 +304,25 @@ def fit(
     selected = f" Selected: {chosen}." if chosen else ""
     meaning = meaning.replace("{what}", WHAT[known.task])
     console.print(f"Trained {what} and saved the model to {output}.{selected} {meaning}")
+
+
+def _tell_of_replaced(output: Path) -> None:
+    """Warn that an older model will be replaced; raise ``DataError`` for any other file, which may be a mistake."""
+    from sopool.estimator import load_model
+
+    if not output.is_file() or not output.stat().st_size:
+        return
+    try:
+        data = load_model(output, "cpu").trained_on_
+    except DataError as error:
+        raise DataError(
+            f"{error} It would be overwritten: write the model to another file, or delete this one."
+        ) from error
+    print_message(
+        "warning",
+        f"{output} holds a model of {data.get('graphs', 0):,} graphs ({data.get('name', 'graphs')}), which the new one "
+        "replaces when training ends. To keep it, interrupt this command and give another --output.",
+    )
 
 
 SEARCHED: dict[str, Callable[[str, str], list[Any]]] = {
@@ -476,13 +498,19 @@ def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     kinds = len(known.names)
     graphs = f"{on_one_line(store.name)}: {len(store):,} graphs"
-    if known.classes is not None:
-        console.print(f"{graphs} of {kinds:,} class{'es' * (kinds > 1)}.")
-        table.add_row("classes", class_shares(list(zip(known.classes.tolist(), known.counts.tolist(), strict=True))))
-    else:
-        console.print(f"{graphs}.")
-        values = zip(known.names, known.counts.tolist(), strict=True)
-        table.add_row("known values", "  ".join(f"{on_one_line(name)}: {count:,}" for name, count in values))
+    apart = train_test(store)
+    if apart is not None:
+        test = f"{apart.test.sum():,} test graphs ({on_one_line(apart.name)})"
+        graphs = f"{on_one_line(store.name)}: {apart.train.sum():,} training graphs and {test}"
+    of_classes = known.classes is not None
+    console.print(f"{graphs} of {kinds:,} class{'es' * (kinds > 1)}." if of_classes else f"{graphs}.")
+    for part, counts in _counts(known):
+        values = list(zip(known.names, counts.tolist(), strict=True))
+        if of_classes:
+            table.add_row(f"classes{part}", class_shares(values))
+        else:
+            listed = "  ".join(f"{on_one_line(name)}: {count:,}" for name, count in values)
+            table.add_row(f"known values{part}", listed)
     console.print(table)
     console.print(task_line(known.task, known.names))
     left = len(store) - len(known.store)
@@ -490,6 +518,14 @@ def _describe(store: "PackedGraphs", known: "KnownGraphs") -> None:
         print_message(
             "note", f"{left:,} graph{'s' * (left > 1)} without any known target {'are' if left > 1 else 'is'} left out."
         )
+
+
+def _counts(known: "KnownGraphs") -> list[tuple[str, "np.ndarray"]]:
+    """Return the number of graphs of each class or target: of all graphs, or of those that train and that test."""
+    apart = train_test(known.store)
+    if apart is None:
+        return [("", known.counts)]
+    return [(", training", known.counts_of(apart.train)), (", test", known.counts_of(apart.test))]
 
 
 def work_folder(output: Path) -> Path:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sopool.cli.loading import load_source
+from sopool.cli.loading import Reader
 from sopool.cli.options import (
     MAX_ATOMS,
     JsonOption,
@@ -35,7 +35,7 @@ def inspect(
     from sopool.data.analysis.graph_statistics import data_warnings, graph_statistics
     from sopool.report.terminal.inspection import inspection
 
-    store = load_source(source, root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns))
+    store = Reader(root, smiles_column, label_column, on_error, max_atoms, column_names(target_columns)).load(source)
     found = graph_statistics(store, rounds)
     cautions = data_warnings(found)
     print_result(

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,42 +19,64 @@ if TYPE_CHECKING:
     from sopool.estimator import GraphEstimator
 
 
-def load_source(
-    source: str | Sequence[str],
-    root: Path | None,
-    smiles_column: str | None,
-    label_column: str | None,
-    on_error: OnError,
-    max_atoms: int = MAX_ATOMS,
-    target_columns: Sequence[str] = (),
-    features: "str | MoleculeFeatures | None" = None,
-    descriptors: Sequence[str] = (),
-    split: str | None = None,
-) -> "PackedGraphs":
-    """Load the graphs of a named data set or a path, or of several."""
-    from sopool._runtime.out_of_memory import advise
-    from sopool.data.sources.catalogue import load
+@dataclass(frozen=True)
+class Reader:
+    """Reads the graphs of sources with the options of a command."""
 
-    if STDIN in ([source] if isinstance(source, str) else source):
-        raise DataError(
-            "- is standard input, which only sopool predict and sopool explain can read. Give the name of a data set, "
-            "or the path of a file or folder of graphs."
-        )
-    smaller = "Split the data, or remove the largest graphs."
-    with advise(f"to read {shown_source(source)}", lambda: smaller), _download_bar() as progress:
-        return load(
-            source,
-            root,
-            smiles_column=smiles_column,
-            label_column=label_column,
-            target_columns=target_columns,
-            on_error=on_error,
-            max_atoms=max_atoms,
-            features=features,
-            descriptors=descriptors,
-            progress=progress,
-            split=split,
-        )
+    root: Path | None = None
+    smiles_column: str | None = None
+    label_column: str | None = None
+    on_error: OnError = "skip"
+    max_atoms: int = MAX_ATOMS
+    target_columns: Sequence[str] = ()
+    features: "str | MoleculeFeatures | None" = None
+    descriptors: Sequence[str] = ()
+
+    def load(self, source: str | Sequence[str], split: str | None = None) -> "PackedGraphs":
+        """Load the graphs of a named data set or a path, or of several."""
+        from sopool._runtime.out_of_memory import advise
+        from sopool.data.sources.catalogue import load
+
+        if STDIN in ([source] if isinstance(source, str) else source):
+            raise DataError(
+                "- is standard input, which only sopool predict and sopool explain can read. Give the name of a data "
+                "set, or the path of a file or folder of graphs."
+            )
+        smaller = "Split the data, or remove the largest graphs."
+        with advise(f"to read {shown_source(source)}", lambda: smaller), _download_bar() as progress:
+            return load(
+                source,
+                self.root,
+                smiles_column=self.smiles_column,
+                label_column=self.label_column,
+                target_columns=self.target_columns,
+                on_error=self.on_error,
+                max_atoms=self.max_atoms,
+                features=self.features,
+                descriptors=self.descriptors,
+                progress=progress,
+                split=split,
+            )
+
+    def places(self, source: str, graphs: Sequence[int]) -> list[str]:
+        """Return where some of the loaded graphs are in their source, such as ``"line 7"``; it is read again.
+
+        Args:
+            source: The name of a data set, or a path.
+            graphs: The numbers of the graphs, from 0 and increasing.
+        """
+        from sopool.data.formats.rows import row_options
+        from sopool.data.sources.stream import place_of, rows_of
+
+        unit = place_of(source).unit
+        options = row_options(self.smiles_column, self.label_column, self.target_columns, self.max_atoms)
+        rows = rows_of(source, options)
+        if rows is None:
+            return [f"{unit} {graph}" for graph in graphs]
+        wanted = set(graphs)
+        read = (row.number for row in rows if row.graph is not None)
+        numbers = [number for graph, number in enumerate(islice(read, max(wanted) + 1)) if graph in wanted]
+        return [f"{unit} {number}" for number in numbers]
 
 
 def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:

@@ -1,14 +1,16 @@
 """``sopool predict``."""
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
+from sopool._files.atomic import is_stream, whole_file
+from sopool._runtime.packages import require
 from sopool.cli.loading import own_columns, shown_source, source_files
 from sopool.cli.options import (
     DATA,
@@ -21,13 +23,15 @@ from sopool.cli.options import (
     StreamsArgument,
     TargetColumnsOption,
 )
-from sopool.cli.output import check_target, error_console, format_of, is_stdout, open_target, print_message
-from sopool.errors import DataError, OnError
+from sopool.cli.output import STDIN, check_target, error_console, format_of, is_stdout, open_target, print_message
+from sopool.errors import DataError, OnError, SettingError
 
 if TYPE_CHECKING:
-    from sopool.data.formats.rows import BadRow
+    from sopool.data.formats.parquet import Kind, ParquetTable
+    from sopool.data.formats.rows import BadRow, RowOptions
+    from sopool.data.names import Needed
     from sopool.estimator import GraphEstimator
-    from sopool.estimator.streaming import Count
+    from sopool.estimator.streaming import Count, Format
 
 SHOWN = 10
 """The number of unreadable rows that get a message of their own."""
@@ -38,7 +42,9 @@ def predict(
     source: StreamsArgument,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="A .csv or .jsonl file to write; - is standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A .csv, .jsonl or .parquet file to write; - is standard output."
+        ),
     ] = Path("-"),
     label_column: Annotated[
         str | None,
@@ -46,7 +52,7 @@ def predict(
     ] = None,
     target_columns: TargetColumnsOption = None,
     form: Annotated[
-        Literal["csv", "jsonl"] | None,
+        Literal["csv", "jsonl", "parquet"] | None,
         typer.Option("--format", help="Output format.", show_default="by file name, else csv"),
     ] = None,
     device: Annotated[
@@ -66,44 +72,85 @@ def predict(
     """Predict graphs with a saved model.
 
     Files of any size are processed in chunks. Each output row has the row number, all columns of the input (or the id,
-    if it is not a table), the predicted class, labels or numbers, the probability of each class or label, and an
-    uncertainty: how far the networks of the ensemble disagree. Columns that the model was trained on are found by their
-    names; where the true values are known, scores are printed at the end. Of several files, which must have the same
-    columns, each row also has the name of its file.
+    if it is not a table), the predicted class, labels or numbers, the probability of each class or label, an
+    uncertainty (how far the networks of the ensemble disagree), and in_training: whether the model was trained on the
+    graph. Columns that the model was trained on are found by their names; where the true values are known, scores are
+    printed at the end. Of several files, which must have the same columns, each row also has the name of its file.
     """
     from sopool._runtime.out_of_memory import advise
+    from sopool.data.formats.rows import row_options
     from sopool.data.sources.stream import stream_graphs
     from sopool.estimator import load_model
     from sopool.estimator.streaming import FORMATS, Count, Writer, predict_stream
 
     check_target(output, model, *source_files(source, root))
     chosen = form or format_of(output, *FORMATS)
+    if chosen == "parquet":
+        require("writing Parquet files", "pyarrow")
+        if is_stdout(output):
+            raise SettingError("--format parquet needs a file to write to, e.g. -o predictions.parquet.")
     estimator = load_model(model, device)
     columns = own_columns(estimator, target_columns)
     count = Count()
     start = time.monotonic()
     fields = estimator.ensemble_.fields
     also = () if estimator.seen_graphs_ is None else estimator.seen_graphs_.fields
-    read = partial(
-        stream_graphs,
-        fields=fields,
-        root=root,
-        smiles_column=smiles_column,
-        label_column=label_column,
-        max_atoms=max_atoms,
-        target_columns=columns,
-        also=also,
+    options = row_options(
+        smiles_column,
+        label_column,
+        columns,
+        max_atoms,
         id_column=id_column,
         training=estimator.columns_,
         keep=not drop_input,
     )
-    chunks = chain.from_iterable(map(read, source))
+    if len(source) > 1:
+        _check_columns(source, fields, options)
+    chunks = chain.from_iterable(stream_graphs(one, fields, options, root, also) for one in source)
     smaller = "Remove graphs that are too large."
-    with advise(f"to read {shown_source(source)}", lambda: smaller), open_target(output) as file:
-        writer = Writer(file, chosen, estimator, several=len(source) > 1)
+    with advise(f"to read {shown_source(source)}", lambda: smaller), _opened(output, chosen) as file:
+        kinds = _input_kinds(source) if chosen == "parquet" else None
+        writer = Writer(file, chosen, estimator, len(source) > 1, kinds)
         predict_stream(estimator, chunks, count, _refuser(on_error), writer.write)
         _check_any(count, source)  # before the file takes the place of another
     _conclude(count, time.monotonic() - start, output, estimator)
+
+
+@contextmanager
+def _opened(output: Path, form: "Format") -> "Iterator[TextIO | ParquetTable]":
+    """Open the file to write predictions to."""
+    from sopool.data.formats.parquet import ParquetTable
+
+    if form == "parquet":
+        with whole_file(output) as temporary, ParquetTable(temporary) as table:
+            yield table
+        return
+    with open_target(output) as file:
+        yield file
+
+
+def _input_kinds(source: list[str]) -> "dict[str, Kind]":
+    """Return the kinds of the values of the input's columns; all but those of Parquet files are text."""
+    from sopool.data.formats.kinds import suffix_of
+    from sopool.data.formats.parquet import column_kinds, merged_kinds
+
+    return merged_kinds([column_kinds(one) if suffix_of(Path(one)) == ".parquet" else {} for one in source])
+
+
+def _check_columns(source: list[str], fields: "Mapping[str, Needed]", options: "RowOptions") -> None:
+    """Raise if a file among several has other columns than the first one; pipes are checked as they are read."""
+    from sopool.data.sources.stream import columns_of
+    from sopool.estimator.streaming import column_order
+
+    first = None
+    for one in source:
+        place = Path(one)
+        if one == STDIN or (place.exists() and is_stream(place)):
+            continue
+        here = columns_of(one, fields, options)
+        if here is not None:
+            first = first or (one, here)
+            column_order(here, one, *first[::-1])
 
 
 def _refuser(on_error: OnError) -> "Callable[[str | Path, BadRow], None]":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
-from sopool.cli.loading import load_source, source_files, stored_files
+from sopool.cli.loading import Reader, source_files, stored_files
 from sopool.cli.options import (
     LIST,
     TRAINING,
@@ -53,7 +53,7 @@ def reproduce(
         str | None,
         typer.Option(
             metavar=LIST,
-            help="Kernels of table1 to run beside the quoted figures, e.g. gk,wl.",
+            help="Systems to run for the quoted rows of table1, e.g. wl,dgcnn.",
             show_default="all, unless --pools is given",
         ),
     ] = None,
@@ -191,7 +191,7 @@ def _load(
     not_run: dict[str, str] = {}
     for name in selection.data:
         try:
-            stores[name] = load_source(name, root, None, None, "skip")
+            stores[name] = Reader(root).load(name)
         except UserError as error:
             if asked:
                 raise
@@ -224,7 +224,7 @@ def _plan(
     write_figures([line.to_json() for line in lines], output, as_json)
     text = (
         f"The time is an estimate from a few training steps on this machine ({device}). It assumes that nothing else "
-        "runs here, and leaves out controls, systems and the clustering of EigenPool. Stored runs are not trained "
+        "runs here, and leaves out controls, kernels and the clustering of EigenPool. Stored runs are not trained "
         "again. Nothing was trained."
     )
     console.print(text)

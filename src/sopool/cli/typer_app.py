@@ -10,7 +10,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sopool._runtime.visible import on_one_line
-from sopool.cli.options import LIST
+from sopool.cli.config_file import config_mistake, from_config, named_in_config
+from sopool.cli.options import LIST, with_flags
+from sopool.errors import UserError
 
 EXAMPLES = {
     "demo": ["sopool demo"],
@@ -117,7 +119,20 @@ class Command(TyperCommand):
                 if times > 1 and option.metavar == LIST:
                     why = f"given {times} times. Give it once, with a comma-separated list."
                     raise typer.BadParameter(why, ctx=ctx, param=option)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if error.param is None or not from_config(ctx, error.param):
+                raise
+            raise config_mistake(ctx, error.param, error.message) from error
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; errors about values of a config file name the file and the key."""
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            error.args = (named_in_config(ctx, with_flags(str(error))), *error.args[1:])
+            raise
 
 
 def _flags_without_type(params: list[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,18 +14,21 @@ import numpy as np
 
 from sopool._runtime.out_of_memory import advise
 from sopool._runtime.threads import one_threaded_pool, threads
+from sopool.data.formats.parquet import Kind, ParquetTable
 from sopool.data.formats.rows import BadRow, Cells
 from sopool.data.names import number_in, reads, whole_number
 from sopool.data.pack import Label
-from sopool.data.sources.stream import NO_NODES, GraphChunk
+from sopool.data.sources.stream import ID_ONLY, NO_NODES, GraphChunk
 from sopool.data.targets import GraphLabel, is_missing
 from sopool.errors import DataError
 from sopool.estimator.base import GraphEstimator
 from sopool.estimator.ensemble import largest_number, overflow_reason, overflows
 from sopool.models.presets import refused_graphs
 
-Format = Literal["csv", "jsonl"]
+Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+KINDS: dict[str, Kind] = {"file": str, "row": int, "in_training": bool}
+"""The kinds of the columns that are neither of the input nor numbers."""
 DIGITS = 6
 """The decimals of a probability."""
 SIGNIFICANT = 9
@@ -53,6 +56,8 @@ class Predicted(NamedTuple):
     """The probability of each class, or that each label is 1; None for numbers."""
     uncertainty: Any
     """The uncertainty of the class, or the list of those of the labels or numbers; NaN for a single model."""
+    in_training: bool | None
+    """Whether the model was trained on the graph; None if it does not know."""
 
 
 @dataclass
@@ -151,7 +156,9 @@ def _predict_chunk(
         found.predicted if model.target_names_ else np.asarray(model.objective_.names, dtype=object)[found.predicted]
     )
     shares = [None] * len(predicted) if found.probabilities is None else found.probabilities.tolist()
-    values = (predicted.tolist(), shares, found.uncertainty.tolist())
+    is_seen = model.seen_in_training(chunk.graphs).tolist()
+    told = is_seen if model.seen_graphs_ is not None else [None] * len(predicted)
+    values = (predicted.tolist(), shares, found.uncertainty.tolist(), told)
     rows = enumerate(zip(chunk.rows, chunk.ids, chunk.cells, chunk.labels, *values, strict=True))
     kept = {graph: Predicted(str(chunk.source), *row) for graph, row in rows if graph not in left_out}
     known = {graph: row for graph, row in kept.items() if _is_known(row.label)}
@@ -161,9 +168,8 @@ def _predict_chunk(
     count.edges += chunk.graphs.num_edges
     count.unknown_edges += model.ensemble_.unknown_edges(chunk.graphs)
     count.labelled += len(known)
-    seen = set(model.seen_in_training(chunk.graphs).nonzero()[0].tolist())
-    count.seen += len(seen & kept.keys())
-    count.seen_labelled += len(seen & known.keys())
+    count.seen += sum(is_seen[graph] for graph in kept)
+    count.seen_labelled += sum(is_seen[graph] for graph in known)
     if model.target_names_:
         _count_targets(model, known, model.objective_.joint(found), count)
     else:
@@ -245,25 +251,51 @@ def _read(label: Any, numbers: bool) -> str:
     return text if number is None else str(number)
 
 
+def column_order(here: Sequence[str], source: str, first: Sequence[str], first_source: str) -> list[int]:
+    """Return the place of each column of the first source among those of a source; raise if they differ."""
+    if here == first:
+        return list(range(len(here)))
+    if sorted(here) == sorted(set(first)):
+        return [here.index(name) for name in first]
+    lacks, more = (
+        ", ".join(repr(name) for name in one if name not in other) for one, other in ((first, here), (here, first))
+    )
+    differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"]))
+    raise DataError(
+        f"it {differ or 'repeats columns'}, but several sources must have the same columns as the first one, "
+        f"{first_source}. Use --drop-input to write no columns of the input.",
+        source,
+    )
+
+
 class Writer:
-    """Write predictions as CSV or as JSON lines, after the rows that they are for if these are kept.
+    """Write predictions as CSV, JSON lines or Parquet, after the rows that they are for if these are kept.
 
     Columns of the input whose names are taken, by predictions or by other columns, get the prefix ``input_``.
 
     Args:
-        file: The file to write to.
-        form: ``"csv"`` or ``"jsonl"``.
+        file: The file to write to: a text file, or a Parquet file.
+        form: ``"csv"``, ``"jsonl"`` or ``"parquet"``.
         model: The estimator whose predictions are written.
         several: Whether the rows are those of several sources, which the column ``file`` names. Default: False.
+        kinds: The kinds of the values of the input's columns, for a Parquet file. Default: None, all are text.
     """
 
-    def __init__(self, file: TextIO, form: Format, model: GraphEstimator, several: bool = False) -> None:
+    def __init__(
+        self,
+        file: TextIO | ParquetTable,
+        form: Format,
+        model: GraphEstimator,
+        several: bool = False,
+        kinds: Mapping[str, Kind] | None = None,
+    ) -> None:
         self._file = file
         self._form = form
         self._targets = model.target_names_
         self._numbers = model.objective_.task == "regression"
         self._names = [str(name) for name in model.objective_.names]
-        self._table = csv.writer(file, lineterminator="\n")
+        self._predicts = _kind_of_classes(model)
+        self._kinds = kinds or {}
         self._kept: list[str] = []
         """The names under which the cells of rows are written."""
         self._place = ["file", "row"] if several else ["row"]
@@ -272,27 +304,36 @@ class Writer:
         """The names of the cells of the current source, and their order as in the first source."""
 
     def write(self, rows: Iterable[Predicted]) -> None:
-        """Write a line for each prediction, and the CSV header before the first one.
+        """Write a line for each prediction, and the names of the columns before the first one.
 
         Nothing is written if there are no predictions at all.
         """
+        table: list[list[Any]] = []
         for row in rows:
             values = self._values(row)
             if self._first is None:
                 self._begin(row, values)
             place = [row.source, row.row][-len(self._place) :]
             given = self._given(row)
-            if self._form == "csv":
-                cells = [
-                    one for value in values.values() for one in (value.values() if isinstance(value, dict) else [value])
-                ]
-                self._table.writerow([*place, *given, *cells])
+            if self._form == "jsonl":
+                self._write_json(row, place, given, values)
                 continue
-            if row.cells is None and row.id is None:
-                given = []
-            record = zip([*self._place, *self._kept], [*place, *given], strict=False)
-            self._file.write(json.dumps(dict(record) | values, ensure_ascii=False) + "\n")
+            cells = [
+                one for value in values.values() for one in (value.values() if isinstance(value, dict) else [value])
+            ]
+            table.append([*place, *given, *cells])
+        if isinstance(self._file, ParquetTable):
+            self._file.write(table)
+            return
+        csv.writer(self._file, lineterminator="\n").writerows(table)
         self._file.flush()
+
+    def _write_json(self, row: Predicted, place: list[Any], given: list[Any], values: dict[str, Any]) -> None:
+        assert not isinstance(self._file, ParquetTable)
+        if row.cells is None and row.id is None:
+            given = []
+        record = zip([*self._place, *self._kept], [*place, *given], strict=False)
+        self._file.write(json.dumps(dict(record) | values, ensure_ascii=False) + "\n")
 
     def _given(self, row: Predicted) -> list[Any]:
         """Return the cells of a row in the order of the columns, or its id."""
@@ -304,35 +345,25 @@ class Writer:
     def _columns_of(self, row: Predicted) -> list[int]:
         """Return the order of the cells of a source; raise if its columns are not those of the first source."""
         assert self._first is not None
-        here, first = (["id"] if one.cells is None else list(one.cells.names) for one in (row, self._first))
-        if here == first:
-            return list(range(len(here)))
-        if sorted(here) == sorted(set(first)):
-            return [here.index(name) for name in first]
-        lacks, more = (
-            ", ".join(repr(name) for name in one if name not in other) for one, other in ((first, here), (here, first))
-        )
-        differ = " and ".join(filter(None, [lacks and f"lacks {lacks}", more and f"has {more}"]))
-        raise DataError(
-            f"it {differ or 'repeats columns'}, but several sources must have the same columns as the first one, "
-            f"{self._first.source}. Use --drop-input to write no columns of the input.",
-            row.source,
-        )
+        here, first = (ID_ONLY if one.cells is None else one.cells.names for one in (row, self._first))
+        return column_order(here, row.source, first, self._first.source)
 
     def _values(self, row: Predicted) -> dict[str, Any]:
         """Return what is written of a prediction, by the keys of JSON lines; several values are a dictionary."""
+        seen = {} if row.in_training is None else {"in_training": row.in_training}
         if not self._targets:
             assert row.probabilities is not None
             return {
                 "prediction": row.prediction,
                 "probabilities": self._named(row.probabilities),
                 "uncertainty": self._number(row.uncertainty),
-            }
+            } | seen
         if self._numbers and len(self._targets) == 1:
-            return {"prediction": self._number(row.prediction[0]), "uncertainty": self._number(row.uncertainty[0])}
+            found = {"prediction": self._number(row.prediction[0]), "uncertainty": self._number(row.uncertainty[0])}
+            return found | seen
         shares = {} if row.probabilities is None else {"probabilities": self._named(row.probabilities)}
         predicted = {"predictions": self._named(row.prediction)}
-        return predicted | shares | {"uncertainty": self._named(row.uncertainty)}
+        return predicted | shares | {"uncertainty": self._named(row.uncertainty)} | seen
 
     def _named(self, values: Sequence[Any]) -> dict[str, Any]:
         """Return values by the names of the classes or targets."""
@@ -345,19 +376,36 @@ class Writer:
         return round(value, DIGITS) if not self._numbers else float(f"{value:.{SIGNIFICANT}g}")
 
     def _begin(self, row: Predicted, values: dict[str, Any]) -> None:
-        """Choose the names of columns, and write the CSV header."""
+        """Choose the names of columns, and write them."""
         prefixes = {"predictions": "predicted", "probabilities": "probability"}
-        names = [
-            name
-            for key, value in values.items()
-            for name in ([f"{prefixes.get(key, key)}_{one}" for one in value] if isinstance(value, dict) else [key])
-        ]
+        names: list[str] = []
+        kinds: list[Kind] = []
+        for key, value in values.items():
+            own = [f"{prefixes.get(key, key)}_{one}" for one in value] if isinstance(value, dict) else [key]
+            names += own
+            kinds += [self._predicts if key.startswith("prediction") else KINDS.get(key, float)] * len(own)
         self._first = row
-        taken = {*self._place, *(names if self._form == "csv" else values)}
-        for name in ("id",) if row.cells is None else row.cells.names:
+        taken = {*self._place, *(values if self._form == "jsonl" else names)}
+        given = ID_ONLY if row.cells is None else row.cells.names
+        for name in given:
             while name in taken:
                 name = f"{TAKEN}{name}"
             taken.add(name)
             self._kept.append(name)
-        if self._form == "csv":
-            self._table.writerow([*self._place, *self._kept, *names])
+        every = [*self._place, *self._kept, *names]
+        if isinstance(self._file, ParquetTable):
+            told = [KINDS.get(name, str) for name in self._place] + [self._kinds.get(name, str) for name in given]
+            self._file.begin(every, [*told, *kinds])
+        elif self._form == "csv":
+            csv.writer(self._file, lineterminator="\n").writerow(every)
+
+
+def _kind_of_classes(model: GraphEstimator) -> Kind:
+    """Return the kind of the predictions: of classes, of labels that are 0 or 1, or of numbers."""
+    if model.target_names_:
+        return float if model.objective_.task == "regression" else int
+    names = model.objective_.names
+    kinds = {type(name) for name in names}
+    if kinds == {int} and not all(-(2**63) <= name < 2**63 for name in names):
+        return str
+    return next((kind for kind in (bool, int, float) if kinds == {kind}), str)

@@ -91,7 +91,15 @@ class KnownGraphs:
     @property
     def counts(self) -> np.ndarray:
         """The number of graphs of each class, or with a known value of each target."""
-        return np.bincount(self.truth) if self.classes is not None else (~np.isnan(self.truth)).sum(0)
+        return self.counts_of(np.ones(len(self.store), bool))
+
+    def counts_of(self, which: np.ndarray) -> np.ndarray:
+        """Return the same numbers of some of the graphs, selected by a boolean mask ``[G]``."""
+        truth = self.truth[which]
+        if self.classes is None:
+            known: np.ndarray = (~np.isnan(truth)).sum(0)
+            return known
+        return np.bincount(truth, minlength=len(self.classes))
 
     @property
     def fingerprint(self) -> str:

@@ -34,7 +34,7 @@ class Comparison:
         return asdict(self) | {"t": self.t if np.isfinite(self.t) else None}
 
 
-def corrected_paired_test(a: Sequence[float], b: Sequence[float], folds: int = 10) -> Comparison:
+def corrected_paired_test(a: Sequence[float], b: Sequence[float], folds: int = 10, repeats: int = 1) -> Comparison:
     r"""Compare two cross-validations by the corrected resampled t-test of Nadeau and Bengio.
 
     Any two training sets share most of their graphs, so the differences :math:`d_i` of the folds are correlated, and
@@ -43,7 +43,9 @@ def corrected_paired_test(a: Sequence[float], b: Sequence[float], folds: int = 1
 
     .. math:: t = \frac{\bar d}{\sqrt{\left(\frac{1}{k} + \frac{1}{k - 1}\right) s^2_d}}
 
-    with :math:`k - 1` degrees of freedom; :math:`s^2_d` has ``ddof=1``. If all differences are equal, the interval is
+    with :math:`k - 1` degrees of freedom; :math:`s^2_d` has ``ddof=1``. A cross-validation that was repeated r times
+    with other folds has :math:`r k` differences; then the first :math:`1 / k` is :math:`1 / (r k)`, and there are
+    :math:`r k - 1` degrees of freedom. If all differences are equal, the interval is
     a point, and p is 1 if they are 0 and 0 otherwise.
 
     C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
@@ -52,6 +54,8 @@ def corrected_paired_test(a: Sequence[float], b: Sequence[float], folds: int = 1
         a: One score for each fold; average several seeds within the folds first.
         b: The scores of the other pooling, in the same order.
         folds: The number of folds. Default: 10.
+        repeats: How often the cross-validations were repeated; the scores of all of them follow one another. Default:
+            1.
 
     Examples:
         >>> from sopool.experiments import corrected_paired_test
@@ -61,9 +65,11 @@ def corrected_paired_test(a: Sequence[float], b: Sequence[float], folds: int = 1
     """
     first = np.asarray(a, np.float64)
     second = np.asarray(b, np.float64)
-    if folds < 2 or first.shape != (folds,) or second.shape != (folds,):
+    count = folds * repeats
+    if folds < 2 or first.shape != (count,) or second.shape != (count,) or not count:
         given = f"scores of shapes {list(first.shape)} and {list(second.shape)}"
-        raise ValueError(f"{given} were given for {folds} folds; expected one for each of at least 2 folds.")
+        times = f", {repeats} times" if repeats != 1 else ""
+        raise ValueError(f"{given} were given for {folds} folds{times}; expected one for each of at least 2 folds.")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a score is not finite; expected finite numbers.")
     differences = first - second
@@ -74,10 +80,10 @@ def corrected_paired_test(a: Sequence[float], b: Sequence[float], folds: int = 1
     if spread <= rounding:
         equal = abs(mean) <= rounding
         mean = 0.0 if equal else mean
-        return Comparison(mean, 0.0 if equal else float(np.copysign(np.inf, mean)), float(equal), mean, mean, folds)
+        return Comparison(mean, 0.0 if equal else float(np.copysign(np.inf, mean)), float(equal), mean, mean, count)
     from scipy.stats import t as student  # imported here to keep the start of the command line fast
 
-    error = spread * np.sqrt(1 / folds + 1 / (folds - 1))
+    error = spread * np.sqrt(1 / count + 1 / (folds - 1))
     t = mean / error
-    margin = float(student.ppf(0.975, folds - 1) * error)
-    return Comparison(mean, float(t), float(2 * student.sf(abs(t), folds - 1)), mean - margin, mean + margin, folds)
+    margin = float(student.ppf(0.975, count - 1) * error)
+    return Comparison(mean, float(t), float(2 * student.sf(abs(t), count - 1)), mean - margin, mean + margin, count)

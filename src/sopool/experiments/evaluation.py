@@ -3,9 +3,9 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -132,6 +132,17 @@ class Request:
         for name, number in numbers.items():
             if number < 1:
                 raise SettingError(f"{name} must be at least 1, but {number} was given.")
+
+
+class SettingChoice(NamedTuple):
+    """The choice of a setting under ``fair``."""
+
+    deciding: tuple[RunConfig, ...]
+    """The runs whose scores on held-out graphs choose the setting of each fold; none if there is only one setting."""
+    finals: int
+    """The number of final runs."""
+    final: Callable[[], list[RunConfig]]
+    """Returns the final runs; those that choose the settings must be complete."""
 
 
 @dataclass(frozen=True)
@@ -374,7 +385,18 @@ class Evaluator:
 
     def final_runs(self) -> list[RunConfig]:
         """Return the runs that ``fair`` reports; the runs that choose the settings must be complete."""
-        return _once([run for pool in self._fair for run in self._final(pool)])
+        return _once([run for choice in self.choices() for run in choice.final()])
+
+    def choices(self) -> "list[SettingChoice]":
+        """Return how ``fair`` finds the runs that it reports, for each pooling or system."""
+        return [
+            SettingChoice(
+                tuple(self._grid(pool, "validation") if len(self._settings(pool)) > 1 else ()),
+                self._finals(pool) * self.request.folds,
+                partial(self._final, pool),
+            )
+            for pool in self._fair
+        ]
 
     def stored_request(self) -> StoredRequest:
         """Return the request as the store keeps it, with the keys of all runs."""

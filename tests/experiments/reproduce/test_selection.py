@@ -50,7 +50,16 @@ def test_a_drawn_pooling_is_there_once_and_only_where_the_learned_one_is():
     assert names(alone, "random") == ["gin-0 + sopool-bimap-random"]
 
 
-SYSTEMS = ["GK [2009]", "RW [2010]", "WL [2011]", "DGK [2015]", "AWE [2018]"]
+SYSTEMS = [
+    "GK [2009]",
+    "RW [2010]",
+    "WL [2011]",
+    "DGK [2015]",
+    "AWE [2018]",
+    "DCNN [2016]",
+    "PatchScan [2016]",
+    "DGCNN [2018]",
+]
 
 
 def test_the_wl_line_of_the_first_table_is_the_control():

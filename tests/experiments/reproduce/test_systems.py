@@ -142,3 +142,17 @@ def test_a_plan_counts_systems_and_does_not_time_them(found, folder, tmp_path):
 
 def test_an_earlier_control_with_data_sets_stays_a_control():
     assert PaperRow("wl", control="wl", datasets=("MUTAG",)).kind == "control"
+
+
+def test_a_plan_times_networks_at_their_own_settings(tmp_path):
+    """Together with kernels, which are not timed, and with several settings to choose from."""
+    few = {"systems": ["dcnn", "wl"], "pools": None, "epochs": 1}
+    reproducer = table(tmp_path, **few)
+    (fresh,) = plan_reproduction(reproducer, workers=1)
+    assert (fresh.network, fresh.pools, fresh.found) == ("-", ("wl", "dcnn"), 0)
+    assert (fresh.runs, fresh.left) == (reproducer.total_runs, reproducer.total_epochs)
+    (kernel,) = plan_reproduction(table(tmp_path, **few | {"systems": ["wl"]}), workers=1)
+    assert fresh.seconds > kernel.seconds == 0
+    assert table(tmp_path, **few).run() is not None
+    (after,) = plan_reproduction(table(tmp_path, **few), workers=1)
+    assert (after.found, after.left, after.seconds) == (fresh.runs, 0, 0)

@@ -157,7 +157,7 @@ def test_kernels_are_given_or_made_of_features(mutag):
     features = sizes(mutag).astype(float)
     results = []
     for found in (features, Gram(features @ features.T)):
-        fixed("mine", sees="sizes", settings=[{"width": 1.0}, {"width": 0.1}], learner="svm-rbf", normalise="either")(
+        fixed("mine", sees="sizes", settings=[{"width": 1.0}, {"width": 0.1}], learner="svm-rbf", normalize="either")(
             lambda store, found=found: found
         )
         results.append(run_control("mine", mutag, folds=3))

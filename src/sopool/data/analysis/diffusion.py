@@ -31,4 +31,6 @@ def visits(store: PackedGraphs, hops: int) -> np.ndarray:
         for _ in range(hops):
             shares.append(block.matrix @ shares[-1] / (block.degrees + 1))
         blocks.append(np.stack(shares, 1))
-    return np.concatenate(blocks) / np.repeat(store.sizes.numpy(), store.sizes.numpy())[:, None]
+    sizes = store.sizes.numpy()
+    found: np.ndarray = np.concatenate(blocks) / np.repeat(sizes, sizes)[:, None]
+    return found

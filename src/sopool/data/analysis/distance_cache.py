@@ -59,12 +59,11 @@ def _kept_or_found(store: PackedGraphs, distances: int, most_pairs: int) -> Pair
 
     def find() -> Arrays:
         lists = find_lists(store, distances, most_pairs)
-        return {"counts": lists.counts, "nodes": lists.nodes}
+        return {"counts": lists.counts, "nodes": lists.lists.nodes}
 
     check = partial(_check, store=store, distances=distances)
     arrays = kept_arrays(store, cache_key(distances, most_pairs), "pairs", find, check)
-    counts = arrays["counts"]
-    return PairLists(counts, arrays["nodes"], pair_offsets(store, counts), is_undirected(store))
+    return PairLists.of(store, arrays["counts"], arrays["nodes"], is_undirected(store))
 
 
 def _check(arrays: Arrays, store: PackedGraphs, distances: int) -> None:

@@ -5,16 +5,21 @@ lengths of shortest paths along the direction of the edges; repeated edges and s
 """
 
 import warnings
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from sopool.data.graphs import GraphBatch, PackedGraphs, expand_segments, take_segments
+from sopool.data.graphs import GraphBatch, PackedGraphs, expand_segments
+from sopool.data.neighbor_lists import Lists, Taken
 from sopool.errors import SettingError
 from sopool.ops.message_passing.distances import count_distances, find_distances
-from sopool.ops.message_passing.pairs import Pairs, from_counts
+from sopool.ops.message_passing.pairs import Pairs
+
+if TYPE_CHECKING:
+    from sopool.ops.triton.assembly import Assembled
 
 MOST_PAIRS = 2**26
 """The default of the largest number of pairs of a data set, which take 256 MB."""
@@ -22,23 +27,51 @@ TOGETHER = 2**16
 """The number of nodes whose pairs are found at a time, unless a single graph has more."""
 
 
-class PairLists(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PairLists:
     """The P pairs of nodes of G graphs with N nodes in all, at distances 1 to K."""
 
     counts: Tensor
     """The number of pairs of each first node at each distance, int32 ``[N, K]``."""
-    nodes: Tensor
-    """The second node of each pair, numbered from 0 within its graph, sorted by first node and distance, int32
-    ``[P]``."""
-    ptr: Tensor
-    """The position of the first pair of each graph, int64 ``[G + 1]``."""
-    undirected: bool
-    """Whether every pair occurs in both orders."""
+    lists: Lists
+    """The second nodes of each first node, sorted by distance, with the distance minus one as their label."""
+    reverse: Lists | None
+    """The first nodes of each second node; None if every pair occurs in both orders, so that both are equal."""
+
+    @classmethod
+    def of(cls, store: PackedGraphs, counts: Tensor, nodes: Tensor, undirected: bool) -> "PairLists":
+        """Return the lists of given pairs.
+
+        Args:
+            store: The graphs, on a CPU.
+            counts: The number of pairs of each first node at each distance, int32 ``[N, K]``.
+            nodes: The second node of each pair, numbered from 0 within its graph, sorted by first node and distance,
+                int32 ``[P]``.
+            undirected: Whether every pair occurs in both orders.
+        """
+        lengths = counts.sum(1, dtype=torch.long)
+        steps = torch.arange(counts.shape[1], dtype=torch.int16).repeat(len(counts))
+        steps = steps.repeat_interleave(counts.flatten().long())
+        starts = _positions(lengths)
+        lists = Lists(starts[store.node_ptr], starts, nodes, steps)
+        if undirected:
+            return cls(counts, lists, None)
+        first = expand_segments(store.node_ptr[:-1], lists.graph_ptr)
+        second = first + nodes
+        order = second.sort(stable=True).indices
+        own = torch.arange(len(counts)).repeat_interleave(lengths) - first
+        back = _positions(torch.bincount(second, minlength=len(counts)))
+        return cls(counts, lists, Lists(lists.graph_ptr, back, own[order].int(), steps[order]))
 
     @property
     def distances(self) -> int:
         """The largest distance K."""
         return self.counts.shape[1]
+
+    @property
+    def sizes(self) -> Tensor:
+        """The number of pairs of each graph ``[G]``."""
+        return self.lists.graph_ptr.diff()
 
     def totals(self) -> list[int]:
         """Return the number of pairs of all graphs at each distance from 1 to K."""
@@ -51,7 +84,8 @@ class PairLists(NamedTuple):
         Args:
             device: The target device.
         """
-        return PairLists(self.counts.to(device), self.nodes.to(device), self.ptr.to(device), self.undirected)
+        reverse = None if self.reverse is None else self.reverse.to(device)
+        return PairLists(self.counts.to(device), self.lists.to(device), reverse)
 
     def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> Pairs:
         """Return the pairs of a batch of the graphs, on the device of the lists.
@@ -61,10 +95,33 @@ class PairLists(NamedTuple):
             ptr: The position of each graph's first node in the batch ``[G + 1]``.
             nodes: The node of the data set that each node of the batch is ``[N]``.
         """
-        pair_ptr, entries = take_segments(self.ptr, graphs)
-        shift = expand_segments(ptr[:-1], pair_ptr)
-        second = self.nodes.index_select(0, entries) + shift
-        return from_counts(self.counts.index_select(0, nodes).long(), second, self.undirected)
+        taken = self.lists.take(graphs, ptr, nodes)
+        back = taken if self.reverse is None else self.reverse.take(graphs, ptr, nodes)
+        return self._pairs(self.counts.index_select(0, nodes), taken, back)
+
+    def take_padded(self, assemble: Callable[[Lists], "Assembled"]) -> Pairs:
+        """Return the pairs of a padded batch, whose spare nodes have none.
+
+        Args:
+            assemble: The function that assembles the batch's part of some lists.
+        """
+        out = assemble(self.lists)
+        back = out if self.reverse is None else assemble(self.reverse)
+        used = torch.arange(len(out.nodes), device=out.nodes.device) < out.ptr[-1]
+        counts = self.counts.index_select(0, out.nodes) * used.unsqueeze(1)
+        return self._pairs(counts, *(Taken(one.starts, one.members, one.labels) for one in (out, back)))
+
+    def _pairs(self, counts: Tensor, taken: Taken, back: Taken) -> Pairs:
+        assert back.labels is not None
+        ptr = _positions(counts.flatten().long())
+        return Pairs(ptr, taken.nodes, (back.starts, back.nodes * self.distances + back.labels), self.distances)
+
+
+def _positions(lengths: Tensor) -> Tensor:
+    """Return where each segment starts, given their lengths, and the total ``[n + 1]``."""
+    ptr = lengths.new_zeros(len(lengths) + 1)
+    torch.cumsum(lengths, 0, out=ptr[1:])
+    return ptr
 
 
 def pair_lists(store: PackedGraphs, distances: int, most_pairs: int = MOST_PAIRS) -> PairLists:
@@ -125,13 +182,12 @@ def find_lists(store: PackedGraphs, distances: int, most_pairs: int) -> PairList
         nodes.append(_within_graphs(part, found.counts, found.nodes))
         undirected &= found.undirected
     every = torch.cat(counts)
-    return PairLists(every, torch.cat(nodes), pair_offsets(store, every), undirected)
+    return PairLists.of(store, every, torch.cat(nodes), undirected)
 
 
 def pair_offsets(store: PackedGraphs, counts: Tensor) -> Tensor:
     """Return the position of the first pair of each graph ``[G + 1]``, given the counts of each node ``[N, K]``."""
-    ends = counts.sum(1, dtype=torch.long).cumsum(0)
-    return torch.cat([ends.new_zeros(1), ends])[store.node_ptr]
+    return _positions(counts.sum(1, dtype=torch.long))[store.node_ptr]
 
 
 def warn_of_fewer(store: PackedGraphs, distances: int, allowed: int, most_pairs: int) -> None:

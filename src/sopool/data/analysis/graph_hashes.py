@@ -47,17 +47,29 @@ def graph_hashes(store: PackedGraphs, fields: Sequence[str], needed: Mapping[str
     store = store.to("cpu")
     if not all(_has(store, name, needed.get(name)) for name in fields):
         return None
+    colours = node_hashes(store, fields, needed)
+    ptr = store.node_ptr.numpy()
     with np.errstate(over="ignore"):
-        colours = _mixed(
-            _sums(store, [name for name in fields if name in NODE_FIELDS], needed, store.num_nodes) + START
-        )
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed(colours + TOTAL), dtype=np.uint64)])
+        hashes = mixed(total[ptr[1:]] - total[ptr[:-1]] + mixed(np.diff(ptr).astype(np.uint64)))
+    return hashes.view(np.int64)
+
+
+def node_hashes(store: PackedGraphs, fields: Sequence[str], needed: Mapping[str, Needed] | None = None) -> np.ndarray:
+    """Return a hash of each node, uint64 ``[N]``: its color after refinement, which depends on its graph alone.
+
+    Args:
+        store: The graphs, on a CPU.
+        fields: The fields of nodes and edges that count.
+        needed: The columns of these fields that count. Default: None, all.
+    """
+    needed = needed or {}
+    with np.errstate(over="ignore"):
+        colours = mixed(_sums(store, [name for name in fields if name in NODE_FIELDS], needed, store.num_nodes) + START)
         keys = _sums(store, [name for name in fields if name in EDGE_FIELDS], needed, store.num_edges)
         for _ in range(ROUNDS):
             colours = _refined(store, colours, keys)
-        ptr = store.node_ptr.numpy()
-        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(colours + TOTAL), dtype=np.uint64)])
-        hashes = _mixed(total[ptr[1:]] - total[ptr[:-1]] + _mixed(np.diff(ptr).astype(np.uint64)))
-    return hashes.view(np.int64)
+    return colours
 
 
 def _has(store: PackedGraphs, name: str, needed: Needed) -> bool:
@@ -77,10 +89,10 @@ def _refined(store: PackedGraphs, colours: np.ndarray, keys: np.ndarray) -> np.n
         own = keys[start : start + len(source)]
         start += len(source)
         # PyTorch's int64 wraps around as uint64 does.
-        ahead.scatter_add_(0, source, _signed(_mixed(colours[target.numpy()] + own + AHEAD)))
-        behind.scatter_add_(0, target, _signed(_mixed(colours[source.numpy()] + own + BEHIND)))
+        ahead.scatter_add_(0, source, _signed(mixed(colours[target.numpy()] + own + AHEAD)))
+        behind.scatter_add_(0, target, _signed(mixed(colours[source.numpy()] + own + BEHIND)))
     for neighbors in (ahead, behind):
-        colours = _mixed(colours * STEP + neighbors.numpy().view(np.uint64))
+        colours = mixed(colours * STEP + neighbors.numpy().view(np.uint64))
     return colours
 
 
@@ -120,11 +132,11 @@ def _hashed_rows(rows: np.ndarray) -> np.ndarray:
     total = np.full(len(rows), STEP)
     for column in rows.T:
         bits = np.ascontiguousarray(column + np.float32(0), np.float32).view(np.uint32)
-        total = _mixed(total * STEP + bits.astype(np.uint64))
+        total = mixed(total * STEP + bits.astype(np.uint64))
     return total
 
 
-def _mixed(values: np.ndarray) -> np.ndarray:
+def mixed(values: np.ndarray) -> np.ndarray:
     """Return 64-bit numbers that look random and depend on all bits of the given ones (splitmix64)."""
     mixed = values + STEP
     for shift, factor in zip((30, 27), FACTORS, strict=True):

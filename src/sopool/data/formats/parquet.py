@@ -1,7 +1,7 @@
-"""Read molecules from Parquet files, row by row as from a CSV. Needs pyarrow (the extra ``parquet``)."""
+"""Read molecules from Parquet files as from a CSV, and write tables. Needs pyarrow (the extra ``parquet``)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +14,8 @@ from sopool.data.formats.lines import SHOWN, too_long
 from sopool.data.formats.rows import GraphRow, RowOptions, TrainingColumns
 from sopool.errors import DataError
 
+Kind = type[bool] | type[int] | type[float] | type[str]
+"""What the values of a column become in Python."""
 ROWS = 2**10
 """The number of rows that are converted at a time."""
 
@@ -101,3 +103,76 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value if value is None or isinstance(value, bool | int | float | str) else _text(value)
+
+
+def column_kinds(path: str | Path) -> dict[str, Kind]:
+    """Return the kind of the values of each column, as :func:`parquet_rows` reads them; that of dates is text."""
+    with _open(path) as file:
+        fields = list(file.schema_arrow)
+    return merged_kinds([{field.name: _kind(field.type)} for field in fields], missing=False)
+
+
+def merged_kinds(tables: Iterable[Mapping[str, Kind]], missing: bool = True) -> dict[str, Kind]:
+    """Return the kinds of columns that hold the values of several tables.
+
+    Args:
+        tables: The kinds of the columns of each table.
+        missing: Whether columns that a table does not name hold text. Default: True.
+    """
+    every = list(tables)
+    found: dict[str, Kind] = {}
+    for name in dict.fromkeys(name for table in every for name in table):
+        kinds = {table.get(name, str) for table in every if missing or name in table}
+        found[name] = kinds.pop() if len(kinds) == 1 else float if kinds == {int, float} else str
+    return found
+
+
+def _kind(given: Any) -> Kind:
+    types = import_module("pyarrow").types
+    if types.is_boolean(given):
+        return bool
+    if types.is_integer(given) and not types.is_uint64(given):  # which may be too large for int64
+        return int
+    return float if types.is_floating(given) else str
+
+
+class ParquetTable:
+    """A Parquet file to which rows are appended.
+
+    Args:
+        path: The file, which is written from its start.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        require("writing Parquet files", "pyarrow")
+        self._path = path
+        self._kinds: Sequence[Kind] = ()
+        self._file: Any = None
+
+    def __enter__(self) -> "ParquetTable":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def begin(self, names: Sequence[str], kinds: Sequence[Kind]) -> None:
+        """Name the columns and the kinds of their values."""
+        arrow = import_module("pyarrow")
+        types = {bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
+        schema = arrow.schema([(name, types[kind]) for name, kind in zip(names, kinds, strict=True)])
+        self._kinds = kinds
+        self._file = import_module("pyarrow.parquet").ParquetWriter(str(self._path), schema)
+
+    def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Append rows; values are converted to the kinds of their columns, and None is a missing one."""
+        if not rows:
+            return
+        arrow = import_module("pyarrow")
+        columns = [
+            [None if value is None else kind(value) for value in column]
+            for kind, column in zip(self._kinds, zip(*rows, strict=True), strict=True)
+        ]
+        schema = self._file.schema
+        arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        self._file.write_table(arrow.Table.from_arrays(arrays, schema=schema))

@@ -112,6 +112,10 @@ class RowOptions(NamedTuple):
     """Whether rows have their cells."""
 
 
+USUAL = RowOptions()
+"""The usual columns."""
+
+
 def row_options(
     smiles_column: str | None = None,
     label_column: str | None = None,

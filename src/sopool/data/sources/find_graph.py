@@ -1,14 +1,13 @@
 """Find one graph of any source, by its row or by its id."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from sopool.data.formats.limits import MAX_ATOMS
-from sopool.data.formats.rows import NO_COLUMNS, GraphRow, TrainingColumns, row_options
+from sopool.data.formats.rows import USUAL, GraphRow, RowOptions
 from sopool.data.graphs import PackedGraphs
 from sopool.data.names import Needed
 from sopool.data.pack import Label, pack
@@ -38,14 +37,8 @@ def find_graph(
     source: str | Path,
     wanted: str,
     fields: Mapping[str, Needed],
+    options: RowOptions = USUAL,
     root: str | Path | None = None,
-    smiles_column: str | None = None,
-    label_column: str | None = None,
-    max_atoms: int = MAX_ATOMS,
-    target_columns: Sequence[str] = (),
-    graph_columns: Sequence[str] = (),
-    id_column: str | None = None,
-    training: TrainingColumns = NO_COLUMNS,
 ) -> FoundGraph:
     """Return the graph in row ``wanted``, or else the first graph with that id; reading stops there.
 
@@ -56,38 +49,14 @@ def find_graph(
         source: The name of a data set or the path of a file.
         wanted: The row or the id.
         fields: The fields that the graph must have, as an encoder's ``fields``.
+        options: How rows are read, see :func:`~sopool.data.formats.rows.row_options`; labels are always optional.
+            Default: usual columns.
         root: The folder to search first for named data sets. Default: None, ``SOPOOL_DATA``.
-        smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
-        label_column: The column or property with the class. Default: None, a usual name.
-        max_atoms: The largest number of atoms of a molecule. Default: 1000.
-        target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
-        graph_columns: The columns or properties with numbers given beside each molecule. Default: none.
-        id_column: The column or property that identifies graphs. Default: None, a usual name, or the title of a record.
-        training: The columns that the model was trained on, which are read if no others are named and the source has
-            them. Default: none.
     """
-    options = row_options(
-        smiles_column,
-        label_column,
-        target_columns,
-        max_atoms,
-        "optional",
-        graph_columns,
-        id_column=id_column,
-        training=training,
-    )
-    rows = rows_of(source, options, fields)
+    rows = rows_of(source, options._replace(labels="optional"), fields)
     number = row_number(wanted)
     if rows is None:
-        store = load(
-            source,
-            root,
-            smiles_column=smiles_column,
-            label_column=label_column,
-            target_columns=target_columns,
-            graph_columns=graph_columns,
-        )
-        return _of_store(store, number, wanted)
+        return _of_store(load(source, root), number, wanted)
     place = place_of(source)
     names = (wanted, wanted.removeprefix(ID))
     numbers = [0, 0]
@@ -108,18 +77,9 @@ def find_graph(
     return _graph_of(found, fields, place)
 
 
-def has_id(
-    source: str | Path,
-    name: str,
-    last: int,
-    smiles_column: str | None = None,
-    max_atoms: int = MAX_ATOMS,
-    id_column: str | None = None,
-    training: TrainingColumns = NO_COLUMNS,
-) -> bool:
+def has_id(source: str | Path, name: str, last: int, options: RowOptions = USUAL) -> bool:
     """Return whether a row of a file up to row ``last`` has this id; reading stops at a file error."""
-    options = row_options(smiles_column, max_atoms=max_atoms, labels="ignored", id_column=id_column, training=training)
-    rows = rows_of(source, options)
+    rows = rows_of(source, options._replace(labels="ignored"))
     try:
         return rows is not None and any(
             row.name is not None and str(row.name) == name for row in takewhile(lambda row: row.number <= last, rows)

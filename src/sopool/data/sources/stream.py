@@ -13,7 +13,7 @@ import numpy as np
 from sopool.data.formats import limits
 from sopool.data.formats.kinds import kind_of
 from sopool.data.formats.molecule_features import columns_beside, needed_features
-from sopool.data.formats.rows import NO_COLUMNS, BadRow, Cells, GraphRow, RowOptions, TrainingColumns, row_options
+from sopool.data.formats.rows import USUAL, BadRow, Cells, GraphRow, RowOptions
 from sopool.data.graphs import EDGE_FIELDS, KINDS, PackedGraphs
 from sopool.data.names import Needed, reads
 from sopool.data.pack import Graph, Label, pack
@@ -24,6 +24,8 @@ from sopool.errors import Place
 NODES = 2**14
 ROWS = 2**12
 """The largest number of nodes and of rows of a chunk; it also ends once ``limits.MAX_LINE`` characters were read."""
+ID_ONLY = ("id",)
+"""What is kept of a source without columns."""
 NO_NODES = "the graph has no nodes."
 
 
@@ -53,16 +55,9 @@ class GraphChunk:
 def stream_graphs(
     source: str | Path,
     fields: Mapping[str, Needed],
+    options: RowOptions = USUAL,
     root: str | Path | None = None,
-    smiles_column: str | None = None,
-    label_column: str | None = None,
-    max_atoms: int = limits.MAX_ATOMS,
-    target_columns: Sequence[str] = (),
-    graph_columns: Sequence[str] = (),
     also: Sequence[str] = (),
-    id_column: str | None = None,
-    training: TrainingColumns = NO_COLUMNS,
-    keep: bool = False,
 ) -> Iterator[GraphChunk]:
     """Return an iterator over chunks of the graphs of a source, or of the standard input (``-``).
 
@@ -73,43 +68,31 @@ def stream_graphs(
         source: The name of a data set, the path of a file, or ``-``.
         fields: The fields that graphs must have, as an encoder's ``fields``: each with None, with a number of columns,
             or with the names of columns. Other fields and columns are dropped.
+        options: How rows are read, see :func:`~sopool.data.formats.rows.row_options`; labels are always optional.
+            Default: usual columns.
         root: The folder to search first for named data sets. Default: None, ``SOPOOL_DATA``.
-        smiles_column: The column of a CSV with the SMILES. Default: None, a usual name.
-        label_column: The column or property with the class. Default: None, a usual name.
-        max_atoms: The largest number of atoms of a molecule. Default: 1000.
-        target_columns: The columns or properties with numbers to predict, instead of ``label_column``. Default: none.
-        graph_columns: The columns or properties with numbers given beside each molecule, such as a temperature, which
-            become graph attributes; cells may be empty. Default: none.
         also: ``"node_labels"`` or ``"edge_labels"``, which graphs of a chunk have as text, too, if all of them have
             them. Default: none.
-        id_column: The column or property that identifies graphs. Default: None, a usual name, or the title of a record.
-        training: The columns that the model was trained on, which are read if no others are named and the source has
-            them. Default: none.
-        keep: Whether chunks have the rows of tables and the properties of SDF files. Default: False.
     """
-    options = row_options(
-        smiles_column,
-        label_column,
-        target_columns,
-        max_atoms,
-        "optional",
-        graph_columns,
-        id_column=id_column,
-        training=training,
-        keep=keep,
-    )
-    rows = rows_of(source, options, fields)
+    rows = rows_of(source, options._replace(labels="optional"), fields)
     if rows is None:
-        store = load(
-            source,
-            root,
-            smiles_column=smiles_column,
-            label_column=label_column,
-            target_columns=target_columns,
-            graph_columns=graph_columns,
-        )
-        return _of_source(source, _slices(store))
+        return _of_source(source, _slices(load(source, root)))
     return _of_source(source, _chunks(rows, fields, [name for name in also if name not in fields]))
+
+
+def columns_of(source: str | Path, fields: Mapping[str, Needed], options: RowOptions) -> Sequence[str] | None:
+    """Return the columns that the rows of a source keep, only the id if it has none; None if it has no rows.
+
+    Only the first row is read, so that what is wrong with a file's columns is found early; see :func:`stream_graphs`.
+    """
+    rows = rows_of(source, options._replace(labels="optional"), fields)
+    if rows is None:
+        return ID_ONLY
+    keeps = options.keep and bool(kind_of(source).columns)
+    found = next((row for row in rows if row.cells is not None or not keeps), None)
+    if found is None:
+        return None
+    return ID_ONLY if found.cells is None else found.cells.names
 
 
 def _of_source(source: str | Path, chunks: Iterable[GraphChunk]) -> Iterator[GraphChunk]:

@@ -37,8 +37,8 @@ class Calibration:
     """Estimate the seconds per epoch of a model on one data set.
 
     Each model is timed at one ``setting``, and the first one at all requested settings. A setting is assumed to change
-    the
-    cost of all models by the same factor, and a pooling to cost the same whether its parameters are learned or not.
+    the cost of all models by the same factor, and a pooling to cost the same whether its parameters are learned or not.
+    Systems have settings of their own, and are timed at each.
     """
 
     def __init__(self, store: PackedGraphs, setting: Setting, device: str) -> None:
@@ -51,6 +51,8 @@ class Calibration:
 
     def seconds(self, config: RunConfig) -> float:
         """Return the estimated seconds of one epoch of such a model, training and scoring."""
+        if config.model.system:
+            return self._seconds(config)
         self._first = self._first or config
         usual = self._seconds(config.with_setting(self.setting))
         if config.setting == self.setting:

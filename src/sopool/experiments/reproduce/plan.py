@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sopool._runtime.threads import cores
-from sopool.experiments.evaluation import Evaluator
+from sopool.experiments.evaluation import Evaluator, SettingChoice
 from sopool.experiments.reproduce.calibration import Calibration
 from sopool.experiments.reproduce.reproducer import CellJob, Reproducer
-from sopool.experiments.systems.registry import FINAL_RUNS
 from sopool.training.runs.config import RunConfig
 from sopool.training.runs.info import RunInfo
 
@@ -22,7 +21,7 @@ class Planned:
     dataset: str
     """The name of the data set."""
     network: str
-    """The network, as text; a dash for systems other than networks."""
+    """The network, as text; a dash for systems."""
     pools: tuple[str, ...]
     """The names of the poolings or systems."""
     runs: int
@@ -34,7 +33,7 @@ class Planned:
     left: int
     """The number of these that are still to train."""
     seconds: float
-    """The estimated time to train them here with all workers; 0 for systems, which are not timed."""
+    """The estimated time to train them here with all workers; fixed systems are not timed."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -74,12 +73,13 @@ def _planned(jobs: Sequence[CellJob], infos: InfosByKey, calibration: Calibratio
     first = jobs[0].evaluator
     request = first.request
     total = sum(job.evaluator.total_epochs for job in jobs)
-    # Only networks are timed.
-    waiting = [item for job in jobs if not first.systems for item in _waiting(job.evaluator, infos)]
+    systems = bool(first.systems or first.trained)
+    # Only networks are timed: kernels and other fixed systems have a path of strengths.
+    waiting = [item for job in jobs for item in _waiting(job.evaluator, infos) if not item[0].path]
     known = [run for job in jobs for run in _known(job.evaluator, infos)]
     return Planned(
         dataset=jobs[0].dataset,
-        network="-" if first.systems else request.gnn + (f", {request.blocks} blocks" if request.blocks else ""),
+        network="-" if systems else request.gnn + (f", {request.blocks} blocks" if request.blocks else ""),
         pools=tuple(request.pools),
         runs=sum(job.evaluator.total_runs for job in jobs),
         found=sum(_left(run, infos) == 0 for run in known),
@@ -95,23 +95,21 @@ def _waiting(evaluator: Evaluator, infos: InfosByKey) -> list[tuple[RunConfig, f
     Final runs whose setting is not chosen yet are spread evenly over all settings.
     """
     waiting: list[tuple[RunConfig, float]] = [(run, _left(run, infos)) for run in _known(evaluator, infos)]
-    if not _decided(evaluator, infos):
-        share = FINAL_RUNS / len(evaluator.request.settings)
-        waiting += [(run, run.epochs * share) for run in _deciding(evaluator)]
+    for choice in evaluator.choices():
+        if not _decided(choice, infos):
+            share = choice.finals / len(choice.deciding)
+            waiting += [(run, run.epochs * share) for run in choice.deciding]
     return [(run, epochs) for run, epochs in waiting if epochs]
 
 
 def _known(evaluator: Evaluator, infos: InfosByKey) -> list[RunConfig]:
     """Return all runs whose setting is known."""
-    return evaluator.first_runs() + (evaluator.final_runs() if _decided(evaluator, infos) else [])
+    final = [run for choice in evaluator.choices() if _decided(choice, infos) for run in choice.final()]
+    return list({run.key: run for run in (*evaluator.first_runs(), *final)}.values())
 
 
-def _decided(evaluator: Evaluator, infos: InfosByKey) -> bool:
-    return all(_left(run, infos) == 0 for run in _deciding(evaluator))
-
-
-def _deciding(evaluator: Evaluator) -> list[RunConfig]:
-    return [run for run in evaluator.first_runs() if run.looks == "validation"]
+def _decided(choice: SettingChoice, infos: InfosByKey) -> bool:
+    return all(_left(run, infos) == 0 for run in choice.deciding)
 
 
 def _left(run: RunConfig, infos: InfosByKey) -> int:

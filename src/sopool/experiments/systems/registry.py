@@ -314,7 +314,7 @@ def fixed(
     learner: str = "svm",
     settings: Sequence[Mapping[str, Any]] = ({},),
     strengths: Sequence[float] | None = None,
-    normalise: Literal["none", "cosine", "either"] = "none",
+    normalize: Literal["none", "cosine", "either"] = "none",
     paper: str = OWN,
     version: int = 1,
     transductive: bool = False,
@@ -338,7 +338,7 @@ def fixed(
             same kind of strength. Default: ``"svm"``.
         settings: The arguments of the function to choose from, of scalar values. Default: a single empty setting.
         strengths: The regularization path, to choose from as epochs of a network. Default: ``None``, the learner's.
-        normalise: ``"cosine"`` divides the kernel of two graphs by the root of the product of those with themselves;
+        normalize: ``"cosine"`` divides the kernel of two graphs by the root of the product of those with themselves;
             ``"either"`` makes it part of the settings; ``"none"`` leaves it. Default: ``"none"``.
         paper: The source. Default: ``"your own"``.
         version: To be increased when the same graphs may give another result. Default: 1.
@@ -366,9 +366,9 @@ def fixed(
     if learner not in LEARNERS:
         raise SettingError(f"there is no learner {learner!r}, expected one of: {', '.join(LEARNERS)}.")
     every = tuple(dict(setting) for setting in settings)
-    if normalise == "either":
+    if normalize == "either":
         every = tuple(setting | {"normalised": value} for setting in every for value in (True, False))
-    elif normalise == "cosine":
+    elif normalize == "cosine":
         every = tuple({"normalised": True} | setting for setting in every)
     _check_settings(name, learner, every)
 

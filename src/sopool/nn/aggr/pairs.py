@@ -80,6 +80,8 @@ class PairSecondOrderAggregation(GraphReadout):
         torch.Size([2, 48])
     """
 
+    capturable = True
+
     def __init__(
         self,
         channels: int | Sequence[int],

@@ -1,13 +1,11 @@
 """The results of controls."""
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from sopool.data.division import split_title
 from sopool.experiments.systems import SYSTEMS, ControlResult
 from sopool.report.grid import Cell, Grid, seconds_cell, word_cells
-from sopool.report.grids.results import averaged_note, besides, metrics_of, other_cell, score_title
+from sopool.report.grids.results import averaged_note, besides, chosen_text, metrics_of, other_cell, score_title
 from sopool.report.scores import in_points, mean_cell, spread_note, title_of
 
 CHOSEN = (
@@ -34,7 +32,7 @@ def controls_grid(results: Sequence[ControlResult], metrics: Sequence[str] = ())
             mean_cell(one.outcome),
             *(other_cell(one.outcome, metric) for metric in others),
             *word_cells([_folds(one)] * (len(folds) > 1)),
-            Cell(_chosen(one)),
+            Cell(chosen_text(one.settings)),
             seconds_cell(one.seconds),
         ]
         for one in results
@@ -59,23 +57,3 @@ def _folds(result: ControlResult) -> str:
     """Return the number of folds and, if there are several, of seeds."""
     seeds = result.outcome.repeats
     return f"{len(result.outcome.folds)} folds" + (f" x {seeds} seeds" if seeds > 1 else "")
-
-
-def _chosen(result: ControlResult) -> str:
-    """Return each selected hyperparameter on its own line."""
-    names = dict.fromkeys(name for setting in result.settings for name in setting)
-    lines = [f"{name} {_values([one[name] for one in result.settings if name in one])}" for name in names]
-    return "\n".join(lines) or "-"
-
-
-def _values(values: Sequence[Any]) -> str:
-    """Return median and range, e.g. ``10 (1-100)``, or a count for booleans, e.g. ``8 of 10``."""
-    if isinstance(values[0], bool):
-        return f"{Counter(values)[True]} of {len(values)}"
-    if not all(isinstance(value, int | float) for value in values):
-        return ", ".join(f"{count} x {value}" for value, count in Counter(values).most_common())
-    ordered = sorted(values)
-    middle = ordered[len(ordered) // 2]
-    low = ordered[0]
-    high = ordered[-1]
-    return f"{low:g}" if low == high else f"{middle:g} ({low:g}-{high:g})"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +28,10 @@ from sopool.report.scores import (
     spread_note,
     title_of,
 )
-from sopool.training.protocols.outcome import Outcome, brief_setting
+from sopool.training.protocols.outcome import Outcome, brief_setting, shown_name, value_text
 from sopool.training.protocols.protocols import PROTOCOLS
 
-CHOICES = "Several epochs: median (range). Several settings: how many folds chose each."
+CHOICES = "Several epochs or values: median (range). Several settings: how many folds chose each."
 NETWORKS = "hidden/batch/\nlr/dropout"
 """The title of a column with the settings of networks."""
 
@@ -202,15 +203,42 @@ def _epochs_cell(outcome: Outcome) -> Cell:
 
 
 def settings_text(outcome: Outcome) -> str:
-    """Return the single setting, or a line for each with the number of folds that selected it."""
+    """Return the single setting, or a line for each with the number of folds that selected it.
+
+    That of a system has a line for each hyperparameter, see :func:`chosen_text`.
+    """
     if isinstance(outcome.setting, Setting):
-        return brief_setting(outcome.setting)
+        return brief_setting(outcome.setting).replace(", ", "\n" if not outcome.setting.is_network else ", ")
     counts = Counter(outcome.setting).most_common()
     if not counts:
         return "-"
+    if not any(setting.is_network for setting, _ in counts):
+        return chosen_text([dict(setting.options) for setting in outcome.setting])
     if len(counts) == 1:
         return brief_setting(counts[0][0])
     return "\n".join(f"{count} x {brief_setting(setting)}" for setting, count in counts)
+
+
+def chosen_text(settings: Sequence[Mapping[str, Any]]) -> str:
+    """Return the values of each hyperparameter that was selected on the folds, on a line of its own.
+
+    Several numbers are shown as median and range, e.g. ``C 10 (1-100)``, and booleans as a count, e.g. ``8 of 10``.
+    """
+    names = dict.fromkeys(name for setting in settings for name in setting)
+    lines = [f"{shown_name(name)} {_values([one[name] for one in settings if name in one])}" for name in names]
+    return "\n".join(lines) or "-"
+
+
+def _values(values: Sequence[Any]) -> str:
+    counts = Counter(values)
+    if len(counts) == 1:
+        return value_text(values[0])
+    if isinstance(values[0], bool):
+        return f"{counts[True]} of {len(values)}"
+    if not all(isinstance(value, int | float) for value in values):
+        return ", ".join(f"{count} x {value_text(value)}" for value, count in counts.most_common())
+    ordered = sorted(values)
+    return f"{ordered[len(ordered) // 2]:g} ({ordered[0]:g}-{ordered[-1]:g})"
 
 
 def _places(rows: Sequence[Result]) -> tuple[str, list[str]]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from sopool.data.analysis.distances import PairLists
 from sopool.data.division import Division
 from sopool.data.extras.base import Extra
 from sopool.data.features.edge_features import NO_EDGE_FEATURES, EdgeFeatures
@@ -32,6 +33,8 @@ class Capacity(NamedTuple):
     """The number of nodes."""
     listed: int
     """The number of neighbors in all lists."""
+    pairs: int = 0
+    """The number of pairs of nodes, for models that need them."""
 
 
 class Batch(NamedTuple):
@@ -256,13 +259,14 @@ class GraphTables:
 
     def capacity(self, graphs: np.ndarray) -> Capacity:
         """Return the size of a batch of these graphs."""
-        nodes, listed = self._sizes
-        return Capacity(int(nodes[graphs].sum()), int(listed[graphs].sum()))
+        return Capacity(*(int(sizes[graphs].sum()) for sizes in self._sizes))
 
     @cached_property
-    def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The number of nodes and of listed neighbors of each graph, on the host."""
-        return self.node_ptr.diff().cpu().numpy(), self.neighbors.graph_ptr.diff().cpu().numpy()
+    def _sizes(self) -> list[np.ndarray]:
+        """The number of nodes, of listed neighbors and, if they are needed, of pairs of each graph, on the host."""
+        sizes = [self.node_ptr.diff(), self.neighbors.graph_ptr.diff()]
+        sizes += [tables.sizes for tables in self.extras.values() if isinstance(tables, PairLists)]
+        return [each.cpu().numpy() for each in sizes]
 
     def batch(self, graphs: Tensor, inputs: ModelInputs = AS_ENCODED, capacity: Capacity | None = None) -> Batch:
         """Return a batch of graphs.
@@ -364,15 +368,21 @@ class GraphTables:
         return EdgeLabels(codes, other, self.edge_kinds, self.edges.combinations)
 
     def _batch_in(self, capacity: Capacity, graphs: Tensor, inputs: ModelInputs) -> Batch:
-        """Return a padded batch. Models that need extras or numbers of edges do not use padded batches."""
+        """Return a padded batch. Models that need numbers of edges, or extras besides pairs, use no padded batches."""
         from sopool.ops.triton.assembly import assemble, one_hot
 
-        def take(lists: Lists) -> "Assembled":
-            codes = self.features.codes
-            return assemble(graphs, self.node_ptr, *lists[:4], codes, capacity, inputs.substitutes, self.edge_kinds)
+        def take(lists: Lists, listed: int = capacity.listed, kinds: int = self.edge_kinds) -> "Assembled":
+            size = (capacity.nodes, listed)
+            return assemble(graphs, self.node_ptr, *lists[:4], self.features.codes, size, inputs.substitutes, kinds)
 
         out = take(self.neighbors)
         reverse = out if self.transposed is None else take(self.transposed)
+        take_pairs = partial(take, listed=capacity.pairs, kinds=0)
+        extras = {
+            name: tables.take_padded(take_pairs)
+            for name, tables in self.extras.items()
+            if isinstance(tables, PairLists)
+        }
         rows = torch.arange(capacity.nodes, device=self.device)
         ends = out.ptr[graphs.shape[1] :: graphs.shape[1]].contiguous()
         # Spare rows count as those of the last model.
@@ -381,7 +391,8 @@ class GraphTables:
         labels = None
         if out.labels is not None and reverse.labels is not None:
             labels = EdgeLabels(out.labels, reverse.labels, self.edge_kinds, self.edges.combinations)
-        neighbors = Neighbors(out.starts, out.members, (reverse.starts, reverse.members), labels=labels)
+        members = (out.starts, out.members, (reverse.starts, reverse.members))
+        neighbors = Neighbors(*members, labels=labels, extras=extras)
         return Batch(x, neighbors, out.ptr, self._graph_x(graphs, inputs))
 
 

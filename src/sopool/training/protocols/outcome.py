@@ -163,15 +163,20 @@ def describe_settings(*settings: Setting) -> str:
     values: dict[str, dict[str, None]] = {}
     for setting in settings:
         for name, value in setting.to_json().items():
-            values.setdefault(name.removesuffix("_size"), {})[value_text(value)] = None
+            values.setdefault(shown_name(name).removesuffix("_size"), {})[value_text(value)] = None
     return ", ".join(f"{name} {' or '.join(some)}" for name, some in values.items())
 
 
 def brief_setting(setting: Setting) -> str:
     """Describe a setting in few words: ``32/32/0.01/0.5`` for a network, ``size 3`` for another system."""
     numbers = "/".join(map(value_text, setting[:4])) if setting.is_network else ""
-    options = ", ".join(f"{name} {value_text(value)}" for name, value in setting.options)
+    options = ", ".join(f"{shown_name(name)} {value_text(value)}" for name, value in setting.options)
     return ", ".join(filter(None, (numbers, options))) or "-"
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a hyperparameter as text; stored results have one in another spelling."""
+    return "normalized" if name == "normalised" else name
 
 
 def value_text(value: Any) -> str:

@@ -30,7 +30,7 @@ EPOCHS = 20
     sees=f"the frequencies of anonymous walks of {STEPS} steps in a sample of {WALKS:,}",
     settings=[{"learner": "svm"}, *({"learner": "svm-rbf", "width": width} for width in (2.0, 1.0, 0.5))],
     strengths=(0.1, 1.0, 10.0, 100.0, 1000.0),
-    normalise="cosine",
+    normalize="cosine",
     paper="Ivanov and Burnaev, 2018",
     cost="walks G + G^2",
 )
@@ -76,7 +76,7 @@ def walk_frequencies(store: PackedGraphs, steps: int = STEPS, walks: int = WALKS
     "awe-dd",
     sees=f"vectors that predict anonymous walks of {STEPS} steps from walks beside them",
     settings=[{"learner": "svm"}, {"learner": "svm-rbf", "width": 1.0}],
-    normalise="cosine",
+    normalize="cosine",
     paper="Ivanov and Burnaev, 2018",
     transductive=True,
     cost="epochs groups G + G^2",

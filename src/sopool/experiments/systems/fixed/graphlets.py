@@ -19,7 +19,7 @@ STRENGTHS = (1.0, 10.0, 100.0, 1e3, 1e4)
     sees="the frequencies of induced subgraphs on 3 or 4 nodes",
     settings=[{"size": 3}, {"size": 4}],
     strengths=STRENGTHS,
-    normalise="cosine",
+    normalize="cosine",
     paper="Shervashidze et al., 2009",
     cost="E^1.5",
 )
@@ -58,7 +58,7 @@ def graphlets(store: PackedGraphs, size: int = 3) -> np.ndarray:
     sees=f"the frequencies of induced subgraphs on 7 nodes in a sample of {SAMPLES:,}",
     settings=[{"size": 7}],
     strengths=STRENGTHS,
-    normalise="cosine",
+    normalize="cosine",
     paper="Shervashidze et al., 2009; Yanardag and Vishwanathan, 2015",
     cost="samples G",
 )

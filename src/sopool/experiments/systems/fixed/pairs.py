@@ -23,7 +23,7 @@ def with_too_many_pairs(store: PackedGraphs) -> str | None:
     "sp",
     sees="the pairs of nodes by their labels and distance (shortest paths)",
     settings=[{"log": False}, {"log": True}],
-    normalise="cosine",
+    normalize="cosine",
     paper="Borgwardt and Kriegel, 2005",
     cost="N E / G + G^2",
     refuses=with_too_many_pairs,

@@ -27,7 +27,7 @@ def with_too_many_labels(store: PackedGraphs) -> str | None:
     sees="the walks of up to 4 steps by the labels of their nodes",
     settings=[{"decay": "rule"}, *({"decay": 10.0**-power, "matching": True} for power in (3, 2, 1))],
     strengths=STRENGTHS,
-    normalise="cosine",
+    normalize="cosine",
     paper="Vishwanathan et al., 2010",
     transductive=True,
     cost="l E labels + G^2",

@@ -17,7 +17,7 @@ ROUNDS = [{"iterations": iterations} for iterations in range(ITERATIONS + 1)]
     "wl-oa",
     sees=f"the colors of up to {ITERATIONS} rounds of refinement, of which nodes are matched (optimal assignment)",
     settings=ROUNDS,
-    normalise="cosine",
+    normalize="cosine",
     paper="Kriege et al., 2016",
     cost="h E + G^2",
 )
@@ -73,7 +73,7 @@ def without_edge_labels(store: PackedGraphs) -> str | None:
     "wl-edge",
     sees=f"the colors of up to {ITERATIONS} rounds of refinement by neighbors and edge labels",
     settings=ROUNDS,
-    normalise="either",
+    normalize="either",
     paper="Shervashidze et al., 2011",
     cost="h E log(E) + G^2",
     refuses=without_edge_labels,

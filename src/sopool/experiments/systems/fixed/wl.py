@@ -23,7 +23,7 @@ ITERATIONS = 5
     "wl",
     sees=f"the colors of up to {ITERATIONS} rounds of refinement (Weisfeiler-Lehman subtree)",
     settings=[{"iterations": iterations} for iterations in range(ITERATIONS + 1)],
-    normalise="either",
+    normalize="either",
     paper="Shervashidze et al., 2011",
     cost="h E + G^2",
     control=True,
