@@ -15,6 +15,7 @@ from torch_geometric.nn import BatchNorm, GCNConv, global_add_pool
 from sopool import GraphClassifier
 from sopool.data import DataError, Graph, pack, save_graphs
 from sopool.data.extras import EdgeLabels, Extra, GraphRows, edge_kinds
+from sopool.data.names import CategoryColumn
 from sopool.data.sources.stream import stream_graphs
 from sopool.errors import SettingError
 from sopool.estimator import UnseenWarning, ensemble, load_model
@@ -238,6 +239,18 @@ class Sizes(Extra):
         return GraphRows(store.sizes)
 
 
+@dataclass(frozen=True)
+class SumOfLabels(Extra):
+    """The sum of the numbers of the node labels of each graph: what depends on how a store numbers them."""
+
+    key = "1"
+
+    def build(self, store, cached=True):
+        assert store.node_categories is store.edge_categories is None
+        graph = torch.repeat_interleave(store.sizes)
+        return GraphRows(torch.zeros(len(store)).index_add(0, graph, store.node_labels.float()))
+
+
 def with_labels(names):
     """The little graphs with other names of edge labels."""
     return pack(to_graphs(replace(STORE, edge_label_names=tuple(names))), name="little")
@@ -286,6 +299,33 @@ def test_extras_of_new_graphs(by_label, tmp_path, monkeypatch):
     for one, chances in zip(loaded.explain(graphs[:3]), expected, strict=False):
         np.testing.assert_allclose(one.probabilities, chances, atol=1e-5)
     assert not (tmp_path / "cache").exists()
+
+
+class Summed(torch.nn.Module):
+    def __init__(self, in_channels: int, out_channels: int, hidden: int):
+        super().__init__()
+        self.head = torch.nn.Linear(1, out_channels)
+
+    def forward(self, x, edge_index, batch, total):
+        return self.head(total.to(x.dtype).unsqueeze(1))
+
+
+def test_extras_get_node_labels_with_the_numbers_of_training():
+    """Where a new store has others, the result is the same; what a model does not encode is left out."""
+    try:
+        trained("summed", sees="labels", recipe=RECIPE, extras={"total": SumOfLabels()})(Summed)
+        first = with_labels("abc")
+        model = small("summed").fit(first, LABELS)
+        expected = model.predict_proba(first)
+        turned = replace(first, node_labels=2 - first.node_labels, node_label_names=first.node_label_names[::-1])
+        np.testing.assert_array_equal(model.predict_proba(turned), expected)
+        categories = (CategoryColumn("more", ("x",)),)
+        more = torch.zeros(first.num_nodes, 1, dtype=torch.uint8)
+        more = replace(first, node_categories=more, node_category_columns=categories)
+        np.testing.assert_array_equal(model.predict_proba(more), expected)
+        assert len(np.unique(expected)) > 10
+    finally:
+        del SYSTEMS["summed"], NETWORKS["summed"]
 
 
 def test_graphs_without_the_labels_that_extras_read(by_label):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sopool._runtime.devices import choose_device
 from sopool._runtime.threads import threads
-from sopool.data.features.edge_features import EdgeEncoder, only_encoded
+from sopool.data.features.edge_features import EdgeEncoder
 from sopool.data.features.encoder import Encoder
 from sopool.data.features.encoders import default_encoder
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
@@ -24,7 +24,7 @@ from sopool.data.formats.molecule_features import needed_features
 from sopool.data.formats.rows import TrainingColumns
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError
-from sopool.estimator.ensemble import Ensemble, check_finite, training_tables
+from sopool.estimator.ensemble import Ensemble, check_finite, for_extras, training_tables
 from sopool.estimator.fitting import FitProgress, fit_ensemble, model_for, run_configs, training_facts, training_of
 from sopool.estimator.seen_graphs import SeenGraphs
 from sopool.estimator.truth import KnownGraphs, Predicts, known_graphs, match_targets, sample_weights
@@ -188,7 +188,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         edges = None if edge_encoder is None else edge_encoder.fit(store).transform(store)
         taken = store
         if config.system:  # whose extras read the edges
-            edges, taken = None, only_encoded(store, edge_encoder)
+            edges, taken = None, for_extras(store, encoder, edge_encoder)
         graph_encoder = GraphAttributeEncoder().fit(store) if config.graph_attributes else None
         numbers = None if graph_encoder is None else graph_encoder.transform(store)
         tables = training_tables(taken, encoder.transform(store), edges, numbers, config, objective)

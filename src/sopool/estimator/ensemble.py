@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from sopool._runtime.threads import one_threaded_pool, threads
-from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures, only_encoded
+from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures, only_encoded_edges
 from sopool.data.features.encoder import Encoder, Fields
+from sopool.data.features.encoders import only_encoded_nodes
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.numbers import Numbers
@@ -83,11 +84,12 @@ class Ensemble:
     def graphs_and_edges(self, store: PackedGraphs) -> tuple[PackedGraphs, EdgeFeatures | None]:
         """Return graphs as the networks take them, and the features of their edges.
 
-        The network of a system takes labels and attributes of edges from its extras only.
+        The network of a system takes labels and attributes of edges from its extras only, which get nothing that the
+        encoders do not have.
         """
         if not self.model.config.system:
             return store, self.encode_edges(store)
-        return only_encoded(store, self.edges), None
+        return for_extras(store, self.encoder, self.edges), None
 
     def encode_graphs(self, store: PackedGraphs) -> Numbers | None:
         """Return the attributes of all graphs; None if the models do not use them."""
@@ -179,6 +181,11 @@ def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
     piece = np.cumsum(sizes) // nodes
     ends = np.flatnonzero(np.diff(piece, append=-1)) + 1
     yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+
+
+def for_extras(store: PackedGraphs, nodes: Encoder, edges: EdgeEncoder | None) -> PackedGraphs:
+    """Return graphs as the extras of a system's network get them, which is the same whatever file they are in."""
+    return only_encoded_nodes(only_encoded_edges(store, edges), nodes)
 
 
 def training_tables(

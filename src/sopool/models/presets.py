@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sopool._runtime.generators import planning
 from sopool.data.analysis.distances import MOST_PAIRS, affordable
-from sopool.data.features.edge_features import EdgeEncoder, only_encoded
+from sopool.data.features.edge_features import EdgeEncoder, only_encoded_edges
 from sopool.data.features.encoders import has_node_attributes, has_node_categories, has_node_labels
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError, check_name
@@ -238,7 +238,7 @@ def system_config(
         if type(value) not in (bool, int, float, str) or value != value:
             raise SettingError(f"{system} cannot be made with {name}={value!r}: give a number, a text or a boolean.")
     first = network.settings[0]
-    found = network.model_for(only_encoded(store, edges))
+    found = network.model_for(only_encoded_edges(store, edges))
     config = replace(
         found,
         edge_labels=0 if edges is None else len(edges.values),

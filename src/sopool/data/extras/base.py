@@ -49,7 +49,8 @@ class Extra(ABC):
     def reads(self, store: PackedGraphs) -> tuple[str, ...]:
         """Return which of ``"edge_labels"`` and ``"edge_attributes"`` of these graphs it reads. Default: neither.
 
-        A model that is fitted gives it no others, and labels with the numbers that they had in training.
+        A model that is fitted gives it no others, of nodes only the labels and attributes that it encodes, and labels
+        with the numbers that they had in training, whatever their numbers in another store.
         """
         return ()
 

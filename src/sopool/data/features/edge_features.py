@@ -234,7 +234,7 @@ class EdgeEncoder:
         return encoder
 
 
-def only_encoded(store: PackedGraphs, encoder: EdgeEncoder | None) -> PackedGraphs:
+def only_encoded_edges(store: PackedGraphs, encoder: EdgeEncoder | None) -> PackedGraphs:
     """Return graphs without the labels and attributes of edges that an encoder does not have.
 
     Labels have the numbers of the encoder's values; all that it has not seen have the next one.
@@ -245,9 +245,9 @@ def only_encoded(store: PackedGraphs, encoder: EdgeEncoder | None) -> PackedGrap
 
     Examples:
         >>> from sopool.data import EdgeEncoder, Graph, pack
-        >>> from sopool.data.features.edge_features import only_encoded
+        >>> from sopool.data.features.edge_features import only_encoded_edges
         >>> first, other = (pack([Graph(2, [(0, 1), (1, 0)], edge_labels=labels)]) for labels in ("ba", "bc"))
-        >>> only_encoded(other, EdgeEncoder().fit(first)).edge_labels
+        >>> only_encoded_edges(other, EdgeEncoder().fit(first)).edge_labels
         tensor([1, 2], dtype=torch.int32)
     """
     found = replace(store, edge_labels=None, edge_label_names=(), edge_attributes=None)
