@@ -185,7 +185,9 @@ def _without_refused(model: GraphEstimator, chunk: GraphChunk) -> tuple[GraphChu
         return chunk, []
     bad = [BadRow(chunk.rows[at], f"{chunk.graphs[at].num_nodes:,} nodes", why) for at, why in refused.items()]
     kept = [at for at in range(len(chunk.graphs)) if at not in refused]
-    lists = {name: [getattr(chunk, name)[at] for at in kept] for name in ("rows", "ids", "cells", "labels")}
+    lists: dict[str, Any] = {
+        name: [getattr(chunk, name)[at] for at in kept] for name in ("rows", "ids", "cells", "labels")
+    }
     return replace(chunk, graphs=chunk.graphs[kept] if kept else None, **lists), bad
 
 
