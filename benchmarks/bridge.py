@@ -51,7 +51,7 @@ BATCHES = 50
 DISTANCES = 6
 RANK = 24
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
-DECAYS = (0.0, 0.01, 0.1, 1.0)
+DECAYS = (0.0, 0.1)
 
 
 @dataclass(frozen=True)

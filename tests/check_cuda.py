@@ -29,9 +29,11 @@ from tests.check_cuda_pairs import check_pairs
 from tests.check_cuda_training import (
     PAIRS,
     check_bank,
+    check_captured_pairs,
     check_columns,
     check_going_on,
     check_objective,
+    check_optimizers,
     check_predictions,
 )
 from tests.helpers.cuda_cases import (
@@ -271,10 +273,12 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"bank-{gnn}-{pool}": partial(check_bank, gnn, pool) for gnn, pool in PAIRS},
     "columns": check_columns,
     **{f"objective-{goal}": partial(check_objective, goal) for goal in GOALS},
+    "optimizers": check_optimizers,
     "captured": check_captured,
     "garbage": check_garbage,
     "no-waiting": check_no_waiting,
     "pairs": check_pairs,
+    "pairs-captured": check_captured_pairs,
     "store": check_store,
     **{f"going-on-{average}": partial(check_going_on, average) for average in (0.0, 0.9)},
     "predictions": check_predictions,

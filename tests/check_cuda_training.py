@@ -12,6 +12,7 @@ import torch
 from sopool import GraphClassifier
 from sopool.data import load
 from sopool.estimator.ensemble import TOGETHER, Ensemble
+from sopool.models import ModelConfig, extras_for
 from sopool.models.config import RANDOM
 from sopool.models.presets import FROZEN
 from sopool.nn import READOUTS
@@ -110,6 +111,25 @@ def check_law(label: str, tables: GraphTables, tied: bool, **shared: Any) -> Non
     check(f"{label}, of 3 against a run by itself", error(alone, together[1:2].cpu()), 1e-9)
     if not tied:
         check(f"{label}, against the CPU", error(together, trained("cpu", configs, captures=False)), 1e-6)
+
+
+def check_captured_pairs() -> None:
+    """The law of the bank on the GPU for pairs of nodes, in directed graphs as well."""
+    for directed in (False, True):
+        store = little_store(directed=directed)
+        for options in ({}, {"rest": True, "normalize": "pairs"}, {"walks": True, "normalize": "size"}):
+            model = {"pool": "sopool-pairs", "pool_options": {"rank": 3, "distances": 2} | options}
+            tables = tables_of(store).with_extras(store, extras_for(ModelConfig(**model)), cached=False)
+            check_law(
+                f"bank, pairs, {'' if directed else 'un'}directed, {' '.join(options)}", tables, False, model=model
+            )
+
+
+def check_optimizers() -> None:
+    """The law of the bank on the GPU for optimizers other than Adam, with clipped gradients."""
+    tables = tables_of(little_store())
+    for name, momentum in (("sgd", 0.9), ("rmsprop", 0.0), ("adagrad", 0.0)):
+        check_law(f"bank, {name}", tables, False, optimizer=name, momentum=momentum, clip=0.3)
 
 
 def check_going_on(average: float) -> None:

@@ -76,6 +76,33 @@ def test_what_it_cannot_do(given, message, model, graphs, call, tmp_path):
     assert not (tmp_path / "explanation.html").exists()
 
 
+def test_model_and_data_that_were_exchanged(model, graphs, call):
+    for command in (["predict", graphs, model], ["explain", graphs, model, "-g", "1"]):
+        said = " ".join(call(*command).err.split())
+        assert "not a file written by sopool" in said
+        assert "m.sopool is a model: give the model first, and then the data." in said
+    assert "is a model" not in call("predict", graphs, "MUTAG").err
+
+
+@pytest.mark.parametrize(("normalize", "exact"), [(None, False), ("size", True)])
+def test_it_says_what_makes_an_explanation_of_pairs_exact(normalize, exact, graphs, call, tmp_path):
+    options = {"rank": 2, "distances": 2} | ({} if normalize is None else {"normalize": normalize})
+    tiny(pool="sopool-pairs", pool_options=options).fit(STORE, LABELS).save(tmp_path / "p.sopool")
+    shown = call("explain", "p.sopool", graphs, "-g", "1")
+    said = " ".join(shown.err.split())
+    assert f"The {'exact' if exact else 'approximate'} explanation is in explanation.html." in said
+    why = "It is approximate because of normalize=log; models that are trained with --pool-options normalize=size have"
+    assert (why in said) is not exact
+
+
+def test_an_id_that_is_not_there_may_be_in_another_column(call, tmp_path):
+    pytest.importorskip("rdkit")
+    tiny().fit(["C", "CC", "CO", "CCO"], [0, 1, 0, 1]).save(tmp_path / "m.sopool")
+    (tmp_path / "new.csv").write_text("smiles,code\nC,a\nCC,b\n")
+    said = " ".join(call("explain", "m.sopool", "new.csv", "-g", "b").err.split())
+    assert "rows 2 to 3 and have no ids. Ids are in a column named id or name, or --id-column names it." in said
+
+
 def test_graphs_that_lack_what_the_model_looks_at(call, graphs, tmp_path):
     tiny().fit(STORE, LABELS).save(tmp_path / "labels.sopool")
     (tmp_path / "bare.jsonl").write_text('{"nodes": 2, "edges": [[0, 1]]}')

@@ -73,6 +73,17 @@ def test_settings_are_searched_where_one_asks_for_it(call, graphs, tmp_path):
     assert load_model(tmp_path / "m.sopool").lr == 0.02
 
 
+def test_options_of_a_network_are_searched_too(call, graphs, tmp_path):
+    given = ["--system", "patchy-san", "--search", "--batch-size", "16", "--folds", "0", "--models", "1"]
+    shown = call("fit", graphs, *FIT, *given)
+    assert "7/7 networks" in shown.err  # k is 10 or 5
+    k = load_model(tmp_path / "m.sopool").config_.system_options["k"]
+    assert f"Selected: k {k}." in words(shown.out)
+    shown = words(call("show", "m.sopool").out)
+    assert "selected from k 10, 5" in shown
+    assert "optimizer rmsprop" in shown
+
+
 def test_its_recipe_says_how_long(call, graphs, monkeypatch, tmp_path):
     own = SYSTEMS["dgcnn"]
     monkeypatch.setitem(NETWORKS, "dgcnn", replace(own, recipe=replace(own.recipe, epochs=3)))

@@ -61,6 +61,15 @@ def test_it_shows_what_fit_was_told(call, tmp_path):
     assert "- The estimate is for new graphs like the given ones.\n" in card
 
 
+def test_the_values_that_a_search_chose_from_are_shown(call, tmp_path):
+    grid = ["--pool", "sum,mean", "--lr", "0.01,0.02", "--hidden", "3"]
+    assert call("fit", "MUTAG", "-o", "m.sopool", *QUICK, "--folds", "0", "--models", "1", *grid).code == 0
+    assert "selected from pool sum, mean; lr 0.01, 0.02" in words(call("show", "m.sopool", "--card", "card.md").out)
+    assert "| selected from | pool sum, mean; lr 0.01, 0.02 |\n" in (tmp_path / "card.md").read_text()
+    facts = json.loads(call("show", "m.sopool", "--json").out)
+    assert facts["searched"] == {"pool": ["sum", "mean"], "lr": [0.01, 0.02]}
+
+
 @pytest.mark.parametrize(
     ("make", "y", "said"),
     [
@@ -119,6 +128,7 @@ def test_models_of_earlier_versions(path, call):
             "about.estimate.scores.accuracy.mean is '1'",
         ),
         ({"environment": {"sopool": []}}, "about.environment.sopool is []"),
+        ({"searched": {"lr": 1}}, "about.searched.lr is 1, expected a list"),
         ({"data": {"graphs": 1, "graphs_of_class": [1, 2, 3]}}, "about.data has 3 counts of graphs for 2 classes"),
     ],
 )

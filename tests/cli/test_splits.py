@@ -16,10 +16,10 @@ RINGS = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccsc1", "C1CCNCC1", "c1ccoc1"]
 def table(tmp_path):
     """Molecules of six scaffolds, with columns to split by."""
     path = tmp_path / "molecules.csv"
-    lines = ["smiles,label,lab,year,set"]
+    lines = ["smiles,label,lab,year,set,site"]
     for i in range(36):
         part = ("train", "train", "valid", "test")[i // 2 % 4]
-        lines.append(f"{RINGS[i % 6]}{'C' * (1 + i // 6)},{i // 3 % 2},lab {i // 4},{1990 + i},{part}")
+        lines.append(f"{RINGS[i % 6]}{'C' * (1 + i // 6)},{i // 3 % 2},lab {i // 4},{1990 + i},{part},{i % 3 % 2}")
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -116,6 +116,9 @@ def test_fit_gives_an_estimate_for_each_split(call, table):
         (["--split", "group:labs"], "there is no column 'labs' (--split group:labs)"),
         (["--split", "column:lab"], "line 2: the column 'lab' holds 'lab 0', expected train, valid or test"),
         (["--split", "time:lab"], "line 2: the column 'lab' holds 'lab 0', expected a number such as 2019"),
+        (["--split", "group:site", "--folds", "2"], "leave no group to hold out: give at least 3 groups, because one"),
+        (["--split", "group:site", "--folds", "3"], "2 groups cannot be divided into 3 folds: give at least 3 groups"),
+        (["--split", "group:site", "--folds", "3"], "a column that holds train and test (--split column:COLUMN)"),
         (["--split", "group:lab", "--folds", "20"], "9 groups cannot be divided into 20 folds"),
         (["--split", "time:year", "--folds", "40"], "36 different times cannot be cut into the 41 periods"),
         (["--split", "time:year", "--keep-copies-together"], "copies cannot be kept together by the split time:year"),

@@ -7,7 +7,7 @@ import torch
 
 from sopool.errors import DataError
 from sopool.ops import backend
-from sopool.training.bank.bank import new_model
+from sopool.training.bank.bank import Bank, new_model
 from sopool.training.bank.optimizer import OPTIMIZERS, clip_norms, fresh_shares
 from sopool.training.run_splits import run_seed
 from sopool.training.runs.config import WITH_MOMENTUM, OptimizerName, RunConfig
@@ -65,6 +65,18 @@ def test_banks_train_as_torch_does(name, momentum):
             assert found[epoch][number] == pytest.approx(want, rel=1e-9)
         values = torch.cat([p.detach().flatten() for p in plain.model.parameters()])
         torch.testing.assert_close(alone.values[0], values, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "momentum"), CASES[1:])
+def test_banks_go_on_from_their_state(name, momentum):
+    tables = tables_of(little_store())
+    configs = [run_config(optimizer=name, momentum=momentum, clip=0.3, seed=seed) for seed in range(2)]
+    straight, broken = bank_of(tables, configs), bank_of(tables, configs)
+    broken.run_epoch()
+    straight.run_epoch()
+    again = Bank(tables, configs, broken.splits, broken.state, epoch=1)
+    np.testing.assert_array_equal(again.run_epoch(), straight.run_epoch())
+    assert torch.equal(again.values, straight.values)
 
 
 def test_gradients_are_clipped_as_torch_clips_them():

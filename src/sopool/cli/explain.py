@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sopool.cli.loading import own_columns, source_files
+from sopool.cli.loading import load_model_for, own_columns, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
@@ -15,7 +15,7 @@ from sopool.cli.options import (
     RootOption,
     SmilesColumnOption,
     StreamArgument,
-    TargetColumnsOption,
+    TruthColumnsOption,
 )
 from sopool.cli.output import STDIN, check_target, format_of, is_stdout, json_text, print_message, write_target
 from sopool.errors import SettingError, check_name
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from sopool.estimator import GraphEstimator
     from sopool.models.explain.explanation import AnyExplanation
 
+APPROXIMATE = ("trace", "sqrt", "norm", "log")
+"""The normalizations with which an explanation is gradient x input."""
 AHEAD = 1000
 """The number of further rows that are searched for an id equal to the row number; reading all may take long."""
 
@@ -67,7 +69,7 @@ def explain(
         str | None,
         typer.Option(metavar="NAME", help="Column or property that holds the true labels.", rich_help_panel=DATA),
     ] = None,
-    target_columns: TargetColumnsOption = None,
+    target_columns: TruthColumnsOption = None,
     max_atoms: MaxAtomsOption = MAX_ATOMS,
     root: RootOption = None,
 ) -> None:
@@ -76,12 +78,12 @@ def explain(
     For sum, mean, attention and second-order poolings, the contributions are the exact terms of the score of a class,
     of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, with normalize=trace,
     sqrt, norm or log, and for systems (fit --system), they are gradient x input, and the page says so. With
-    sopool-pairs, the pairs of nodes that contribute most are drawn and listed too.
+    sopool-pairs, the pairs of nodes that contribute most are drawn and listed too; it has normalize=log unless the
+    model was trained with, e.g., --pool-options normalize=size, with which they are exact.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.formats.rows import row_options
     from sopool.data.sources.find_graph import find_graph, has_id, row_number
-    from sopool.estimator import load_model
     from sopool.models.explain.explanation import TargetExplanation
     from sopool.report.explanation.words import prediction_words
     from sopool.report.page.render import check_page
@@ -90,7 +92,7 @@ def explain(
     chosen = form or format_of(output, "html", "json")
     if chosen == "html":
         check_page()
-    estimator = load_model(model, device)
+    estimator = load_model_for(model, source, device)
     if target is not None:
         if not estimator.target_names_:
             raise SettingError(f"--target {target}: the model predicts one class, which is explained without it.")
@@ -113,7 +115,19 @@ def explain(
     if is_stdout(output):
         return
     kind = "exact" if explanation.exact else "approximate"
-    print_message("note", f"{prediction_words(explanation)}. The {kind} explanation is in {output}.")
+    why = "" if explanation.exact else _why_approximate(estimator)
+    print_message("note", f"{prediction_words(explanation)}. The {kind} explanation is in {output}.{why}")
+
+
+def _why_approximate(estimator: "GraphEstimator") -> str:
+    """Say what makes an explanation approximate, if another normalization would make it exact."""
+    normalize = estimator.config_.effective_options.get("normalize")
+    if estimator.config_.blocks or normalize not in APPROXIMATE:
+        return ""
+    return (
+        f" It is approximate because of normalize={normalize}; models that are trained with --pool-options "
+        "normalize=size have exact ones."
+    )
 
 
 def _name(found: "FoundGraph") -> str:

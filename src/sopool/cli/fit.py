@@ -289,6 +289,7 @@ def fit(
             trained = Work(store, tally).fit(model)
         final = getattr(trained, "best_estimator_", trained)
         final.about_["config"] = config_text(context)
+        final.about_["searched"] = _searched(grid)
         if found:
             final.about_["estimate"] = found[0].to_json()
             if found[0].temperature is not None:
@@ -361,6 +362,14 @@ def _grid_for(
         flag = "--search" if search else "--system-options"
         raise SettingError(f"{flag} is for the network of a system: add, e.g., --system dgcnn.")
     return grid
+
+
+def _searched(grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the values that there are several of, those of a system's options by the names of the options."""
+    found = dict(grid)
+    each = found.pop("system_options", [])
+    found |= {name: list(dict.fromkeys(one[name] for one in each)) for name in (each[0] if each else ())}
+    return {name: values for name, values in found.items() if len(values) > 1}
 
 
 def _check_system(system: str, context: typer.Context, source: Sequence[str]) -> None:

@@ -79,6 +79,22 @@ class Reader:
         return [f"{unit} {number}" for number in numbers]
 
 
+def load_model_for(model: Path, source: str | Sequence[str], device: str) -> "GraphEstimator":
+    """Load a model; if it is no model but a source is, the error says that they were exchanged."""
+    from sopool.estimator import load_model
+
+    try:
+        return load_model(model, device)
+    except DataError as error:
+        for one in [source] if isinstance(source, str) else source:
+            try:
+                load_model(one, "cpu")
+            except DataError:
+                continue
+            raise DataError(f"{error} {one} is a model: give the model first, and then the data.") from error
+        raise
+
+
 def own_columns(estimator: "GraphEstimator", text: str | None) -> list[str]:
     """Return the columns that hold the targets of a model, in the order of the model if they have the same names."""
     columns = column_names(text)

@@ -60,6 +60,15 @@ TargetColumnsOption = Annotated[
         help="Columns of a CSV file, or properties of an SDF file, to predict: numbers, or labels 0 and 1.",
     ),
 ]
+TruthColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar=LIST,
+        help="Columns or properties with the true values of the model's targets, in their order.",
+        show_default="those it was trained on",
+        rich_help_panel=DATA,
+    ),
+]
 TaskOption = Annotated[
     Literal["classification", "multi-label", "regression"] | None,
     typer.Option(

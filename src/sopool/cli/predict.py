@@ -11,7 +11,7 @@ import typer
 
 from sopool._files.atomic import is_stream, whole_file
 from sopool._runtime.packages import require
-from sopool.cli.loading import own_columns, shown_source, source_files
+from sopool.cli.loading import load_model_for, own_columns, shown_source, source_files
 from sopool.cli.options import (
     DATA,
     MAX_ATOMS,
@@ -21,7 +21,7 @@ from sopool.cli.options import (
     RootOption,
     SmilesColumnOption,
     StreamsArgument,
-    TargetColumnsOption,
+    TruthColumnsOption,
 )
 from sopool.cli.output import STDIN, check_target, error_console, format_of, is_stdout, open_target, print_message
 from sopool.errors import DataError, OnError, SettingError
@@ -50,7 +50,7 @@ def predict(
         str | None,
         typer.Option(metavar="NAME", help="Column or property with the true class or number; prints scores."),
     ] = None,
-    target_columns: TargetColumnsOption = None,
+    target_columns: TruthColumnsOption = None,
     form: Annotated[
         Literal["csv", "jsonl", "parquet"] | None,
         typer.Option("--format", help="Output format.", show_default="by file name, else csv"),
@@ -80,7 +80,6 @@ def predict(
     from sopool._runtime.out_of_memory import advise
     from sopool.data.formats.rows import row_options
     from sopool.data.sources.stream import stream_graphs
-    from sopool.estimator import load_model
     from sopool.estimator.streaming import FORMATS, Count, Writer, predict_stream
 
     check_target(output, model, *source_files(source, root))
@@ -89,7 +88,7 @@ def predict(
         require("writing Parquet files", "pyarrow")
         if is_stdout(output):
             raise SettingError("--format parquet needs a file to write to, e.g. -o predictions.parquet.")
-    estimator = load_model(model, device)
+    estimator = load_model_for(model, source, device)
     columns = own_columns(estimator, target_columns)
     count = Count()
     start = time.monotonic()

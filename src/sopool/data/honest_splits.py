@@ -15,6 +15,12 @@ from sopool.errors import DataError, SettingError
 TrainTest = tuple[np.ndarray, np.ndarray]
 TRAIN, VALIDATION, TEST, UNUSED = range(4)
 """The parts that a graph may belong to in a given split."""
+LEAST_GROUPS = 3
+"""The least number of groups to cross-validate a model that holds out training graphs to choose its epoch."""
+TOO_FEW = (
+    f"give at least {LEAST_GROUPS} groups, because one is tested on and another is held out of the training graphs. Of "
+    "two, test on one by a column that holds train and test (split=column:COLUMN), or by a file for each."
+)
 DRAWS = 16
 """The number of random draws of held-out groups, of which the best balanced one is used."""
 
@@ -43,10 +49,8 @@ def group_folds(
     codes = np.unique(groups, return_inverse=True)[1]
     count = int(codes.max(initial=-1)) + 1
     if count < folds:
-        raise DataError(
-            f"{count} group{'s' * (count != 1)} cannot be divided into {folds} folds: use at most {count} folds, or "
-            "groups that are smaller."
-        )
+        fewer = f"use at most {count} folds, or groups that are smaller." if count >= LEAST_GROUPS else TOO_FEW
+        raise DataError(f"{count} group{'s' * (count != 1)} cannot be divided into {folds} folds: {fewer}")
     table = _contents(codes, strata)
     sizes = table[:, -1]
     order = np.random.default_rng(seed).permutation(count)
@@ -86,7 +90,7 @@ def group_holdout(
     if len(table) < 2 or not len(free):
         raise DataError(
             f"{len(train)} training graphs of {len(table)} group{'s' * (len(table) != 1)} leave no group to hold out: "
-            "give more groups, or hold out no graphs."
+            f"{TOO_FEW if len(table) < LEAST_GROUPS - 1 else 'give more groups, or hold out no graphs.'}"
         )
     draw = np.random.default_rng(seed)
     tries = [_draw(draw.permutation(free), table[:, -1], goal) for _ in range(DRAWS)]

@@ -43,8 +43,9 @@ ABOUT = record(
         "environment": mapping_of(SCALAR),
         "estimate": optional(ESTIMATE),
         "training": mapping_of(optional(SCALAR)),
+        "searched": mapping_of(list_of(SCALAR)),
     },
-    {"data": {}, "environment": {}, "estimate": None, "training": {}},
+    {"data": {}, "environment": {}, "estimate": None, "training": {}, "searched": {}},
     more=anything,
 )
 """What is read of ``about_``; that of a file may say anything."""
@@ -93,6 +94,7 @@ def model_facts(model: GraphEstimator) -> dict[str, Any]:
             "graphs": [] if model.graph_encoder_ is None else list(model.graph_encoder_.names),
         },
         "network": _network(model),
+        "searched": about["searched"],
         "settings": _settings(model) | about["training"] | {"best_epochs": model.best_epochs_},
         "estimate": None if estimate is None else _estimate(estimate),
         "environment": about["environment"],

@@ -43,7 +43,7 @@ def sections(facts: dict[str, Any]) -> list[Section]:
         Section("Training data", _data(facts)),
         Section("Features", _features(facts["features"])),
         Section("Networks", _networks(facts["network"])),
-        Section("Settings", [(name.replace("_", " "), _value(value)) for name, value in facts["settings"].items()]),
+        Section("Settings", _settings(facts)),
         Section("Estimate", _estimate(facts)),
         Section("Versions", [(name, _value(value)) for name, value in facts["environment"].items()]),
     ]
@@ -145,6 +145,13 @@ def _architecture(network: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _options(options: dict[str, Any]) -> str:
     return f" ({', '.join(f'{name}={_value(value)}' for name, value in options.items())})" if options else ""
+
+
+def _settings(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the settings, and the values that a search chose some of them from."""
+    settings = [(name.replace("_", " "), _value(value)) for name, value in facts["settings"].items()]
+    found = "; ".join(f"{name.replace('_', ' ')} {_value(values)}" for name, values in facts["searched"].items())
+    return [*settings, *([("selected from", found)] if found else [])]
 
 
 def _estimate(facts: dict[str, Any]) -> list[tuple[str, str]]:

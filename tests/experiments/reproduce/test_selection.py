@@ -51,14 +51,8 @@ def test_a_drawn_pooling_is_there_once_and_only_where_the_learned_one_is():
 
 
 SYSTEMS = [
-    "GK [2009]",
-    "RW [2010]",
-    "WL [2011]",
-    "DGK [2015]",
-    "AWE [2018]",
-    "DCNN [2016]",
-    "PatchScan [2016]",
-    "DGCNN [2018]",
+    *("GK [2009]", "RW [2010]", "WL [2011]", "DGK [2015]", "AWE [2018]", "DCNN [2016]", "PatchScan [2016]"),
+    *("ECC [2017]", "DGCNN [2018]", "DiffPool [2018]", "GCAPS-CNN [2018]", "EigenGCN [2019]"),
 ]
 
 

@@ -24,6 +24,8 @@ RESUMED = [
     for name in FIXED
 ]
 """Of those that take long, make test-all checks the tests that evaluate them."""
+BY_EIGENVECTORS = ("eigengcn",)
+"""Networks whose scores depend on the order of nodes where eigenvalues are equal, as their tests say."""
 EXACT = [name for name in FIXED if not SYSTEMS[name].chance]
 TRAIN = np.arange(24)
 WANTED = np.arange(24, 30)
@@ -162,7 +164,7 @@ def test_interrupted_runs_are_resumed(system, tmp_path):
 def scored(name, setting, store):
     """The scores of a network with initial weights, which have a seed ``[G, 2]``."""
     torch.manual_seed(0)
-    config = replace(SYSTEMS[name].model, hidden=setting.hidden, system_options=dict(setting.options))
+    config = replace(SYSTEMS[name].model_for(STORE), hidden=setting.hidden, system_options=dict(setting.options))
     model = make_model(config, 2, 2).eval()
     tables = GraphTables.for_prediction(store, NodeLabelEncoder(unknown=False).fit(STORE).transform(store))
     tables = tables.with_extras(store, SYSTEMS[name].extras, cached=False)
@@ -183,5 +185,6 @@ def test_networks_see_graphs_and_nothing_else(name):
         order = np.random.default_rng(0).permutation(30)
         np.testing.assert_allclose(scored(name, setting, STORE[order]), found[order], rtol=1e-4, atol=1e-5)
         others = pack([permuted(graph) for graph in GRAPHS], "toy")
-        np.testing.assert_allclose(scored(name, setting, others), found, rtol=1e-4, atol=1e-5)
+        if name not in BY_EIGENVECTORS:
+            np.testing.assert_allclose(scored(name, setting, others), found, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(scored(name, setting, STORE[WANTED]), found[WANTED], rtol=1e-4, atol=1e-5)

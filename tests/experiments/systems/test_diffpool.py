@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch_geometric.nn import dense_diff_pool
 
 from sopool.data import load
@@ -15,6 +14,7 @@ from sopool.experiments.systems.trained.diffpool import clusters_of
 from sopool.models import make_model, stack
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.training.runs.store import RunStore
+from tests.helpers.convolutions import convolved
 
 SIZES = [5, 1, 9, 0, 6]
 
@@ -38,31 +38,14 @@ def random_graphs():
     return torch.randn(sum(SIZES), 3).double(), torch.from_numpy(np.concatenate(edges, 1).copy()), dense
 
 
-def stack_reference(part, rows, matrices, training):
-    """The layers of each graph; batch norm has the nodes of all graphs."""
-    sizes = [len(x) for x in rows]
-    every = []
-    for number, layer in enumerate(part.layers):
-        linear = layer.linear
-        z = torch.cat([a @ x @ linear.weight.t() + linear.bias for a, x in zip(matrices, rows, strict=True)])
-        z = z / z.norm(dim=1, keepdim=True)
-        if number < 2:
-            norm = part.norms[number].module
-            state = (norm.running_mean.clone(), norm.running_var.clone(), norm.weight, norm.bias)
-            z = F.batch_norm(z.relu(), *state, training=training)
-        every.append(z)
-        rows = z.split(sizes)
-    return torch.cat(every, 1).split(sizes)
-
-
 def reference(net, rows, matrices, training):
     """Scores and additional losses of graphs with nodes, one matrix for each graph."""
     readouts, penalty = [], 0
     for level, encoder in enumerate(net.encoders):
-        h = stack_reference(encoder, rows, matrices, training)
+        h = convolved(encoder, rows, matrices, training)
         readouts.append(torch.stack([one.amax(0) for one in h]))
         if level < len(net.assigners):
-            s = stack_reference(net.assigners[level], rows, matrices, training)
+            s = convolved(net.assigners[level], rows, matrices, training)
             logits = [net.logits[level](one) for one in s]
             pooled = [dense_diff_pool(*graph) for graph in zip(h, matrices, logits, strict=True)]
             ends = [len(x) * link + entropy for x, (*_, link, entropy) in zip(h, pooled, strict=True)]
@@ -88,6 +71,20 @@ def test_it_is_the_network_of_the_paper(poolings, training):
     torch.testing.assert_close(found.penalty[there], penalty, rtol=1e-5, atol=1e-6)  # PyG adds 1e-15 to logarithms
     assert not found.scores[3].any()
     assert found.penalty[3] == 0
+
+
+def test_graphs_without_nodes_alone():
+    x, edges, _ = random_graphs()
+    ptr = torch.tensor([0, 0, 0, 5, 6])  # two graphs of each of two models
+    together = stack([classifier(1, seed).eval() for seed in range(2)])
+    inside = edges[:, edges[0] < 6]
+    found = together.classify(x[:6], neighbors_of(inside, 6), ptr)
+    assert not found.scores[:2].any()
+    assert found.scores[2:].all()
+    assert (found.penalty > 0).tolist() == [False, False, True, True]
+    nothing = together.classify(x[:0], neighbors_of(edges[:, :0], 0), torch.zeros(3, dtype=torch.long))
+    assert nothing.scores.tolist() == [[0, 0], [0, 0]]
+    assert nothing.penalty is None
 
 
 def test_losses_of_stacked_networks_are_those_of_each():

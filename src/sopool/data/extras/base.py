@@ -1,13 +1,14 @@
-"""The base class of extras, and tables with one row for each node or graph."""
+"""The base class of extras, and tables with one row for each node, edge or graph."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.graphs import PackedGraphs
+from sopool.data.graphs import PackedGraphs, take_segments
 from sopool.ops.message_passing.extras import Tables
 
 
@@ -87,6 +88,35 @@ class NodeRows:
     def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
         """Return the rows of the nodes of a batch."""
         return self.rows.index_select(0, nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeRows:
+    """Tables with one row for each edge, in the order in which networks get the edges: by target, then by source.
+
+    Args:
+        edge_ptr: The position of each graph's first edge ``[G + 1]``.
+        rows: The rows of all edges ``[E, ...]``.
+    """
+
+    edge_ptr: Tensor
+    rows: Tensor
+
+    @classmethod
+    def of(cls, store: PackedGraphs, rows: Tensor) -> "EdgeRows":
+        """Return the tables of rows that are in the order of the store; those of a repeated edge are sorted."""
+        source, target = store.edge_index.numpy()
+        graph = np.repeat(np.arange(len(store)), store.edge_ptr.diff().numpy())
+        order = np.lexsort((*rows.reshape(len(rows), rows.shape[1:].numel()).numpy().T, source, target, graph))
+        return cls(store.edge_ptr, rows[torch.from_numpy(order)])
+
+    def to(self, device: torch.device | str) -> "EdgeRows":
+        """Return the tables on another device."""
+        return EdgeRows(self.edge_ptr.to(device), self.rows.to(device))
+
+    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
+        """Return the rows of the edges of a batch."""
+        return self.rows.index_select(0, take_segments(self.edge_ptr, graphs)[1])
 
 
 @dataclass(frozen=True, eq=False)

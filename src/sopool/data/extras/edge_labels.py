@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from sopool.data.extras.base import Extra
-from sopool.data.graphs import PackedGraphs, take_segments
+from sopool.data.extras.base import EdgeRows, Extra
+from sopool.data.graphs import PackedGraphs
 
 
 @dataclass(frozen=True)
@@ -38,31 +37,9 @@ class EdgeLabels(Extra):
             return ("edge_labels",)
         return ("edge_attributes",) if store.edge_attributes is not None and store.edge_attributes.shape[1] else ()
 
-    def build(self, store: PackedGraphs, cached: bool = True) -> "LabelTables":
-        """Return the labels, sorted as lists of neighbors are: by target and then by source."""
-        labels = labels_of(store)
-        source, target = store.edge_index.numpy()
-        graph = np.repeat(np.arange(len(store)), store.edge_ptr.diff().numpy())
-        order = np.lexsort((labels.numpy(), source, target, graph))
-        return LabelTables(store.edge_ptr, labels[torch.from_numpy(order)].int())
-
-
-@dataclass(frozen=True, eq=False)
-class LabelTables:
-    """The label of each edge of all graphs."""
-
-    edge_ptr: Tensor
-    """The position of each graph's first edge ``[G + 1]``."""
-    labels: Tensor
-    """The labels of the edges of each graph, sorted by target and then by source ``[E]``, int32."""
-
-    def to(self, device: torch.device | str) -> "LabelTables":
-        """Return the tables on another device."""
-        return LabelTables(self.edge_ptr.to(device), self.labels.to(device))
-
-    def take(self, graphs: Tensor, ptr: Tensor, nodes: Tensor) -> Tensor:
-        """Return the labels of the edges of a batch ``[E]``, int64."""
-        return self.labels.index_select(0, take_segments(self.edge_ptr, graphs)[1]).long()
+    def build(self, store: PackedGraphs, cached: bool = True) -> EdgeRows:
+        """Return the labels of all edges."""
+        return EdgeRows.of(store, labels_of(store))
 
 
 def labels_of(store: PackedGraphs) -> Tensor:

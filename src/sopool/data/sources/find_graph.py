@@ -7,6 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from sopool.data.formats.kinds import kind_of
 from sopool.data.formats.rows import USUAL, GraphRow, RowOptions
 from sopool.data.graphs import PackedGraphs
 from sopool.data.names import Needed
@@ -73,7 +74,7 @@ def find_graph(
             if number is None:
                 break
     if found is None:
-        raise DataError(_what_there_is(number, names[-1], numbers, ids), place.path)
+        raise DataError(_what_there_is(number, names[-1], numbers, ids, bool(kind_of(source).columns)), place.path)
     return _graph_of(found, fields, place)
 
 
@@ -101,13 +102,14 @@ def _graph_of(row: GraphRow, fields: Mapping[str, Needed], place: Place) -> Foun
     return FoundGraph(graph, row.number, row.name, row.graph.label)
 
 
-def _what_there_is(number: int | None, name: str, numbers: list[int], ids: list[str]) -> str:
+def _what_there_is(number: int | None, name: str, numbers: list[int], ids: list[str], has_columns: bool) -> str:
     first, last = numbers
     if not last:
         return "the file has no graphs."
     missing = f"no graph has the id {name!r}" if number is None else f"no graph is in row {number} or has that id"
-    known = f", with ids such as {', '.join(map(repr, ids))}" if ids else " and have no ids (a column named id or name)"
-    return f"{missing}. The graphs are in rows {first} to {last}{known}."
+    known = f", with ids such as {', '.join(map(repr, ids))}" if ids else " and have no ids"
+    where = " Ids are in a column named id or name, or id_column names it." * has_columns
+    return f"{missing}. The graphs are in rows {first} to {last}{known}.{where}"
 
 
 def _of_store(store: PackedGraphs, number: int | None, wanted: str) -> FoundGraph:

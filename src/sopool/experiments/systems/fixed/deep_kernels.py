@@ -4,6 +4,7 @@ The substructures of a graph are the words of a text, of which a skip-gram model
 of each substructure in each graph, the kernel is :math:`P E E^T P^T`, so the features of graphs are :math:`P E`.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,13 @@ MOST_WORDS = 2**18
 GRAPHLETS = 100
 """The number of random graphlets of each graph; each has seven others that share a node with it."""
 SETTINGS = [{"dimensions": dimensions, "window": window} for dimensions in (10, 50) for window in (2, 10)]
-PAPER = "Yanardag and Vishwanathan, 2015"
+deep = partial(fixed, settings=SETTINGS, normalize="cosine", paper="Yanardag and Vishwanathan, 2015", transductive=True)
+"""Registers a kernel of the paper."""
 
 
-@fixed(
+@deep(
     "dgk-wl",
     sees="vectors of the colors of 2 rounds of refinement that occur together",
-    settings=SETTINGS,
-    normalize="cosine",
-    paper=PAPER,
-    transductive=True,
     cost="h E + epochs h N window + G^2",
 )
 def deep_subtrees(store: PackedGraphs, dimensions: int = 50, window: int = 10, seed: int = 0) -> np.ndarray:
@@ -62,13 +60,9 @@ def deep_subtrees(store: PackedGraphs, dimensions: int = 50, window: int = 10, s
     return _deep(subtree_counts(store, 2), dimensions, window, seed)
 
 
-@fixed(
+@deep(
     "dgk-sp",
     sees="vectors of the shortest paths (label, label, length) that occur together",
-    settings=SETTINGS,
-    normalize="cosine",
-    paper=PAPER,
-    transductive=True,
     cost="N E / G + epochs N^2 window / G + G^2",
     refuses=with_too_many_pairs,
 )
@@ -82,13 +76,9 @@ def deep_paths(store: PackedGraphs, dimensions: int = 50, window: int = 10, seed
     return features
 
 
-@fixed(
+@deep(
     "dgk-gk",
     sees="vectors of sampled subgraphs on 7 nodes that share a node",
-    settings=SETTINGS,
-    normalize="cosine",
-    paper=PAPER,
-    transductive=True,
     cost="samples G + epochs samples window G + G^2",
 )
 def deep_graphlets(
