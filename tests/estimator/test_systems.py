@@ -25,6 +25,7 @@ from sopool.estimator.fitting import training_of
 from sopool.estimator.model_facts import model_facts
 from sopool.estimator.streaming import Count, Writer, predict_stream
 from sopool.experiments.systems import SYSTEMS, Recipe, TrainedSystem, trained
+from sopool.models import member_of
 from sopool.models.network import NETWORKS, network_of
 from sopool.models.presets import UnusedWarning, sort_size
 from tests.estimator.test_checkpoints import InterruptionError, interrupt_after, same
@@ -192,6 +193,18 @@ def test_explanations_are_gradient_times_input():
             np.testing.assert_allclose(each[node], slope.detach().numpy(), rtol=1e-6, atol=1e-8)
     scores = np.mean([member(*batch)[0].detach().numpy() for member, batch in members], axis=0)
     np.testing.assert_allclose(explanation.scores, scores, atol=1e-12)
+
+
+def test_its_networks_are_modules_with_the_trained_weights():
+    model = quick("own").fit(STORE, LABELS)
+    network = member_of(model.ensemble_.model, 1).network.eval()
+    assert isinstance(network, Own)
+    graph = STORE[0]
+    ((_, (_, seen)),) = seen_by_members(model.ensemble_, graph, model.ensemble_.encode(graph))
+    x = seen.x.float()
+    scores = network(x, graph.edge_index.long(), torch.zeros(len(x), dtype=torch.long))
+    expected = model.ensemble_.scores(graph, model.ensemble_.encode(graph))[1]
+    torch.testing.assert_close(scores, expected)
 
 
 def test_what_it_says_of_itself():

@@ -115,7 +115,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         history_: ``loss``, ``validation_loss`` and ``validation_score`` (by the metric), each ``[M, epochs]`` for M
             models; NaN after a model stopped.
         best_epochs_: The epoch that was kept of each model, counted from 0.
-        about_: The data and the environment of the training.
+        about_: The data, the environment and the settings of the training; ``about_["training"]`` has the numbers that
+            stood for None, such as the learning rate.
         seen_graphs_: Hashes of the training graphs, which :meth:`seen_in_training` compares; None in models of earlier
             versions. Set it to None before you save a model that must not reveal whether a graph was among them.
 

@@ -121,8 +121,9 @@ class Ensemble:
 
     @cached_property
     def _ready(self) -> Classifier:
-        """The models in evaluation mode; on a CPU a copy that is prepared for faster inference."""
-        return prepare_for_inference(self.model) if self.device.type == "cpu" else self.model.eval()
+        """The models in evaluation mode; on a CPU, and of systems, a copy that is prepared for inference."""
+        prepared = self.device.type == "cpu" or self.model.config.system
+        return prepare_for_inference(self.model) if prepared else self.model.eval()
 
     def _run(
         self, store: PackedGraphs, features: NodeFeatures, cores: int, work: Callable[[Classifier, Batch], Tensor]
