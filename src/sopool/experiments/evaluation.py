@@ -498,20 +498,9 @@ class Evaluator:
             path = self.systems[pool].path
             return replace(config, path=path, epochs=len(path)).with_setting(setting)
         if pool in self.trained:
-            own = self.trained[pool].recipe
-            return replace(
-                config,
-                model=self._model(pool, fold),
-                epochs=min(own.epochs, self.request.epochs),
-                steps=own.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
-                halve_every=own.halve_every,
-                weight_decay=own.weight_decay,
-                average=own.average,
-                patience=own.patience,
-                optimizer=own.optimizer,
-                momentum=own.momentum,
-                clip=own.clip,
-            ).with_setting(setting)
+            own = self.trained[pool].training(len(self._folds[fold][0]), setting.batch_size)
+            own["epochs"] = min(own["epochs"], self.request.epochs)
+            return replace(config, model=self._model(pool, fold), **own).with_setting(setting)
         config = replace(
             config,
             model=self._model(pool, fold),

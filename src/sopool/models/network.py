@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from itertools import pairwise
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -12,32 +12,69 @@ from torch.func import functional_call
 
 from sopool._runtime.generators import drawing_from, drawing_in
 from sopool.data.extras import Extra
-from sopool.errors import SettingError
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import SettingError, suggest
 from sopool.models.base import Classifier, Scored
-from sopool.models.config import ModelConfig
+from sopool.models.config import ModelConfig, Setting
+from sopool.models.stack import member_of
 from sopool.nn.dropout import Dropout
 from sopool.nn.pool.edge_list import list_edges
 from sopool.ops.message_passing.extras import Extras
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
-class Network(NamedTuple):
-    """How a network is created, and what it needs of graphs besides their edges."""
+class TrainedNetwork(Protocol):
+    """A network with a recipe, as ``sopool.experiments.systems.TrainedSystem`` describes it."""
 
-    make: Callable[..., torch.nn.Module]
-    """The function of ``in_channels``, ``out_channels``, ``hidden`` and options."""
-    extras: Mapping[str, Extra] = MappingProxyType({})
-    """What is computed of graphs in advance, by the names of keyword arguments of its ``forward``."""
+    @property
+    def make(self) -> Callable[..., torch.nn.Module]:
+        """The function of ``in_channels``, ``out_channels``, ``hidden`` and options that creates the network."""
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The hyperparameters to choose from, the usual ones first."""
+
+    @property
+    def model(self) -> ModelConfig:
+        """The configuration without what follows from training graphs."""
+
+    @property
+    def refuses(self) -> Callable[[PackedGraphs], str | None]:
+        """Says why some graphs are impossible; None if they are not."""
+
+    @property
+    def extras(self) -> Mapping[str, Extra]:
+        """What is computed of graphs in advance, by the names of keyword arguments of its ``forward``."""
+
+    def model_for(self, train: PackedGraphs) -> ModelConfig:
+        """Return :attr:`model` with the options that follow from training graphs."""
+
+    def training(self, graphs: int, batch_size: int) -> dict[str, Any]:
+        """Return how the recipe trains on a number of graphs, as fields of a run's configuration."""
 
 
-NETWORKS: dict[str, Network] = {}
-"""The networks by name."""
+NETWORKS: dict[str, TrainedNetwork] = {}
+"""The networks of trained systems by name."""
+BUILT_IN = "sopool.experiments.systems"
+"""The module that registers the networks of this package, which is imported when one is wanted."""
 
 
-def network_of(name: str) -> Network:
-    """Return a registered network; raise a ``SettingError`` if there is none of this name."""
+def network_of(name: str) -> TrainedNetwork:
+    """Return a network by its name; raise ``SettingError`` if there is none.
+
+    Examples:
+        >>> from sopool.models.network import network_of
+        >>> network_of("dgcnn").settings[0].batch_size
+        50
+    """
     if name not in NETWORKS:
-        raise SettingError(f"the system {name!r} is not registered in this process: import its module.")
+        import_module(BUILT_IN)
+    if name not in NETWORKS:
+        raise SettingError(
+            f"there is no trained system {name!r} in this process.{suggest(name, NETWORKS)} Known: "
+            f"{', '.join(NETWORKS)}. If it is your own, import the module that registers it first. Fixed systems, such "
+            "as graph kernels, can be evaluated (sopool evaluate --system, or sopool.experiments), but not fitted."
+        )
     return NETWORKS[name]
 
 
@@ -69,9 +106,11 @@ class NetworkClassifier(Classifier):
             self.network = make(in_channels, classes, **options)
         except TypeError as error:
             given = ", ".join(f"{name}={value!r}" for name, value in options.items())
-            raise SettingError(f"{config.system} cannot be created with {given}: {error}.") from error
+            raise SettingError(f"{config.system} cannot be made with {given}: {error}.") from error
         self.draws = self._draws_anywhere or bool(self._dropouts())
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
+        self.apart: list[torch.nn.Module] = []
+        """The networks as modules of their own, see :meth:`separate`."""
 
     @property
     def extras(self) -> Mapping[str, Extra]:
@@ -82,6 +121,10 @@ class NetworkClassifier(Classifier):
     def models(self) -> int:
         """The number of stacked models; 1 for a single model."""
         return self.unused.shape[0] if self.unused.dim() == 2 else 1
+
+    def separate(self) -> None:
+        """Give each stacked network a module of its own, so that several threads can predict at the same time."""
+        self.apart = [member_of(self.network, model) for model in range(self.models)]
 
     def classify(
         self,
@@ -140,12 +183,13 @@ class NetworkClassifier(Classifier):
         self, model: int, graphs: tuple[Tensor, Tensor, Tensor], extras: dict[str, Any], dropout: Dropout | None
     ) -> Scored:
         """Run one of the stacked networks."""
+        if self.apart:
+            return _scored(self.apart[model](*graphs, **extras))
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
         with self._drawing(model, graphs[0].device, dropout):
-            found: Tensor | tuple[Tensor, Tensor] = functional_call(self.network, tensors, graphs, extras)
-        return Scored(*found) if isinstance(found, tuple) else Scored(found)
+            return _scored(functional_call(self.network, tensors, graphs, extras))
 
     def _drawing(self, model: int, device: torch.device, dropout: Dropout | None) -> AbstractContextManager[None]:
         """Return a context in which one of the stacked networks draws random numbers."""
@@ -161,6 +205,11 @@ class NetworkClassifier(Classifier):
 
     def _dropouts(self) -> list[torch.nn.Module]:
         return [layer for layer in self.network.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
+
+
+def _scored(found: Tensor | tuple[Tensor, Tensor]) -> Scored:
+    """Return the scores that a network returned, alone or with penalties."""
+    return Scored(*found) if isinstance(found, tuple) else Scored(found)
 
 
 def _spread(rows: Tensor, there: Tensor) -> Tensor:

@@ -155,9 +155,9 @@ def test_the_mlp_does_not_see_edges(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be():
-    with pytest.raises(SettingError, match="not registered in this process"):
+    with pytest.raises(SettingError, match=r"no trained system 'tinny' in this process.* import the module"):
         make_model(ModelConfig(pool="", system="tinny"), 3, 2)
-    with pytest.raises(SettingError, match=r"tiny cannot be created with hidden=4, depth=2: .*unexpected keyword"):
+    with pytest.raises(SettingError, match=r"tiny cannot be made with hidden=4, depth=2: .*unexpected keyword"):
         made(depth=2)
     trained("tiny", sees="", fitted={"rate": lambda train: train.sizes.max()})(Tiny)
     with pytest.raises(SettingError, match=r"fitted option rate of tiny is tensor\(3\), expected a number"):
