@@ -42,6 +42,10 @@ CASES |= {
 CASES |= {"sopool-bimap, normed": flat("sopool-bimap", pooled_norm=True)}
 CASES |= {"sum, normed, a hidden layer": flat("sum", pooled_norm=True, head_hidden=4)}
 CASES |= {f"{pool}, side by side": hierarchy(pool, 2, block_readout="concat") for pool in ("sopool-m-attn", "diffpool")}
+CASES |= {
+    f"{pool}, {n} blocks, pairs": hierarchy(pool, n, block_readout="sopool-pairs")
+    for n, pool in zip(cycle((1, 2, 3)), POOLINGS, strict=False)
+}
 
 COLUMNS = {"edge_labels": EDGE_LABELS, "edge_categories": [EDGE_CATEGORIES]}
 CASES |= {

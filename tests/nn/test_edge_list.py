@@ -8,8 +8,7 @@ from torch_geometric.nn import GraphConv, global_add_pool
 
 from sopool.nn import DiffPooling, MultiHeadSecondOrderPooling, SelfAttentionPooling, TopKPooling
 from sopool.nn.pool.edge_list import list_edges
-from sopool.nn.pool.multi_head import normalize_by_degree
-from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.dense import Dense, normalize_by_degree
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.select import between, select_top
 from sopool.ops.message_passing.structure import GraphStructure

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from sopool.nn import MultiHeadSecondOrderPooling
-from sopool.nn.pool.multi_head import normalize_by_degree
+from sopool.ops.message_passing.dense import normalize_by_degree
 from tests.helpers.strategies import draw_rows, index_of, seeds
 
 SIZES = [4, 0, 1, 5]  # the third has no edges

@@ -16,9 +16,8 @@ from sopool.nn import (
     TopKPooling,
     make_pooling,
 )
-from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.nn.registry import make_blocks
-from sopool.ops.message_passing.dense import Dense
+from sopool.ops.message_passing.dense import Dense, normalize_by_degree
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.structure import GraphStructure
 from tests.helpers.strategies import draw_rows, index_of, ptr_of, seeds

@@ -6,9 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import grad, jvp, vmap
 
+from sopool.nn.pool.edge_list import all_pairs
 from sopool.ops import count_pairs, find_pairs, segment_gram, segment_pairs, segment_sum, segment_walks, share_pairs
 from sopool.ops.message_passing import distances
+from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.distances import count_distances, find_distances
+from sopool.ops.message_passing.edges import Edges
+from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.ops.message_passing.pairs import list_pairs
 from tests.helpers.backends import every_way, on_cpu, weights_like
 from tests.helpers.pair_graphs import distance_matrix, naive_pairs, random_edges
@@ -289,6 +293,52 @@ def test_walks_are_powers_of_the_normalized_adjacency(sizes, seed, directed):
     for k in range(4):
         want = segment_gram(z, torch.linalg.matrix_power(p, k) @ z, ptr)
         torch.testing.assert_close(got[:, k], want)
+
+
+def naive_walks(z, edges, weights, ptr, steps):
+    """Z_g^T P^k Z_g by dense matrices, where P sums the weights of parallel edges and degrees their sizes."""
+    adjacency, sizes = (z.new_zeros(len(z), len(z)).index_put(tuple(edges), w, True) for w in (weights, weights.abs()))
+    sums = sizes.sum(1, keepdim=True) * sizes.sum(0)
+    p = adjacency / torch.where(sums > 0, sums, 1.0).sqrt()
+    return torch.stack([segment_gram(z, torch.linalg.matrix_power(p, k) @ z, ptr) for k in range(steps + 1)], 1)
+
+
+@on_cpu
+@given(few_sizes, seeds, st.booleans())
+def test_walks_along_neighbors_count_repeated_edges_and_loops(sizes, seed, directed):
+    """From lists of neighbors and from edges with and without weights; without repeats and loops as from pairs."""
+    z, edges, ptr, pairs = batch_of(sizes, seed, directed, distances=1)
+    nodes = sum(sizes)
+    weights = draw_rows(seed + 1, edges.shape[1])
+    want = naive_walks(z, edges, torch.ones_like(weights), ptr, 3)
+    for neighbors in (neighbors_of(edges, nodes), Edges(edges)):
+        torch.testing.assert_close(segment_walks(z, neighbors, 3, ptr), want)
+    want = naive_walks(z, edges, weights, ptr, 3)
+    torch.testing.assert_close(segment_walks(z, Edges(edges, weights), 3, ptr), want)
+    simple, _ = pairs.coordinates()
+    torch.testing.assert_close(segment_walks(z, neighbors_of(simple, nodes), 3, ptr), segment_walks(z, pairs, 3, ptr))
+
+
+@on_cpu
+@given(st.integers(0, 3), st.integers(1, 5), seeds)
+def test_walks_of_graphs_with_a_weight_for_every_pair(graphs, size, seed):
+    """``Dense.weights[g, i, j]`` is the weight of the edge from j to i; a graph without any has no walks."""
+    z = draw_rows(seed, graphs * size, 2)
+    weights = draw_rows(seed + 1, graphs, size, size)
+    weights[:1] = 0
+    ptr = ptr_of([size] * graphs)
+    got = segment_walks(z, Dense(weights), 3, ptr)
+    edges = all_pairs(graphs, size, z.device)
+    want = naive_walks(z, edges, weights.mT.flatten(), ptr, 3)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)  # the degrees are increased by a millionth
+    assert not got[:1, 1:].any()
+
+
+@on_cpu
+def test_derivatives_of_walks_along_weights(check_gradients):
+    z = draw_rows(0, 6, 2).requires_grad_()
+    weights = draw_rows(1, 2, 3, 3).requires_grad_()
+    check_gradients(lambda z, w: segment_walks(z, Dense(w), 2, ptr_of([3, 3])), (z, weights))
 
 
 @on_cpu

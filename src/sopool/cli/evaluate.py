@@ -152,8 +152,12 @@ def evaluate(
         ),
     ] = None,
     block_readout: Annotated[
-        Literal["max-mean", "concat"],
-        typer.Option(metavar="NAME", help="Readout of each block: max-mean or concat.", rich_help_panel=MODEL),
+        Literal["max-mean", "concat", "sopool-pairs"],
+        typer.Option(
+            metavar="NAME",
+            help="Readout of each block: max-mean, concat, or sopool-pairs (of the last block).",
+            rich_help_panel=MODEL,
+        ),
     ] = "max-mean",
     batch_size: Annotated[
         str | None,

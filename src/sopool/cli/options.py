@@ -186,7 +186,7 @@ GroupedJsonOption = Annotated[
 
 Value = TypeVar("Value")
 ARGUMENT = re.compile(
-    r"\b(address|batch_size|blocks|device|dropout|executor|hidden|layers|lr|max_atoms|root|split|workers)=(['\"]?)([\w:./-]*\w)\2"
+    r"\b(address|batch_size|block_readout|blocks|device|dropout|executor|head|hidden|layers|lr|max_atoms|root|split|workers)=(['\"]?)([\w:./-]*\w)\2"
 )
 """A Python argument with a value in a message of the library."""
 NAMED = re.compile(

@@ -22,7 +22,7 @@ from sopool.experiments.results import EvaluationResults
 from sopool.experiments.systems import SYSTEMS, FixedSystem, TrainedSystem
 from sopool.experiments.systems.path import learn_all
 from sopool.experiments.systems.registry import FINAL_RUNS
-from sopool.models.config import Head, ModelConfig, Setting
+from sopool.models.config import BlockReadout, Head, ModelConfig, Setting
 from sopool.models.presets import (
     HIERARCHICAL,
     POOLS,
@@ -35,7 +35,6 @@ from sopool.models.presets import (
     share_options,
     unused_messages,
 )
-from sopool.nn.pool.base import VectorFrom
 from sopool.nn.registry import own_readouts
 from sopool.objectives import METRICS, Task, objective_for, truth_of
 from sopool.objectives.base import LossName
@@ -89,7 +88,7 @@ class Request:
     """The number of blocks of a hierarchical model, 1 to 3; 0 for flat models."""
     head: Head | None = None
     """The classifier of a hierarchical model; None: the one of the preset."""
-    block_readout: VectorFrom = "max-mean"
+    block_readout: BlockReadout = "max-mean"
     """How the nodes of a block are summarized for its classifier."""
     pool_options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the poolings by name, such as ``{"rank": 16}``; each applies to the poolings that have it."""

@@ -24,6 +24,7 @@ from sopool.nn.registry import default_options, makers, own_readouts
 Join = Literal["concat", "per-layer"]
 DropoutOn = Literal["embedding", "logits"]
 Head = Literal["per-block", "sum-readout"]
+BlockReadout = Literal[VectorFrom, "sopool-pairs"]
 
 MOST_HIDDEN = 2**16
 MOST_LAYERS = 256
@@ -151,8 +152,9 @@ class ModelConfig:
     head: Head = "per-block"
     """The classifier of a hierarchical model: ``"per-block"`` averages the scores of all blocks (the paper);
     ``"sum-readout"`` sums the readouts of the blocks and applies a multi-layer perceptron (SAGPool)."""
-    block_readout: VectorFrom = "max-mean"
-    """How the nodes of a block become a vector for its classifier."""
+    block_readout: BlockReadout = "max-mean"
+    """How the nodes of a block become a vector for its classifier, see :class:`~sopool.nn.PooledReadout`;
+    ``"sopool-pairs"`` reads the last block by walks between its nodes, and those before it by ``"max-mean"``."""
     frozen: bool = False
     """Whether the parameters of the readout, or of the pooling layers, keep their random initial values."""
     edge_labels: int = 0
@@ -276,7 +278,7 @@ FIELDS: dict[str, Check] = {
     "dropout_on": choice(*get_args(DropoutOn)),
     "blocks": whole(0, 3),
     "head": choice(*get_args(Head)),
-    "block_readout": choice(*get_args(VectorFrom)),
+    "block_readout": choice(*get_args(BlockReadout)),
     "frozen": BOOLEAN,
     "edge_labels": whole(0, 2**16),
     "edge_categories": list_of(whole(1, 2**16), most=256),

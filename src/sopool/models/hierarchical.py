@@ -6,10 +6,16 @@ of two heads:
     per-block     scores = mean over blocks b of  readout(H_b) W_b
     sum-readout   scores = MLP(sum over blocks b of  readout(H_b)),  widths w - w/2 - w/4 - classes
 
+The readout of a block is the maximum and the mean of its nodes, or all of them side by side. That of the last block may
+be ``sopool-pairs`` instead: Z^T P^k Z for powers of its normalized adjacency matrix P, beside the sum of its nodes.
+Distances are no choice there, since pooled graphs of the dense poolings have an edge between any two nodes.
+
 The attributes of graphs are appended to each readout, or to the sum of the readouts. The attributes and weights of
 edges are used by the message passing of the first block only: poolings count the edges between nodes, and pooled graphs
 have no attributes of edges.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,14 +23,19 @@ from torch import Tensor
 from sopool.models.base import Classifier, Scored, add
 from sopool.models.config import ModelConfig
 from sopool.models.frozen import freeze
+from sopool.nn.aggr.pairs import PairSecondOrderAggregation
 from sopool.nn.dropout import Dropout
 from sopool.nn.gnn import GNN, NO_EDGES
 from sopool.nn.layers import Linear
-from sopool.nn.pool.base import GraphPooling, read_out, readout_width
+from sopool.nn.pool.base import GraphPooling, VectorFrom, read_out, readout_width
 from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import make_blocks
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
+from sopool.ops.segment.segments import Segments
+
+PAIRS: dict[str, Any] = {"rank": 16, "distances": 6, "walks": True, "normalize": "log", "with_sum": True}
+"""The options of ``sopool-pairs`` in the last block. Files do not contain them: a change would break saved models."""
 
 
 class HierarchicalClassifier(Classifier):
@@ -57,8 +68,14 @@ class HierarchicalClassifier(Classifier):
         pairs = zip(inputs, edges, strict=True)
         self.gnns = torch.nn.ModuleList(GNN(config.gnn, width, config.hidden, 1, used) for width, used in pairs)
         self.pools = torch.nn.ModuleList(pools)
+        self.pairs: PairSecondOrderAggregation | None = None
+        if config.block_readout == "sopool-pairs":
+            self.pairs = PairSecondOrderAggregation(pools[-1].out_channels, **PAIRS)
+            freeze(self.pairs, every=config.frozen)
         freeze(self.pools, every=config.frozen)
-        widths = [readout_width(pool, config.block_readout) for pool in pools]
+        widths = [readout_width(pool, self.vector_from) for pool in pools]
+        if self.pairs is not None:
+            widths[-1] = self.pairs.out_channels
         self.heads = torch.nn.ModuleList(self._heads(widths, classes))
 
     def _heads(self, widths: list[int], classes: int) -> list[Linear]:
@@ -72,6 +89,11 @@ class HierarchicalClassifier(Classifier):
         width = widths[0] + self.config.graph_attributes
         pairs = [(width, max(1, width // 2)), (max(1, width // 2), max(1, width // 4)), (max(1, width // 4), classes)]
         return [Linear(*pair) for pair in pairs]
+
+    @property
+    def vector_from(self) -> VectorFrom:
+        """How the nodes of all blocks become vectors, except of a last one whose readout is ``sopool-pairs``."""
+        return "max-mean" if self.config.block_readout == "sopool-pairs" else self.config.block_readout
 
     def blocks(self, x: Tensor, neighbors: Neighbors, ptr: Tensor) -> list[PoolingOutput]:
         """Return the pooled graphs of each block."""
@@ -94,7 +116,7 @@ class HierarchicalClassifier(Classifier):
         The attributes of graphs are at the end of each readout, except of those that are summed.
         """
         left = self.blocks(x, neighbors, ptr)
-        every = [(self._read(block, pool), block.total_loss) for block, pool in zip(left, self.pools, strict=True)]
+        every = [(readout, block.total_loss) for readout, block in zip(self._read(left), left, strict=True)]
         if self.config.head == "sum-readout":
             return every
         return [(self.append(readout, graph_x), extra) for readout, extra in every]
@@ -118,9 +140,18 @@ class HierarchicalClassifier(Classifier):
         total = self.append(torch.stack(readouts).sum(0), graph_x)
         return Scored(self._together(total, dropout), penalty)
 
-    def _read(self, block: PoolingOutput, pool: torch.nn.Module) -> Tensor:
+    def _read(self, left: list[PoolingOutput]) -> list[Tensor]:
+        """Return the readout of each block ``[G, F]``."""
+        if self.pairs is None:
+            return [self._vectors(*each) for each in zip(left, self.pools, strict=True)]
+        *earlier, last = left
+        graphs = last.graphs()
+        pairs = self.pairs.pool(last.x, graphs.neighbors, Segments(graphs.ptr, None))
+        return [*(self._vectors(*each) for each in zip(earlier, self.pools, strict=False)), pairs]
+
+    def _vectors(self, block: PoolingOutput, pool: torch.nn.Module) -> Tensor:
         assert isinstance(pool, GraphPooling)
-        return read_out(block, pool, self.config.block_readout)
+        return read_out(block, pool, self.vector_from)
 
     def _each(self, readouts: list[Tensor], dropout: Dropout | None) -> Tensor:
         each = enumerate(zip(readouts, self.heads, strict=True))

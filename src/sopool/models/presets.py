@@ -17,7 +17,7 @@ from sopool.data.features.edge_features import EdgeEncoder, only_encoded_edges
 from sopool.data.features.encoders import has_node_attributes, has_node_categories, has_node_labels
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError, check_name
-from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig, Setting
+from sopool.models.config import RANDOM, BlockReadout, DropoutOn, Head, ModelConfig, Setting
 from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
 from sopool.models.network import TrainedNetwork, network_of
@@ -25,7 +25,6 @@ from sopool.models.stackable import check_stackable, first_line
 from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
 from sopool.nn.gnn import VARIANTS
-from sopool.nn.pool.base import VectorFrom
 from sopool.nn.registry import GRAPH_READOUTS, POOLINGS, READOUTS, default_options, makers, source_of
 from sopool.objectives import Task
 
@@ -128,7 +127,7 @@ def model_config(
     preset: Preset = "default",
     blocks: int = 0,
     head: Head | None = None,
-    block_readout: VectorFrom = "max-mean",
+    block_readout: BlockReadout = "max-mean",
     options: Mapping[str, Any] = MappingProxyType({}),
     task: Task = "classification",
 ) -> ModelConfig:
@@ -412,6 +411,11 @@ def _declared_by(config: ModelConfig) -> dict[str, Any]:
 def _known(pool: str, blocks: int) -> str:
     """Return the name of the pooling without ``-random``; raise a ``SettingError`` if it is unknown."""
     added = [name for name in READOUTS if name not in POOLS]  # registered by the user
+    if blocks and pool == "sopool-pairs":
+        raise SettingError(
+            "sopool-pairs is a readout and returns no smaller graphs: choose a pooling for the blocks, such as "
+            "topkpool, with block_readout='sopool-pairs' for the last one."
+        )
     check_name("hierarchical pooling" if blocks else "pooling", pool, HIERARCHICAL if blocks else (*POOLS, *added))
     return FROZEN.get(pool, pool)
 

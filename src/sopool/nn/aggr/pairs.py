@@ -9,7 +9,7 @@ from sopool.nn.aggr.normalize import check_normalize, normalize_pooled, widen_fo
 from sopool.nn.aggr.terms import LINEAR, PairProducts, Sums, Terms, identity
 from sopool.nn.layers import GraphNorm, project
 from sopool.nn.registry import readout
-from sopool.ops.message_passing.neighbors import Neighbors
+from sopool.ops.message_passing.neighbors import Adjacency, Neighbors
 from sopool.ops.message_passing.pairs import Pairs, find_pairs, list_pairs
 from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.first_order import segment_sum
@@ -203,8 +203,11 @@ class PairSecondOrderAggregation(GraphReadout):
             )
         return pairs
 
-    def pool(self, x: Tensor, pairs: Pairs, segments: Segments) -> Tensor:
-        """Compute the readout of rows ``[N, F]`` of some graphs, given the pairs of their nodes."""
+    def pool(self, x: Tensor, pairs: Pairs | Adjacency, segments: Segments) -> Tensor:
+        """Compute the readout of rows ``[N, F]`` of some graphs, given the pairs of their nodes.
+
+        For ``walks``, the neighbors of each node will do, which may have weights.
+        """
         dtype = promote(x).dtype
         z = widen_for(self.normalize, x[:, : self.paired_channels])
         w = self.mapping
@@ -215,10 +218,11 @@ class PairSecondOrderAggregation(GraphReadout):
             return out
         return torch.cat([out, segment_sum(x, *segments)], 1)
 
-    def matrices(self, z: Tensor, pairs: Pairs, segments: Segments) -> Tensor:
+    def matrices(self, z: Tensor, pairs: Pairs | Adjacency, segments: Segments) -> Tensor:
         """Return the matrices of each graph ``[G, C, R, R]``, not normalized."""
         if self.walks:
             return segment_walks(z, pairs, self.distances, **segments._asdict())
+        assert isinstance(pairs, Pairs)
         return segment_pairs(z, pairs, rest=self.rest, **segments._asdict())
 
     def terms(self, x: Tensor, graphs: GraphStructure | None) -> Terms:
@@ -240,16 +244,17 @@ class PairSecondOrderAggregation(GraphReadout):
         products = PairProducts(rows, weight, matrices, listed)
         return Terms(products, first, finish, self.normalize in (*LINEAR, "pairs"))
 
-    def _finish(self, pooled: Tensor, pairs: Pairs, segments: Segments) -> Tensor:
+    def _finish(self, pooled: Tensor, pairs: Pairs | Adjacency, segments: Segments) -> Tensor:
         """Normalize, flatten and scale the matrices ``[G, C, R, R]``."""
         out = self._normalized(pooled, pairs, segments).flatten(1)
         if self.norm is not None:
             out = self.norm(out)
         return out if self.lr_scale == 1 else self.lr_scale * out
 
-    def _normalized(self, pooled: Tensor, pairs: Pairs, segments: Segments) -> Tensor:
+    def _normalized(self, pooled: Tensor, pairs: Pairs | Adjacency, segments: Segments) -> Tensor:
         """Normalize the matrices ``[G, C, R, R]``."""
         if self.normalize == "pairs":
+            assert isinstance(pairs, Pairs)
             numbers = count_pairs(pairs, rest=self.rest, **segments._asdict())
             return pooled / numbers.clamp(min=1).to(pooled.dtype).unsqueeze(2).unsqueeze(3)
         return normalize_pooled(pooled, segments.ptr, self.normalize)

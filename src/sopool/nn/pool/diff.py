@@ -6,10 +6,10 @@ from torch_geometric.nn.inits import uniform
 
 from sopool.nn.layers import project
 from sopool.nn.pool.base import EdgePooling, dense_pooled
-from sopool.nn.pool.multi_head import normalize_by_degree
 from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import pooling, readout
 from sopool.ops import segment_gram, segment_mean, segment_sum
+from sopool.ops.message_passing.dense import normalize_by_degree
 from sopool.ops.message_passing.structure import GraphStructure, propagate, propagate_normalized, squared_weights
 from sopool.ops.segment.first_order import segment_sizes
 from sopool.ops.segment.gram import promote

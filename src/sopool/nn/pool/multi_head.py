@@ -2,12 +2,13 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import uniform
 
-from sopool.nn.aggr.normalize import EPS, widen_for
+from sopool.nn.aggr.normalize import widen_for
 from sopool.nn.layers import project
 from sopool.nn.pool.base import EdgePooling, dense_pooled
 from sopool.nn.pool.output import PoolingOutput
 from sopool.nn.registry import pooling
 from sopool.ops import segment_gram, segment_spread, segment_sum
+from sopool.ops.message_passing.dense import normalize_by_degree
 from sopool.ops.message_passing.structure import GraphStructure, propagate
 from sopool.ops.segment.first_order import segment_amax, segment_sizes
 from sopool.ops.segment.gram import promote
@@ -101,18 +102,3 @@ def unit_norm(x: Tensor, ptr: Tensor) -> Tensor:
     scaled = x * segment_spread(1 / scale, ptr, x.shape[0])
     squares = segment_sum(scaled.square().sum(1, keepdim=True), ptr)
     return scaled * segment_spread(torch.where(squares == 0, 1.0, squares).rsqrt(), ptr, x.shape[0])
-
-
-def normalize_by_degree(adj: Tensor) -> Tensor:
-    r"""Divide signed adjacency matrices ``[G, K, K]`` by absolute degrees.
-
-    .. math:: A_{ij} / \sqrt{\sum_l |A_{il}| \sum_l |A_{lj}|}
-
-    The entries are first divided by the largest one, so that the ``EPS`` added to the degrees is relative to it.
-    """
-    largest = adj.abs().amax((1, 2), keepdim=True)
-    adj = adj / torch.where(largest > 0, largest, 1.0)
-    size = adj.abs()
-    out_degree = size.sum(2, keepdim=True)
-    in_degree = size.sum(1, keepdim=True)
-    return adj * (out_degree + EPS).rsqrt() * (in_degree + EPS).rsqrt()

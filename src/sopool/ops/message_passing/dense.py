@@ -2,7 +2,10 @@
 
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor
+
+EPS = 1e-6
 
 
 class Dense(NamedTuple):
@@ -45,3 +48,18 @@ class Dense(NamedTuple):
     def squared_weights(self, ptr: Tensor, like: Tensor) -> Tensor:
         """Return the sum of all A_ij^2 of each graph ``[G]``."""
         return self.weights.square().sum((1, 2))
+
+
+def normalize_by_degree(adj: Tensor) -> Tensor:
+    r"""Divide signed adjacency matrices ``[G, K, K]`` by absolute degrees.
+
+    .. math:: A_{ij} / \sqrt{\sum_l |A_{il}| \sum_l |A_{lj}|}
+
+    The entries are first divided by the largest one, so that the ``EPS`` added to the degrees is relative to it.
+    """
+    largest = adj.abs().amax((1, 2), keepdim=True)
+    adj = adj / torch.where(largest > 0, largest, 1.0)
+    size = adj.abs()
+    out_degree = size.sum(2, keepdim=True)
+    in_degree = size.sum(1, keepdim=True)
+    return adj * (out_degree + EPS).rsqrt() * (in_degree + EPS).rsqrt()

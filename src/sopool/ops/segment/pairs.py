@@ -19,6 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sopool.ops.message_passing.dense import Dense, normalize_by_degree
+from sopool.ops.message_passing.neighbors import Adjacency, Neighbors, aggregate
 from sopool.ops.message_passing.pairs import Pairs
 from sopool.ops.segment.first_order import segment_sum
 from sopool.ops.segment.gram import check_rows, promote, segment_apply, segment_gram
@@ -72,7 +74,7 @@ def segment_pairs(
 
 def segment_walks(
     z: Tensor,
-    neighbors: Pairs,
+    neighbors: Pairs | Adjacency,
     steps: int,
     ptr: Tensor | None = None,
     *,
@@ -85,9 +87,13 @@ def segment_walks(
     P is the normalized adjacency matrix, with the entry ``1 / sqrt(a b)`` for an edge from a node with a successors to
     a node with b predecessors. Unlike distances, walks need no lists beyond the edges.
 
+    Pooled graphs may have weights, some of them negative: an entry of P is then the weight of an edge, divided by the
+    square roots of the sums of all absolute weights from its first node and to its second. Self-loops and repeated
+    edges count there, but are no pairs at distance 1.
+
     Args:
         z: Rows ``[N, R]``.
-        neighbors: The pairs at distance 1.
+        neighbors: The pairs at distance 1, or the neighbors of each node, as pooled graphs have them.
         steps: The largest power K.
         ptr: Segment boundaries ``[G + 1]``; segment g has the rows ``ptr[g]:ptr[g + 1]``. Default: None.
         index: The segment of each row ``[N]``, in any order; used if ``ptr`` is None. Default: None.
@@ -106,7 +112,7 @@ def segment_walks(
         >>> segment_walks(z, edge, 2, torch.tensor([0, 2])).flatten()
         tensor([5., 4., 5.])
     """
-    if neighbors.distances != 1:
+    if isinstance(neighbors, Pairs) and neighbors.distances != 1:
         raise ValueError(
             f"neighbors has pairs at distances up to {neighbors.distances}: walks take those at distance 1 only, as "
             "find_pairs(edge_index, num_nodes, distances=1) returns them."
@@ -114,7 +120,9 @@ def segment_walks(
     segments = _check(z, neighbors, ptr, index, dim_size, order)
     z = promote(z)
     wide = widen(z)
-    leaving, arriving = (_inverse_roots(lists, like=wide) for lists in (neighbors.ptr, neighbors.transposed[0]))
+    if not isinstance(neighbors, Pairs):  # a node aggregates its predecessors, so these are rows of the transposed P^k
+        return _gram(wide, _walk(wide, neighbors, steps), segments, z.dtype).mT
+    leaving, arriving = (_inverse_roots(lists.diff(), wide) for lists in (neighbors.ptr, neighbors.transposed[0]))
     rows = [wide]
     for _ in range(steps):
         rows.append(leaving * neighbors.total(arriving * rows[-1]).squeeze(1))
@@ -267,17 +275,47 @@ def _segment_of(segments: Segments, num_rows: int) -> Tensor:
     return segments.unsort(owners(segments.ptr, num_rows))
 
 
-def _inverse_roots(ptr: Tensor, like: Tensor) -> Tensor:
-    """Return one by the square root of the length of each list, ``[N, 1]``."""
-    return ptr.diff().clamp(min=1).to(like.dtype).rsqrt().unsqueeze(1)
+def _walk(z: Tensor, neighbors: Adjacency, steps: int) -> Tensor:
+    """Return the rows of ``Q^k Z`` for k = 0 to ``steps``, where Q is the transposed P, ``[N, steps + 1, R]``."""
+    neighbors, arriving, leaving = _normalized(neighbors, like=z)
+    rows = [z]
+    for _ in range(steps):
+        sent = leaving * rows[-1]
+        rows.append(arriving * (aggregate(sent, neighbors, "sum") - sent))
+    return torch.stack(rows, 1)
+
+
+def _normalized(neighbors: Adjacency, like: Tensor) -> tuple[Adjacency, Tensor, Tensor]:
+    """Return neighbors, and the factors of what each node receives and sends with which they are normalized."""
+    if isinstance(neighbors, Dense):
+        one = like.new_ones(())
+        return Dense(normalize_by_degree(neighbors.weights.to(like.dtype))), one, one
+    if isinstance(neighbors, Neighbors):  # every node is in its own list
+        lengths = [lists.diff() - 1 for lists in (neighbors.ptr, neighbors.transposed[0])]
+    else:
+        sizes = torch.ones_like(neighbors.edge_index[0]) if neighbors.weight is None else neighbors.weight.abs()
+        lengths = [total(sizes, neighbors.edge_index[end], like.shape[0]) for end in (1, 0)]
+    arriving, leaving = (_inverse_roots(one, like) for one in lengths)
+    return neighbors, arriving, leaving
+
+
+def _inverse_roots(numbers: Tensor, like: Tensor) -> Tensor:
+    """Return one by the square root of each number, or 1 where it is not positive, ``[N, 1]``."""
+    numbers = numbers.to(like.dtype)
+    return torch.where(numbers > 0, numbers, 1.0).rsqrt().unsqueeze(1)
 
 
 def _check(
-    z: Tensor, pairs: Pairs, ptr: Tensor | None, index: Tensor | None, dim_size: int | None, order: Tensor | None
+    z: Tensor,
+    pairs: Pairs | Adjacency,
+    ptr: Tensor | None,
+    index: Tensor | None,
+    dim_size: int | None,
+    order: Tensor | None,
 ) -> Segments:
     """Return the segments; raise unless the rows are those of the pairs."""
     check_rows("z", z)
-    if z.shape[0] != pairs.num_nodes:
+    if isinstance(pairs, Pairs) and z.shape[0] != pairs.num_nodes:
         raise ValueError(
             f"z has {z.shape[0]} rows, but the pairs are of {pairs.num_nodes} nodes: they must have the same number. "
             "Do they come from the same batch?"
