@@ -164,7 +164,14 @@ def test_encoders(encoder, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "settings", [{"pool": "sum"}, {"pool": "diffpool", "blocks": 2}, {"pool": "sortpool"}], ids=str
+    "settings",
+    [
+        {"pool": "sum"},
+        {"pool": "diffpool", "blocks": 2},
+        {"pool": "sortpool"},
+        {"pool": "topkpool", "blocks": 1, "block_readout": "sopool-pairs"},
+    ],
+    ids=str,
 )
 def test_poolings(settings, tmp_path):
     check(tiny(**settings).fit(STORE, LABELS), tmp_path / "model.onnx", STORE, STORE[5:8])

@@ -57,6 +57,7 @@ def reload(tmp_path_factory):
         {"pool": "sum"},
         {"pool": "sopool-bimap", "pool_options": {"rank": 3, "moments": (1, 2), "triangle": True}},
         {"pool": "sopool-m-attn", "blocks": 2, "gnn": "gcn"},
+        {"pool": "topkpool", "blocks": 2, "block_readout": "sopool-pairs"},
         {"pool": "sortpool", "gnn": "gin-eps"},
         {"gnn": "gine"},
         {"encoder": DegreeEncoder(), "random_state": np.random.RandomState(0)},

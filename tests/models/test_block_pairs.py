@@ -65,5 +65,9 @@ def test_what_is_refused():
     store = little_store()
     with pytest.raises(SettingError, match=r"widths \[64, 1824\] and cannot be summed. Choose head=\"per-block\""):
         model_config(store, "gcn", "sagpool", blocks=2, head="sum-readout", block_readout="sopool-pairs")
+    with pytest.raises(SettingError, match="block_readout='sopool-pairs' is for hierarchical models only: set blocks"):
+        model_config(store, "gcn", "sum", block_readout="sopool-pairs")
+    with pytest.raises(SettingError, match=r"there is no block readout 'pairs'\. Did you mean 'sopool-pairs'"):
+        model_config(store, "gcn", "sagpool", blocks=1, block_readout="pairs")
     with pytest.raises(SettingError, match=r"sopool-pairs is a readout.*such as topkpool, with block_readout='sopool"):
         model_config(store, "gcn", "sopool-pairs", blocks=2)

@@ -41,7 +41,7 @@ from sopool.estimator.validation import (
     single_messages,
     unknown_messages,
 )
-from sopool.models.config import ModelConfig
+from sopool.models.config import BlockReadout, ModelConfig
 from sopool.models.explain.explanation import AnyExplanation
 from sopool.models.presets import UnusedWarning, check_accepted, edge_encoder_for, edges_used, unused_messages
 from sopool.objectives import Combined, Objective
@@ -68,6 +68,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         hidden: The width of the message-passing layers. None (default): 32.
         layers: The number of message-passing layers. Default: 4.
         blocks: The number of blocks of a hierarchical model, 1 to 3; 0 (default) pools once, after the last layer.
+        block_readout: How the nodes of a block become a vector: ``"max-mean"``, their maximum and mean (default);
+            ``"concat"``, all of them; or ``"sopool-pairs"``, the pairs of nodes of the last block.
         system: The name of a trained system, such as ``"dgcnn"``, whose network takes the place of layers and pooling;
             ``sopool systems`` lists them. Its recipe then says how to train: of ``hidden``, ``epochs``, ``steps``,
             ``batch_size``, ``lr``, ``weight_decay``, ``average`` and ``patience``, those that you leave at their
@@ -151,6 +153,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     checkpoints: str | Path | None = None
     system: str | None = None
     system_options: Mapping[str, Any] | None = None
+    block_readout: BlockReadout = "max-mean"
 
     objective_: Objective = field(init=False)
     target_names_: list[str] = field(init=False)

@@ -126,7 +126,7 @@ class Fitted(NamedTuple):
 
 USUAL: dict[str, Any] = {"hidden": 32, "batch_size": 32, "lr": 0.01, "weight_decay": 0.0, "average": 0.99}
 """What applies where neither the user nor the recipe of a system says anything else."""
-OF_POOLINGS = ("pool", "pool_options", "gnn", "layers", "blocks", "dropout")
+OF_POOLINGS = ("pool", "pool_options", "gnn", "layers", "blocks", "block_readout", "dropout")
 """Settings of networks with a pooling, which a system's network does not have."""
 
 
@@ -141,7 +141,15 @@ def model_for(store: PackedGraphs, settings: "GraphEstimator", task: Task) -> Mo
             "Give its name, such as system='dgcnn'."
         )
     options = share_options([settings.pool], settings.blocks, settings.pool_options or {})[settings.pool]
-    made = model_config(store, settings.gnn, settings.pool, blocks=settings.blocks, options=options, task=task)
+    made = model_config(
+        store,
+        settings.gnn,
+        settings.pool,
+        blocks=settings.blocks,
+        block_readout=settings.block_readout,
+        options=options,
+        task=task,
+    )
     own = made.pool_options
     if settings.weight_decay and "lr_scale" in own and "lr_scale" not in options:
         own = own | {"lr_scale": 1.0}  # with a reduced learning rate the penalty would have a hundred times the effect

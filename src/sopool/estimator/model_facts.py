@@ -50,7 +50,7 @@ ABOUT = record(
 )
 """What is read of ``about_``; that of a file may say anything."""
 OF_THE_NETWORK = (
-    *("pool", "pool_options", "gnn", "hidden", "layers", "blocks", "n_models"),
+    *("pool", "pool_options", "gnn", "hidden", "layers", "blocks", "block_readout", "n_models"),
     *("system", "system_options"),
 )
 NOT_SHOWN = (*OF_THE_NETWORK, "callback", "device", "encoder", "metric")
@@ -112,6 +112,7 @@ def _network(model: GraphEstimator) -> dict[str, Any]:
         "layers": None if system else config.layers,
         "hidden": config.hidden,
         "blocks": config.blocks,
+        "block_readout": config.block_readout if config.blocks else None,
         "pool": None if system else config.pool,
         "pool_options": {} if system else config.effective_options,
         "networks": len(model.best_epochs_),

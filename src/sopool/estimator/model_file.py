@@ -80,7 +80,7 @@ MOST_TEXT = 2**26
 UNKNOWN = "any"
 """A label that may or may not be known."""
 NOT_SAVED = ("callback", "checkpoints", "device", "encoder")
-LATER = {"average": 0.0, "metric": None, "system": None, "system_options": None}
+LATER = {"average": 0.0, "metric": None, "system": None, "system_options": None, "block_readout": "max-mean"}
 """Settings that earlier versions did not have, with the values that correspond to their behavior."""
 CHANGED = (
     "The source code of the readout {!r} has changed since the model was saved, so predictions may differ: register "

@@ -65,6 +65,7 @@ RULES: dict[str, Rule] = {
     "hidden": _or_usual(_up_to(MOST_HIDDEN)),
     "layers": _up_to(MOST_LAYERS),
     "blocks": at_least(0),
+    "block_readout": _instance(str, "a name such as 'max-mean' is needed"),
     "n_models": at_least(1),
     "epochs": _or_none(at_least(1)),
     "steps": _or_none(at_least(1)),

@@ -161,6 +161,12 @@ def model_config(
     """
     recipe = PRESETS[preset]
     check_name("GNN", gnn, VARIANTS)
+    check_name("block readout", block_readout, get_args(BlockReadout))
+    if not blocks and block_readout != "max-mean":
+        raise SettingError(
+            f"block_readout={block_readout!r} is for hierarchical models only: set blocks to 1, 2 or 3, or leave it "
+            "out."
+        )
     pool, frozen = _known(pool, blocks), pool in FROZEN
     if blocks:
         if not 1 <= blocks <= 3:

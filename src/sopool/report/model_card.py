@@ -136,7 +136,7 @@ def _networks(network: dict[str, Any]) -> list[tuple[str, str]]:
 def _architecture(network: dict[str, Any]) -> list[tuple[str, str]]:
     if network["system"] is not None:
         return [("system", f"{network['system']}{_options(network['system_options'])}, width {network['hidden']}")]
-    blocks = f", {network['blocks']} blocks" * bool(network["blocks"])
+    blocks = f", {network['blocks']} blocks read by {network['block_readout']}" * bool(network["blocks"])
     return [
         ("layers", f"{network['layers']} of {network['gnn']}, width {network['hidden']}{blocks}"),
         ("pooling", f"{network['pool']}{_options(network['pool_options'])}"),
