@@ -91,7 +91,7 @@ def measure(name: str, rules: list[str], args: argparse.Namespace) -> Iterator[d
             "seed": args.seed,
             "device": args.device,
             "graphs": len(train),
-            **schedule(rule, len(train), model.batch_size)._asdict(),
+            **schedule(rule, len(train), model.about_["training"]["batch_size"])._asdict(),
             "metric": objective.metric,
             "alone": np.round(alone, 4).tolist(),
             "together": round(together, 4),

@@ -28,22 +28,23 @@ def smiles_of(graph: nx.Graph) -> str:
     return Chem.MolToSmiles(molecule)
 
 
-def write_csv(path: Path, molecules: PackedGraphs) -> None:
+def write_csv(path: Path, molecules: PackedGraphs, first: int) -> None:
     """Write one line per molecule, except those that need charges or hydrogens, which the graphs do not store."""
     RDLogger.DisableLog("rdApp.error")
-    rows = [(smiles_of(graph), graph.graph["label"]) for graph in to_networkx(molecules)]
+    graphs = enumerate(to_networkx(molecules), first)
+    rows = [(f"M{number}", smiles_of(graph), graph.graph["label"]) for number, graph in graphs]
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
-        lines.writerow(["smiles", "solubility"])
-        lines.writerows(row for row in rows if Chem.MolFromSmiles(row[0]))
+        lines.writerow(["id", "smiles", "solubility"])
+        lines.writerows(row for row in rows if Chem.MolFromSmiles(row[1]))
 
 
 # Step 1: write the two CSV files. With your own data, start at step 2.
 known = Path("molecules.csv")
 new = Path("new.csv")
 solubility = load("SOLUBILITY")
-write_csv(known, solubility[:1025])
-write_csv(new, solubility[1025:])
+write_csv(known, solubility[:1025], 1)
+write_csv(new, solubility[1025:], 1026)
 
 # Step 2: load the molecules and train an ensemble of three networks.
 model = GraphClassifier(n_models=3, epochs=6, random_state=0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils import _python_dispatch
 
-from sopool._runtime.generators import drawing_from, planning
+from sopool._runtime.generators import drawing_from, drawing_in, planning
 
 HALVES = torch.full((40,), 0.5)
 DRAWS = {
@@ -74,6 +74,22 @@ def test_other_threads_draw_as_before():
         other.start()
         other.join()
     assert torch.equal(found[0], expected)
+
+
+def test_some_modules_draw_as_if_all_did():
+    first, second = torch.nn.Dropout(0.5), torch.nn.Dropout(0.3)
+    x = torch.ones(20)
+    with drawing_from(3):
+        expected = first(x), second(x)
+    torch.manual_seed(1)
+    outside = torch.rand(4)
+    torch.manual_seed(1)
+    with drawing_in([first, second], 3):
+        found = first(x), second(x)
+        assert torch.equal(torch.rand(4), outside)
+    assert all(map(torch.equal, found, expected))
+    assert not torch.equal(first(x), expected[0])
+    assert "forward" not in vars(first)
 
 
 def test_plans_take_no_memory_and_draw_nothing():

@@ -49,7 +49,7 @@ def test_lists_of_all_settings_are_searched(call, tmp_path):
         assert all(settings[name] in SEARCHED[name] for name in together)
         said = ", ".join(f"{name.replace('_', ' ')} {settings[name]}" for name in sorted(together))
         assert f"Selected: {said}." in " ".join(shown.out.split())
-    assert (model.layers, model.dropout, model.hidden) == (4, 0.5, 32)
+    assert (model.layers, model.dropout, model.config_.hidden) == (4, 0.5, 32)
 
 
 def test_a_single_value_needs_no_search(call, tmp_path):

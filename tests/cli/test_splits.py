@@ -1,6 +1,8 @@
 """The options --split, --test, --fold-seed and --keep-copies-together."""
 
 import json
+import os
+from threading import Thread
 
 import pytest
 
@@ -78,6 +80,20 @@ def test_test_graphs_among_the_training_graphs_are_named(call, table, tmp_path, 
     shown = call(command[0], table, "--test", "test.csv", *command[1:])
     assert shown.code == 0, shown.err
     assert said in " ".join(shown.err.split())
+
+
+@pytest.mark.parametrize("name", ["test.graphs", "pipe.csv"])
+def test_test_graphs_without_lines_have_numbers(call, table, tmp_path, name):
+    if name == "test.graphs":
+        save_graphs(load(table)[3:6], tmp_path / name)
+    else:
+        os.mkfifo(tmp_path / name)
+        lines = ["smiles,label", "CCO,0", *(f"{RINGS[0]}{'C' * n},{n % 2}" for n in (1, 2))]
+        Thread(target=(tmp_path / name).write_text, args=("\n".join(lines),)).start()
+    shown = call("controls", table, "--test", name, "--controls", "majority")
+    assert shown.code == 0, shown.err
+    graphs = "graph 0, graph 1, graph 2" if name == "test.graphs" else "graph 1, graph 2"
+    assert f"among the training graphs ({graphs}): " in " ".join(shown.err.split())
 
 
 def test_targets_of_training_and_test_graphs_are_counted_apart(call, tmp_path):

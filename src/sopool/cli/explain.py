@@ -76,10 +76,10 @@ def explain(
     """Explain a prediction: the contribution of each node and the most important feature pairs.
 
     For sum, mean, attention and second-order poolings, the contributions are the exact terms of the score of a class,
-    of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, and with
-    normalize=trace, sqrt, norm or log, they are gradient x input, and the page says so. With sopool-pairs, the pairs of
-    nodes that contribute most are drawn and listed too; it has normalize=log unless the model was trained with, e.g.,
-    --pool-options normalize=size, with which they are exact.
+    of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, with normalize=trace,
+    sqrt, norm or log, and for systems (fit --system), they are gradient x input, and the page says so. With
+    sopool-pairs, the pairs of nodes that contribute most are drawn and listed too; it has normalize=log unless the
+    model was trained with, e.g., --pool-options normalize=size, with which they are exact.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool.data.formats.rows import row_options
@@ -137,7 +137,9 @@ def _name(found: "FoundGraph") -> str:
 def _page(explanation: "AnyExplanation", found: "FoundGraph", estimator: "GraphEstimator", model: Path) -> str:
     from sopool.report.explanation.page import Subject, explanation_page
 
-    words = f"The model is {model.name}: {estimator.config_.gnn} with {estimator.config_.pool_name}."
+    config = estimator.config_
+    network = config.system or f"{config.gnn} with {config.pool_name}"
+    words = f"The model is {model.name}: {network}."
     return explanation_page(explanation, Subject(found.graph, _name(found), _true(explanation, found), words))
 
 

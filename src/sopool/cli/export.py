@@ -20,7 +20,8 @@ def export(
 
     The file has all networks of the ensemble and gives the probability of each class or label, or the predicted
     numbers, and the uncertainty. Its metadata describe the inputs, such as the numbers of the node labels. Predictions
-    equal those of sopool predict up to rounding. Models with eigenpool cannot be exported.
+    equal those of sopool predict up to rounding. Models with eigenpool, and systems (fit --system), cannot be
+    exported.
     """
     from sopool.estimator import load_model
     from sopool.estimator.export import check_exportable, description

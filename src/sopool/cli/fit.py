@@ -72,6 +72,9 @@ MEANING = (
 TESTED = "The estimate is for {new}, which the saved model was not trained on."
 NO_ESTIMATE = "There is no estimate of its {what}; use, e.g., --folds 5 for one."
 WHAT: dict[str, str] = {"classification": "accuracy", "multi-label": "accuracy", "regression": "errors"}
+OR_OWN = "{}; that of --system"
+OF_POOLINGS = ("pool", "pool_options", "gnn", "layers", "dropout")
+"""Options that are not for the network of a system."""
 UNBALANCED = (
     "balanced accuracy is far below accuracy, so many graphs of rare classes are misclassified. With --class-weight "
     "balanced all classes have the same weight in training, which finds more graphs of rare classes but may lower "
@@ -95,6 +98,14 @@ def fit(
             metavar=LIST, help="Pooling that turns node vectors into a graph vector; of several, the best is selected."
         ),
     ] = "sopool-bimap",
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Network of a trained system, e.g. dgcnn, with its own recipe, in place of layers and pooling; sopool "
+            "systems lists them.",
+        ),
+    ] = None,
     class_weight: Annotated[
         Literal["balanced"] | None,
         typer.Option(help="Give rare classes the same weight as common ones.", rich_help_panel=TRAINING),
@@ -114,8 +125,11 @@ def fit(
         ),
     ] = "gin-0",
     hidden: Annotated[
-        str, typer.Option(metavar=LIST, help="Width of the hidden layers.", rich_help_panel=MODEL)
-    ] = "32",
+        str | None,
+        typer.Option(
+            metavar=LIST, help="Width of the hidden layers.", show_default=OR_OWN.format(32), rich_help_panel=MODEL
+        ),
+    ] = None,
     layers: Annotated[
         str, typer.Option(metavar=LIST, help="Number of message-passing layers.", rich_help_panel=MODEL)
     ] = "4",
@@ -127,11 +141,29 @@ def fit(
         str | None,
         typer.Option(metavar=LIST, help="Options of the pooling, e.g. rank=16,normalize=sqrt.", rich_help_panel=MODEL),
     ] = None,
+    system_options: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Options of the network of --system, e.g. k=20.", rich_help_panel=MODEL),
+    ] = None,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Select among the settings of the grid of --system, which is slower; otherwise its first one is used.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False,
     models: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of networks in the ensemble.", rich_help_panel=MODEL)
     ] = 5,
-    batch_size: Annotated[str, typer.Option(metavar=LIST, help="Graphs per batch.", rich_help_panel=TRAINING)] = "32",
-    lr: Annotated[str, typer.Option(metavar=LIST, help="Learning rate.", rich_help_panel=TRAINING)] = "0.01",
+    batch_size: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Graphs per batch.", show_default=OR_OWN.format(32), rich_help_panel=TRAINING),
+    ] = None,
+    lr: Annotated[
+        str | None,
+        typer.Option(metavar=LIST, help="Learning rate.", show_default=OR_OWN.format(0.01), rich_help_panel=TRAINING),
+    ] = None,
     calibrate: Annotated[
         bool,
         typer.Option(
@@ -145,7 +177,7 @@ def fit(
             min=1,
             metavar="N",
             help="Maximum number of epochs, which are passes over the graphs.",
-            show_default="100, fewer for more than 6,400 graphs",
+            show_default="100, fewer for more than 6,400 graphs; those of --system",
             rich_help_panel=TRAINING,
         ),
     ] = None,
@@ -170,13 +202,16 @@ def fit(
     cross-validation estimates how good it is: the number of epochs and, of several poolings, widths, learning rates and
     so on, the best combination are selected on training graphs only. Then the model is trained on all graphs and saved.
 
+    With --system the model is the network of a paper, such as dgcnn, trained by its own recipe unless options say
+    otherwise.
+
     If the command is interrupted, run it again to continue.
     """
     from sopool._runtime.out_of_memory import advise
     from sopool._runtime.threads import cores
     from sopool.data.sources.catalogue import training_columns
     from sopool.estimator.estimate import check_grid, fits_of, searched
-    from sopool.estimator.fitting import schedule_for
+    from sopool.estimator.fitting import training_of
     from sopool.estimator.truth import learned_by_task
     from sopool.report.grids.estimates import calibration_grid, estimate_grid, no_better, usual_metrics
 
@@ -185,10 +220,14 @@ def fit(
     if folds == 1:
         raise SettingError("--folds 1: cross-validation needs at least 2 folds. Use 2 or more, or 0 for no estimate.")
     shown_metrics(metrics, task)  # before the graphs are read, which may take long
+    own_options = None if system_options is None else settings("--system-options", system_options)
     grid = _grid(pool=pool, gnn=gnn, hidden=hidden, layers=layers, dropout=dropout, batch_size=batch_size, lr=lr)
+    grid = _grid_for(system, own_options, search, grid, context, source)
     place = training_device(device)
     given: dict[str, Any] = {
         "pool_options": None if pool_options is None else settings("--pool-options", pool_options),
+        "system": system,
+        "system_options": own_options,
         "n_models": models,
         "metric": metric,
         "device": place,
@@ -215,11 +254,11 @@ def fit(
     divided = [learned_by_task(one, task) for one in stores]
     known = divided[0]
     one = _estimator(known, loss, class_weight, given)
-    epochs = epochs or schedule_for(len(without_test(known.store)), one.batch_size).epochs
-    one.set_params(epochs=epochs)
-    model = searched(one, grid)
+    usual = training_of(one.set_params(epochs=epochs), len(without_test(known.store)))
+    epochs = usual["epochs"]
+    model = searched(one.set_params(epochs=epochs), grid)
     check_grid(one, grid, known)
-    advice = partial(_advice, known.graphs, max(grid["batch_size"]))
+    advice = partial(_advice, known.graphs, max(grid.get("batch_size", [usual["batch_size"]])))
     objective = known.objective(metric, loss)
     shown = shown_metrics(metrics, objective.task) or usual_metrics(objective)
     counts = [_check(each, folds, fold_seed, model) for each in divided]
@@ -250,7 +289,7 @@ def fit(
             trained = Work(store, tally).fit(model)
         final = getattr(trained, "best_estimator_", trained)
         final.about_["config"] = config_text(context)
-        final.about_["searched"] = {name: values for name, values in grid.items() if len(values) > 1}
+        final.about_["searched"] = _searched(grid)
         if found:
             final.about_["estimate"] = found[0].to_json()
             if found[0].temperature is not None:
@@ -260,9 +299,9 @@ def fit(
         final.save(output)
     seconds = f"{max(1, time.monotonic() - start):,.0f} s"
     what = f"{models} network{'s' * (models > 1)} on all {len(store):,} graphs in {seconds}"
-    chosen = ", ".join(
-        f"{name.replace('_', ' ')} {value}" for name, value in getattr(trained, "best_params_", {}).items()
-    )
+    best = dict(getattr(trained, "best_params_", {}))
+    best |= best.pop("system_options", {})
+    chosen = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in best.items())
     selected = f" Selected: {chosen}." if chosen else ""
     meaning = meaning.replace("{what}", WHAT[known.task])
     console.print(f"Trained {what} and saved the model to {output}.{selected} {meaning}")
@@ -302,6 +341,55 @@ SEARCHED: dict[str, Callable[[str, str], list[Any]]] = {
 def _grid(**given: str | None) -> dict[str, list[Any]]:
     """Return the values of each setting to choose from; those of options that are not given are left out."""
     return {name: SEARCHED[name](_flag(name), text) for name, text in given.items() if text is not None}
+
+
+def _grid_for(
+    system: str | None,
+    options: dict[str, Any] | None,
+    search: bool,
+    grid: dict[str, list[Any]],
+    context: typer.Context,
+    source: Sequence[str],
+) -> dict[str, list[Any]]:
+    """Return the settings to choose from, those of layers and a pooling or those of a system's network."""
+    from sopool.estimator.estimate import system_grid
+
+    if system is not None:
+        _check_system(system, context, source)
+        given = {name: values for name, values in grid.items() if name not in OF_POOLINGS}
+        return (system_grid(system, options) if search else {}) | given
+    if options is not None or search:
+        flag = "--search" if search else "--system-options"
+        raise SettingError(f"{flag} is for the network of a system: add, e.g., --system dgcnn.")
+    return grid
+
+
+def _searched(grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the values that there are several of, those of a system's options by the names of the options."""
+    found = dict(grid)
+    each = found.pop("system_options", [])
+    found |= {name: list(dict.fromkeys(one[name] for one in each)) for name in (each[0] if each else ())}
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def _check_system(system: str, context: typer.Context, source: Sequence[str]) -> None:
+    """Raise ``SettingError`` unless it is a trained system, and no option is given that its network does not have."""
+    from sopool.experiments.systems import SYSTEMS, FixedSystem
+    from sopool.models.network import network_of
+
+    if isinstance(SYSTEMS.get(system), FixedSystem):
+        raise SettingError(
+            f"--system {system}: this is a fixed system, features or a kernel with a learner, not a model that can be "
+            f"saved. Evaluate it with: sopool evaluate {' '.join(map(on_one_line, source))} --system {system}."
+        )
+    network_of(system)
+    for name in OF_POOLINGS:
+        given = context.get_parameter_source(name)
+        if given is not None and given.name == "COMMANDLINE":
+            raise SettingError(
+                f"{_flag(name)} is for networks with a pooling, but --system {system} is a network of its own: leave "
+                "one of the two out. Options of the system are given with --system-options."
+            )
 
 
 def _estimator(

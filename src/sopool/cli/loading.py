@@ -59,7 +59,7 @@ class Reader:
             )
 
     def places(self, source: str, graphs: Sequence[int]) -> list[str]:
-        """Return where some of the loaded graphs are in their source, such as ``"line 7"``; it is read again.
+        """Return where some of the loaded graphs are in their source, such as ``"line 7"``; a file is read again.
 
         Args:
             source: The name of a data set, or a path.
@@ -68,15 +68,14 @@ class Reader:
         from sopool.data.formats.rows import row_options
         from sopool.data.sources.stream import place_of, rows_of
 
-        unit = place_of(source).unit
         options = row_options(self.smiles_column, self.label_column, self.target_columns, self.max_atoms)
-        rows = rows_of(source, options)
+        rows = rows_of(source, options) if Path(source).is_file() else None  # a pipe can be read only once
         if rows is None:
-            return [f"{unit} {graph}" for graph in graphs]
+            return [f"graph {graph}" for graph in graphs]
         wanted = set(graphs)
         read = (row.number for row in rows if row.graph is not None)
         numbers = [number for graph, number in enumerate(islice(read, max(wanted) + 1)) if graph in wanted]
-        return [f"{unit} {number}" for number in numbers]
+        return [f"{place_of(source).unit} {number}" for number in numbers]
 
 
 def load_model_for(model: Path, source: str | Sequence[str], device: str) -> "GraphEstimator":

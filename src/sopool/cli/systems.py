@@ -5,7 +5,7 @@ from sopool.cli.output import print_result
 
 
 def systems(as_json: JsonOption = False) -> None:
-    """List kernels, features and networks to compare poolings with: what each sees, its cost and its paper."""
+    """List kernels, features and networks to compare with or fit: what each sees, its cost and its paper."""
     from sopool.experiments.systems import SYSTEMS
     from sopool.report.grids.systems import systems_grid
 

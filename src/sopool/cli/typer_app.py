@@ -25,6 +25,7 @@ EXAMPLES = {
         "sopool fit molecules.csv --label-column toxic --class-weight balanced -o toxic.sopool",
         "sopool fit molecules.csv --target-columns mass,solubility -o numbers.sopool",
         "sopool fit molecules.csv --features all --descriptors rdkit2d -o features.sopool",
+        "sopool fit MUTAG --system dgcnn -o dgcnn.sopool",
     ],
     "predict": [
         "sopool predict toxic.sopool new.csv -o predictions.csv",

@@ -23,9 +23,9 @@ from sopool.data.features.node_features import NodeFeatures
 from sopool.data.formats.molecule_features import needed_features
 from sopool.data.formats.rows import TrainingColumns
 from sopool.data.graphs import PackedGraphs
-from sopool.errors import DataError
-from sopool.estimator.ensemble import Ensemble, check_finite, training_tables
-from sopool.estimator.fitting import FitProgress, fit_ensemble, model_for, run_configs, training_facts
+from sopool.errors import DataError, SettingError
+from sopool.estimator.ensemble import Ensemble, check_finite, for_extras, training_tables
+from sopool.estimator.fitting import FitProgress, fit_ensemble, model_for, run_configs, training_facts, training_of
 from sopool.estimator.seen_graphs import SeenGraphs
 from sopool.estimator.truth import KnownGraphs, Predicts, known_graphs, match_targets, sample_weights
 from sopool.estimator.validation import (
@@ -43,7 +43,7 @@ from sopool.estimator.validation import (
 )
 from sopool.models.config import ModelConfig
 from sopool.models.explain.explanation import AnyExplanation
-from sopool.models.presets import UnusedWarning, edge_encoder_for, edges_used, unused_messages
+from sopool.models.presets import UnusedWarning, check_accepted, edge_encoder_for, edges_used, unused_messages
 from sopool.objectives import Combined, Objective
 from sopool.objectives.choose import check_metric
 
@@ -65,23 +65,29 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         pool_options: Options of the pooling, such as ``{"rank": 16}``. Default: None, the pooling's defaults.
         gnn: The message-passing layers, such as ``"gin-0"`` (default), ``"gcn"`` or ``"graphsage"``; ``"gine"`` also
             uses labels (the bonds of molecules), categories and attributes of edges. All use the weights of edges.
-        hidden: The width of the message-passing layers. Default: 32.
+        hidden: The width of the message-passing layers. None (default): 32.
         layers: The number of message-passing layers. Default: 4.
         blocks: The number of blocks of a hierarchical model, 1 to 3; 0 (default) pools once, after the last layer.
+        system: The name of a trained system, such as ``"dgcnn"``, whose network takes the place of layers and pooling;
+            ``sopool systems`` lists them. Its recipe then says how to train: of ``hidden``, ``epochs``, ``steps``,
+            ``batch_size``, ``lr``, ``weight_decay``, ``average`` and ``patience``, those that you leave at their
+            defaults are the recipe's, without the rule for many graphs. Default: None.
+        system_options: Options of the system's network, such as ``{"k": 20}``. Default: None, the first values of its
+            grid, and what follows from the training graphs.
         n_models: The number of models in the ensemble, whose predictions are averaged. Each starts from its own weights
             and holds out its own graphs. Default: 5.
         epochs: The largest number of epochs. None (default): 100 for up to 6,400 graphs, for more fewer in proportion
             to the square root of their number, such as 50 for 25,600 graphs.
         steps: Batches per epoch. None (default): one pass over the graphs, but at least 10 batches.
-        batch_size: Graphs per batch. Default: 32.
+        batch_size: Graphs per batch. None (default): 32.
         lr: The learning rate of Adam, which is halved every 50 epochs, for more than 6,400 graphs earlier in proportion
-            to the default of ``epochs``. Default: 0.01.
+            to the default of ``epochs``. None (default): 0.01.
         dropout: The dropout rate of the graph vector (of the scores, for first-order poolings of a classifier).
             Default: 0.5.
         weight_decay: The L2 penalty. If it is not zero, ``sopool-bimap`` uses ``lr_scale=1`` unless you set it.
-            Default: 0.
+            None (default): 0.
         average: The decay of the running mean of parameters and batch norm statistics. Held-out graphs are scored with
-            this mean, and it is what is kept. Default: 0.99; 0 turns averaging off.
+            this mean, and it is what is kept. None (default): 0.99; 0 turns averaging off.
         validation_fraction: The fraction of the graphs that each model holds out to choose its best epoch. With 0 it is
             trained on all graphs and the last epoch is kept. The only graph of a class is never held out, with a
             :class:`SingleGraphWarning`. Default: 0.1.
@@ -109,7 +115,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         history_: ``loss``, ``validation_loss`` and ``validation_score`` (by the metric), each ``[M, epochs]`` for M
             models; NaN after a model stopped.
         best_epochs_: The epoch that was kept of each model, counted from 0.
-        about_: The data and the environment of the training.
+        about_: The data, the environment and the settings of the training; ``about_["training"]`` has the numbers that
+            stood for None, such as the learning rate.
         seen_graphs_: Hashes of the training graphs, which :meth:`seen_in_training` compares; None in models of earlier
             versions. Set it to None before you save a model that must not reveal whether a graph was among them.
 
@@ -123,17 +130,17 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     pool: str = "sopool-bimap"
     pool_options: Mapping[str, Any] | None = None
     gnn: str = "gin-0"
-    hidden: int = 32
+    hidden: int | None = None
     layers: int = 4
     blocks: int = 0
     n_models: int = 5
     epochs: int | None = None
     steps: int | None = None
-    batch_size: int = 32
-    lr: float = 0.01
+    batch_size: int | None = None
+    lr: float | None = None
     dropout: float = 0.5
-    weight_decay: float = 0.0
-    average: float = 0.99
+    weight_decay: float | None = None
+    average: float | None = None
     validation_fraction: float = 0.1
     patience: int | Literal["auto"] | None = "auto"
     encoder: Encoder | None = None
@@ -142,6 +149,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
     callback: Callable[[FitProgress], Any] | None = None
     metric: str | None = None
     checkpoints: str | Path | None = None
+    system: str | None = None
+    system_options: Mapping[str, Any] | None = None
 
     objective_: Objective = field(init=False)
     target_names_: list[str] = field(init=False)
@@ -174,13 +183,16 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         encoder = copy.deepcopy(self.encoder) if self.encoder is not None else default_encoder(store)
         encoder.fit(store)
         config = model_for(store, given, learned.task)
-        for message in unused_messages(store, given.gnn):
+        for message in unused_messages(store, given.system or given.gnn):
             warnings.warn(message, UnusedWarning, stacklevel=3)
         edge_encoder = edge_encoder_for(edges_used(config))
         edges = None if edge_encoder is None else edge_encoder.fit(store).transform(store)
+        taken = store
+        if config.system:  # whose extras read the edges
+            edges, taken = None, for_extras(store, encoder, edge_encoder)
         graph_encoder = GraphAttributeEncoder().fit(store) if config.graph_attributes else None
         numbers = None if graph_encoder is None else graph_encoder.transform(store)
-        tables = training_tables(store, encoder.transform(store), edges, numbers, config, objective)
+        tables = training_tables(taken, encoder.transform(store), edges, numbers, config, objective)
         if weights is not None:
             kept = weights[weights > 0]
             tables = replace(tables, weights=torch.from_numpy(kept / kept.mean()))
@@ -197,7 +209,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         self.ensemble_ = replace(fitted.ensemble, edges=edge_encoder, graphs=graph_encoder)
         self.history_ = fitted.history
         self.best_epochs_ = fitted.best_epochs
-        self.about_ = training_facts(known, device)
+        self.about_ = training_facts(known, device, training_of(given, len(store)))
         self.seen_graphs_ = SeenGraphs.of(store, self.ensemble_.fields)
         return self
 
@@ -345,6 +357,9 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         Args:
             graphs: The graphs to embed.
 
+        Raises:
+            SettingError: If the models are networks of a system, which need not pool.
+
         Examples:
             >>> from sopool.data import load
             >>> from sopool.estimator import GraphClassifier
@@ -353,6 +368,11 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
             >>> len(model.transform(graphs[:3]))
             3
         """
+        if self._ensemble().model.config.system:
+            raise SettingError(
+                f"a model with system={self.system!r} has no pooled vectors: use predict_proba, or fit a model with a "
+                "pooling."
+            )
         with threads(1) as cores:
             store, features = self._encode(graphs, level=3)
             each = check_finite(self.ensemble_.embeddings(store, features, cores), store, "embeddings")
@@ -422,7 +442,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
             path: The file to write. An existing file is replaced.
 
         Raises:
-            SettingError: If the models cannot be exported, as with the pooling ``"eigenpool"``.
+            SettingError: If the models cannot be exported, as with the pooling ``"eigenpool"`` or with ``system=``.
             MissingPackageError: If onnx or onnxscript is not installed.
 
         Examples:
@@ -471,6 +491,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):
         """Return the graphs and their node features; warn about values that no training graph has."""
         ensemble = self._ensemble()
         store = as_store(graphs, needed_features(ensemble.fields))
+        if self.config_.system:
+            check_accepted(store, self.config_.system)
         features = ensemble.encode(store)
         nodes = (features.unknown, store.num_nodes)
         edges = (ensemble.unknown_edges(store), store.num_edges)

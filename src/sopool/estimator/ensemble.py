@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from sopool._runtime.threads import one_threaded_pool, threads
-from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures
+from sopool.data.features.edge_features import EdgeEncoder, EdgeFeatures, only_encoded_edges
 from sopool.data.features.encoder import Encoder, Fields
+from sopool.data.features.encoders import only_encoded_nodes
 from sopool.data.features.graph_attributes import GraphAttributeEncoder
 from sopool.data.features.node_features import NodeFeatures
 from sopool.data.features.numbers import Numbers
@@ -67,7 +68,10 @@ class Ensemble:
 
     def encode(self, store: PackedGraphs) -> NodeFeatures:
         """Return the node features of all graphs; raise ``DataError`` if they lack a field that the model needs."""
-        lacking = next((name for name in self.encoder.fields if getattr(store, name) is None), None)
+        needed = list(self.encoder.fields)
+        if self.model.config.system and self.edges is not None and store.num_edges:
+            needed += self.edges.fields
+        lacking = next((name for name in needed if getattr(store, name) is None), None)
         if lacking:
             reason = f"the graphs have no {lacking}, which the model needs: its training graphs had them."
             raise DataError(f"{store.name}: {reason}")
@@ -76,6 +80,16 @@ class Ensemble:
     def encode_edges(self, store: PackedGraphs) -> EdgeFeatures | None:
         """Return the features of all edges; None if the models do not use them."""
         return None if self.edges is None else self.edges.transform(store)
+
+    def graphs_and_edges(self, store: PackedGraphs) -> tuple[PackedGraphs, EdgeFeatures | None]:
+        """Return graphs as the networks take them, and the features of their edges.
+
+        The network of a system takes labels and attributes of edges from its extras only, which get nothing that the
+        encoders do not have.
+        """
+        if not self.model.config.system:
+            return store, self.encode_edges(store)
+        return for_extras(store, self.encoder, self.edges), None
 
     def encode_graphs(self, store: PackedGraphs) -> Numbers | None:
         """Return the attributes of all graphs; None if the models do not use them."""
@@ -107,14 +121,15 @@ class Ensemble:
 
     @cached_property
     def _ready(self) -> Classifier:
-        """The models in evaluation mode; on a CPU a copy that is prepared for faster inference."""
-        return prepare_for_inference(self.model) if self.device.type == "cpu" else self.model.eval()
+        """The models in evaluation mode; on a CPU, and of systems, a copy that is prepared for inference."""
+        prepared = self.device.type == "cpu" or self.model.config.system
+        return prepare_for_inference(self.model) if prepared else self.model.eval()
 
     def _run(
         self, store: PackedGraphs, features: NodeFeatures, cores: int, work: Callable[[Classifier, Batch], Tensor]
     ) -> Tensor:
         """Apply ``work`` to chunks of graphs of a limited number of nodes, and join the results to ``[M, G, F]``."""
-        edges = self.encode_edges(store)
+        store, edges = self.graphs_and_edges(store)
         numbers = self.encode_graphs(store)
         models = self.model.models
         model = self._ready
@@ -167,6 +182,11 @@ def cut(sizes: np.ndarray, nodes: int) -> Iterator[tuple[int, int]]:
     piece = np.cumsum(sizes) // nodes
     ends = np.flatnonzero(np.diff(piece, append=-1)) + 1
     yield from zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+
+
+def for_extras(store: PackedGraphs, nodes: Encoder, edges: EdgeEncoder | None) -> PackedGraphs:
+    """Return graphs as the extras of a system's network get them, which is the same whatever file they are in."""
+    return only_encoded_nodes(only_encoded_edges(store, edges), nodes)
 
 
 def training_tables(

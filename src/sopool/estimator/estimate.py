@@ -2,7 +2,7 @@
 
 import statistics
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from sopool.estimator.base import GraphEstimator
 from sopool.estimator.fitting import FitProgress, model_for
 from sopool.estimator.truth import KnownGraphs, known_graphs, part_of_data
 from sopool.estimator.validation import LabelledGraphs, SingleGraphWarning, UnseenWarning, check_settings
+from sopool.models.network import network_of
 from sopool.models.presets import UnusedWarning
 from sopool.objectives import METRICS, Objective
 from sopool.objectives.base import average
@@ -199,6 +200,29 @@ def searched(model: GraphEstimator, grid: dict[str, list[Any]]) -> BaseEstimator
     if not choice:
         return model
     return GridSearchCV(model, choice, scoring=by_metric, cv=InnerFolds(), error_score="raise")
+
+
+def system_grid(system: str, options: Mapping[str, Any] | None = None) -> dict[str, list[Any]]:
+    """Return the values of a trained system's grid that there are several of, for :func:`searched`.
+
+    Args:
+        system: The name of the system.
+        options: Options of its network that are not to be searched. Default: None.
+
+    Examples:
+        >>> from sopool.estimator.estimate import system_grid
+        >>> system_grid("dgcnn")
+        {'lr': [0.001, 0.0001]}
+    """
+    settings = network_of(system).settings
+    every: dict[str, list[Any]] = {
+        name: [getattr(one, name) for one in settings] for name in ("hidden", "batch_size", "lr")
+    }
+    every["system_options"] = [dict(one.options) | dict(options or {}) for one in settings]
+    distinct = {
+        name: [value for at, value in enumerate(values) if value not in values[:at]] for name, values in every.items()
+    }
+    return {name: values for name, values in distinct.items() if len(values) > 1}
 
 
 def fits_of(model: BaseEstimator) -> int:

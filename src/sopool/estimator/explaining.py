@@ -52,10 +52,10 @@ def seen_by_members(
 
 def _tables(ensemble: Ensemble, store: PackedGraphs, features: NodeFeatures) -> GraphTables:
     """Return the tables for gradients; the labels in them are placeholders."""
+    numbers = ensemble.encode_graphs(store)
+    store, edges = ensemble.graphs_and_edges(store)
     none = torch.zeros(len(store), dtype=torch.long)
     labelled = replace(store, labels=none, classes=(0,))
-    numbers = ensemble.encode_graphs(store)
-    edges = ensemble.encode_edges(store)
     return training_tables(labelled, features, edges, numbers, ensemble.model.config, cached=False)
 
 

@@ -144,6 +144,11 @@ def onnx_bytes(ensemble: Ensemble, described: dict[str, Any]) -> bytes:
     """Return the content of the ONNX file of an ensemble."""
     check_exportable()
     config = ensemble.model.config
+    if config.system:
+        raise SettingError(
+            f"a model with system={config.system!r} cannot be exported: its network need not be one that ONNX can "
+            "express. Fit a model with a pooling, such as sopool-bimap, or keep the model file and predict with sopool."
+        )
     if "clusters" in extras_for(config):
         raise SettingError(
             f"a model with {config.pool} cannot be exported: it divides each graph into clusters by an "

@@ -3,7 +3,7 @@
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,8 @@ from sopool.estimator.ensemble import Ensemble
 from sopool.estimator.truth import KnownGraphs, is_part_of_data
 from sopool.estimator.validation import class_weights, label_weights
 from sopool.models.config import ModelConfig
-from sopool.models.presets import model_config, share_options
+from sopool.models.network import network_of
+from sopool.models.presets import model_config, share_options, system_config
 from sopool.models.stack import named_tensors, stack_of
 from sopool.objectives import Objective, Task
 from sopool.training.bank.bank import Bank, ModelState
@@ -123,21 +124,66 @@ class Fitted(NamedTuple):
     """The epoch whose weights were kept, counted from 0, of each model."""
 
 
+USUAL: dict[str, Any] = {"hidden": 32, "batch_size": 32, "lr": 0.01, "weight_decay": 0.0, "average": 0.99}
+"""What applies where neither the user nor the recipe of a system says anything else."""
+OF_POOLINGS = ("pool", "pool_options", "gnn", "layers", "blocks", "dropout")
+"""Settings of networks with a pooling, which a system's network does not have."""
+
+
 def model_for(store: PackedGraphs, settings: "GraphEstimator", task: Task) -> ModelConfig:
     """Return the model configuration of an estimator on these graphs; raise ``UserError`` if it is impossible."""
+    if settings.system is not None:
+        _check_no_pooling(settings)
+        return system_config(store, settings.system, settings.hidden, settings.system_options or {})
+    if settings.system_options:
+        raise SettingError(
+            f"system_options={dict(settings.system_options)}: system is None, so there is no system that has them. "
+            "Give its name, such as system='dgcnn'."
+        )
     options = share_options([settings.pool], settings.blocks, settings.pool_options or {})[settings.pool]
     made = model_config(store, settings.gnn, settings.pool, blocks=settings.blocks, options=options, task=task)
     own = made.pool_options
     if settings.weight_decay and "lr_scale" in own and "lr_scale" not in options:
         own = own | {"lr_scale": 1.0}  # with a reduced learning rate the penalty would have a hundred times the effect
-    return replace(made, pool_options=own, hidden=settings.hidden, layers=settings.layers)
+    hidden = USUAL["hidden"] if settings.hidden is None else settings.hidden
+    return replace(made, pool_options=own, hidden=hidden, layers=settings.layers)
+
+
+def _check_no_pooling(settings: "GraphEstimator") -> None:
+    """Raise ``SettingError`` if a setting was given that the network of a system does not have."""
+    usual = type(settings)().get_params(deep=False)
+    for name in OF_POOLINGS:
+        value = getattr(settings, name)
+        if value != usual[name]:
+            raise SettingError(
+                f"{name}={value!r} is for networks with a pooling, but system={settings.system!r} is a network of its "
+                "own: leave one of the two out. Options of the system are given in system_options."
+            )
+
+
+def training_of(settings: "GraphEstimator", graphs: int) -> dict[str, Any]:
+    """Return how an estimator trains on a number of graphs, as fields of a run's configuration.
+
+    What the user gave comes first, then the recipe of a system, then what is usual.
+    """
+    names = ("epochs", "steps", "batch_size", "lr", "weight_decay", "average")
+    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    if settings.patience != "auto":
+        given["patience"] = settings.patience
+    if settings.system is None:
+        usual = {name: value for name, value in USUAL.items() if name != "hidden"} | {"dropout": settings.dropout}
+        schedule = schedule_for(graphs, given.get("batch_size", USUAL["batch_size"]))
+        return usual | schedule._asdict() | given
+    network = network_of(settings.system)
+    first = network.settings[0]
+    setting = {"batch_size": first.batch_size, "lr": first.lr, "dropout": first.dropout}
+    return setting | network.training(graphs, given.get("batch_size", first.batch_size)) | given
 
 
 def run_configs(
     graphs: KnownGraphs, settings: "GraphEstimator", objective: Objective, model: ModelConfig, encoder: Encoder
 ) -> list[RunConfig]:
     """Return the training configuration of each model of the ensemble; they differ only in ``repeat``."""
-    usual = schedule_for(len(graphs.store), settings.batch_size)
     run = RunConfig(
         data=graphs.store.name,
         fingerprint=graphs.fingerprint,
@@ -147,16 +193,8 @@ def run_configs(
         seed=_seed(settings.random_state),
         looks="validation",
         holdout=share_held_out(settings.validation_fraction, None if graphs.classes is None else graphs.counts),
-        epochs=settings.epochs or usual.epochs,
-        steps=settings.steps or usual.steps,
-        halve_every=usual.halve_every,
-        batch_size=settings.batch_size,
-        lr=settings.lr,
-        dropout=settings.dropout,
-        weight_decay=settings.weight_decay,
-        average=settings.average,
-        patience=usual.patience if settings.patience == "auto" else settings.patience,
         class_weights=_weights_of(graphs, settings),
+        **training_of(settings, len(graphs.store)),
         **objective.settings,
     )
     return [replace(run, repeat=number) for number in range(settings.n_models)]
@@ -188,8 +226,8 @@ def share_held_out(fraction: float, counts: np.ndarray | None) -> float:
     return max(fraction, len(several) / int(several.sum())) if fraction and len(several) > 1 else 0.0
 
 
-def training_facts(graphs: KnownGraphs, device: str) -> dict[str, Any]:
-    """Return the data and the environment of a training as JSON.
+def training_facts(graphs: KnownGraphs, device: str, training: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data, the environment and the settings of a training as JSON.
 
     Times and the number of threads are left out, so that the same training gives the same facts.
     """
@@ -201,6 +239,7 @@ def training_facts(graphs: KnownGraphs, device: str) -> dict[str, Any]:
             "nodes": graphs.store.num_nodes,
             "graphs_of_class" if graphs.classes is not None else "graphs_of_target": graphs.counts.tolist(),
         },
+        "training": dict(training),
         "environment": {name: value for name, value in environment(device).items() if name != "threads"},
     }
 

@@ -42,13 +42,17 @@ ABOUT = record(
         "data": DATA,
         "environment": mapping_of(SCALAR),
         "estimate": optional(ESTIMATE),
+        "training": mapping_of(optional(SCALAR)),
         "searched": mapping_of(list_of(SCALAR)),
     },
-    {"data": {}, "environment": {}, "estimate": None, "searched": {}},
+    {"data": {}, "environment": {}, "estimate": None, "training": {}, "searched": {}},
     more=anything,
 )
 """What is read of ``about_``; that of a file may say anything."""
-OF_THE_NETWORK = ("pool", "pool_options", "gnn", "hidden", "layers", "blocks", "n_models")
+OF_THE_NETWORK = (
+    *("pool", "pool_options", "gnn", "hidden", "layers", "blocks", "n_models"),
+    *("system", "system_options"),
+)
 NOT_SHOWN = (*OF_THE_NETWORK, "callback", "device", "encoder", "metric")
 
 
@@ -77,7 +81,6 @@ def model_facts(model: GraphEstimator) -> dict[str, Any]:
     known = counts[kind == "classes"] or [None] * len(objective.names)
     if len(known) != len(objective.names):
         raise DataError(f"about.data has {len(known):,} counts of graphs for {len(objective.names):,} {kind}.")
-    config = model.config_
     estimate = about["estimate"]
     return {
         "task": objective.task,
@@ -90,21 +93,30 @@ def model_facts(model: GraphEstimator) -> dict[str, Any]:
             "edges": _edge_features(model),
             "graphs": [] if model.graph_encoder_ is None else list(model.graph_encoder_.names),
         },
-        "network": {
-            "gnn": config.gnn,
-            "layers": config.layers,
-            "hidden": config.hidden,
-            "blocks": config.blocks,
-            "pool": config.pool,
-            "pool_options": config.effective_options,
-            "networks": len(model.best_epochs_),
-            "parameters": sum(one[0].numel() for one in model.ensemble_.model.parameters()),
-            "temperature": model.ensemble_.temperature,
-        },
+        "network": _network(model),
         "searched": about["searched"],
-        "settings": _settings(model) | {"best_epochs": model.best_epochs_},
+        "settings": _settings(model) | about["training"] | {"best_epochs": model.best_epochs_},
         "estimate": None if estimate is None else _estimate(estimate),
         "environment": about["environment"],
+    }
+
+
+def _network(model: GraphEstimator) -> dict[str, Any]:
+    """Say what the networks are: layers and a pooling, or a system that takes the place of both."""
+    config = model.config_
+    system = bool(config.system)
+    return {
+        "system": config.system or None,
+        "system_options": config.pool_options | config.system_options if system else {},
+        "gnn": None if system else config.gnn,
+        "layers": None if system else config.layers,
+        "hidden": config.hidden,
+        "blocks": config.blocks,
+        "pool": None if system else config.pool,
+        "pool_options": {} if system else config.effective_options,
+        "networks": len(model.best_epochs_),
+        "parameters": sum(one[0].numel() for one in model.ensemble_.model.parameters()),
+        "temperature": model.ensemble_.temperature,
     }
 
 

@@ -57,6 +57,7 @@ from sopool.estimator.validation import check_settings
 from sopool.models.base import Classifier
 from sopool.models.config import ModelConfig
 from sopool.models.make import make_model
+from sopool.models.network import network_of
 from sopool.models.presets import check_config
 from sopool.models.stack import named_tensors, stack_of
 from sopool.models.stackable import first_line
@@ -79,11 +80,15 @@ MOST_TEXT = 2**26
 UNKNOWN = "any"
 """A label that may or may not be known."""
 NOT_SAVED = ("callback", "checkpoints", "device", "encoder")
-LATER = {"average": 0.0, "metric": None}
+LATER = {"average": 0.0, "metric": None, "system": None, "system_options": None}
 """Settings that earlier versions did not have, with the values that correspond to their behavior."""
 CHANGED = (
     "The source code of the readout {!r} has changed since the model was saved, so predictions may differ: register "
     "the old class in sopool.nn.READOUTS, or fit the model again."
+)
+CHANGED_SYSTEM = (
+    "The system {!r} has version {}, but the model was saved with version {}, so predictions may differ: register the "
+    "old one, or fit the model again."
 )
 CLASS_TYPES: dict[str, tuple[type, ...]] = {
     "b": (bool,),
@@ -298,8 +303,8 @@ def _check_arrays(
     moments: dict[str, Moments | None],
 ) -> Classifier:
     """Return models like ``like`` with the weights of the file, after checking all arrays."""
-    weights = {f"model.{name}": tuple(tensor.shape) for name, tensor in named_tensors(like).items()}
-    expected = {name: Array(("models", *shape), (torch.float32,)) for name, shape in weights.items()}
+    weights = {f"model.{name}": tensor for name, tensor in named_tensors(like).items()}
+    expected = {name: Array(("models", *one.shape), (_saved_as(one),)) for name, one in weights.items()}
     expected["substitutes"] = Array(("models", width), (torch.int64,), low=0, high=width - 1)
     expected |= dict.fromkeys(HISTORY, CURVE)
     if HASHES in arrays:
@@ -323,6 +328,11 @@ def _check_arrays(
             f"best_epochs has {max(best_epochs)}, expected numbers below {sizes['epochs']}, the number of epochs."
         )
     return stack_of(like, {name.partition(".")[2]: arrays[name] for name in weights}).requires_grad_(False)
+
+
+def _saved_as(tensor: Tensor) -> torch.dtype:
+    """Return the type in which models have a parameter or buffer; other than numbers, networks of users have any."""
+    return torch.float32 if tensor.is_floating_point() else tensor.dtype
 
 
 UNITS = {"objective.scale": 0.0, "objective.shift": None}
@@ -478,16 +488,21 @@ def _graph_encoder(saved: Any, config: ModelConfig) -> GraphAttributeEncoder | N
 
 def _config(saved: Any) -> ModelConfig:
     config = ModelConfig.from_json(saved)
-    if config.pool not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:
+    if config.system:
+        version = network_of(config.system).model.system_version
+        if version != config.system_version:
+            warnings.warn(CHANGED_SYSTEM.format(config.system, version, config.system_version), stacklevel=5)
+    elif config.pool not in {*READOUTS, *GRAPH_READOUTS, *POOLINGS}:
         raise DataError(
             f"its pooling {config.pool!r} is not known. If it is your own, register it in sopool.nn.READOUTS first."
         )
-    if "pool_source" in saved and config.pool_source != source_of(config.pool):
+    elif "pool_source" in saved and config.pool_source != source_of(config.pool):
         warnings.warn(CHANGED.format(config.pool), stacklevel=5)
-    for name, value in config.effective_options.items():
+    what = "system" if config.system else "pooling"
+    for name, value in (config.effective_options | config.system_options).items():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, int | float) and abs(one) > MOST_OPTION:  # a custom pooling may allocate that much
-                raise DataError(f"the pooling's {name} is {one}, expected a number of at most {MOST_OPTION:,}.")
+                raise DataError(f"the {what}'s {name} is {one}, expected a number of at most {MOST_OPTION:,}.")
     check_config(config)
     return config
 

@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from sopool.data.targets import GraphLabel, is_missing
 from sopool.errors import DataError
 from sopool.estimator.base import GraphEstimator
 from sopool.estimator.ensemble import largest_number, overflow_reason, overflows
+from sopool.models.presets import refused_graphs
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -136,6 +137,10 @@ def _predict_chunk(
     write: Callable[[list[Predicted]], None],
 ) -> None:
     """Predict one chunk, update the totals and write the predictions."""
+    chunk, refused = _without_refused(model, chunk)
+    for one in refused:
+        count.bad += 1
+        report_bad_row(chunk.source, one)
     if chunk.graphs is None:
         return
     with advise("to predict", partial(_largest_row, chunk)):
@@ -170,6 +175,20 @@ def _predict_chunk(
     else:
         _count_classes(model, list(known.values()), count)
     write(list(kept.values()))
+
+
+def _without_refused(model: GraphEstimator, chunk: GraphChunk) -> tuple[GraphChunk, list[BadRow]]:
+    """Return a chunk without the graphs that the system of a model refuses, and these rows."""
+    system = model.config_.system
+    refused = refused_graphs(chunk.graphs, system) if system and chunk.graphs is not None else {}
+    if not refused or chunk.graphs is None:
+        return chunk, []
+    bad = [BadRow(chunk.rows[at], f"{chunk.graphs[at].num_nodes:,} nodes", why) for at, why in refused.items()]
+    kept = [at for at in range(len(chunk.graphs)) if at not in refused]
+    lists: dict[str, Any] = {
+        name: [getattr(chunk, name)[at] for at in kept] for name in ("rows", "ids", "cells", "labels")
+    }
+    return replace(chunk, graphs=chunk.graphs[kept] if kept else None, **lists), bad
 
 
 def _is_known(label: GraphLabel | None) -> bool:

@@ -51,22 +51,28 @@ def _or_none(rule: Rule) -> Rule:
     return lambda value: value is None or fine(value), f"{needed}, or None"
 
 
+def _or_usual(rule: Rule) -> Rule:
+    """Return the rule that also accepts None for the default, which only Python users can give."""
+    fine, needed = rule
+    return lambda value: value is None or fine(value), needed
+
+
 SHARE = _number(lambda value: 0 <= value < 1, "a number of at least 0 and below 1 is needed")
 RULES: dict[str, Rule] = {
     "pool": _instance(str, "a name from the list of sopool pools is needed"),
     "pool_options": _or_none(_instance(Mapping, "a dictionary of options by name is needed")),
     "gnn": _instance(str, "a name such as 'gin-0' is needed"),
-    "hidden": _up_to(MOST_HIDDEN),
+    "hidden": _or_usual(_up_to(MOST_HIDDEN)),
     "layers": _up_to(MOST_LAYERS),
     "blocks": at_least(0),
     "n_models": at_least(1),
     "epochs": _or_none(at_least(1)),
     "steps": _or_none(at_least(1)),
-    "batch_size": at_least(1),
-    "lr": _number(lambda value: value > 0, "a positive number is needed"),
+    "batch_size": _or_usual(at_least(1)),
+    "lr": _or_usual(_number(lambda value: value > 0, "a positive number is needed")),
     "dropout": SHARE,
-    "weight_decay": _number(lambda value: value >= 0, "a number of at least 0 is needed"),
-    "average": SHARE,
+    "weight_decay": _or_usual(_number(lambda value: value >= 0, "a number of at least 0 is needed")),
+    "average": _or_usual(SHARE),
     "validation_fraction": SHARE,
     "patience": (
         lambda value: value in (None, "auto") or at_least(1)[0](value),
@@ -77,6 +83,8 @@ RULES: dict[str, Rule] = {
     "loss": _instance(str, "'squared', 'absolute' or 'huber' is needed"),
     "device": _instance(str, "a name such as 'cpu' or 'cuda' is needed"),
     "checkpoints": _or_none(_instance(str | Path, "the path of a folder is needed")),
+    "system": _or_none(_instance(str, "a name from the list of sopool systems is needed")),
+    "system_options": _or_none(_instance(Mapping, "a dictionary of options by name is needed")),
     "callback": _or_none(_instance(Callable, "a function is needed")),
 }
 

@@ -293,6 +293,7 @@ class Evaluator:
         }
         """The trained systems of the request."""
         others = self.systems | self.trained
+        self._fitted = dict[tuple[str, int], ModelConfig]()
         self.refused = {pool: why for pool, system in others.items() if (why := system.refuses(store))}
         """The reasons why some systems cannot be evaluated on these graphs."""
         networks = {pool: network_of(pool, request.gnn) for pool in request.pools if pool not in others}
@@ -469,7 +470,9 @@ class Evaluator:
         """Return the pooling's model for a fold: some options depend on the fold's training graphs."""
         train = torch.from_numpy(self._folds[fold][0]).to(self.store.device)
         if pool in self.trained:
-            return self.trained[pool].model_for(self.store[train])
+            if (pool, fold) not in self._fitted:
+                self._fitted[pool, fold] = self.trained[pool].model_for(self.store[train])
+            return self._fitted[pool, fold]
 
         def sizes() -> Tensor:
             return self.store.sizes[train]
@@ -495,20 +498,9 @@ class Evaluator:
             path = self.systems[pool].path
             return replace(config, path=path, epochs=len(path)).with_setting(setting)
         if pool in self.trained:
-            own = self.trained[pool].recipe
-            return replace(
-                config,
-                model=self._model(pool, fold),
-                epochs=min(own.epochs, self.request.epochs),
-                steps=own.steps or -(-len(self._folds[fold][0]) // setting.batch_size),
-                halve_every=own.halve_every,
-                weight_decay=own.weight_decay,
-                average=own.average,
-                patience=own.patience,
-                optimizer=own.optimizer,
-                momentum=own.momentum,
-                clip=own.clip,
-            ).with_setting(setting)
+            own = self.trained[pool].training(len(self._folds[fold][0]), setting.batch_size)
+            own["epochs"] = min(own["epochs"], self.request.epochs)
+            return replace(config, model=self._model(pool, fold), **own).with_setting(setting)
         config = replace(
             config,
             model=self._model(pool, fold),

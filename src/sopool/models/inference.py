@@ -4,6 +4,7 @@ import copy
 
 from sopool.models.base import Classifier
 from sopool.models.flat import FlatClassifier
+from sopool.models.network import NetworkClassifier
 from sopool.nn.aggr.bilinear import BilinearSecondOrderAggregation
 from sopool.nn.aggr.covariance import CovarianceAggregation
 from sopool.nn.gnn import GNN
@@ -29,6 +30,9 @@ def prepare_for_inference(model: Classifier) -> Classifier:
         False
     """
     out = copy.deepcopy(model).eval()
+    if isinstance(out, NetworkClassifier):
+        out.separate()
+        return out
     if isinstance(out, FlatClassifier) and len(out.readouts) == 1:
         readout = out.readouts[0]
         if isinstance(readout, MAPPED) and type(readout) in MAPPED and readout.mapping is not None:

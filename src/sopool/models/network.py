@@ -1,42 +1,80 @@
 """Networks of any architecture as classifiers: modules with ``forward(x, edge_index, batch)``, as in PyG."""
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from sopool._runtime.generators import drawing_from
+from sopool._runtime.generators import drawing_from, drawing_in
 from sopool.data.extras import Extra
-from sopool.errors import SettingError
+from sopool.data.graphs import PackedGraphs
+from sopool.errors import SettingError, suggest
 from sopool.models.base import Classifier, Scored
-from sopool.models.config import ModelConfig
+from sopool.models.config import ModelConfig, Setting
+from sopool.models.stack import member_of
 from sopool.nn.dropout import Dropout
 from sopool.nn.pool.edge_list import list_edges
 from sopool.ops.message_passing.extras import Extras
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
-class Network(NamedTuple):
-    """How a network is created, and what it needs of graphs besides their edges."""
+class TrainedNetwork(Protocol):
+    """A network with a recipe, as ``sopool.experiments.systems.TrainedSystem`` describes it."""
 
-    make: Callable[..., torch.nn.Module]
-    """The function of ``in_channels``, ``out_channels``, ``hidden`` and options."""
-    extras: Mapping[str, Extra] = MappingProxyType({})
-    """What is computed of graphs in advance, by the names of keyword arguments of its ``forward``."""
+    @property
+    def make(self) -> Callable[..., torch.nn.Module]:
+        """The function of ``in_channels``, ``out_channels``, ``hidden`` and options that creates the network."""
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The hyperparameters to choose from, the usual ones first."""
+
+    @property
+    def model(self) -> ModelConfig:
+        """The configuration without what follows from training graphs."""
+
+    @property
+    def refuses(self) -> Callable[[PackedGraphs], str | None]:
+        """Says why some graphs are impossible; None if they are not."""
+
+    @property
+    def extras(self) -> Mapping[str, Extra]:
+        """What is computed of graphs in advance, by the names of keyword arguments of its ``forward``."""
+
+    def model_for(self, train: PackedGraphs) -> ModelConfig:
+        """Return :attr:`model` with the options that follow from training graphs."""
+
+    def training(self, graphs: int, batch_size: int) -> dict[str, Any]:
+        """Return how the recipe trains on a number of graphs, as fields of a run's configuration."""
 
 
-NETWORKS: dict[str, Network] = {}
-"""The networks by name."""
+NETWORKS: dict[str, TrainedNetwork] = {}
+"""The networks of trained systems by name."""
+BUILT_IN = "sopool.experiments.systems"
+"""The module that registers the networks of this package, which is imported when one is wanted."""
 
 
-def network_of(name: str) -> Network:
-    """Return a registered network; raise a ``SettingError`` if there is none of this name."""
+def network_of(name: str) -> TrainedNetwork:
+    """Return a network by its name; raise ``SettingError`` if there is none.
+
+    Examples:
+        >>> from sopool.models.network import network_of
+        >>> network_of("dgcnn").settings[0].batch_size
+        50
+    """
     if name not in NETWORKS:
-        raise SettingError(f"the system {name!r} is not registered in this process: import its module.")
+        import_module(BUILT_IN)
+    if name not in NETWORKS:
+        raise SettingError(
+            f"there is no trained system {name!r} in this process.{suggest(name, NETWORKS)} Known: "
+            f"{', '.join(NETWORKS)}. If it is your own, import the module that registers it first. Fixed systems, such "
+            "as graph kernels, can be evaluated (sopool evaluate --system, or sopool.experiments), but not fitted."
+        )
     return NETWORKS[name]
 
 
@@ -45,8 +83,8 @@ class NetworkClassifier(Classifier):
 
     Models of a stack run one after the other, so any module works in it, only slower than layers that are made for
     stacks. A graph without nodes has the score 0 for each class: the module never sees it, since PyG's poolings lose
-    such graphs at the end of a batch. A module may return an additional loss of each graph beside the scores, and one
-    with an attribute ``draws`` that is false draws no random numbers after its creation, so that none need seeds.
+    such graphs at the end of a batch. A module may return an additional loss of each graph beside the scores. If its
+    attribute ``draws`` is false, only its layers ``torch.nn.Dropout`` draw random numbers after its creation.
 
     Args:
         config: The architecture; ``system`` names the network, which gets ``system_options`` and those options that
@@ -68,9 +106,11 @@ class NetworkClassifier(Classifier):
             self.network = make(in_channels, classes, **options)
         except TypeError as error:
             given = ", ".join(f"{name}={value!r}" for name, value in options.items())
-            raise SettingError(f"{config.system} cannot be created with {given}: {error}.") from error
-        self.draws = bool(getattr(self.network, "draws", True))
+            raise SettingError(f"{config.system} cannot be made with {given}: {error}.") from error
+        self.draws = self._draws_anywhere or bool(self._dropouts())
         self.register_buffer("unused", torch.zeros(1))  # stacks have statistics, even if the network has none
+        self.apart: list[torch.nn.Module] = []
+        """The networks as modules of their own, see :meth:`separate`."""
 
     @property
     def extras(self) -> Mapping[str, Extra]:
@@ -81,6 +121,10 @@ class NetworkClassifier(Classifier):
     def models(self) -> int:
         """The number of stacked models; 1 for a single model."""
         return self.unused.shape[0] if self.unused.dim() == 2 else 1
+
+    def separate(self) -> None:
+        """Give each stacked network a module of its own, so that several threads can predict at the same time."""
+        self.apart = [member_of(self.network, model) for model in range(self.models)]
 
     def classify(
         self,
@@ -100,11 +144,11 @@ class NetworkClassifier(Classifier):
         graphs = (ptr.numel() - 1) // models
         scores: list[Tensor] = []
         penalties: list[Tensor | None] = []
-        for model in range(models):
-            own = ptr[model * graphs : (model + 1) * graphs + 1]
-            first, last = own[0], own[-1]
-            here = edges[:, (edges[1] >= first) & (edges[1] < last)] - first
-            sizes = own.diff()
+        rows = ptr[torch.arange(models + 1, device=ptr.device) * graphs]
+        cuts = zip(*map(pairwise, (rows.tolist(), torch.searchsorted(edges[1], rows).tolist())), strict=True)
+        for model, ((first, last), (start, end)) in enumerate(cuts):
+            here = edges[:, start:end] - first
+            sizes = ptr[model * graphs : (model + 1) * graphs + 1].diff()
             there = sizes > 0
             batch = torch.repeat_interleave(sizes[there])
             found = Scored(x.new_zeros(0, self.classes))
@@ -139,20 +183,36 @@ class NetworkClassifier(Classifier):
         self, model: int, graphs: tuple[Tensor, Tensor, Tensor], extras: dict[str, Any], dropout: Dropout | None
     ) -> Scored:
         """Run one of the stacked networks."""
+        if self.apart:
+            return _scored(self.apart[model](*graphs, **extras))
         tensors: dict[str, Tensor] = dict(self.network.named_parameters()) | dict(self.network.named_buffers())
         if self.unused.dim() == 2:
             tensors = {name: tensor[model] for name, tensor in tensors.items()}
-        drawing = nullcontext() if dropout is None else drawing_from(_seed(dropout, model), graphs[0].device)
-        with drawing:
-            found: Tensor | tuple[Tensor, Tensor] = functional_call(self.network, tensors, graphs, extras)
-        return Scored(*found) if isinstance(found, tuple) else Scored(found)
+        with self._drawing(model, graphs[0].device, dropout):
+            return _scored(functional_call(self.network, tensors, graphs, extras))
+
+    def _drawing(self, model: int, device: torch.device, dropout: Dropout | None) -> AbstractContextManager[None]:
+        """Return a context in which one of the stacked networks draws random numbers."""
+        if dropout is None:
+            return nullcontext()
+        seed = int(dropout.keys.flatten()[model]) & 0xFFFFFFFF
+        return drawing_from(seed, device) if self._draws_anywhere else drawing_in(self._dropouts(), seed, device)
+
+    @property
+    def _draws_anywhere(self) -> bool:
+        """Whether other layers than those for dropout may draw random numbers."""
+        return bool(getattr(self.network, "draws", True))
+
+    def _dropouts(self) -> list[torch.nn.Module]:
+        return [layer for layer in self.network.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
+
+
+def _scored(found: Tensor | tuple[Tensor, Tensor]) -> Scored:
+    """Return the scores that a network returned, alone or with penalties."""
+    return Scored(*found) if isinstance(found, tuple) else Scored(found)
 
 
 def _spread(rows: Tensor, there: Tensor) -> Tensor:
     """Return the rows of the graphs that are ``there`` ``[G]``, bool, and zeros for the others."""
     whole = rows.new_zeros(there.shape[0], *rows.shape[1:])
     return whole.index_put((there.nonzero().squeeze(1),), rows)
-
-
-def _seed(dropout: Dropout, model: int) -> int:
-    return int(dropout.keys.flatten()[model]) & 0xFFFFFFFF

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from sopool._runtime.generators import planning
 from sopool.data.analysis.distances import MOST_PAIRS, affordable
-from sopool.data.features.edge_features import EdgeEncoder
+from sopool.data.features.edge_features import EdgeEncoder, only_encoded_edges
 from sopool.data.features.encoders import has_node_attributes, has_node_categories, has_node_labels
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, SettingError, check_name
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig, Setting
 from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
+from sopool.models.network import TrainedNetwork, network_of
 from sopool.models.stackable import check_stackable, first_line
 from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
@@ -206,6 +207,74 @@ def model_config(
     )
 
 
+def system_config(
+    store: PackedGraphs, system: str, hidden: int | None = None, options: Mapping[str, Any] = MappingProxyType({})
+) -> ModelConfig:
+    """Return the configuration of a trained system's network for the graphs that it is trained on.
+
+    Args:
+        store: The training graphs.
+        system: The name of the system.
+        hidden: The width. Default: ``None``, the first one of the system's grid.
+        options: Options of the network, which override those of the first setting and those that follow from the
+            graphs.
+
+    Raises:
+        SettingError: If there is no such system, or its network cannot be made with these options.
+        DataError: If the system refuses the graphs.
+
+    Examples:
+        >>> from sopool.data import load
+        >>> system_config(load("MUTAG"), "dgcnn").pool_options
+        {'k': 19}
+        >>> system_config(load("MUTAG"), "dgcnn", options={"k": 12}).system_options
+        {'k': 12}
+    """
+    network = network_of(system)
+    check_accepted(store, system)
+    reads = fields_read(network, store)
+    edges = EdgeEncoder("edge_labels" in reads, attributes="edge_attributes" in reads).fit(store) if reads else None
+    for name, value in options.items():
+        if type(value) not in (bool, int, float, str) or value != value:
+            raise SettingError(f"{system} cannot be made with {name}={value!r}: give a number, a text or a boolean.")
+    first = network.settings[0]
+    found = network.model_for(only_encoded_edges(store, edges))
+    config = replace(
+        found,
+        edge_labels=0 if edges is None else len(edges.values),
+        edge_attributes=0 if edges is None else edges.width,
+        hidden=first.hidden if hidden is None else hidden,
+        system_options=dict(first.options) | dict(options),
+        pool_options={name: value for name, value in found.pool_options.items() if name not in options},
+    )
+    return _checked(config, options)
+
+
+def fields_read(network: TrainedNetwork, store: PackedGraphs) -> set[str]:
+    """Return which of ``"edge_labels"`` and ``"edge_attributes"`` of some graphs a network reads."""
+    return {name for extra in network.extras.values() for name in extra.reads(store)} if store.num_edges else set()
+
+
+def check_accepted(store: PackedGraphs, system: str) -> None:
+    """Raise ``DataError`` if a trained system refuses graphs, such as those without edge labels."""
+    refused = refused_graphs(store, system)
+    if refused:
+        first, why = next(iter(refused.items()))
+        which = f"{len(refused):,} of the graphs of {store.name}, graph {first} first"
+        which = store.name if len(refused) == len(store) else which
+        raise DataError(f"{system} cannot be used for {which}: {why.rstrip('.')}.")
+
+
+def refused_graphs(store: PackedGraphs, system: str) -> dict[int, str]:
+    """Return why a trained system refuses graphs, by the number of the graph; all of them if none is refused alone."""
+    refuses = network_of(system).refuses
+    why = refuses(store)
+    if not why:
+        return {}
+    alone = {number: found for number in range(len(store)) if (found := refuses(store[number]))}
+    return alone or dict.fromkeys(range(len(store)), why)
+
+
 def _within_budget(store: PackedGraphs) -> dict[str, int]:
     """Return the largest distance of pairs that a data set has room for, if it is less than the default."""
     wanted = default_options("sopool-pairs", blocks=False)["distances"]
@@ -270,16 +339,24 @@ class UnusedWarning(UserWarning):
     """
 
 
-def unused_messages(store: PackedGraphs, gnn: str) -> list[str]:
-    """Return messages about features of edges that a network does not use.
+INSTEAD = "use a network with a pooling, such as gine with sopool-bimap, or remove them"
+
+
+def unused_messages(store: PackedGraphs, network: str) -> list[str]:
+    """Return messages about features of edges and graphs that a network does not use.
 
     Edge labels are left out: that only ``gine`` uses them is part of its name's meaning, and most molecules have some.
 
     Args:
         store: The graphs.
-        gnn: The message-passing layers.
+        network: The message-passing layers, or the name of a trained system.
     """
     there = there_of(store)
+    if network not in VARIANTS:
+        read = fields_read(network_of(network), store)
+        left = [kind for kind in there if there[kind] and kind != "edge labels" and kind.replace(" ", "_") not in read]
+        return [f"{network} does not use {' and '.join(left)}: {INSTEAD}."] if left else []
+    gnn = network
     left = [] if VARIANTS[gnn].labelled else [kind for kind in EDGE_KINDS[1:] if there[kind]]
     return [f"{gnn} does not use {' and '.join(left)}: use gine, or remove them."] if left else []
 
@@ -325,6 +402,13 @@ def _declared(pool: str, blocks: int) -> dict[str, Any]:
     return {name: one.annotation for name, one in options.items() if name != "channels"}
 
 
+def _declared_by(config: ModelConfig) -> dict[str, Any]:
+    """Return the options of a model's pooling, or of a system's network, with their type annotations."""
+    if not config.system:
+        return _declared(config.pool, config.blocks)
+    return {name: one.annotation for name, one in inspect.signature(network_of(config.system).make).parameters.items()}
+
+
 def _known(pool: str, blocks: int) -> str:
     """Return the name of the pooling without ``-random``; raise a ``SettingError`` if it is unknown."""
     added = [name for name in READOUTS if name not in POOLS]  # registered by the user
@@ -337,7 +421,7 @@ def check_config(config: ModelConfig) -> None:
     try:
         if config.blocks:
             _check_edges(config.gnn, config.pool, config.blocks)
-        _checked(config, config.effective_options)
+        _checked(config, config.system_options if config.system else config.effective_options)
     except SettingError as error:
         raise DataError(str(error)) from error
 
@@ -345,10 +429,12 @@ def check_config(config: ModelConfig) -> None:
 def _checked(config: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
     """Return the configuration; raise a ``SettingError`` if no model can be created with these ``options``."""
     try:
-        _check_kinds(options, _declared(config.pool, config.blocks))
+        _check_kinds(options, _declared_by(config))
         with planning():
             make_model(config, 2, 2)
     except (RuntimeError, TypeError, ValueError) as error:
+        if config.system and isinstance(error, SettingError):
+            raise  # it says the same
         given = ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
         raise SettingError(f"{config.pool_name} cannot be made with {given}: {first_line(error)}") from error
     if config.pool in READOUTS and not config.blocks:

@@ -122,18 +122,29 @@ def _features(features: dict[str, Sequence[str]]) -> list[tuple[str, str]]:
 
 
 def _networks(network: dict[str, Any]) -> list[tuple[str, str]]:
-    options = ", ".join(f"{name}={_value(value)}" for name, value in network["pool_options"].items())
-    blocks = f", {network['blocks']} blocks" * bool(network["blocks"])
     temperature = network["temperature"]
     calibrated = (
         [] if temperature is None else [("calibration", f"probabilities have the temperature {temperature:.3g}")]
     )
     return [
-        ("layers", f"{network['layers']} of {network['gnn']}, width {network['hidden']}{blocks}"),
-        ("pooling", f"{network['pool']}{f' ({options})' * bool(options)}"),
+        *_architecture(network),
         ("ensemble", f"{network['networks']:,} with {network['parameters']:,} parameters each"),
         *calibrated,
     ]
+
+
+def _architecture(network: dict[str, Any]) -> list[tuple[str, str]]:
+    if network["system"] is not None:
+        return [("system", f"{network['system']}{_options(network['system_options'])}, width {network['hidden']}")]
+    blocks = f", {network['blocks']} blocks" * bool(network["blocks"])
+    return [
+        ("layers", f"{network['layers']} of {network['gnn']}, width {network['hidden']}{blocks}"),
+        ("pooling", f"{network['pool']}{_options(network['pool_options'])}"),
+    ]
+
+
+def _options(options: dict[str, Any]) -> str:
+    return f" ({', '.join(f'{name}={_value(value)}' for name, value in options.items())})" if options else ""
 
 
 def _settings(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -9,11 +9,14 @@ import torch
 from sopool.data import NodeLabelEncoder
 from sopool.data.pack import Graph, pack
 from sopool.experiments import Evaluator, Request
+from sopool.experiments.executors.local import TableFacts, tables_for
 from sopool.experiments.systems import SYSTEMS, FixedSystem, TrainedSystem, learners, run_control
 from sopool.experiments.systems.views import outputs_of
 from sopool.models import make_model
 from sopool.objectives import objective_for, truth_of
+from sopool.training.bank.bank import Bank
 from sopool.training.bank.batching import GraphTables
+from sopool.training.run_splits import Splitter
 from sopool.training.runs.store import RunStore
 from tests.helpers.quick_systems import quick
 
@@ -188,3 +191,68 @@ def test_networks_see_graphs_and_nothing_else(name):
         if name not in BY_EIGENVECTORS:
             np.testing.assert_allclose(scored(name, setting, others), found, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(scored(name, setting, STORE[WANTED]), found[WANTED], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_bank_of_networks_gives_what_separate_runs_give(name, tmp_path):
+    """With the optimizer and the options of its recipe, and learned penalties or dropout if it has any."""
+    if why := SYSTEMS[name].refuses(STORE):
+        pytest.skip(f"it refuses these graphs: {why}")
+    request = Request([name], ["last-epoch"], folds=3)
+    first = replace(Evaluator(STORE, request, RunStore(tmp_path)).first_runs()[0], precision="float64", steps=3)
+    configs = [replace(first, seed=seed, lr=first.lr / (1 + seed)) for seed in range(3)]
+    tables = tables_for(STORE, TableFacts.of(first), "cpu")
+    splits = list(map(Splitter(STORE.labels.numpy()), configs))
+
+    def trained(members):
+        bank = Bank(tables, [configs[m] for m in members], [splits[m] for m in members])
+        losses = np.stack([bank.run_epoch() for _ in range(2)])
+        return losses, bank.scores([splits[m].test for m in members])
+
+    losses, scores = trained(range(3))
+    for m in range(3):
+        loss, score = trained([m])
+        np.testing.assert_allclose(losses[:, m], loss[:, 0], rtol=1e-7)
+        np.testing.assert_allclose(scores[m], score[0], rtol=1e-7, atol=1e-9)
+
+
+@pytest.fixture
+def brief(request, monkeypatch):
+    """A network with its first setting, trained for two short epochs."""
+    system = SYSTEMS[request.param]
+    if why := system.refuses(STORE):
+        pytest.skip(f"it refuses these graphs: {why}")
+    recipe = replace(system.recipe, epochs=2, steps=2)
+    monkeypatch.setitem(SYSTEMS, request.param, replace(system, settings=system.settings[:1], recipe=recipe))
+    return request.param
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("brief", TRAINED, indirect=True)
+def test_networks_are_trained_for_every_task_and_resumed(brief, tmp_path):
+    """As if they had not been interrupted."""
+    for task, store in STORES.items():
+        request = Request([brief], ["fair", "per-fold-max"], folds=3)
+        (whole,) = Evaluator(store, request, RunStore(tmp_path / task / "whole")).evaluate(workers=1)
+        evaluator = Evaluator(store, request, RunStore(tmp_path / task / "parts"))
+        seen = []
+        assert evaluator.evaluate(workers=1, report=seen.append, stop=lambda seen=seen: len(seen) >= 2) is None
+        (found,) = evaluator.evaluate(workers=1)
+        assert found.missing == {}
+        assert found.outcomes == whole.outcomes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINED)
+def test_networks_do_not_predict_shuffled_labels(name, monkeypatch, tmp_path):
+    """One that saw the labels of test graphs would be right."""
+    system = SYSTEMS[name]
+    if why := system.refuses(STORE):
+        pytest.skip(f"it refuses these graphs: {why}")
+    recipe = replace(system.recipe, epochs=10, steps=8)
+    monkeypatch.setitem(SYSTEMS, name, replace(system, settings=system.settings[:1], recipe=recipe))
+    graphs = [random_graph(100 + number) for number in range(120)]
+    labels = np.random.default_rng(1).permutation(120) % 2
+    store = replace(pack(graphs, "shuffled"), labels=torch.from_numpy(labels))
+    (found,) = Evaluator(store, Request([name], ["last-epoch"], folds=3), RunStore(tmp_path)).evaluate(workers=1)
+    assert found.outcomes["last-epoch"].mean < 0.65

@@ -104,6 +104,8 @@ def test_clusters_follow_from_the_largest_training_graph(tmp_path, monkeypatch):
     assert clusters_of(28, 2) == [7, 2]
     assert clusters_of(492, 1) == [49]
     assert clusters_of(5748, 2) == [128, 32]
+    with pytest.raises(ValueError, match="poolings=3: it must be 1 or 2"):
+        clusters_of(28, 3)
     system = SYSTEMS["diffpool"]
     small = replace(system, recipe=replace(system.recipe, epochs=1, steps=1), settings=system.settings[:1])
     monkeypatch.setitem(SYSTEMS, "diffpool", small)

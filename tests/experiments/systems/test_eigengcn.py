@@ -104,6 +104,11 @@ def test_the_order_of_nodes_makes_no_difference_to_distinct_eigenvectors():
     torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)  # eigenvectors are stored in single precision
 
 
+def test_there_are_only_so_many_eigenvectors():
+    with pytest.raises(ValueError, match="vectors=4: it must be from 1 to 3"):
+        classifier(4)
+
+
 def test_runs_of_every_setting_share_clusters(tmp_path, monkeypatch):
     system = SYSTEMS["eigengcn"]
     monkeypatch.setitem(SYSTEMS, "eigengcn", replace(system, recipe=replace(system.recipe, epochs=1, steps=1)))

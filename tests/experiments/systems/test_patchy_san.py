@@ -39,9 +39,11 @@ def reference(model, x, fields):
     return model.head(dense)
 
 
+@pytest.mark.parametrize("wide", [4, 5])
 @pytest.mark.parametrize(("k", "nodes"), [(10, 10), (5, 12), (7, 20)])
-def test_it_is_the_network_of_the_paper(k, nodes):
-    """Sequences shorter and longer than the graphs."""
+def test_it_is_the_network_of_the_paper(k, nodes, wide, monkeypatch):
+    """Sequences shorter and longer than the graphs; four features are many or few."""
+    monkeypatch.setattr(patchy_san, "WIDE", wide)
     store = pack(GRAPHS)
     tables = Fields(10).build(store, cached=False)
     torch.manual_seed(0)

@@ -47,6 +47,14 @@ class Extra(ABC):
     """Whether it takes so long that a file in the cache is worthwhile for a part of a data set too, such as each fold
     of an estimate."""
 
+    def reads(self, store: PackedGraphs) -> tuple[str, ...]:
+        """Return which of ``"edge_labels"`` and ``"edge_attributes"`` of these graphs it reads. Default: neither.
+
+        A model that is fitted gives it no others, of nodes only the labels and attributes that it encodes, and labels
+        with the numbers that they had in training, whatever their numbers in another store.
+        """
+        return ()
+
     @property
     @abstractmethod
     def key(self) -> str:
@@ -99,7 +107,7 @@ class EdgeRows:
         """Return the tables of rows that are in the order of the store; those of a repeated edge are sorted."""
         source, target = store.edge_index.numpy()
         graph = np.repeat(np.arange(len(store)), store.edge_ptr.diff().numpy())
-        order = np.lexsort((*rows.view(len(rows), -1).numpy().T, source, target, graph))
+        order = np.lexsort((*rows.reshape(len(rows), rows.shape[1:].numel()).numpy().T, source, target, graph))
         return cls(store.edge_ptr, rows[torch.from_numpy(order)])
 
     def to(self, device: torch.device | str) -> "EdgeRows":

@@ -31,6 +31,12 @@ class EdgeLabels(Extra):
         """The version of the method."""
         return "1"
 
+    def reads(self, store: PackedGraphs) -> tuple[str, ...]:
+        """Return the labels, or the attributes of graphs that have only these."""
+        if store.edge_labels is not None:
+            return ("edge_labels",)
+        return ("edge_attributes",) if store.edge_attributes is not None and store.edge_attributes.shape[1] else ()
+
     def build(self, store: PackedGraphs, cached: bool = True) -> EdgeRows:
         """Return the labels of all edges."""
         return EdgeRows.of(store, labels_of(store))

@@ -28,6 +28,10 @@ class EdgeNumbers(Extra):
         """The version of the method."""
         return "1"
 
+    def reads(self, store: PackedGraphs) -> tuple[str, ...]:
+        """Return the attributes, if it takes them."""
+        return ("edge_attributes",) if edge_numbers(store) else ()
+
     def build(self, store: PackedGraphs, cached: bool = True) -> EdgeRows:
         """Return the attributes of all edges."""
         width = edge_numbers(store)

@@ -234,6 +234,32 @@ class EdgeEncoder:
         return encoder
 
 
+def only_encoded_edges(store: PackedGraphs, encoder: EdgeEncoder | None) -> PackedGraphs:
+    """Return graphs without the labels and attributes of edges that an encoder does not have.
+
+    Labels have the numbers of the encoder's values; all that it has not seen have the next one.
+
+    Args:
+        store: The graphs.
+        encoder: The fitted encoder; ``None`` if there is nothing to encode.
+
+    Examples:
+        >>> from sopool.data import EdgeEncoder, Graph, pack
+        >>> from sopool.data.features.edge_features import only_encoded_edges
+        >>> first, other = (pack([Graph(2, [(0, 1), (1, 0)], edge_labels=labels)]) for labels in ("ba", "bc"))
+        >>> only_encoded_edges(other, EdgeEncoder().fit(first)).edge_labels
+        tensor([1, 2], dtype=torch.int32)
+    """
+    found = replace(store, edge_labels=None, edge_label_names=(), edge_attributes=None)
+    if encoder is None:
+        return found
+    codes = encoder.transform(store).codes
+    if codes is not None:
+        names = tuple(range(len(encoder.values) + 1))
+        found = replace(found, edge_labels=codes.int(), edge_label_names=names)
+    return replace(found, edge_attributes=store.edge_attributes) if encoder.attributes else found
+
+
 def _combined(columns: list[Tensor], sizes: tuple[int, ...]) -> tuple[Tensor | None, int, Tensor | None]:
     """Return the code of each edge, the number of codes and, for several columns, what the codes stand for."""
     if not columns:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -554,3 +555,30 @@ def _are_degrees(labels: Tensor, store: PackedGraphs) -> bool:
     possible = [name if 0 <= int(name) <= store.num_edges else -1 for name in store.node_label_names]
     names = torch.tensor(possible, dtype=torch.long, device=labels.device)
     return bool((names[labels.long()] == out_degrees(store)).all())
+
+
+def only_encoded_nodes(store: PackedGraphs, encoder: Encoder) -> PackedGraphs:
+    """Return graphs without the labels, attributes and categories of nodes that an encoder does not use.
+
+    Labels have the numbers of the values that the encoder has seen; all others have the next one. Categories, which
+    stores may order differently, are always left out.
+
+    Args:
+        store: The graphs.
+        encoder: The fitted encoder.
+
+    Examples:
+        >>> from sopool.data import Graph, NodeLabelEncoder, pack
+        >>> from sopool.data.features.encoders import only_encoded_nodes
+        >>> first, other = (pack([Graph(2, node_labels=labels)]) for labels in ("ba", "bc"))
+        >>> only_encoded_nodes(other, NodeLabelEncoder().fit(first)).node_labels
+        tensor([1, 2], dtype=torch.int32)
+    """
+    kept = store.node_attributes if "node_attributes" in encoder.fields else None
+    found = replace(store, node_attributes=kept, node_categories=None, node_category_columns=())
+    parts = encoder.parts if isinstance(encoder, ConcatEncoder) else [encoder]
+    for part in parts:
+        if isinstance(part, NodeLabelEncoder) and store.node_labels is not None:
+            codes = matched(store.node_labels, store.node_label_names, part.values)
+            return replace(found, node_labels=codes, node_label_names=tuple(range(len(part.values) + 1)))
+    return found if "node_labels" in encoder.fields else replace(found, node_labels=None, node_label_names=())

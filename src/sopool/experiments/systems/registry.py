@@ -21,7 +21,7 @@ from sopool.errors import SettingError
 from sopool.experiments.systems.learners import LEARNERS, Learner
 from sopool.experiments.systems.views import Choice, FixedView, Gram, Represented, View, Views
 from sopool.models.config import ModelConfig, Setting
-from sopool.models.network import NETWORKS, Network
+from sopool.models.network import NETWORKS
 from sopool.nn.registry import hash_of_source
 from sopool.objectives import Task
 from sopool.training.runs.config import WITH_MOMENTUM, OptimizerName
@@ -281,6 +281,12 @@ class TrainedSystem(System):
                 )
         return replace(self.model, pool_options=found)
 
+    def training(self, graphs: int, batch_size: int) -> dict[str, Any]:
+        """Return how the recipe trains on a number of graphs, as fields of a run's configuration."""
+        found = asdict(self.recipe)
+        del found["batch_size"], found["lr"]  # those of a setting
+        return found | {"steps": self.recipe.steps or -(-graphs // batch_size)}
+
     def to_json(self) -> dict[str, Any]:
         """Return the description as a JSON object, with the recipe, the settings and the names of fitted options."""
         return super().to_json() | {
@@ -443,8 +449,7 @@ def trained(
     """
 
     def register(make: M) -> M:
-        NETWORKS[name] = Network(make, extras)
-        SYSTEMS[name] = TrainedSystem(
+        SYSTEMS[name] = NETWORKS[name] = TrainedSystem(
             name=name,
             sees=sees,
             paper=paper,

@@ -81,7 +81,8 @@ class Explained(NamedTuple):
     scores: Tensor
     """The score of each class ``[C]``."""
     bias: Tensor
-    """The scores of a graph without nodes, whose attributes are 0, ``[C]``; 0 for a hierarchical model."""
+    """The scores of a graph without nodes, whose attributes are 0, ``[C]``; 0 for a hierarchical model and for the
+    network of a system."""
     contributions: Tensor
     """The contribution of each node to each score ``[N, C]``."""
     exact: bool
@@ -143,10 +144,9 @@ def explain_graph(
     if isinstance(model, FlatClassifier):
         views = margins(len(scores)) if views is None else views
         return _explain_flat(model, model.gnn(x, neighbors, ptr), graphs, attributes, scores, top, views)
-    assert isinstance(model, HierarchicalClassifier)
     shares = gradient_times_input(model, x, neighbors, graph_x)
     of_attributes = _attribute_shares(attributes, scores, lambda given: model(x, neighbors, ptr, given)[0])
-    pooled = _first_block(model, x, graphs)
+    pooled = _first_block(model, x, graphs) if isinstance(model, HierarchicalClassifier) else None
     return Explained(scores, torch.zeros_like(scores), shares, False, _none(scores), pooled, of_attributes)
 
 

@@ -13,6 +13,7 @@ def systems_grid(systems: Sequence[System]) -> Grid:
     notes = [
         "sopool evaluate DATA --system NAME,... evaluates any of them, beside poolings and GNNs with a pooling such as "
         "gcn+sum.",
+        "sopool fit DATA --system NAME makes a model of a trained one.",
         "Fixed: features or a kernel, and a learner; trained: a network. Random: the result depends on a seed, so fair "
         "averages three final runs. Transductive: the representation of a graph depends on the other graphs, test "
         "graphs included, but never on labels.",

@@ -42,6 +42,8 @@ class SortedConvolutions(torch.nn.Module):
             not exceed, at least 10.
     """
 
+    draws = False
+
     def __init__(self, in_channels: int, out_channels: int, hidden: int, k: int = LEAST) -> None:
         super().__init__()
         widths = [in_channels, hidden, hidden, hidden, 1]

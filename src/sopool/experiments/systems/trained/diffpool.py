@@ -15,11 +15,13 @@ from sopool.ops.segment.largest import segment_max
 SHARES = {1: 0.1, 2: 0.25}
 """The clusters as a share of the nodes of the largest graph, or of the clusters before, by the number of poolings."""
 MOST = 128
-"""The largest number of clusters, a quarter of the 500 nodes above which the authors leave graphs of DD out."""
+"""The largest number of clusters, so that matrices stay small where the largest graph has thousands of nodes."""
 
 
 def clusters_of(nodes: int, poolings: int) -> list[int]:
     """Return the number of clusters after each pooling, at least 2."""
+    if poolings not in SHARES:
+        raise ValueError(f"poolings={poolings}: it must be 1 or 2.")
     numbers = []
     for _ in range(poolings):
         nodes = max(2, min(MOST, int(SHARES[poolings] * nodes)))

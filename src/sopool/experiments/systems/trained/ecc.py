@@ -193,6 +193,8 @@ class EdgeConditioned(torch.nn.Module):
         width: Number of numbers of an edge ``D``, which are used instead of labels; 0 for none. Default: ``0``.
     """
 
+    draws = False
+
     def __init__(
         self, in_channels: int, out_channels: int, hidden: int, rate: float = 0.25, kinds: int = 1, width: int = 0
     ) -> None:

@@ -47,6 +47,8 @@ class EigenvectorPooling(torch.nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, hidden: int, vectors: int = CLUSTERS.vectors) -> None:
         super().__init__()
+        if not 1 <= vectors <= CLUSTERS.vectors:
+            raise ValueError(f"vectors={vectors}: it must be from 1 to {CLUSTERS.vectors}.")
         self.vectors = vectors
         self.first = ConvolutionStack(in_channels, hidden, hidden, loops=True)
         self.second = ConvolutionStack(vectors * self.first.out_channels, hidden, hidden, loops=True)

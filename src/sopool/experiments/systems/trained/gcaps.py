@@ -75,6 +75,8 @@ class GraphCapsules(torch.nn.Module):
         moments: Number of capsules ``P``, each for one moment of the neighbors. Default: ``2``.
     """
 
+    draws = False
+
     def __init__(self, in_channels: int, out_channels: int, hidden: int, moments: int = 2) -> None:
         super().__init__()
         self.moments = moments

@@ -21,6 +21,8 @@ WIDTH = 10
 """The number of nodes of the sequence that the second convolution reads at a time."""
 FIRST, SECOND = 16, 8
 """The channels of the two convolutions."""
+WIDE = 64
+"""The number of features from which on they are multiplied before they are read."""
 DENSE = 128
 """The width of the dense layer."""
 
@@ -93,7 +95,7 @@ def too_large(store: PackedGraphs) -> str | None:
 
 @trained(
     "patchy-san",
-    sees="the nodes in the order of betweenness, and the nearest 5 or 10 of each",
+    sees="features of the nodes in the order of betweenness, and of the nearest 5 or 10 of each",
     paper="Niepert et al., 2016",
     cost="w k, once N E",
     recipe=Recipe(epochs=150, steps=None, batch_size=32, lr=0.001, optimizer="rmsprop"),
@@ -123,6 +125,8 @@ class PatchySan(torch.nn.Module):
             training graphs.
     """
 
+    draws = False
+
     def __init__(self, in_channels: int, out_channels: int, hidden: int, k: int = 10, nodes: int = WIDTH) -> None:
         super().__init__()
         self.k = k
@@ -148,8 +152,11 @@ class PatchySan(torch.nn.Module):
     def _read(self, x: Tensor, read: Tensor) -> Tensor:
         """Return the products of the first convolution for nodes ``[R, k]``, -1 for none: ``[N, F]`` to ``[R, 16]``.
 
-        Each node is multiplied by the weights of all positions once, instead of once in each field that has it.
+        Many features are multiplied by the weights of all positions once for each node, and few where they are read,
+        which costs more products but has no backward pass.
         """
+        if x.shape[1] < WIDE:
+            return F.pad(x, (0, 0, 0, 1))[read].flatten(1) @ self.first.weight.t()
         weight = self.first.weight.view(FIRST, self.k, x.shape[1]).permute(2, 1, 0).flatten(1)
         every = F.pad(x @ weight, (0, 0, 0, 1)).view(-1, FIRST)  # [(N + 1) k, 16]; the last node has zeros
         at = torch.where(read < 0, x.shape[0], read) * self.k + torch.arange(self.k, device=x.device)
