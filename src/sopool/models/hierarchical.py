@@ -7,8 +7,8 @@ of two heads:
     sum-readout   scores = MLP(sum over blocks b of  readout(H_b)),  widths w - w/2 - w/4 - classes
 
 The readout of a block is the maximum and the mean of its nodes, or all of them side by side. That of the last block may
-be ``sopool-pairs`` instead: Z^T P^k Z for powers of its normalized adjacency matrix P, beside the sum of its nodes.
-Distances are no choice there, since pooled graphs of the dense poolings have an edge between any two nodes.
+be ``sopool-pairs`` instead: Z^T P^k Z for powers of its normalized adjacency matrix P, scaled to unit length, beside
+the sum of its nodes. Distances are no choice there, since the dense poolings return an edge between any two nodes.
 
 The attributes of graphs are appended to each readout, or to the sum of the readouts. The attributes and weights of
 edges are used by the message passing of the first block only: poolings count the edges between nodes, and pooled graphs
@@ -34,7 +34,7 @@ from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
 from sopool.ops.segment.segments import Segments
 
-PAIRS: dict[str, Any] = {"rank": 16, "distances": 6, "walks": True, "normalize": "log", "with_sum": True}
+PAIRS: dict[str, Any] = {"rank": 16, "distances": 6, "walks": True, "normalize": "norm", "with_sum": True}
 """The options of ``sopool-pairs`` in the last block. Files do not contain them: a change would break saved models."""
 
 

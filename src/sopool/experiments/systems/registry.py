@@ -22,6 +22,7 @@ from sopool.experiments.systems.learners import LEARNERS, Learner
 from sopool.experiments.systems.views import Choice, FixedView, Gram, Represented, View, Views
 from sopool.models.config import ModelConfig, Setting
 from sopool.models.network import NETWORKS
+from sopool.models.presets import HIERARCHICAL, POOLS
 from sopool.nn.registry import hash_of_source
 from sopool.objectives import Task
 from sopool.training.runs.config import WITH_MOMENTUM, OptimizerName
@@ -482,6 +483,8 @@ def _every_setting(name: str, recipe: Recipe, grid: Mapping[str, Sequence[Any]])
 
 
 def _check_settings(name: str, learner: str, settings: Sequence[Choice]) -> None:
+    if name in (*POOLS, *HIERARCHICAL):
+        raise SettingError(f"{name} is the name of a pooling, so that nobody could ask for it. Choose another name.")
     if len({tuple(sorted(setting.items())) for setting in settings}) < len(settings) or not settings:
         raise SettingError(f"the settings of {name} are equal or missing; expected one or several different ones.")
     for setting in settings:
