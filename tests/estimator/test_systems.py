@@ -80,6 +80,22 @@ def quick(system, **changes):
     return small(system, **{"epochs": 1, "steps": 2, "batch_size": 8} | changes)
 
 
+@pytest.mark.parametrize(
+    ("system", "options", "wrong"),
+    [
+        ("dcnn", {"hops": 9}, "hops=9: it must be from 0 to 5"),
+        ("dcnn", {"hops": -1}, "hops=-1: it must be from 0 to 5"),
+        ("patchy-san", {"k": 20}, "k=20: it must be from 1 to 10"),
+        ("patchy-san", {"nodes": 5}, "nodes=5: it must be at least 10"),
+        ("gcaps-cnn", {"moments": 0}, "moments=0: it must be at least 1"),
+        ("diffpool", {"hidden": 4}, "diffpool has no option hidden: give the width of its layers as hidden"),
+    ],
+)
+def test_options_that_a_network_does_not_accept_are_refused_before_training(system, options, wrong):
+    with pytest.raises(SettingError, match=wrong):
+        quick(system, system_options=options).fit(STORE, LABELS)
+
+
 @pytest.mark.parametrize("system", [*TRAINED, "own"])
 def test_a_saved_model_predicts_the_same(system, tmp_path):
     model = quick(system).fit(STORE, LABELS)

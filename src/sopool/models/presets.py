@@ -207,6 +207,10 @@ def model_config(
     )
 
 
+OF_EVERY_NETWORK = ("in_channels", "out_channels", "hidden")
+"""Arguments of the network of every system, which are no options."""
+
+
 def system_config(
     store: PackedGraphs, system: str, hidden: int | None = None, options: Mapping[str, Any] = MappingProxyType({})
 ) -> ModelConfig:
@@ -235,6 +239,11 @@ def system_config(
     reads = fields_read(network, store)
     edges = EdgeEncoder("edge_labels" in reads, attributes="edge_attributes" in reads).fit(store) if reads else None
     for name, value in options.items():
+        if name in OF_EVERY_NETWORK:
+            raise SettingError(
+                f"{system} has no option {name}: give the width of its layers as hidden; its numbers of inputs and "
+                "outputs follow from the graphs."
+            )
         if type(value) not in (bool, int, float, str) or value != value:
             raise SettingError(f"{system} cannot be made with {name}={value!r}: give a number, a text or a boolean.")
     first = network.settings[0]

@@ -79,6 +79,8 @@ class GraphCapsules(torch.nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, hidden: int, moments: int = 2) -> None:
         super().__init__()
+        if moments < 1:
+            raise ValueError(f"moments={moments}: it must be at least 1.")
         self.moments = moments
         self.first = CapsuleLayer(in_channels + 1, hidden, moments)
         self.second = CapsuleLayer(hidden, LAST, moments)
