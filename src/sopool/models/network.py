@@ -124,7 +124,15 @@ class NetworkClassifier(Classifier):
 
     def separate(self) -> None:
         """Give each stacked network a module of its own, so that several threads can predict at the same time."""
-        self.apart = [member_of(self.network, model) for model in range(self.models)]
+        stacked = self.unused.dim() == 2
+        self.apart = [member_of(self.network, model) for model in range(self.models)] if stacked else [self.network]
+
+    def _apply(self, *args: Any, **kwargs: Any) -> "NetworkClassifier":
+        """Change tensors as ``to`` and ``double`` do, those of separate modules as well."""
+        for network in self.apart:
+            network._apply(*args, **kwargs)
+        super()._apply(*args, **kwargs)
+        return self
 
     def classify(
         self,
