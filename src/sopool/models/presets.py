@@ -20,8 +20,9 @@ from sopool.errors import DataError, SettingError, check_name
 from sopool.models.config import RANDOM, DropoutOn, Head, ModelConfig, Setting
 from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
-from sopool.models.network import TrainedNetwork, network_of
+from sopool.models.network import network_of
 from sopool.models.stackable import check_stackable, first_line
+from sopool.models.systems import TrainedSystem
 from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
 from sopool.nn.gnn import VARIANTS
@@ -259,7 +260,7 @@ def system_config(
     return _checked(config, options)
 
 
-def fields_read(network: TrainedNetwork, store: PackedGraphs) -> set[str]:
+def fields_read(network: TrainedSystem, store: PackedGraphs) -> set[str]:
     """Return which of ``"edge_labels"`` and ``"edge_attributes"`` of some graphs a network reads."""
     return {name for extra in network.extras.values() for name in extra.reads(store)} if store.num_edges else set()
 

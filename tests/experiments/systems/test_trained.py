@@ -14,7 +14,6 @@ from sopool.experiments import Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.experiments.systems import SYSTEMS, Recipe, trained
 from sopool.models import ModelConfig, make_model, prepare_for_inference, stack
-from sopool.models.network import NETWORKS
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.training.runs.store import RunStore
 from tests.helpers.goals import STORES
@@ -38,7 +37,7 @@ class Tiny(torch.nn.Module):
 def tiny():
     trained("tiny", sees="neighbors", recipe=Recipe(epochs=3, steps=2, batch_size=8), grid={"hidden": (4, 8)})(Tiny)
     yield SYSTEMS["tiny"]
-    del SYSTEMS["tiny"], NETWORKS["tiny"]
+    del SYSTEMS["tiny"]
 
 
 def evaluator(folder, store=None, *pools, **changes):

@@ -11,7 +11,7 @@ from sopool._files.bounds import first_outside
 from sopool.data.analysis.receptive_fields import receptive_fields
 from sopool.data.extras import Extra, kept_arrays
 from sopool.data.graphs import PackedGraphs, expand_segments
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 
 MOST_FIELD = 10
 """The number of nodes in the fields that are computed; a network may use fewer."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from sopool.data.analysis.diffusion import visits
 from sopool.data.extras import Extra, NodeRows
 from sopool.data.graphs import PackedGraphs
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 from sopool.ops import segment_gram
 
 MOST_HOPS = 5

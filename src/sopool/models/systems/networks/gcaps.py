@@ -6,7 +6,7 @@ from torch_geometric.nn import BatchNorm
 
 from sopool.data.analysis.resistance import BINS
 from sopool.data.extras import ResistanceHistograms
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 from sopool.nn import CovarianceAggregation
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate, neighbors_of
 
