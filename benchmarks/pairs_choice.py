@@ -30,12 +30,13 @@ DECAYS = (0.0, 0.1)
 
 
 def candidate(said: str, **options: Any) -> Step:
-    """Return the default model with some options of the pooling."""
+    """Return the default model with some options of the pooling, otherwise with those that the first one has."""
+    options = {"normalize": "log", "layers": 2} | options
     return Step(said, options=options, model={"layers": 4}, settings=DECAYS, dropout=0.5)
 
 
 CANDIDATES = {
-    "default": candidate("rank 16, K = 6, log, input and first layer, sum beside"),
+    "first": candidate("rank 16, K = 6, log, input and first layer, sum beside"),
     "norm": candidate("unit length", normalize="norm"),
     "sqrt": candidate("signed roots of unit length", normalize="sqrt"),
     "size": candidate("divided by the nodes", normalize="size"),

@@ -91,7 +91,7 @@ def test_it_says_what_makes_an_explanation_of_pairs_exact(normalize, exact, grap
     shown = call("explain", "p.sopool", graphs, "-g", "1")
     said = " ".join(shown.err.split())
     assert f"The {'exact' if exact else 'approximate'} explanation is in explanation.html." in said
-    why = "It is approximate because of normalize=log; models that are trained with --pool-options normalize=size have"
+    why = "It is approximate because of normalize=norm; models that are trained with --pool-options normalize=size have"
     assert (why in said) is not exact
 
 

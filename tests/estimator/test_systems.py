@@ -87,7 +87,7 @@ def quick(system, **changes):
         ("patchy-san", {"k": 20}, "k=20: it must be from 1 to 10"),
         ("patchy-san", {"nodes": 5}, "nodes=5: it must be at least 10"),
         ("gcaps-cnn", {"moments": 0}, "moments=0: it must be at least 1"),
-        ("diffpool", {"hidden": 4}, "diffpool has no option hidden: give the width of its layers as hidden"),
+        ("dgcnn", {"hidden": 4}, "dgcnn has no option hidden: give the width of its layers as hidden"),
     ],
 )
 def test_options_that_a_network_does_not_accept_are_refused_before_training(system, options, wrong):

@@ -77,6 +77,8 @@ def pairs(h, readout, edges):
     pooled = torch.cat([(z.t() @ matrix @ z).flatten() for matrix in matrices])
     if readout.normalize == "log":
         pooled = pooled.sign() * pooled.abs().log1p()
+    elif readout.normalize == "norm":
+        pooled = pooled / (pooled.square().sum() + 1e-6).sqrt()
     elif readout.normalize == "size":
         pooled = pooled / max(1, len(h))
     return torch.cat([pooled * readout.lr_scale, h.sum(0)] if readout.with_sum else [pooled * readout.lr_scale])

@@ -34,8 +34,8 @@ def test_default_options_are_those_of_a_layer_made_without_options(name, blocks)
         (
             "sopool-pairs",
             False,
-            {"rank": 16, "distances": 6, "rest": False, "walks": False, "normalize": "log", "with_sum": True}
-            | {"layers": 2, "batch_norm": False, "lr_scale": 1.0, "decay": 0.0},
+            {"rank": 16, "distances": 6, "rest": False, "walks": False, "normalize": "norm", "with_sum": True}
+            | {"layers": None, "batch_norm": False, "lr_scale": 1.0, "decay": 0.1},
         ),
         ("topkpool", True, {"ratio": 0.5, "min_score": None, "multiplier": 1.0, "nonlinearity": "tanh"}),
     ],
@@ -47,7 +47,7 @@ def test_presets_of_the_registry_overlay_the_defaults_of_the_class(name, blocks,
 def test_channels_can_be_the_widths_of_layers():
     assert make_readout("sopool-bimap", [2, 3]).channels == 5
     assert make_readout("topkpool", [2, 3]).pooling.channels == 5
-    pairs = make_readout("sopool-pairs", [2, 3, 4])
+    pairs = make_readout("sopool-pairs", [2, 3, 4], layers=2)
     assert (pairs.channels, pairs.paired_channels) == (9, 5)
 
 

@@ -83,7 +83,8 @@ def test_only_the_weights_of_pairs_decay():
             assert not decay[..., width:].any()
         else:
             assert not decay.any()
-    assert bank_of(tables, [run_config(model={"pool": "sopool-pairs", **shape_of("default")})]).decays is None
+    options["decay"] = 0.0
+    assert bank_of(tables, [run_config(model={"pool": "sopool-pairs", "pool_options": options})]).decays is None
 
 
 def test_the_pairs_of_a_batch_are_those_of_its_graphs():

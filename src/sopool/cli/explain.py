@@ -78,7 +78,7 @@ def explain(
     For sum, mean, attention and second-order poolings, the contributions are the exact terms of the score of a class,
     of the log-odds of a label, or of a predicted number, in its own unit. For other poolings, with normalize=trace,
     sqrt, norm or log, and for systems (fit --system), they are gradient x input, and the page says so. With
-    sopool-pairs, the pairs of nodes that contribute most are drawn and listed too; it has normalize=log unless the
+    sopool-pairs, the pairs of nodes that contribute most are drawn and listed too; it has normalize=norm unless the
     model was trained with, e.g., --pool-options normalize=size, with which they are exact.
     """
     from sopool._runtime.out_of_memory import advise

@@ -267,7 +267,8 @@ def _rebuild(cls: type[E], facts: dict[str, Any], arrays: dict[str, Tensor], dev
         like = make_model(config, encoder.width, objective.width)
     moments = {
         "nodes": encoder.moments,
-        "edges": None if edge_encoder is None else edge_encoder.moments,
+        # The extras of a system's network have attributes of edges as they are.
+        "edges": None if edge_encoder is None or config.system else edge_encoder.moments,
         "graphs": None if graph_encoder is None else graph_encoder.moments,
     }
     if facts["version"] in ("1", "2"):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
 from sopool.data import load
 from sopool.errors import DataError, SettingError
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.summary import summarise
-from sopool.experiments.systems import SYSTEMS, Gram, fixed, learners, run_control
+from sopool.experiments.systems import SYSTEMS, Gram, fixed, learners, run_control, trained
 from sopool.experiments.systems.learners import LEARNERS
 from sopool.experiments.systems.views import Represented
 from sopool.training.runs.store import RunStore
@@ -186,3 +187,12 @@ def test_what_cannot_be_registered_or_learned(mutag):
 def test_unknown_names(name, mutag, tmp_path):
     with pytest.raises(SettingError, match="Did you mean"):
         evaluated(mutag, tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["diffpool", "sum-avg", "sopool-bimap"])
+def test_a_system_cannot_have_the_name_of_a_pooling(name):
+    with pytest.raises(SettingError, match=f"{name} is the name of a pooling"):
+        fixed(name, sees="nothing")
+    with pytest.raises(SettingError, match=f"{name} is the name of a pooling"):
+        trained(name, sees="nothing")(torch.nn.Module)
+    assert name not in SYSTEMS

@@ -22,7 +22,7 @@ SIZES = [5, 1, 9, 0, 6]
 def classifier(poolings, seed=0):
     torch.manual_seed(seed)
     options = {"system_options": {"poolings": poolings}, "pool_options": {"nodes": 20}}
-    return make_model(replace(SYSTEMS["diffpool"].model, hidden=8, **options), 3, 2).double()
+    return make_model(replace(SYSTEMS["diffpool-net"].model, hidden=8, **options), 3, 2).double()
 
 
 def random_graphs():
@@ -106,11 +106,13 @@ def test_clusters_follow_from_the_largest_training_graph(tmp_path, monkeypatch):
     assert clusters_of(5748, 2) == [128, 32]
     with pytest.raises(ValueError, match="poolings=3: it must be 1 or 2"):
         clusters_of(28, 3)
-    system = SYSTEMS["diffpool"]
+    system = SYSTEMS["diffpool-net"]
     small = replace(system, recipe=replace(system.recipe, epochs=1, steps=1), settings=system.settings[:1])
-    monkeypatch.setitem(SYSTEMS, "diffpool", small)
+    monkeypatch.setitem(SYSTEMS, "diffpool-net", small)
     store = load("MUTAG")[torch.arange(0, 188, 4)]
-    (found,) = Evaluator(store, Request(["diffpool"], ["last-epoch"], folds=3), RunStore(tmp_path)).evaluate(workers=1)
+    (found,) = Evaluator(store, Request(["diffpool-net"], ["last-epoch"], folds=3), RunStore(tmp_path)).evaluate(
+        workers=1
+    )
     for run in found.runs["test"]:
         train = np.setdiff1d(np.arange(len(store)), run.predictions["test_graphs"])
         assert run.config.model.pool_options == {"nodes": int(store.sizes[torch.from_numpy(train)].max())}

@@ -3,6 +3,7 @@
 import copy
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.nn import NNConv, global_mean_pool
@@ -10,6 +11,7 @@ from torch_geometric.utils import add_self_loops
 
 from sopool.data import load
 from sopool.data.extras import CoarserBatch
+from sopool.estimator import GraphClassifier
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
 from sopool.models import make_model
@@ -161,3 +163,19 @@ def test_runs_use_what_edges_have(tmp_path, monkeypatch):
         assert found.missing == {}
         for run in found.runs["test"]:
             assert options.items() <= run.config.model.pool_options.items()
+
+
+def test_a_saved_model_reads_attributes_of_edges(tmp_path):
+    """As they are: the network standardizes them."""
+    store = load("MUTAG")[torch.arange(0, 188, 8)]
+    attributes = torch.rand(store.num_edges, 3, generator=torch.Generator().manual_seed(0))
+    store = replace(store, edge_labels=None, edge_label_names=(), edge_attributes=attributes)
+    model = GraphClassifier(system="ecc", n_models=1, epochs=1, random_state=0).fit(store)
+    assert model.config_.pool_options["width"] == 3
+    model.save(tmp_path / "model.sopool")
+    loaded = GraphClassifier.load(tmp_path / "model.sopool")
+    some = store[5:9]
+    np.testing.assert_array_equal(loaded.predict_proba(some), model.predict_proba(some))
+    np.testing.assert_allclose(loaded.predict_proba(some), model.predict_proba(store)[5:9], rtol=1e-5)
+    other = replace(some, edge_attributes=some.edge_attributes + 1)
+    assert not np.allclose(loaded.predict_proba(other), loaded.predict_proba(some), rtol=1e-6)

@@ -251,7 +251,11 @@ def _every_setting(name: str, recipe: Recipe, grid: Mapping[str, Sequence[Any]])
 
 
 def check_settings(name: str, settings: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ``SettingError`` unless the settings of a system are different ones, of scalar values."""
+    """Raise ``SettingError`` unless the name is free and the settings of a system are different ones, of scalars."""
+    from sopool.models.presets import HIERARCHICAL, POOLS  # imported here because it imports this module
+
+    if name in (*POOLS, *HIERARCHICAL):
+        raise SettingError(f"{name} is the name of a pooling, so that nobody could ask for it. Choose another name.")
     if len({tuple(sorted(setting.items())) for setting in settings}) < len(settings) or not settings:
         raise SettingError(f"the settings of {name} are equal or missing; expected one or several different ones.")
     for setting in settings:

@@ -26,9 +26,9 @@ NORMALIZATIONS = (None, "size", "pairs", "norm", "sqrt", "log")
     formula="W^T H^T D_k H W for k = 0 ... K, D_k: pairs of nodes k steps apart",
     cost="N f r + P r + N K r^2, pairs once per data set",
     vector="flattened, (K + 1) r^2, and the sum, f",
-    default="r = 16, K = 6, log(1 + v), the input and the first layer, beside the sum",
+    default="r = 16, K = 6, unit length, all layers, beside the sum",
     paper="this package",
-    options={"layers": 2, "normalize": "log", "with_sum": True},
+    options={"normalize": "norm", "with_sum": True, "decay": 0.1},
 )
 class PairSecondOrderAggregation(GraphReadout):
     r"""Second-order pooling across nodes: one matrix for the pairs of nodes at each distance.

@@ -93,7 +93,7 @@ def test_every_quoted_figure_of_the_first_table_has_a_source_and_a_protocol():
             assert not (source.comparable and source.protocol is None)
             assert source.system is None or source.system in SYSTEMS
     kernels = ("gk", "rw", "wl", "dgk-sp", "dgk-wl", "dgk-gk", "awe", "awe-dd")
-    assert table.systems == (*kernels, "dcnn", "patchy-san", "ecc", "dgcnn", "diffpool", "gcaps-cnn", "eigengcn")
+    assert table.systems == (*kernels, "dcnn", "patchy-san", "ecc", "dgcnn", "diffpool-net", "gcaps-cnn", "eigengcn")
     assert "could not be had" in table.unavailable["REDDIT-MULTI-5K"]
 
 
@@ -119,8 +119,8 @@ def test_no_data_set_of_a_row_has_two_sources():
         ("DGCNN [2018]", "REDDIT-BINARY", "GCAPS-CNN paper's rerun", None, "dgcnn"),
         ("DCNN [2016]", "MUTAG", "DCNN paper", None, "dcnn"),
         ("PatchScan [2016]", "PROTEINS", "fields of 10 nodes", "single-epoch", "patchy-san"),
-        ("DiffPool [2018]", "NCI1", "EigenGCN paper's rerun", "fair", "diffpool"),
-        ("DiffPool [2018]", "COLLAB", "DiffPool paper", "single-epoch", "diffpool"),
+        ("DiffPool [2018]", "NCI1", "EigenGCN paper's rerun", "fair", "diffpool-net"),
+        ("DiffPool [2018]", "COLLAB", "DiffPool paper", "single-epoch", "diffpool-net"),
     ],
 )
 def test_sources_looked_up_by_hand(row, dataset, words, protocol, system):

@@ -30,7 +30,7 @@ def clusters_of(nodes: int, poolings: int) -> list[int]:
 
 
 @trained(
-    "diffpool",
+    "diffpool-net",
     sees="neighbors in three steps, and again in graphs of soft clusters",
     paper="Ying et al., 2018",
     cost="N k^2 + E k, k a share of the largest graph",
