@@ -8,7 +8,6 @@ import pytest
 
 from sopool.estimator import load_model
 from sopool.experiments.systems import SYSTEMS
-from sopool.models.network import NETWORKS
 from tests.cli.conftest import QUICK
 
 FIT = ["-o", "m.sopool", *QUICK]
@@ -86,7 +85,7 @@ def test_options_of_a_network_are_searched_too(call, graphs, tmp_path):
 
 def test_its_recipe_says_how_long(call, graphs, monkeypatch, tmp_path):
     own = SYSTEMS["dgcnn"]
-    monkeypatch.setitem(NETWORKS, "dgcnn", replace(own, recipe=replace(own.recipe, epochs=3)))
+    monkeypatch.setitem(SYSTEMS, "dgcnn", replace(own, recipe=replace(own.recipe, epochs=3)))
     given = ["--models", "1", "--folds", "2", "--workers", "1", "--device", "cpu", "--system", "dgcnn"]
     shown = call("fit", graphs, "-o", "m.sopool", *given)
     assert "9/9 model-epochs" in shown.err

@@ -26,7 +26,7 @@ from sopool.estimator.model_facts import model_facts
 from sopool.estimator.streaming import Count, Writer, predict_stream
 from sopool.experiments.systems import SYSTEMS, Recipe, TrainedSystem, trained
 from sopool.models import member_of
-from sopool.models.network import NETWORKS, network_of
+from sopool.models.network import network_of
 from sopool.models.presets import UnusedWarning, sort_size
 from tests.estimator.test_checkpoints import InterruptionError, interrupt_after, same
 from tests.helpers.forging import facts_of, forge
@@ -68,8 +68,7 @@ def register(**changes):
 def own():
     register()
     yield
-    for registry in (SYSTEMS, NETWORKS):
-        registry.pop("own", None)
+    SYSTEMS.pop("own", None)
 
 
 def small(system="own", **changes):
@@ -78,6 +77,22 @@ def small(system="own", **changes):
 
 def quick(system, **changes):
     return small(system, **{"epochs": 1, "steps": 2, "batch_size": 8} | changes)
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "wrong"),
+    [
+        ("dcnn", {"hops": 9}, "hops=9: it must be from 0 to 5"),
+        ("dcnn", {"hops": -1}, "hops=-1: it must be from 0 to 5"),
+        ("patchy-san", {"k": 20}, "k=20: it must be from 1 to 10"),
+        ("patchy-san", {"nodes": 5}, "nodes=5: it must be at least 10"),
+        ("gcaps-cnn", {"moments": 0}, "moments=0: it must be at least 1"),
+        ("dgcnn", {"hidden": 4}, "dgcnn has no option hidden: give the width of its layers as hidden"),
+    ],
+)
+def test_options_that_a_network_does_not_accept_are_refused_before_training(system, options, wrong):
+    with pytest.raises(SettingError, match=wrong):
+        quick(system, system_options=options).fit(STORE, LABELS)
 
 
 @pytest.mark.parametrize("system", [*TRAINED, "own"])
@@ -286,7 +301,7 @@ def by_label():
     extras = {"labels": EdgeLabels(), "size": Sizes()}
     trained("by-label", sees="edge labels", recipe=RECIPE, fitted={"kinds": edge_kinds}, extras=extras)(ByLabel)
     yield small("by-label").fit(with_labels("abc"), LABELS)
-    del SYSTEMS["by-label"], NETWORKS["by-label"]
+    del SYSTEMS["by-label"]
 
 
 def test_extras_of_new_graphs(by_label, tmp_path, monkeypatch):
@@ -337,7 +352,7 @@ def test_extras_get_node_labels_with_the_numbers_of_training():
         np.testing.assert_array_equal(model.predict_proba(more), expected)
         assert len(np.unique(expected)) > 10
     finally:
-        del SYSTEMS["summed"], NETWORKS["summed"]
+        del SYSTEMS["summed"]
 
 
 def test_graphs_without_the_labels_that_extras_read(by_label):
@@ -425,7 +440,7 @@ def test_a_model_whose_system_is_not_registered_or_has_changed(tmp_path):
     register(version=2)
     with pytest.warns(UserWarning, match="The system 'own' has version .*fit the model again"):
         load_model(path)
-    del SYSTEMS["own"], NETWORKS["own"]
+    del SYSTEMS["own"]
     with pytest.raises(DataError, match=r"m\.sopool: .*no trained system 'own'.*import the module that registers it"):
         load_model(path)
     with warnings.catch_warnings():

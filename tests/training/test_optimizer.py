@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from sopool.errors import DataError
+from sopool.models.systems.recipe import WITH_MOMENTUM, OptimizerName
 from sopool.ops import backend
 from sopool.training.bank.bank import Bank, new_model
 from sopool.training.bank.optimizer import OPTIMIZERS, clip_norms, fresh_shares
 from sopool.training.run_splits import run_seed
-from sopool.training.runs.config import WITH_MOMENTUM, OptimizerName, RunConfig
+from sopool.training.runs.config import RunConfig
 from tests.helpers.marks import needs_triton
 from tests.helpers.reference import OPTIMIZERS as THEIRS
 from tests.helpers.reference import Reference

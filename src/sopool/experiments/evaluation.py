@@ -21,7 +21,6 @@ from sopool.experiments.judge import Judgement, judge
 from sopool.experiments.results import EvaluationResults
 from sopool.experiments.systems import SYSTEMS, FixedSystem, TrainedSystem
 from sopool.experiments.systems.path import learn_all
-from sopool.experiments.systems.registry import FINAL_RUNS
 from sopool.models.config import BlockReadout, Head, ModelConfig, Setting
 from sopool.models.presets import (
     HIERARCHICAL,
@@ -35,6 +34,7 @@ from sopool.models.presets import (
     share_options,
     unused_messages,
 )
+from sopool.models.systems.registry import FINAL_RUNS
 from sopool.nn.registry import own_readouts
 from sopool.objectives import METRICS, Task, objective_for, truth_of
 from sopool.objectives.base import LossName

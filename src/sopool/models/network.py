@@ -1,10 +1,9 @@
 """Networks of any architecture as classifiers: modules with ``forward(x, edge_index, batch)``, as in PyG."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,70 +11,36 @@ from torch.func import functional_call
 
 from sopool._runtime.generators import drawing_from, drawing_in
 from sopool.data.extras import Extra
-from sopool.data.graphs import PackedGraphs
 from sopool.errors import SettingError, suggest
 from sopool.models.base import Classifier, Scored
-from sopool.models.config import ModelConfig, Setting
+from sopool.models.config import ModelConfig
 from sopool.models.stack import member_of
+from sopool.models.systems import SYSTEMS, TrainedSystem
 from sopool.nn.dropout import Dropout
 from sopool.nn.pool.edge_list import list_edges
 from sopool.ops.message_passing.extras import Extras
 from sopool.ops.message_passing.neighbors import Neighbors
 
 
-class TrainedNetwork(Protocol):
-    """A network with a recipe, as ``sopool.experiments.systems.TrainedSystem`` describes it."""
-
-    @property
-    def make(self) -> Callable[..., torch.nn.Module]:
-        """The function of ``in_channels``, ``out_channels``, ``hidden`` and options that creates the network."""
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The hyperparameters to choose from, the usual ones first."""
-
-    @property
-    def model(self) -> ModelConfig:
-        """The configuration without what follows from training graphs."""
-
-    @property
-    def refuses(self) -> Callable[[PackedGraphs], str | None]:
-        """Says why some graphs are impossible; None if they are not."""
-
-    @property
-    def extras(self) -> Mapping[str, Extra]:
-        """What is computed of graphs in advance, by the names of keyword arguments of its ``forward``."""
-
-    def model_for(self, train: PackedGraphs) -> ModelConfig:
-        """Return :attr:`model` with the options that follow from training graphs."""
-
-    def training(self, graphs: int, batch_size: int) -> dict[str, Any]:
-        """Return how the recipe trains on a number of graphs, as fields of a run's configuration."""
-
-
-NETWORKS: dict[str, TrainedNetwork] = {}
-"""The networks of trained systems by name."""
-BUILT_IN = "sopool.experiments.systems"
-"""The module that registers the networks of this package, which is imported when one is wanted."""
-
-
-def network_of(name: str) -> TrainedNetwork:
-    """Return a network by its name; raise ``SettingError`` if there is none.
+def network_of(name: str) -> TrainedSystem:
+    """Return a trained system by its name; raise ``SettingError`` if there is none.
 
     Examples:
         >>> from sopool.models.network import network_of
         >>> network_of("dgcnn").settings[0].batch_size
         50
     """
-    if name not in NETWORKS:
-        import_module(BUILT_IN)
-    if name not in NETWORKS:
+    import sopool.models.systems.networks  # noqa: F401 - registers those of this package; some of them need this module
+
+    found = SYSTEMS.get(name)
+    if not isinstance(found, TrainedSystem):
+        known = [one for one, system in SYSTEMS.items() if isinstance(system, TrainedSystem)]
         raise SettingError(
-            f"there is no trained system {name!r} in this process.{suggest(name, NETWORKS)} Known: "
-            f"{', '.join(NETWORKS)}. If it is your own, import the module that registers it first. Fixed systems, such "
-            "as graph kernels, can be evaluated (sopool evaluate --system, or sopool.experiments), but not fitted."
+            f"there is no trained system {name!r} in this process.{suggest(name, known)} Known: {', '.join(known)}. If "
+            "it is your own, import the module that registers it first. Fixed systems, such as graph kernels, can be "
+            "evaluated (sopool evaluate --system, or sopool.experiments), but not fitted."
         )
-    return NETWORKS[name]
+    return found
 
 
 class NetworkClassifier(Classifier):
@@ -124,7 +89,15 @@ class NetworkClassifier(Classifier):
 
     def separate(self) -> None:
         """Give each stacked network a module of its own, so that several threads can predict at the same time."""
-        self.apart = [member_of(self.network, model) for model in range(self.models)]
+        stacked = self.unused.dim() == 2
+        self.apart = [member_of(self.network, model) for model in range(self.models)] if stacked else [self.network]
+
+    def _apply(self, *args: Any, **kwargs: Any) -> "NetworkClassifier":
+        """Change tensors as ``to`` and ``double`` do, those of separate modules as well."""
+        for network in self.apart:
+            network._apply(*args, **kwargs)
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return self
 
     def classify(
         self,

@@ -20,8 +20,9 @@ from sopool.errors import DataError, SettingError, check_name
 from sopool.models.config import RANDOM, BlockReadout, DropoutOn, Head, ModelConfig, Setting
 from sopool.models.flat import readout_widths
 from sopool.models.make import make_model
-from sopool.models.network import TrainedNetwork, network_of
+from sopool.models.network import network_of
 from sopool.models.stackable import check_stackable, first_line
+from sopool.models.systems import TrainedSystem
 from sopool.nn.aggr.normalize import DIVIDED
 from sopool.nn.aggr.sort import LEAST
 from sopool.nn.gnn import VARIANTS
@@ -212,6 +213,10 @@ def model_config(
     )
 
 
+OF_EVERY_NETWORK = ("in_channels", "out_channels", "hidden")
+"""Arguments of the network of every system, which are no options."""
+
+
 def system_config(
     store: PackedGraphs, system: str, hidden: int | None = None, options: Mapping[str, Any] = MappingProxyType({})
 ) -> ModelConfig:
@@ -240,6 +245,11 @@ def system_config(
     reads = fields_read(network, store)
     edges = EdgeEncoder("edge_labels" in reads, attributes="edge_attributes" in reads).fit(store) if reads else None
     for name, value in options.items():
+        if name in OF_EVERY_NETWORK:
+            raise SettingError(
+                f"{system} has no option {name}: give the width of its layers as hidden; its numbers of inputs and "
+                "outputs follow from the graphs."
+            )
         if type(value) not in (bool, int, float, str) or value != value:
             raise SettingError(f"{system} cannot be made with {name}={value!r}: give a number, a text or a boolean.")
     first = network.settings[0]
@@ -255,7 +265,7 @@ def system_config(
     return _checked(config, options)
 
 
-def fields_read(network: TrainedNetwork, store: PackedGraphs) -> set[str]:
+def fields_read(network: TrainedSystem, store: PackedGraphs) -> set[str]:
     """Return which of ``"edge_labels"`` and ``"edge_attributes"`` of some graphs a network reads."""
     return {name for extra in network.extras.values() for name in extra.reads(store)} if store.num_edges else set()
 

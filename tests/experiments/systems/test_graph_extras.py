@@ -13,7 +13,6 @@ from sopool.experiments import Evaluator, Request
 from sopool.experiments.executors.local import TableFacts
 from sopool.experiments.systems import SYSTEMS, Recipe, trained
 from sopool.models import extras_for, make_model, stack
-from sopool.models.network import NETWORKS
 from sopool.training.bank.batching import GraphTables
 from sopool.training.runs.store import RunStore
 
@@ -91,7 +90,7 @@ def checked(tmp_path, monkeypatch):
     recipe = Recipe(epochs=2, steps=2, batch_size=8)
     trained("checked", sees="what it is given", recipe=recipe, extras=EXTRAS)(Checked)
     yield SYSTEMS["checked"]
-    del SYSTEMS["checked"], NETWORKS["checked"]
+    del SYSTEMS["checked"]
 
 
 def tables_of(store):

@@ -13,8 +13,7 @@ from sopool.errors import SettingError
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.executors.local import train_all
 from sopool.experiments.systems import SYSTEMS, Recipe, trained
-from sopool.models import ModelConfig, make_model, stack
-from sopool.models.network import NETWORKS
+from sopool.models import ModelConfig, make_model, prepare_for_inference, stack
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.training.runs.store import RunStore
 from tests.helpers.goals import STORES
@@ -38,7 +37,7 @@ class Tiny(torch.nn.Module):
 def tiny():
     trained("tiny", sees="neighbors", recipe=Recipe(epochs=3, steps=2, batch_size=8), grid={"hidden": (4, 8)})(Tiny)
     yield SYSTEMS["tiny"]
-    del SYSTEMS["tiny"], NETWORKS["tiny"]
+    del SYSTEMS["tiny"]
 
 
 def evaluator(folder, store=None, *pools, **changes):
@@ -49,6 +48,19 @@ def evaluator(folder, store=None, *pools, **changes):
 def made(**options):
     torch.manual_seed(options.pop("seed", 0))
     return make_model(ModelConfig(pool="", system="tiny", hidden=4, system_options=options), 3, 2)
+
+
+def test_a_copy_for_inference_gives_the_same_scores():
+    x = torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
+    neighbors = neighbors_of(torch.tensor([[0, 1], [1, 0]]), 3)
+    for model, ptr in ((made(), [0, 3]), (stack([made(), made(seed=1)]), [0, 2, 3])):
+        graphs = torch.tensor(ptr)
+        expected = model.eval()(x, neighbors, graphs)
+        prepared = prepare_for_inference(model)
+        assert torch.equal(prepared(x, neighbors, graphs), expected)
+        moved = prepared.double()(x.double(), neighbors, graphs)
+        assert moved.dtype == torch.float64
+        torch.testing.assert_close(moved.float(), expected)
 
 
 def test_a_stack_gives_what_networks_give_alone():

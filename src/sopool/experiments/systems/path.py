@@ -14,8 +14,9 @@ from sopool._runtime.environment import environment, peak_memory
 from sopool._runtime.threads import cores
 from sopool.data.graphs import PackedGraphs
 from sopool.experiments.executors.rounds import in_rounds
-from sopool.experiments.systems.registry import SYSTEMS, FixedSystem, System, representation_seed
+from sopool.experiments.systems.registry import FixedSystem, representation_seed
 from sopool.experiments.systems.views import View, outputs_of
+from sopool.models.systems import SYSTEMS, System
 from sopool.objectives import Objective, truth_of
 from sopool.training.recorder import Recorder
 from sopool.training.run_splits import Split, Splitter

@@ -18,10 +18,11 @@ from sopool.data.formats.packed import content_key
 from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError, check_name
 from sopool.experiments.systems.path import by_representation, learn_together
-from sopool.experiments.systems.registry import SYSTEMS, FixedSystem
+from sopool.experiments.systems.registry import FixedSystem
 from sopool.experiments.systems.result import ControlResult, load_result, save_result
 from sopool.experiments.systems.views import Choice
 from sopool.models.config import Setting, without_defaults
+from sopool.models.systems import SYSTEMS
 from sopool.objectives import Objective, objective_for, truth_of
 from sopool.objectives.choose import check_truth
 from sopool.training.protocols.outcome import average

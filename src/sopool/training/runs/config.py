@@ -12,6 +12,7 @@ from sopool.data.graphs import PackedGraphs
 from sopool.errors import DataError
 from sopool.models.config import ModelConfig, Setting, without_defaults
 from sopool.models.presets import fitted_options, without_fitted
+from sopool.models.systems.recipe import WITH_MOMENTUM, OptimizerName
 from sopool.objectives import LOSSES, METRICS, TASKS, Objective, Task, objective_for
 
 LATER: dict[str, Any] = {
@@ -31,9 +32,6 @@ LATER: dict[str, Any] = {
 """Fields that the first files lacked, with the values that are assumed for those files. These values never change."""
 Looks = Literal["test", "validation", "chosen"]
 Precision = Literal["float32", "float64"]
-OptimizerName = Literal["adam", "sgd", "rmsprop", "adagrad"]
-WITH_MOMENTUM = ("sgd", "rmsprop")
-"""The optimizers that have a momentum."""
 BELOW_ONE = math.nextafter(1, 0)
 
 

@@ -6,8 +6,8 @@ from torch_geometric.index import index2ptr
 
 from sopool.data.analysis.spectral import ClusterSpec
 from sopool.data.extras import SpectralClusters
-from sopool.experiments.systems.encoder import ConvolutionStack, dense_head
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
+from sopool.models.systems.encoder import ConvolutionStack, dense_head
 from sopool.nn.pool.eigen import project
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import Neighbors, neighbors_of

@@ -11,7 +11,7 @@ from sopool._files.bounds import first_outside
 from sopool.data.analysis.receptive_fields import receptive_fields
 from sopool.data.extras import Extra, kept_arrays
 from sopool.data.graphs import PackedGraphs, expand_segments
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 
 MOST_FIELD = 10
 """The number of nodes in the fields that are computed; a network may use fewer."""
@@ -129,6 +129,10 @@ class PatchySan(torch.nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, hidden: int, k: int = 10, nodes: int = WIDTH) -> None:
         super().__init__()
+        if not 1 <= k <= MOST_FIELD:
+            raise ValueError(f"k={k}: it must be from 1 to {MOST_FIELD}.")
+        if nodes < WIDTH:
+            raise ValueError(f"nodes={nodes}: it must be at least {WIDTH}.")
         self.k = k
         self.nodes = nodes
         self.first = torch.nn.Linear(k * in_channels, FIRST)

@@ -5,8 +5,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from sopool.experiments.systems.registry import Recipe, trained
 from sopool.models.presets import sort_size
+from sopool.models.systems import Recipe, trained
 from sopool.nn.aggr.sort import LEAST, SortConvolutionAggregation
 from sopool.ops.message_passing.neighbors import aggregate, neighbors_of
 

@@ -8,8 +8,8 @@ import torch
 from sopool.data import Graph, load, pack
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
-from sopool.experiments.systems.trained.dcnn import Visits
 from sopool.models import make_model
+from sopool.models.systems.networks.dcnn import Visits
 from sopool.training.runs.store import RunStore
 
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 4), (5, 6), (0, 1)]

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch_geometric.index import index2ptr
 
-from sopool.experiments.systems.encoder import ConvolutionStack, dense_head
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
+from sopool.models.systems.encoder import ConvolutionStack, dense_head
 from sopool.nn.pool.diff import assign
 from sopool.ops.message_passing.dense import Dense
 from sopool.ops.message_passing.neighbors import neighbors_of

@@ -11,9 +11,9 @@ from sopool._files.sealed import seal
 from sopool.data import Graph, load, pack
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
-from sopool.experiments.systems.trained import patchy_san
-from sopool.experiments.systems.trained.patchy_san import Fields, mean_size
 from sopool.models import make_model
+from sopool.models.systems.networks import patchy_san
+from sopool.models.systems.networks.patchy_san import Fields, mean_size
 from sopool.training.runs.store import RunStore
 
 RING = [(i, (i + 1) % 12) for i in range(12)]

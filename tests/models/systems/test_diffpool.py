@@ -10,8 +10,8 @@ from torch_geometric.nn import dense_diff_pool
 from sopool.data import load
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
-from sopool.experiments.systems.trained.diffpool import clusters_of
 from sopool.models import make_model, stack
+from sopool.models.systems.networks.diffpool import clusters_of
 from sopool.ops.message_passing.neighbors import neighbors_of
 from sopool.training.runs.store import RunStore
 from tests.helpers.convolutions import convolved

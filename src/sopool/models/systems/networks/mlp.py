@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import global_add_pool
 
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 
 
 @trained(

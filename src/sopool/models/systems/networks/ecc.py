@@ -9,7 +9,7 @@ from torch_geometric.nn import BatchNorm
 from sopool.data.analysis.kron import MOST_NODES
 from sopool.data.extras import CoarserBatch, EdgeLabels, EdgeNumbers, KronPyramid, edge_kinds, edge_numbers
 from sopool.data.graphs import PackedGraphs
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 from sopool.nn import MeanAggregation
 from sopool.ops.message_passing.entries import Places, collect, gather
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate

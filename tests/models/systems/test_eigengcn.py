@@ -11,8 +11,8 @@ from sopool.data.analysis.spectral import spectral_clusters
 from sopool.data.pack import Graph, pack
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
-from sopool.experiments.systems.trained.eigengcn import CLUSTERS
 from sopool.models import make_model
+from sopool.models.systems.networks.eigengcn import CLUSTERS
 from sopool.training.bank.batching import GraphTables
 from sopool.training.runs.store import RunStore
 from tests.helpers.convolutions import convolved

@@ -14,9 +14,9 @@ from sopool.data.extras import CoarserBatch
 from sopool.estimator import GraphClassifier
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
-from sopool.experiments.systems.trained import ecc
-from sopool.experiments.systems.trained.ecc import LabelConvolution, LabelledEdges, NumberConvolution, NumberedEdges
 from sopool.models import make_model
+from sopool.models.systems.networks import ecc
+from sopool.models.systems.networks.ecc import LabelConvolution, LabelledEdges, NumberConvolution, NumberedEdges
 from sopool.training.runs.store import RunStore
 
 EDGES = torch.tensor([[1, 3, 0, 2, 1, 3, 4, 2, 0, 5, 2, 2], [0, 0, 1, 1, 2, 2, 2, 3, 3, 5, 4, 4]])

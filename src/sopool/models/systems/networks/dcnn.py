@@ -8,7 +8,7 @@ from torch import Tensor
 from sopool.data.analysis.diffusion import visits
 from sopool.data.extras import Extra, NodeRows
 from sopool.data.graphs import PackedGraphs
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 from sopool.ops import segment_gram
 
 MOST_HOPS = 5
@@ -64,6 +64,8 @@ class DiffusionConvolutions(torch.nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, hidden: int, hops: int = 3) -> None:
         super().__init__()
+        if not 0 <= hops <= MOST_HOPS:
+            raise ValueError(f"hops={hops}: it must be from 0 to {MOST_HOPS}.")
         self.weight = torch.nn.Parameter(torch.randn(hops + 1, in_channels))
         self.head = torch.nn.Linear((hops + 1) * in_channels, out_channels)
 

@@ -6,7 +6,7 @@ from torch_geometric.nn import BatchNorm
 
 from sopool.data.analysis.resistance import BINS
 from sopool.data.extras import ResistanceHistograms
-from sopool.experiments.systems.registry import Recipe, trained
+from sopool.models.systems import Recipe, trained
 from sopool.nn import CovarianceAggregation
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate, neighbors_of
 
@@ -79,6 +79,8 @@ class GraphCapsules(torch.nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, hidden: int, moments: int = 2) -> None:
         super().__init__()
+        if moments < 1:
+            raise ValueError(f"moments={moments}: it must be at least 1.")
         self.moments = moments
         self.first = CapsuleLayer(in_channels + 1, hidden, moments)
         self.second = CapsuleLayer(hidden, LAST, moments)
