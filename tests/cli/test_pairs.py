@@ -43,10 +43,10 @@ def test_they_are_fitted_and_explained(call, source, tmp_path):
     assert set(told[0][0]) == {"first", "second", "distance", "value"}
 
 
-def test_hierarchies_have_none(call, source):
+def test_blocks_cannot_be_pooled_by_pairs(call, source):
     shown = call("evaluate", source, "--pool", "sopool-pairs", "--blocks", "1", *TINY)
     assert shown.code == 2
-    assert "no hierarchical pooling 'sopool-pairs'" in shown.err
+    assert "sopool-pairs is a readout and returns no smaller graphs" in shown.err
 
 
 def test_too_many_are_refused_with_the_distance_that_is_possible(call, source, monkeypatch):

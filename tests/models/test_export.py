@@ -77,4 +77,4 @@ def test_a_stack_is_refused():
     tables = tables_for(CASES["sum, flat"])
     x, neighbors, ptr = batch_of(tables, torch.arange(4))
     with pytest.raises(ValueError, match="A stack of 2 models cannot be exported: export its models one by one"):
-        exported(stack(models), (x.float()[:, :3].contiguous(), neighbors, ptr))
+        exported(stack(models), (x.float()[:, :3].contiguous(), neighbors._replace(extras={}), ptr))

@@ -22,7 +22,10 @@ from sopool.training.runs.files import read_config, write_config
 from tests.helpers.runs import CONFIG
 
 FIRST = {True: FIRST_BLOCK_DEFAULTS, False: FIRST_FLAT_DEFAULTS}
-CHANGED = {("sopool-m-attn", True): {"normalize": "norm"}}
+CHANGED = {
+    ("sopool-m-attn", True): {"normalize": "norm"},
+    ("sopool-pairs", False): {"normalize": "norm", "layers": None, "decay": 0.1},
+}
 """Defaults that have changed since."""
 NAMES = [(name, False) for name in (*READOUTS, *GRAPH_READOUTS)] + [(name, True) for name in POOLINGS]
 
