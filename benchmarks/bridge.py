@@ -335,6 +335,17 @@ def grid(found: Sequence[dict[str, Any]], data: str) -> Grid:
     return Grid(f"The bridge on {data}", columns, rows, {0, 3})
 
 
+def summary(found: Sequence[dict[str, Any]], names: Sequence[str] = ("PROTEINS", "NCI1")) -> Grid:
+    """Return one table of several data sets: the accuracy of each step, and its change."""
+    tables = [grid(found, data).rows for data in names]
+    rows = [
+        [first[0], *(cell for row in (first, *others) for cell in (row[2], row[4]))]
+        for first, *others in zip(*tables, strict=True)
+    ]
+    columns = ["step", *(title for data in names for title in (data, "change"))]
+    return Grid("The bridge", columns, rows, 1)
+
+
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--data", nargs="+", default=["PROTEINS", "NCI1"])

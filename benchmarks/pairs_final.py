@@ -201,7 +201,7 @@ def _result(data: str, one: dict[str, Any]) -> Result:
 
 
 def grid(found: list[dict[str, Any]]) -> Grid:
-    """Return the scores of all contenders, and the declared comparisons."""
+    """Return the scores of all contenders and the comparisons, for data sets of which both have the same seeds."""
     table: dict[str, dict[str, dict[int, Any]]] = {}
     for one in found:
         table.setdefault(one["data"], {}).setdefault(one["contender"], {})[one["seed"]] = one
@@ -213,12 +213,10 @@ def grid(found: list[dict[str, Any]]) -> Grid:
     adjusted = dict(zip(gains, holm([one.p for one in gains.values()]), strict=True))
     shown = [name for name in CONTENDERS if any(name in each for each in table.values())]
     rows = []
-    for data in (name for names in FAMILIES.values() for name in names if name in table):
+    for data in (name for names in FAMILIES.values() for name in names if name in gains):
         cells = [_cell(data, table[data].get(name, {})) for name in shown]
-        tested = [NONE, NONE]
-        if data in gains:
-            clear = adjusted[data] < 0.05
-            tested = [Cell(gains[data].text, gains[data].difference, strong=clear), p_cell(adjusted[data])]
+        clear = adjusted[data] < 0.05
+        tested = [Cell(gains[data].text, gains[data].difference, strong=clear), p_cell(adjusted[data])]
         rows.append([Cell(data), *cells, *tested])
     titles = [CONTENDERS[name].said for name in shown]
     return Grid("Pairs and a sum", ["data set", *titles, "pairs over Sum", "p (Holm)"], rows, 1)

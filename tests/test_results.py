@@ -5,13 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import attributed, calibration, epochs_rule, features, multi_head_scale, pages, search_page
+from benchmarks import (
+    attributed,
+    bridge,
+    calibration,
+    epochs_rule,
+    features,
+    multi_head_scale,
+    pages,
+    pairs_choice,
+    pairs_final,
+    search_page,
+    systems,
+)
 from sopool.estimator.fitting import schedule_for
 from sopool.report.papers import grid_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
+PAIRS = ROOT / "docs" / "results" / "pairs.md"
 JOINED = {"table2_full": "table2"}
 """Files whose tables are on the page of another."""
 
@@ -98,6 +111,26 @@ def test_pages_of_attributed_graphs_and_of_features_have_their_tables():
     assert len(found) == len(features.SPLITS) * len(features.LEVELS)
     for part in ("held", "test"):
         assert block(features.grid(found, part)) in features.FIGURES.with_suffix(".md").read_text()
+
+
+def test_page_of_systems_has_its_tables():
+    found = systems.figures(systems.FIGURES)
+    shown = systems.FIGURES.with_suffix(".md").read_text()
+    for data in ("MUTAG", "PTC"):
+        assert block(systems.grid(found, data)) in shown
+
+
+def test_page_of_pairs_has_the_bridge_and_the_setting_that_was_chosen():
+    shown = PAIRS.read_text()
+    assert block(bridge.summary(bridge.figures())) in shown
+    chosen, *_ = pairs_choice.grid(bridge.figures(pairs_choice.FIGURES), ["PROTEINS", "NCI1"]).rows
+    accuracies = (cell.text.split(" ")[0] for cell in chosen[3:])
+    assert f"| chosen | {' | '.join(accuracies)} |" in shown
+
+
+@pytest.mark.slow  # 10,000 samples of molecules
+def test_page_of_pairs_has_the_declared_comparisons():
+    assert block(pairs_final.grid(bridge.figures(pairs_final.FIGURES))) in PAIRS.read_text()
 
 
 def page_of(figures):
