@@ -104,7 +104,7 @@ def test_pairs_are_kept(cache, monkeypatch):
     store = little_store()
     first = pairs_of(store, MOST)
     (path,) = cache.iterdir()
-    monkeypatch.setattr(distance_cache, "find_lists", lambda *_: pytest.fail("they were in the cache"))
+    monkeypatch.setattr(distance_cache, "find_counts", lambda *_: pytest.fail("they were in the cache"))
     assert same(pairs_of(store, MOST), first)
     monkeypatch.undo()
     monkeypatch.setenv("SOPOOL_CACHE", str(cache))

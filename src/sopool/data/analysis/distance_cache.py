@@ -8,7 +8,7 @@ from sopool._files.bounds import first_outside
 from sopool.data.analysis.distances import (
     MOST_PAIRS,
     PairLists,
-    find_lists,
+    find_counts,
     is_undirected,
     pair_offsets,
     refuse_fewer,
@@ -58,8 +58,8 @@ def _kept_or_found(store: PackedGraphs, distances: int, most_pairs: int) -> Pair
     """Return the pairs in the cache, or find them up to the distance that ``most_pairs`` allows."""
 
     def find() -> Arrays:
-        lists = find_lists(store, distances, most_pairs)
-        return {"counts": lists.counts, "nodes": lists.lists.nodes}
+        counts, nodes, _ = find_counts(store, distances, most_pairs)
+        return {"counts": counts, "nodes": nodes}
 
     check = partial(_check, store=store, distances=distances)
     arrays = kept_arrays(store, cache_key(distances, most_pairs), "pairs", find, check)

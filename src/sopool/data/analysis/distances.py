@@ -17,12 +17,14 @@ from sopool.data.neighbor_lists import Lists, Taken
 from sopool.errors import SettingError
 from sopool.ops.message_passing.distances import count_distances, find_distances
 from sopool.ops.message_passing.pairs import Pairs
+from sopool.ops.segment.standard import positions
 
 if TYPE_CHECKING:
     from sopool.ops.triton.assembly import Assembled
 
 MOST_PAIRS = 2**26
-"""The default of the largest number of pairs of a data set, which take 256 MB."""
+"""The default of the largest number of pairs of a data set, which take 384 MB, or twice
+as much if edges have directions."""
 TOGETHER = 2**16
 """The number of nodes whose pairs are found at a time, unless a single graph has more."""
 
@@ -52,7 +54,7 @@ class PairLists:
         lengths = counts.sum(1, dtype=torch.long)
         steps = torch.arange(counts.shape[1], dtype=torch.int16).repeat(len(counts))
         steps = steps.repeat_interleave(counts.flatten().long())
-        starts = _positions(lengths)
+        starts = positions(lengths)
         lists = Lists(starts[store.node_ptr], starts, nodes, steps)
         if undirected:
             return cls(counts, lists, None)
@@ -60,7 +62,7 @@ class PairLists:
         second = first + nodes
         order = second.sort(stable=True).indices
         own = torch.arange(len(counts)).repeat_interleave(lengths) - first
-        back = _positions(torch.bincount(second, minlength=len(counts)))
+        back = positions(torch.bincount(second, minlength=len(counts)))
         return cls(counts, lists, Lists(lists.graph_ptr, back, own[order].int(), steps[order]))
 
     @property
@@ -113,15 +115,8 @@ class PairLists:
 
     def _pairs(self, counts: Tensor, taken: Taken, back: Taken) -> Pairs:
         assert back.labels is not None
-        ptr = _positions(counts.flatten().long())
+        ptr = positions(counts.flatten().long())
         return Pairs(ptr, taken.nodes, (back.starts, back.nodes * self.distances + back.labels), self.distances)
-
-
-def _positions(lengths: Tensor) -> Tensor:
-    """Return where each segment starts, given their lengths, and the total ``[n + 1]``."""
-    ptr = lengths.new_zeros(len(lengths) + 1)
-    torch.cumsum(lengths, 0, out=ptr[1:])
-    return ptr
 
 
 def pair_lists(store: PackedGraphs, distances: int, most_pairs: int = MOST_PAIRS) -> PairLists:
@@ -172,6 +167,11 @@ def all_pair_lists(store: PackedGraphs, distances: int, most_pairs: int = MOST_P
 
 def find_lists(store: PackedGraphs, distances: int, most_pairs: int) -> PairLists:
     """Return the pairs up to the largest distance that ``most_pairs`` allows, without a warning."""
+    return PairLists.of(store, *find_counts(store, distances, most_pairs))
+
+
+def find_counts(store: PackedGraphs, distances: int, most_pairs: int) -> tuple[Tensor, Tensor, bool]:
+    """Return the counts and second nodes of the pairs up to that distance, and whether each occurs in both orders."""
     allowed = affordable(store, distances, most_pairs)
     counts = [torch.zeros(0, allowed, dtype=torch.int32)]
     nodes = [torch.zeros(0, dtype=torch.int32)]
@@ -181,13 +181,12 @@ def find_lists(store: PackedGraphs, distances: int, most_pairs: int) -> PairList
         counts.append(found.counts.int())
         nodes.append(_within_graphs(part, found.counts, found.nodes))
         undirected &= found.undirected
-    every = torch.cat(counts)
-    return PairLists.of(store, every, torch.cat(nodes), undirected)
+    return torch.cat(counts), torch.cat(nodes), undirected
 
 
 def pair_offsets(store: PackedGraphs, counts: Tensor) -> Tensor:
     """Return the position of the first pair of each graph ``[G + 1]``, given the counts of each node ``[N, K]``."""
-    return _positions(counts.sum(1, dtype=torch.long))[store.node_ptr]
+    return positions(counts.sum(1, dtype=torch.long))[store.node_ptr]
 
 
 def warn_of_fewer(store: PackedGraphs, distances: int, allowed: int, most_pairs: int) -> None:

@@ -28,7 +28,7 @@ from sopool.data.graphs import PackedGraphs
 
 SMALL = 256
 FEW = 4
-"""Of graphs with more than so many nodes, only a few eigenvectors are computed first."""
+"""The number of nodes above which only a few eigenvectors are computed first."""
 MOST_NODES = 6000
 """The largest number of nodes of a graph to reduce, of which a matrix has 0.3 GB."""
 EQUAL = 1e-8

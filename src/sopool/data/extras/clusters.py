@@ -15,6 +15,7 @@ from sopool.data.neighbor_lists import Lists, make_lists
 from sopool.ops.message_passing.clusters import Clusters
 from sopool.ops.message_passing.neighbors import Neighbors
 from sopool.ops.message_passing.structure import GraphStructure
+from sopool.ops.segment.standard import positions
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class ClusterTables:
         neighbors, transposed = (lists.take(graphs, new, clusters).lists for lists in (self.neighbors, self.transposed))
         return Clusters(
             rows=first + self.rows.index_select(0, nodes),
-            ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+            ptr=positions(sizes),
             vectors=self.vectors.index_select(0, nodes),
             graphs=GraphStructure(new, Neighbors(*neighbors, transposed, extras=upper)),
         )

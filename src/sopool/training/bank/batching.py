@@ -265,8 +265,13 @@ class GraphTables:
     def _sizes(self) -> list[np.ndarray]:
         """The number of nodes, of listed neighbors and, if they are needed, of pairs of each graph, on the host."""
         sizes = [self.node_ptr.diff(), self.neighbors.graph_ptr.diff()]
-        sizes += [tables.sizes for tables in self.extras.values() if isinstance(tables, PairLists)]
+        sizes += [lists.sizes for lists in self._pairs.values()]
         return [each.cpu().numpy() for each in sizes]
+
+    @property
+    def _pairs(self) -> dict[str, PairLists]:
+        """The pairs of nodes, the only extras that padded batches may have."""
+        return {name: tables for name, tables in self.extras.items() if isinstance(tables, PairLists)}
 
     def batch(self, graphs: Tensor, inputs: ModelInputs = AS_ENCODED, capacity: Capacity | None = None) -> Batch:
         """Return a batch of graphs.
@@ -378,11 +383,7 @@ class GraphTables:
         out = take(self.neighbors)
         reverse = out if self.transposed is None else take(self.transposed)
         take_pairs = partial(take, listed=capacity.pairs, kinds=0)
-        extras = {
-            name: tables.take_padded(take_pairs)
-            for name, tables in self.extras.items()
-            if isinstance(tables, PairLists)
-        }
+        extras = {name: lists.take_padded(take_pairs) for name, lists in self._pairs.items()}
         rows = torch.arange(capacity.nodes, device=self.device)
         ends = out.ptr[graphs.shape[1] :: graphs.shape[1]].contiguous()
         # Spare rows count as those of the last model.

@@ -13,6 +13,7 @@ from sopool.models.systems import Recipe, trained
 from sopool.nn import MeanAggregation
 from sopool.ops.message_passing.entries import Places, collect, gather
 from sopool.ops.message_passing.neighbors import Neighbors, aggregate
+from sopool.ops.segment.standard import positions
 
 CONVOLUTIONS = 3
 """The number of convolutions of each level."""
@@ -85,8 +86,7 @@ class NumberedEdges(NamedTuple):
 
 def _starts(numbers: Tensor, count: int) -> Tensor:
     """Return where each number from 0 to ``count - 1`` starts once they are sorted ``[count + 1]``."""
-    counts = torch.bincount(numbers, minlength=count)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return positions(torch.bincount(numbers, minlength=count))
 
 
 class LabelConvolution(torch.nn.Module):
