@@ -8,14 +8,13 @@ and those that the file has are not computed again; interrupted runs continue fr
 the table of the file.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import DATA, make_parser
+from benchmarks.common import DATA, appended, make_parser, results_in
 from sopool.data import load
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.comparison import corrected_paired_test
@@ -58,7 +57,7 @@ def compute(names: list[str], args: Any) -> Iterator[dict[str, Any]]:
 
 def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
     """Return the results of the file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return results_in(path)
 
 
 def grid(found: list[dict[str, Any]]) -> Grid:
@@ -89,9 +88,7 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, default=FIGURES, help="file that the results are appended to")
     parser.add_argument("--print", action="store_true", help="show the table of the file, without training")
     args = parser.parse_args()
-    for one in () if args.print else compute(args.data, args):
-        with args.figures.open("a") as file:
-            print(json.dumps(one), file=file)
+    for one in appended(args.figures, () if args.print else compute(args.data, args)):
         print(one["data"], one["gnn"], one["pool"], f"{100 * np.mean(one['folds']):.1f}", flush=True)
     print(grid_markdown(grid(figures(args.figures))))
 

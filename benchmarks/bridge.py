@@ -15,7 +15,6 @@ settings and fold seeds of a step together, a CPU one after the other. `--dry-ru
 epoch of each step, how long it takes.
 """
 
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +29,7 @@ from scipy.sparse import csr_array
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
-from benchmarks.common import DATA, make_parser
+from benchmarks.common import DATA, appended, make_parser, results_in
 from sopool.data import PackedGraphs, load
 from sopool.data.analysis.distance_cache import all_pairs_of
 from sopool.experiments import Evaluator, Request
@@ -263,7 +262,7 @@ def compute(args: Any) -> Iterator[dict[str, Any]]:
 
 def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
     """Return the results of the file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return results_in(path)
 
 
 def plan(args: Any) -> Iterator[str]:
@@ -364,9 +363,7 @@ def main() -> None:
             for line in plan(args):
                 print(line, flush=True)
             return
-        for one in () if args.print else compute(args):
-            with args.figures.open("a") as file:
-                print(json.dumps(one), file=file)
+        for one in appended(args.figures, () if args.print else compute(args)):
             told = f"{one['data']}, {one['step']}, {one['setting']}, fold seed {one['fold_seed']}"
             print(f"{told}: {100 * np.mean(one['folds']):.1f} in {one['seconds']} s", flush=True)
     for data in args.data:

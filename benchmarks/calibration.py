@@ -25,7 +25,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from benchmarks.common import DATA, make_parser
+from benchmarks.common import DATA, make_parser, results_in
 from sopool.data import PackedGraphs, load
 from sopool.estimator import GraphClassifier, base
 from sopool.estimator.estimate import estimate_folds
@@ -133,7 +133,7 @@ def helps(objective: Objective, outputs: Sequence[np.ndarray], true: Sequence[np
 
 def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
     """Return the rows of a file, none if there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return results_in(path)
 
 
 def grid(rows: list[dict[str, Any]]) -> Grid:

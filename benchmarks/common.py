@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,19 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 def make_parser(module_docstring: str | None) -> argparse.ArgumentParser:
     """Return a parser whose help is the docstring of a script."""
     return argparse.ArgumentParser(description=module_docstring, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def results_in(path: Path) -> list[dict[str, Any]]:
+    """Return the results that a file has, one in a line; none if there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def appended(path: Path, results: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Append each result to a file as it is found, and yield it."""
+    for one in results:
+        with path.open("a") as file:
+            print(json.dumps(one), file=file)
+        yield one
 
 
 def seconds(work: Callable[[], object]) -> float:

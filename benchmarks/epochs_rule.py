@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.common import results_in
 from sopool.data import PackedGraphs, load, stratified_folds
 from sopool.estimator import GraphClassifier, GraphRegressor, fitting
 from sopool.estimator.fitting import LEAST_STEPS, Schedule
@@ -135,7 +136,7 @@ def schedule(rule: str, graphs: int, batch_size: int) -> Schedule:
 
 def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
     """Return the rows of a file, none if there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return results_in(path)
 
 
 def grid(found: list[dict[str, Any]]) -> Grid:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.common import make_parser
+from benchmarks.common import make_parser, results_in
 from sopool.data import (
     CategoryEncoder,
     ConcatEncoder,
@@ -164,7 +164,7 @@ def scores(model: GraphEstimator, graphs: PackedGraphs, objective: Objective, me
 
 def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
     """Return the results of a file, none if there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return results_in(path)
 
 
 def grid(found: list[dict[str, Any]], part: str = "held") -> Grid:

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.common import command, make_parser
+from benchmarks.common import command, make_parser, results_in
 from sopool.objectives import METRICS
 from sopool.report.grid import NONE, Cell, Grid
 from sopool.report.papers import grid_markdown
@@ -337,7 +337,7 @@ def unpacked(text: str, targets: int) -> np.ndarray:
 
 def figures(path: Path = FIGURES) -> list[dict[str, Any]]:
     """Return the results of a file, none if there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return results_in(path)
 
 
 def with_means(found: list[dict[str, Any]]) -> Results:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GCNConv, GINConv, GraphConv
 
-from benchmarks.common import DATA, make_parser
+from benchmarks.common import DATA, make_parser, results_in
 from benchmarks.hierarchy_options import held_out
 from sopool.data import default_encoder, load
 from sopool.data.splits import holdout, stratified_folds
@@ -121,7 +121,7 @@ def compute(names: list[str], models: list[str], root: Path, epochs: int, runs: 
 
 def figures() -> list[dict[str, Any]]:
     """Return the results of the file."""
-    return [json.loads(line) for line in FIGURES.read_text().splitlines()] if FIGURES.exists() else []
+    return results_in(FIGURES)
 
 
 def grid(found: list[dict[str, Any]]) -> Grid:

@@ -9,7 +9,6 @@ accuracy on its held-out graphs at the epoch that is best for the other folds. T
 decay with the best mean over the data sets are chosen.
 """
 
-import json
 import tempfile
 from collections.abc import Iterator
 from itertools import groupby
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bridge import Step, figures, network_scores
-from benchmarks.common import DATA, make_parser
+from benchmarks.common import DATA, appended, make_parser
 from sopool.data import load
 from sopool.report.grid import NONE, Cell, Grid, accuracy_cell
 from sopool.report.papers import grid_markdown
@@ -79,13 +78,18 @@ def compute(args: Any) -> Iterator[dict[str, Any]]:
                 yield {"data": data, "candidate": name, "decay": decay, "fold_seed": fold_seed} | one
 
 
-def best(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the options with the best mean over the data sets, of those that were run on all of them."""
+def scores_of(found: list[dict[str, Any]]) -> dict[tuple[str, float], dict[str, list[float]]]:
+    """Return the mean accuracy for each fold seed, by candidate and decay and then by data set."""
     each: dict[tuple[str, float], dict[str, list[float]]] = {}
     for one in found:
-        if CANDIDATES[one["candidate"]].pool == "sopool-pairs":
-            scores = each.setdefault((one["candidate"], one["decay"]), {})
-            scores.setdefault(one["data"], []).append(float(np.mean(one["folds"])))
+        own = each.setdefault((one["candidate"], one["decay"]), {})
+        own.setdefault(one["data"], []).append(float(np.mean(one["folds"])))
+    return each
+
+
+def best(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the options with the best mean over the data sets, of those that were run on all of them."""
+    each = {key: scores for key, scores in scores_of(found).items() if CANDIDATES[key[0]].pool == "sopool-pairs"}
     names = {data for scores in each.values() for data in scores}
     means = {key: np.mean(list(map(np.mean, one.values()))) for key, one in each.items() if one.keys() == names}
     name, decay = max(means, key=lambda key: float(means[key]))
@@ -94,12 +98,8 @@ def best(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 def grid(found: list[dict[str, Any]], names: list[str]) -> Grid:
     """Return the accuracy of each candidate at each decay, the best mean over the data sets first."""
-    each: dict[tuple[str, float], dict[str, list[float]]] = {}
-    for one in found:
-        own = each.setdefault((one["candidate"], one["decay"]), {})
-        own.setdefault(one["data"], []).append(float(np.mean(one["folds"])))
     rows = []
-    for (name, decay), scores in each.items():
+    for (name, decay), scores in scores_of(found).items():
         cells = [
             accuracy_cell(float(np.mean(scores[data])), float(np.std(scores[data]))) if data in scores else NONE
             for data in names
@@ -124,9 +124,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         args.scratch = Path(folder)  # for stores of runs, in which nothing is stored
-        for one in () if args.print else compute(args):
-            with args.figures.open("a") as file:
-                print(json.dumps(one), file=file)
+        for one in appended(args.figures, () if args.print else compute(args)):
             print(*list(one.values())[:4], f"{100 * np.mean(one['folds']):.1f} in {one['seconds']} s", flush=True)
     print(grid_markdown(grid(figures(args.figures), args.data)))
 

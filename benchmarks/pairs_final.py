@@ -13,7 +13,6 @@ Each result is appended to a file as it is found, and those that the file has ar
 
 import csv
 import gzip
-import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ import numpy as np
 
 from benchmarks import pairs_choice
 from benchmarks.bridge import figures
-from benchmarks.common import DATA, make_parser
+from benchmarks.common import DATA, appended, make_parser
 from benchmarks.molecules import SETS as MOLECULES
 from benchmarks.molecules import Result, divide, packed, read, score, unpacked
 from sopool.data import load
@@ -246,9 +245,7 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, default=FIGURES, help="file that the results are appended to")
     parser.add_argument("--print", action="store_true", help="show the table of the file, without training")
     args = parser.parse_args()
-    for one in () if args.print else compute(args):
-        with args.figures.open("a") as file:
-            print(json.dumps(one), file=file)
+    for one in appended(args.figures, () if args.print else compute(args)):
         shown = np.mean(one["folds"]) if "folds" in one else one["score"]
         print(one["data"], one["contender"], one["seed"], f"{shown:.4f}", flush=True)
     print(grid_markdown(grid(figures(args.figures))))

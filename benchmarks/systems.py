@@ -10,7 +10,6 @@ or fewer if their recipe has fewer. ESOL is a regression, and BBBP is divided by
 Each result is appended to a file as it is found, and those that the file has are not computed again.
 """
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bridge import figures
-from benchmarks.common import DATA, make_parser
+from benchmarks.common import DATA, appended, make_parser
 from sopool.data import PackedGraphs, load
 from sopool.experiments import Evaluator, Request
 from sopool.experiments.systems import SYSTEMS
@@ -135,9 +134,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         args.runs = args.runs or Path(folder)
-        for one in () if args.print else compute(args):
-            with args.figures.open("a") as file:
-                print(json.dumps(one), file=file)
+        for one in appended(args.figures, () if args.print else compute(args)):
             shown = one.get("refused") or f"{np.mean(one['fair']):.4f} in {one['seconds']} s"
             print(one["data"], one["system"], one["fold_seed"], shown, flush=True)
     known = figures(args.figures)
